@@ -1,0 +1,104 @@
+/* Bump allocator over a chain of blocks: see arena.h. Blocks double from 4 KiB to 256 KiB; a larger
+ * request gets a block of its own. */
+#include "arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { BLOCK_MIN = 4096, BLOCK_MAX = 256 * 1024, ALIGN = 16 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, cap;
+    _Alignas(ALIGN) char bytes[];
+};
+
+void arena_done(struct arena *a)
+{
+    for (struct arena_block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *a = (struct arena){ 0 };
+}
+
+/* Makes `current` a block with room: a kept one if it is large enough, else a new one before it. */
+static void advance(struct arena *a, size_t need)
+{
+    struct arena_block *kept = a->current ? a->current->next : a->first;
+    if (!kept || kept->cap < need) {
+        size_t cap = a->current ? MIN(a->current->cap * 2, (size_t)BLOCK_MAX) : BLOCK_MIN;
+        cap = MAX(cap, need);
+        struct arena_block *b = mem_alloc(sizeof(*b) + cap);
+        b->cap = cap;
+        b->next = kept;
+        if (a->current)
+            a->current->next = b;
+        else
+            a->first = b;
+        kept = b;
+    }
+    kept->used = 0;
+    a->current = kept;
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+    assert(bytes < SIZE_MAX / 2); /* callers bound what strangers send */
+    size_t need = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (!a->current || a->current->cap - a->current->used < need)
+        advance(a, need);
+    char *p = a->current->bytes + a->current->used;
+    a->current->used += need;
+    return memset(p, 0, need);
+}
+
+void *arena_array(struct arena *a, size_t count, size_t bytes)
+{
+    size_t all;
+    if (__builtin_mul_overflow(count, bytes, &all))
+        all = SIZE_MAX;
+    return arena_alloc(a, all);
+}
+
+str arena_str(struct arena *a, str text)
+{
+    char *copy = arena_alloc(a, text.n + 1);
+    if (text.n)
+        memcpy(copy, text.p, text.n);
+    return (str){ copy, text.n };
+}
+
+str arena_printf(struct arena *a, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    n = MAX(n, 0);
+    char *text = arena_alloc(a, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return (str){ text, (size_t)n };
+}
+
+struct arena_mark arena_mark(const struct arena *a)
+{
+    return (struct arena_mark){ a->current, a->current ? a->current->used : 0 };
+}
+
+void arena_reset(struct arena *a, struct arena_mark mark)
+{
+    a->current = mark.block;
+    if (mark.block)
+        mark.block->used = mark.used;
+}
+
+size_t arena_bytes(const struct arena *a)
+{
+    size_t sum = 0;
+    for (const struct arena_block *b = a->first; b; b = b->next)
+        sum += sizeof(*b) + b->cap;
+    return sum;
+}

@@ -1,0 +1,36 @@
+/* A growing run of bytes: the builder for text that leaves the program. `{0}` is an empty one.
+ * The buffer owns its bytes; they are always followed by a NUL that does not count. */
+#ifndef FLYBALL_BUF_H
+#define FLYBALL_BUF_H
+
+#include "str.h"
+
+struct buf {
+    char *p; /* owned; NULL while nothing was put */
+    size_t n;
+    size_t cap;
+};
+
+void buf_done(struct buf *b); /* frees; the buffer is empty and usable again */
+#define auto_buf __attribute__((cleanup(buf_done)))
+
+char *buf_reserve(struct buf *b, size_t more); /* room for `more` bytes at the end; does not change n */
+void buf_put(struct buf *b, str text);
+void buf_putc(struct buf *b, char c);
+void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
+void buf_consume(struct buf *b, size_t n); /* drops n bytes at the front */
+char *buf_take(struct buf *b);             /* hands the NUL-ended bytes over; free() them */
+
+static inline str buf_str(const struct buf *b)
+{
+    return (str){ b->p ? b->p : "", b->n };
+}
+
+static inline void buf_clear(struct buf *b)
+{
+    b->n = 0;
+    if (b->p)
+        b->p[0] = '\0';
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* Failure as a value: a code for the program and one sentence for the person.
+ *
+ *     int token_read(const char *path, char **ret_token, err_t *e)
+ *     {
+ *         auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+ *         if (fd < 0)
+ *             return err_set(e, errno, "token %s: %s", path, strerror(errno));
+ *
+ * Functions return 0 or a negative errno and fill `e` only on failure. `e` may be NULL where the
+ * caller does not care for the words. */
+#ifndef FLYBALL_ERR_H
+#define FLYBALL_ERR_H
+
+#include "base.h"
+
+typedef struct err {
+    int code;       /* positive errno */
+    char text[500]; /* one sentence, no final full stop, cut with "..." when too long */
+} err_t;
+
+/* Fills `e` and returns -code, so that failing is one line. A code of 0 is taken as EINVAL. */
+int err_set(err_t *e, int code, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Puts context before the sentence ("context: sentence") and returns -e->code. */
+int err_wrap(err_t *e, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

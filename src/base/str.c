@@ -1,0 +1,118 @@
+/* String slices: see str.h. */
+#include "str.h"
+
+#include <math.h>
+
+int str_cmp(str a, str b)
+{
+    size_t common = MIN(a.n, b.n);
+    int order = common ? memcmp(a.p, b.p, common) : 0;
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+bool str_starts(str s, str prefix)
+{
+    return s.n >= prefix.n && str_eq(str_upto(s, prefix.n), prefix);
+}
+
+bool str_ends(str s, str suffix)
+{
+    return s.n >= suffix.n && str_eq(str_from(s, s.n - suffix.n), suffix);
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+bool str_eq_nocase(str a, str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++)
+        if (lower(a.p[i]) != lower(b.p[i]))
+            return false;
+    return true;
+}
+
+size_t str_find(str s, str needle)
+{
+    if (needle.n == 0)
+        return 0;
+    const char *hit = s.n ? memmem(s.p, s.n, needle.p, needle.n) : NULL;
+    return hit ? (size_t)(hit - s.p) : SIZE_MAX;
+}
+
+size_t str_find_char(str s, char c)
+{
+    const char *hit = s.n ? memchr(s.p, c, s.n) : NULL;
+    return hit ? (size_t)(hit - s.p) : SIZE_MAX;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+str str_trim(str s)
+{
+    while (s.n && is_blank(s.p[0]))
+        s = str_from(s, 1);
+    while (s.n && is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+bool str_cut(str *rest, char separator, str *ret_part)
+{
+    if (!rest->p)
+        return false;
+    size_t at = str_find_char(*rest, separator);
+    if (at == SIZE_MAX) {
+        *ret_part = *rest;
+        *rest = (str){ NULL, 0 };
+    } else {
+        *ret_part = str_upto(*rest, at);
+        *rest = str_from(*rest, at + 1);
+    }
+    return true;
+}
+
+int str_to_i64(str s, int64_t *ret)
+{
+    bool negative = s.n && s.p[0] == '-';
+    size_t i = negative || (s.n && s.p[0] == '+');
+    if (i == s.n)
+        return -EINVAL;
+    int64_t value = 0;
+    for (; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return -EINVAL;
+        int digit = s.p[i] - '0';
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, negative ? -digit : digit, &value))
+            return -ERANGE;
+    }
+    *ret = value;
+    return 0;
+}
+
+int str_to_f64(str s, double *ret)
+{
+    char text[400];
+    if (s.n == 0 || s.n >= sizeof(text))
+        return -EINVAL;
+    for (size_t i = 0; i < s.n; i++)
+        if (!strchr("0123456789+-.eE", s.p[i]) || !s.p[i])
+            return -EINVAL;
+    memcpy(text, s.p, s.n);
+    text[s.n] = '\0';
+    char *end;
+    double value = strtod(text, &end);
+    if (end != text + s.n)
+        return -EINVAL;
+    if (!isfinite(value))
+        return -ERANGE;
+    *ret = value;
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* Text as a slice: a pointer and a length that borrow somebody's bytes. Nothing is copied until
+ * something is kept (arena_str, mem_dup). A `str` need not end in NUL and may hold any byte. */
+#ifndef FLYBALL_STR_H
+#define FLYBALL_STR_H
+
+#include "err.h"
+
+typedef struct str {
+    const char *p;
+    size_t n;
+} str;
+
+#define S(literal) ((str){ ("" literal), sizeof(literal) - 1 })
+
+/* For printf: printf(STR_FMT, STR_ARG(name)). */
+#define STR_FMT "%.*s"
+#define STR_ARG(s) (int)MIN((s).n, (size_t)INT32_MAX), ((s).p ? (s).p : "")
+
+static inline str str_c(const char *text)
+{
+    return (str){ text, text ? strlen(text) : 0 };
+}
+
+static inline bool str_eq(str a, str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_eqc(str a, const char *text)
+{
+    return str_eq(a, str_c(text));
+}
+
+static inline str str_from(str s, size_t at) /* what follows `at` */
+{
+    return at >= s.n ? (str){ s.p + s.n, 0 } : (str){ s.p + at, s.n - at };
+}
+
+static inline str str_upto(str s, size_t n)
+{
+    return (str){ s.p, MIN(s.n, n) };
+}
+
+int str_cmp(str a, str b); /* bytewise, shorter first */
+bool str_starts(str s, str prefix);
+bool str_ends(str s, str suffix);
+bool str_eq_nocase(str a, str b); /* ASCII */
+size_t str_find(str s, str needle); /* SIZE_MAX when absent */
+size_t str_find_char(str s, char c); /* SIZE_MAX when absent */
+str str_trim(str s); /* spaces, tabs, CR, LF at both ends */
+
+/* Takes the part before the next `separator` off `*rest`; false when nothing is left.
+ * "a,,b" gives "a", "", "b"; "" gives one empty part. `rest->p` is NULL at the end. */
+bool str_cut(str *rest, char separator, str *ret_part);
+
+/* Whole-string conversions, decimal, no blanks; -EINVAL or -ERANGE, without words. */
+int str_to_i64(str s, int64_t *ret);
+int str_to_f64(str s, double *ret); /* C syntax without hex, inf or nan */
+
+#endif

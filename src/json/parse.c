@@ -1,0 +1,173 @@
+/* JSON text to tree. yyjson reads and checks the text (RFC 8259, UTF-8); this turns its document
+ * into our tree, bounding depth and width and finding keys that stand twice. */
+#include "json.h"
+
+#include "../base/map.h"
+
+#include <yyjson.h>
+
+struct parse {
+    struct arena *arena;
+    const struct json_limits *limits;
+    size_t depth_max;
+    struct buf path; /* where we are, for duplicates and errors */
+    err_t *e;
+};
+
+enum { FEW_MEMBERS = 24 }; /* up to here a linear search beats a hash set */
+
+static struct json *convert(struct parse *p, yyjson_val *from, size_t depth);
+
+static size_t enter(struct parse *p, str key)
+{
+    size_t before = p->path.n;
+    if (before)
+        buf_putc(&p->path, '.');
+    buf_put(&p->path, key);
+    return before;
+}
+
+static void leave(struct parse *p, size_t before)
+{
+    p->path.n = before;
+}
+
+static struct json *number(struct parse *p, yyjson_val *from)
+{
+    if (yyjson_is_sint(from))
+        return json_new_int(p->arena, yyjson_get_sint(from));
+    if (yyjson_is_uint(from) && yyjson_get_uint(from) <= INT64_MAX)
+        return json_new_int(p->arena, (int64_t)yyjson_get_uint(from));
+    return json_new_real(p->arena, yyjson_get_num(from));
+}
+
+static bool fits(struct parse *p, size_t n, size_t depth)
+{
+    if (depth > p->depth_max) {
+        err_set(p->e, E2BIG, "JSON is nested more than %zu levels deep", p->depth_max);
+        return false;
+    }
+    if (p->limits->members && n > p->limits->members) {
+        err_set(p->e, E2BIG, "JSON has %zu entries in one object or array, at most %zu are allowed",
+                n, p->limits->members);
+        return false;
+    }
+    return true;
+}
+
+static struct json *array(struct parse *p, yyjson_val *from, size_t depth)
+{
+    struct json *v = json_new_arr(p->arena);
+    v->n = v->cap = (uint32_t)yyjson_arr_size(from);
+    v->items = arena_array(p->arena, v->n, sizeof(*v->items));
+    size_t i, n, before = p->path.n;
+    yyjson_val *item;
+    yyjson_arr_foreach(from, i, n, item)
+    {
+        if (p->limits->duplicate)
+            buf_printf(&p->path, "[%zu]", i);
+        if (!(v->items[i] = convert(p, item, depth + 1)))
+            return NULL;
+        leave(p, before);
+    }
+    return v;
+}
+
+static struct json_member *seen_before(struct json *v, struct map *seen, str key)
+{
+    if (v->cap > FEW_MEMBERS)
+        return map_get(seen, key);
+    for (uint32_t i = 0; i < v->n; i++)
+        if (str_eq(v->members[i].key, key))
+            return &v->members[i];
+    return NULL;
+}
+
+static struct json *object(struct parse *p, yyjson_val *from, size_t depth)
+{
+    struct json *v = json_new_obj(p->arena);
+    v->cap = (uint32_t)yyjson_obj_size(from);
+    v->members = arena_array(p->arena, v->cap, sizeof(*v->members));
+    auto_map struct map seen = { 0 };
+    size_t i, n;
+    yyjson_val *name, *value;
+    yyjson_obj_foreach(from, i, n, name, value)
+    {
+        str key = { yyjson_get_str(name), yyjson_get_len(name) };
+        size_t before = p->limits->duplicate ? enter(p, key) : 0;
+        struct json_member *m = seen_before(v, &seen, key);
+        if (m && p->limits->duplicate)
+            p->limits->duplicate(p->limits->context, buf_str(&p->path));
+        if (!m) {
+            m = &v->members[v->n++];
+            m->key = arena_str(p->arena, key);
+            if (v->cap > FEW_MEMBERS)
+                map_put(&seen, m->key, m);
+        }
+        if (!(m->value = convert(p, value, depth + 1)))
+            return NULL;
+        leave(p, before);
+    }
+    return v;
+}
+
+static struct json *convert(struct parse *p, yyjson_val *from, size_t depth)
+{
+    switch (yyjson_get_type(from)) {
+    case YYJSON_TYPE_BOOL:
+        return json_new_bool(p->arena, yyjson_get_bool(from));
+    case YYJSON_TYPE_NUM:
+        return number(p, from);
+    case YYJSON_TYPE_STR:
+        return json_new_str(p->arena, (str){ yyjson_get_str(from), yyjson_get_len(from) });
+    case YYJSON_TYPE_ARR:
+        return fits(p, yyjson_arr_size(from), depth + 1) ? array(p, from, depth) : NULL;
+    case YYJSON_TYPE_OBJ:
+        return fits(p, yyjson_obj_size(from), depth + 1) ? object(p, from, depth) : NULL;
+    default:
+        return json_new_null(p->arena);
+    }
+}
+
+/* "line 3, column 7" of a byte position, for people. */
+static void locate(str text, size_t at, size_t *ret_line, size_t *ret_column)
+{
+    *ret_line = *ret_column = 1;
+    for (size_t i = 0; i < at && i < text.n; i++) {
+        ++*ret_column;
+        if (text.p[i] == '\n') {
+            ++*ret_line;
+            *ret_column = 1;
+        }
+    }
+}
+
+int json_parse_limited(struct arena *a, str text, const struct json_limits *limits,
+                       struct json **ret, err_t *e)
+{
+    if (text.n > UINT32_MAX / 2)
+        return err_set(e, E2BIG, "JSON of %zu bytes is too large", text.n);
+    yyjson_read_err problem;
+    /* without the in-situ flag yyjson does not write to the text */
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.p, text.n, 0, NULL, &problem);
+    if (!doc) {
+        size_t line, column;
+        locate(text, problem.pos, &line, &column);
+        return err_set(e, EINVAL, "invalid JSON at line %zu, column %zu: %s", line, column,
+                       text.n ? problem.msg : "it is empty");
+    }
+    struct parse p = { .arena = a, .limits = limits, .e = e };
+    p.depth_max = limits->depth ? limits->depth : JSON_DEPTH_MAX;
+    struct json *tree = convert(&p, yyjson_doc_get_root(doc), 0);
+    yyjson_doc_free(doc);
+    buf_done(&p.path);
+    if (!tree)
+        return -E2BIG;
+    *ret = tree;
+    return 0;
+}
+
+int json_parse(struct arena *a, str text, struct json **ret, err_t *e)
+{
+    return json_parse_limited(a, text, &(struct json_limits){ 0 }, ret, e);
+}

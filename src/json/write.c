@@ -1,0 +1,173 @@
+/* Tree to JSON text: compact, pretty or canonical. Escapes what RFC 8259 demands, and no more. */
+#include "json.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum style { COMPACT, PRETTY, CANONICAL };
+
+static void put_escape(struct buf *out, unsigned char c)
+{
+    static const char short_form[] = { ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                                       ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\' };
+    if (c < sizeof(short_form) && short_form[c])
+        buf_printf(out, "\\%c", short_form[c]);
+    else
+        buf_printf(out, "\\u%04x", c);
+}
+
+void json_write_text(struct buf *out, str text)
+{
+    buf_putc(out, '"');
+    size_t plain = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        buf_put(out, (str){ text.p + plain, i - plain });
+        put_escape(out, c);
+        plain = i + 1;
+    }
+    buf_put(out, str_from(text, plain));
+    buf_putc(out, '"');
+}
+
+/* Go prints reals without an exponent between 1e-6 and 1e21; documents that pass through both
+ * programs must not differ, so we do too. */
+void json_write_real(struct buf *out, double value)
+{
+    if (!isfinite(value)) {
+        buf_put(out, S("null"));
+        return;
+    }
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof(digits), "%.*e", precision - 1, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    int exponent = atoi(strchr(digits, 'e') + 1);
+    int shown = (int)(strchr(digits, 'e') - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
+    if (value == 0 || (exponent >= -6 && exponent < 21)) {
+        buf_printf(out, "%.*f", MAX(0, shown - 1 - exponent), value);
+    } else {
+        *strchr(digits, 'e') = '\0';
+        buf_printf(out, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+    }
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return str_cmp((*(const struct json_member *const *)a)->key,
+                   (*(const struct json_member *const *)b)->key);
+}
+
+static void break_line(struct buf *out, enum style style, int depth)
+{
+    if (style == PRETTY)
+        buf_printf(out, "\n%*s", depth * 2, "");
+}
+
+static void write_value(struct buf *out, const struct json *v, enum style style, int depth);
+
+static void write_member(struct buf *out, const struct json_member *m, enum style style, int depth)
+{
+    break_line(out, style, depth);
+    json_write_text(out, m->key);
+    buf_put(out, style == PRETTY ? S(": ") : S(":"));
+    write_value(out, m->value, style, depth);
+}
+
+static void write_sorted(struct buf *out, const struct json *v)
+{
+    const struct json_member **order = mem_zero(v->n, sizeof(struct json_member *));
+    for (uint32_t i = 0; i < v->n; i++)
+        order[i] = &v->members[i];
+    qsort(order, v->n, sizeof(struct json_member *), by_key);
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (i)
+            buf_putc(out, ',');
+        write_member(out, order[i], CANONICAL, 0);
+    }
+    free(order);
+}
+
+static void write_object(struct buf *out, const struct json *v, enum style style, int depth)
+{
+    buf_putc(out, '{');
+    if (style == CANONICAL) {
+        write_sorted(out, v);
+    } else {
+        for (uint32_t i = 0; i < v->n; i++) {
+            if (i)
+                buf_putc(out, ',');
+            write_member(out, &v->members[i], style, depth + 1);
+        }
+        if (v->n)
+            break_line(out, style, depth);
+    }
+    buf_putc(out, '}');
+}
+
+static void write_array(struct buf *out, const struct json *v, enum style style, int depth)
+{
+    buf_putc(out, '[');
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (i)
+            buf_putc(out, ',');
+        break_line(out, style, depth + 1);
+        write_value(out, v->items[i], style, depth + 1);
+    }
+    if (v->n)
+        break_line(out, style, depth);
+    buf_putc(out, ']');
+}
+
+static void write_value(struct buf *out, const struct json *v, enum style style, int depth)
+{
+    switch (v ? v->type : JSON_NULL) {
+    case JSON_NULL:
+        buf_put(out, S("null"));
+        break;
+    case JSON_BOOL:
+        buf_put(out, v->boolean ? S("true") : S("false"));
+        break;
+    case JSON_INT:
+        buf_printf(out, "%lld", (long long)v->integer);
+        break;
+    case JSON_REAL:
+        json_write_real(out, v->real);
+        break;
+    case JSON_STR:
+        json_write_text(out, (str){ v->text, v->n });
+        break;
+    case JSON_ARR:
+        write_array(out, v, style, depth);
+        break;
+    case JSON_OBJ:
+        write_object(out, v, style, depth);
+        break;
+    }
+}
+
+void json_write(struct buf *out, const struct json *v)
+{
+    write_value(out, v, COMPACT, 0);
+}
+
+void json_write_pretty(struct buf *out, const struct json *v)
+{
+    write_value(out, v, PRETTY, 0);
+}
+
+void json_write_canonical(struct buf *out, const struct json *v)
+{
+    write_value(out, v, CANONICAL, 0);
+}
+
+str json_to_str(struct arena *a, const struct json *v)
+{
+    auto_buf struct buf out = { 0 };
+    json_write(&out, v);
+    return arena_str(a, buf_str(&out));
+}

@@ -1,0 +1,34 @@
+/* The table of commands: `flyball COMMAND ...` looks its word up here. */
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+
+static const struct command commands[] = {
+    { "version", "print the version", cmd_version },
+};
+
+static void print_help(FILE *out)
+{
+    fputs("flyball decides how Kubernetes workloads are configured, scheduled, scaled and sized.\n\n"
+          "Usage: flyball COMMAND [FLAGS]\n\nCommands:\n",
+          out);
+    for (size_t i = 0; i < countof(commands); i++)
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`flyball COMMAND --help` tells what a command takes.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h")) {
+        print_help(stdout);
+        return EXIT_SUCCESS;
+    }
+    for (size_t i = 0; i < countof(commands); i++)
+        if (!strcmp(word, commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    if (*word)
+        fprintf(stderr, "flyball: there is no command '%s'\n\n", word);
+    print_help(stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,120 @@
+#include "tap.h"
+
+#include "json/json.h"
+
+static struct json *parse(struct arena *a, const char *text)
+{
+    struct json *v = NULL;
+    err_t e;
+    OK_CALL(json_parse(a, str_c(text), &v, &e), &e);
+    return v;
+}
+
+static void round_trips(void)
+{
+    static const char *const texts[] = {
+        "null", "true", "-12", "0.5", "\"a\\\"b\\\\c\\n\\u0001ü\"", "[]", "{}", "[1,[2,{\"a\":null}]]",
+        "{\"b\":1,\"a\":{\"c\":[true,false]}}", "9223372036854775807", "1.5", "100000000000000000000",
+        "1e+21", "1e-07", "0.1", "123456.789",
+    };
+    auto_arena struct arena a = { 0 };
+    for (size_t i = 0; i < countof(texts); i++)
+        EQ_STR(json_to_str(&a, parse(&a, texts[i])), str_c(texts[i]));
+}
+
+static void bad_text_is_placed(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *v;
+    err_t e;
+    EQ_INT(json_parse(&a, S("{\n  \"a\": x}"), &v, &e), -EINVAL);
+    OK(str_starts(str_c(e.text), S("invalid JSON at line 2, column 8")));
+    EQ_INT(json_parse(&a, S(""), &v, &e), -EINVAL);
+    EQ_INT(json_parse(&a, S("{} {}"), &v, &e), -EINVAL);
+}
+
+static void limits_hold(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf deep = { 0 };
+    for (int i = 0; i < 100000; i++)
+        buf_putc(&deep, '[');
+    for (int i = 0; i < 100000; i++)
+        buf_putc(&deep, ']');
+    struct json *v;
+    err_t e;
+    EQ_INT(json_parse(&a, buf_str(&deep), &v, &e), -E2BIG);
+    EQ_INT(json_parse_limited(&a, S("[[1]]"), &(struct json_limits){ .depth = 2 }, &v, &e), 0);
+    EQ_INT(json_parse_limited(&a, S("[[[1]]]"), &(struct json_limits){ .depth = 2 }, &v, &e), -E2BIG);
+    EQ_INT(json_parse_limited(&a, S("[1,2,3]"), &(struct json_limits){ .members = 2 }, &v, &e), -E2BIG);
+}
+
+static void note(void *context, str path)
+{
+    buf_printf(context, STR_FMT ";", STR_ARG(path));
+}
+
+static void duplicates_are_told_and_the_last_wins(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf paths = { 0 };
+    struct json *v = NULL;
+    err_t e;
+    struct json_limits limits = { .duplicate = note, .context = &paths };
+    OK_CALL(json_parse_limited(&a, S("{\"a\":1,\"b\":[{\"x\":1,\"x\":2}],\"a\":3}"), &limits, &v, &e), &e);
+    EQ_STR(buf_str(&paths), S("b[0].x;a;"));
+    EQ_STR(json_to_str(&a, v), S("{\"a\":3,\"b\":[{\"x\":2}]}"));
+}
+
+static void reads_what_is_not_there(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *v = parse(&a, "{\"spec\":{\"n\":3,\"name\":\"x\",\"list\":[1,2]}}");
+    EQ_INT(json_int(json_at(v, "spec", "n", NULL), -1), 3);
+    EQ_INT(json_int(json_at(v, "spec", "none", "deeper", NULL), -1), -1);
+    EQ_STR(json_text(json_at(v, "spec", "name", NULL)), S("x"));
+    EQ_STR(json_text(json_at(v, "spec", "n", NULL)), S(""));
+    EQ_INT(json_int(json_item(json_at(v, "spec", "list", NULL), 1), 0), 2);
+    OK(json_item(json_at(v, "spec", "list", NULL), 2) == NULL && json_get(NULL, "x") == NULL);
+}
+
+static void builds_and_changes(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *o = json_new_obj(&a), *list = json_new_arr(&a);
+    json_set_str(&a, json_make(&a, o, "metadata", "labels", NULL), "app", S("web"));
+    json_set(&a, o, S("list"), list);
+    for (int i = 0; i < 10; i++)
+        json_push(&a, list, json_new_int(&a, i));
+    json_remove(list, 0);
+    json_insert(&a, list, 1, json_new_bool(&a, true));
+    EQ_STR(json_to_str(&a, o),
+           S("{\"metadata\":{\"labels\":{\"app\":\"web\"}},\"list\":[1,true,2,3,4,5,6,7,8,9]}"));
+    OK(json_del(o, S("list")) && !json_del(o, S("list")));
+}
+
+static void equality_ignores_order(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *v = parse(&a, "{\"a\":1,\"b\":[1,2],\"c\":null}");
+    OK(json_eq(v, parse(&a, "{\"c\":null,\"b\":[1.0,2],\"a\":1}")));
+    OK(!json_eq(v, parse(&a, "{\"c\":null,\"b\":[2,1],\"a\":1}")));
+    OK(!json_eq(v, parse(&a, "{\"a\":1,\"b\":[1,2]}")));
+    OK(json_eq(v, json_copy(&a, v)) && !json_eq(v, NULL));
+}
+
+static void canonical_is_sorted(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    json_write_canonical(&out, parse(&a, "{\"b\":{\"z\":1,\"y\":2},\"a\":[{\"d\":1,\"c\":2}]}"));
+    EQ_STR(buf_str(&out), S("{\"a\":[{\"c\":2,\"d\":1}],\"b\":{\"y\":2,\"z\":1}}"));
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(round_trips), TAP(bad_text_is_placed), TAP(limits_hold),
+        TAP(duplicates_are_told_and_the_last_wins), TAP(reads_what_is_not_there),
+        TAP(builds_and_changes), TAP(equality_ignores_order), TAP(canonical_is_sorted), { 0 } });
+}
