@@ -9,9 +9,10 @@ static const struct command commands[] = {
 
 static void print_help(FILE *out)
 {
-    fputs("flyball decides how Kubernetes workloads are configured, scheduled, scaled and sized.\n\n"
-          "Usage: flyball COMMAND [FLAGS]\n\nCommands:\n",
-          out);
+    fputs(
+        "flyball decides how Kubernetes workloads are configured, scheduled, scaled and sized.\n\n"
+        "Usage: flyball COMMAND [FLAGS]\n\nCommands:\n",
+        out);
     for (size_t i = 0; i < countof(commands); i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fputs("\n`flyball COMMAND --help` tells what a command takes.\n", out);

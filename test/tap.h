@@ -39,13 +39,15 @@ static UNUSED PRINTF_LIKE(3, 4) bool tap_note(const char *file, int line, const 
 #define OK(condition) ((condition) ? true : tap_note(__FILE__, __LINE__, "false: %s", #condition))
 
 #define EQ_INT(got, want) tap_eq_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want))
-static UNUSED bool tap_eq_int(const char *file, int line, const char *what, long long got, long long want)
+static UNUSED bool tap_eq_int(const char *file, int line, const char *what, long long got,
+                              long long want)
 {
     return got == want || tap_note(file, line, "%s is %lld, want %lld", what, got, want);
 }
 
 #define EQ_REAL(got, want) tap_eq_real(__FILE__, __LINE__, #got, (got), (want))
-static UNUSED bool tap_eq_real(const char *file, int line, const char *what, double got, double want)
+static UNUSED bool tap_eq_real(const char *file, int line, const char *what, double got,
+                               double want)
 {
     bool same = (isnan(got) && isnan(want)) || fabs(got - want) <= 1e-9 * fmax(1, fabs(want));
     return same || tap_note(file, line, "%s is %.17g, want %.17g", what, got, want);
@@ -60,7 +62,8 @@ static UNUSED bool tap_eq_str(const char *file, int line, const char *what, str 
 
 /* The call returned 0; otherwise its error is shown. */
 #define OK_CALL(call, e) tap_ok_call(__FILE__, __LINE__, #call, (call), (e))
-static UNUSED bool tap_ok_call(const char *file, int line, const char *what, int result, const err_t *e)
+static UNUSED bool tap_ok_call(const char *file, int line, const char *what, int result,
+                               const err_t *e)
 {
     return result == 0 || tap_note(file, line, "%s failed: %s", what, e->text);
 }

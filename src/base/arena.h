@@ -21,7 +21,7 @@ struct arena_mark {
 void arena_done(struct arena *a);
 #define auto_arena __attribute__((cleanup(arena_done)))
 
-void *arena_alloc(struct arena *a, size_t bytes);              /* zeroed, aligned for anything */
+void *arena_alloc(struct arena *a, size_t bytes);               /* zeroed, aligned for anything */
 void *arena_array(struct arena *a, size_t count, size_t bytes); /* the same, overflow-checked */
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 

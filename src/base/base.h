@@ -22,7 +22,8 @@
 #include <string.h>
 
 #define countof(array) (sizeof(array) / sizeof((array)[0]))
-#define container_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define container_of(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -45,11 +46,11 @@
     })
 
 /* Allocation that does not return NULL. Sizes are checked for overflow. */
-void *mem_alloc(size_t bytes);                             /* uninitialised */
-void *mem_zero(size_t count, size_t bytes);                /* zeroed */
-void *mem_grow(void *old, size_t count, size_t bytes);     /* realloc */
-char *mem_dup(const char *text, size_t bytes);             /* copy with a final NUL */
+void *mem_alloc(size_t bytes);                         /* uninitialised */
+void *mem_zero(size_t count, size_t bytes);            /* zeroed */
+void *mem_grow(void *old, size_t count, size_t bytes); /* realloc */
+char *mem_dup(const char *text, size_t bytes);         /* copy with a final NUL */
 void mem_free_at(void *pointer_to_pointer);
-void fd_close_at(int *fd);                                 /* keeps errno; ignores negative */
+void fd_close_at(int *fd); /* keeps errno; ignores negative */
 
 #endif

@@ -14,7 +14,7 @@ struct buf {
 void buf_done(struct buf *b); /* frees; the buffer is empty and usable again */
 #define auto_buf __attribute__((cleanup(buf_done)))
 
-char *buf_reserve(struct buf *b, size_t more); /* room for `more` bytes at the end; does not change n */
+char *buf_reserve(struct buf *b, size_t more); /* room at the end; does not change n */
 void buf_put(struct buf *b, str text);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);

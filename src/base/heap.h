@@ -18,8 +18,8 @@ struct heap {
 };
 
 void heap_done(struct heap *h);
-void heap_put(struct heap *h, struct heap_node *node, int64_t key); /* inserts, or moves to the new key */
-void heap_del(struct heap *h, struct heap_node *node);              /* harmless when not in the heap */
+void heap_put(struct heap *h, struct heap_node *node, int64_t key); /* inserts or moves */
+void heap_del(struct heap *h, struct heap_node *node); /* harmless when not in the heap */
 
 static inline struct heap_node *heap_min(const struct heap *h)
 {

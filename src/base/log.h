@@ -24,7 +24,8 @@ struct log_kv {
 
 #define KV(name, value) ((struct log_kv){ .key = (name), .kind = KV_IS_STR, .text = (value) })
 #define KV_C(name, value) KV(name, str_c(value))
-#define KV_INT(name, value) ((struct log_kv){ .key = (name), .kind = KV_IS_INT, .integer = (int64_t)(value) })
+#define KV_INT(name, value)                                                                        \
+    ((struct log_kv){ .key = (name), .kind = KV_IS_INT, .integer = (int64_t)(value) })
 #define KV_REAL(name, value) ((struct log_kv){ .key = (name), .kind = KV_IS_REAL, .real = (value) })
 
 #define log_debug(...) LOG_AT_(LOG_DEBUG, __VA_ARGS__)

@@ -44,10 +44,10 @@ static inline str str_upto(str s, size_t n)
 int str_cmp(str a, str b); /* bytewise, shorter first */
 bool str_starts(str s, str prefix);
 bool str_ends(str s, str suffix);
-bool str_eq_nocase(str a, str b); /* ASCII */
-size_t str_find(str s, str needle); /* SIZE_MAX when absent */
+bool str_eq_nocase(str a, str b);    /* ASCII */
+size_t str_find(str s, str needle);  /* SIZE_MAX when absent */
 size_t str_find_char(str s, char c); /* SIZE_MAX when absent */
-str str_trim(str s); /* spaces, tabs, CR, LF at both ends */
+str str_trim(str s);                 /* spaces, tabs, CR, LF at both ends */
 
 /* Takes the part before the next `separator` off `*rest`; false when nothing is left.
  * "a,,b" gives "a", "", "b"; "" gives one empty part. `rest->p` is NULL at the end. */

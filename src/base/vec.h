@@ -20,7 +20,7 @@
 
 /* Removes an element; the order of the rest is kept. */
 #define vec_remove(v, index)                                                                       \
-    (memmove((v)->at + (index), (v)->at + (index) + 1, ((v)->n - (index)-1) * sizeof(*(v)->at)),   \
+    (memmove((v)->at + (index), (v)->at + (index) + 1, ((v)->n - (index) - 1) * sizeof(*(v)->at)), \
      (void)(v)->n--)
 
 #define vec_clear(v) ((void)((v)->n = 0))

@@ -8,7 +8,7 @@
 
 struct command {
     const char *name;
-    const char *summary;              /* one line of `flyball help` */
+    const char *summary;               /* one line of `flyball help` */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 

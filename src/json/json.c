@@ -204,8 +204,8 @@ static bool numbers_eq(const struct json *a, const struct json *b)
     if (a->type == b->type)
         return a->type == JSON_INT ? a->integer == b->integer : a->real == b->real;
     const struct json *integer = a->type == JSON_INT ? a : b, *real = a->type == JSON_INT ? b : a;
-    return real->real >= -0x1p63 && real->real < 0x1p63 && (int64_t)real->real == integer->integer &&
-           (double)(int64_t)real->real == real->real;
+    return real->real >= -0x1p63 && real->real < 0x1p63 &&
+           (int64_t)real->real == integer->integer && (double)(int64_t)real->real == real->real;
 }
 
 static bool objects_eq(const struct json *a, const struct json *b)

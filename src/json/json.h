@@ -67,8 +67,8 @@ struct json *json_new_arr(struct arena *a);
 struct json *json_new_obj(struct arena *a);
 struct json *json_copy(struct arena *a, const struct json *v); /* deep */
 
-void json_set(struct arena *a, struct json *obj, str key, struct json *value); /* adds or replaces */
-bool json_del(struct json *obj, str key);                                     /* true when it was there */
+void json_set(struct arena *a, struct json *obj, str key, struct json *value); /* or replaces */
+bool json_del(struct json *obj, str key); /* true when it was there */
 void json_push(struct arena *a, struct json *arr, struct json *value);
 void json_insert(struct arena *a, struct json *arr, size_t at, struct json *value);
 void json_remove(struct json *arr, size_t at);
@@ -128,7 +128,7 @@ static inline double json_real(const struct json *v, double otherwise) /* intege
     return json_is(v, JSON_REAL) ? v->real : json_is(v, JSON_INT) ? (double)v->integer : otherwise;
 }
 
-const char *json_type_name(const struct json *v); /* "object", "array", "string", "integer", "number", ... */
+const char *json_type_name(const struct json *v); /* "object", "array", "integer", ... */
 
 /* Deep equality: the order of members does not count, 1 equals 1.0, NULL equals NULL only. */
 bool json_eq(const struct json *a, const struct json *b);
@@ -141,11 +141,11 @@ bool json_eq(const struct json *a, const struct json *b);
 
 /* ---- write */
 
-void json_write(struct buf *out, const struct json *v);           /* compact, members in their order */
+void json_write(struct buf *out, const struct json *v);           /* compact, in order */
 void json_write_pretty(struct buf *out, const struct json *v);    /* two blanks a level */
-void json_write_canonical(struct buf *out, const struct json *v); /* compact, members sorted by key */
+void json_write_canonical(struct buf *out, const struct json *v); /* compact, sorted by key */
 void json_write_text(struct buf *out, str text);                  /* one quoted string */
-void json_write_real(struct buf *out, double value);              /* shortest that reads back equal */
-str json_to_str(struct arena *a, const struct json *v);           /* compact */
+void json_write_real(struct buf *out, double value);    /* shortest that reads back equal */
+str json_to_str(struct arena *a, const struct json *v); /* compact */
 
 #endif

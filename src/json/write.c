@@ -47,7 +47,8 @@ void json_write_real(struct buf *out, double value)
             break;
     }
     int exponent = atoi(strchr(digits, 'e') + 1);
-    int shown = (int)(strchr(digits, 'e') - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
+    int shown =
+        (int)(strchr(digits, 'e') - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
     if (value == 0 || (exponent >= -6 && exponent < 21)) {
         buf_printf(out, "%.*f", MAX(0, shown - 1 - exponent), value);
     } else {

@@ -56,6 +56,8 @@ static void text_is_copied_with_nul(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(allocations_are_zeroed_and_aligned),
-                                        TAP(reset_reuses_blocks), TAP(large_allocations_fit),
-                                        TAP(text_is_copied_with_nul), { 0 } });
+                                        TAP(reset_reuses_blocks),
+                                        TAP(large_allocations_fit),
+                                        TAP(text_is_copied_with_nul),
+                                        { 0 } });
 }

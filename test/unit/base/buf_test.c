@@ -35,6 +35,6 @@ static void take_hands_over(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(grows_and_ends_in_nul), TAP(consume_drops_the_front),
-                                        TAP(take_hands_over), { 0 } });
+    return tap_run((struct tap_case[]){
+        TAP(grows_and_ends_in_nul), TAP(consume_drops_the_front), TAP(take_hands_over), { 0 } });
 }

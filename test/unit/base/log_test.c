@@ -40,8 +40,9 @@ static void json_lines(void)
     log_setup(LOG_INFO, LOG_JSON);
     log_error("it \"failed\"", KV("k", S("v")), KV_INT("n", -1), KV_REAL("r", NAN));
     size_t level = str_find(buf_str(&seen), S(",\"level\""));
-    EQ_STR(str_from(buf_str(&seen), level),
-           S(",\"level\":\"error\",\"msg\":\"it \\\"failed\\\"\",\"k\":\"v\",\"n\":-1,\"r\":\"NaN\"}\n"));
+    EQ_STR(
+        str_from(buf_str(&seen), level),
+        S(",\"level\":\"error\",\"msg\":\"it \\\"failed\\\"\",\"k\":\"v\",\"n\":-1,\"r\":\"NaN\"}\n"));
 }
 
 static void levels_filter(void)
@@ -59,8 +60,11 @@ static void levels_filter(void)
 int main(void)
 {
     log_redirect(keep, NULL);
-    int result = tap_run((struct tap_case[]){ TAP(text_lines), TAP(strangers_cannot_forge_a_line),
-                                              TAP(json_lines), TAP(levels_filter), { 0 } });
+    int result = tap_run((struct tap_case[]){ TAP(text_lines),
+                                              TAP(strangers_cannot_forge_a_line),
+                                              TAP(json_lines),
+                                              TAP(levels_filter),
+                                              { 0 } });
     buf_done(&seen);
     return result;
 }

@@ -5,7 +5,8 @@
 /* First outputs of the reference generator for seed 42, stream 54. */
 static void matches_the_reference(void)
 {
-    static const uint32_t want[] = { 0xa15c02b7, 0x7b47f409, 0xba1d3330, 0x83d2f293, 0xbfa4784b, 0xcbed606e };
+    static const uint32_t want[] = { 0xa15c02b7, 0x7b47f409, 0xba1d3330,
+                                     0x83d2f293, 0xbfa4784b, 0xcbed606e };
     struct random r;
     random_init(&r, 42, 54);
     for (size_t i = 0; i < countof(want); i++)

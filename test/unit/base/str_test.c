@@ -3,7 +3,8 @@
 static void compares(void)
 {
     OK(str_eq(S("a"), S("a")) && !str_eq(S("a"), S("b")) && str_eq((str){ 0 }, S("")));
-    OK(str_cmp(S("a"), S("ab")) < 0 && str_cmp(S("b"), S("ab")) > 0 && str_cmp(S("x"), S("x")) == 0);
+    OK(str_cmp(S("a"), S("ab")) < 0 && str_cmp(S("b"), S("ab")) > 0 &&
+       str_cmp(S("x"), S("x")) == 0);
     OK(str_starts(S("kube-system"), S("kube-")) && !str_starts(S("ku"), S("kube")));
     OK(str_ends(S("a.yaml"), S(".yaml")) && !str_ends(S("l"), S("yaml")));
     OK(str_eq_nocase(S("Content-Type"), S("content-TYPE")) && !str_eq_nocase(S("a"), S("b")));
@@ -32,10 +33,21 @@ static void cuts(void)
 
 static void reads_integers(void)
 {
-    static const struct { const char *text; int result; int64_t want; } t[] = {
-        { "0", 0, 0 }, { "-12", 0, -12 }, { "+7", 0, 7 }, { "", -EINVAL, 0 }, { "-", -EINVAL, 0 },
-        { "1x", -EINVAL, 0 }, { " 1", -EINVAL, 0 }, { "9223372036854775807", 0, INT64_MAX },
-        { "-9223372036854775808", 0, INT64_MIN }, { "9223372036854775808", -ERANGE, 0 },
+    static const struct {
+        const char *text;
+        int result;
+        int64_t want;
+    } t[] = {
+        { "0", 0, 0 },
+        { "-12", 0, -12 },
+        { "+7", 0, 7 },
+        { "", -EINVAL, 0 },
+        { "-", -EINVAL, 0 },
+        { "1x", -EINVAL, 0 },
+        { " 1", -EINVAL, 0 },
+        { "9223372036854775807", 0, INT64_MAX },
+        { "-9223372036854775808", 0, INT64_MIN },
+        { "9223372036854775808", -ERANGE, 0 },
     };
     for (size_t i = 0; i < countof(t); i++) {
         int64_t got = 0;
@@ -46,9 +58,14 @@ static void reads_integers(void)
 
 static void reads_reals(void)
 {
-    static const struct { const char *text; int result; double want; } t[] = {
-        { "0.5", 0, 0.5 }, { "1e3", 0, 1000 }, { "-.25", 0, -0.25 }, { "", -EINVAL, 0 },
-        { "nan", -EINVAL, 0 }, { "0x1p3", -EINVAL, 0 }, { "1e999", -ERANGE, 0 }, { "1 ", -EINVAL, 0 },
+    static const struct {
+        const char *text;
+        int result;
+        double want;
+    } t[] = {
+        { "0.5", 0, 0.5 },       { "1e3", 0, 1000 },    { "-.25", 0, -0.25 },
+        { "", -EINVAL, 0 },      { "nan", -EINVAL, 0 }, { "0x1p3", -EINVAL, 0 },
+        { "1e999", -ERANGE, 0 }, { "1 ", -EINVAL, 0 },
     };
     for (size_t i = 0; i < countof(t); i++) {
         double got = 0;
@@ -59,6 +76,10 @@ static void reads_reals(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(compares), TAP(finds_and_trims), TAP(cuts),
-                                        TAP(reads_integers), TAP(reads_reals), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(compares),
+                                        TAP(finds_and_trims),
+                                        TAP(cuts),
+                                        TAP(reads_integers),
+                                        TAP(reads_reals),
+                                        { 0 } });
 }

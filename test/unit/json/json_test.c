@@ -13,9 +13,22 @@ static struct json *parse(struct arena *a, const char *text)
 static void round_trips(void)
 {
     static const char *const texts[] = {
-        "null", "true", "-12", "0.5", "\"a\\\"b\\\\c\\n\\u0001ü\"", "[]", "{}", "[1,[2,{\"a\":null}]]",
-        "{\"b\":1,\"a\":{\"c\":[true,false]}}", "9223372036854775807", "1.5", "100000000000000000000",
-        "1e+21", "1e-07", "0.1", "123456.789",
+        "null",
+        "true",
+        "-12",
+        "0.5",
+        "\"a\\\"b\\\\c\\n\\u0001ü\"",
+        "[]",
+        "{}",
+        "[1,[2,{\"a\":null}]]",
+        "{\"b\":1,\"a\":{\"c\":[true,false]}}",
+        "9223372036854775807",
+        "1.5",
+        "100000000000000000000",
+        "1e+21",
+        "1e-07",
+        "0.1",
+        "123456.789",
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(texts); i++)
@@ -45,8 +58,10 @@ static void limits_hold(void)
     err_t e;
     EQ_INT(json_parse(&a, buf_str(&deep), &v, &e), -E2BIG);
     EQ_INT(json_parse_limited(&a, S("[[1]]"), &(struct json_limits){ .depth = 2 }, &v, &e), 0);
-    EQ_INT(json_parse_limited(&a, S("[[[1]]]"), &(struct json_limits){ .depth = 2 }, &v, &e), -E2BIG);
-    EQ_INT(json_parse_limited(&a, S("[1,2,3]"), &(struct json_limits){ .members = 2 }, &v, &e), -E2BIG);
+    EQ_INT(json_parse_limited(&a, S("[[[1]]]"), &(struct json_limits){ .depth = 2 }, &v, &e),
+           -E2BIG);
+    EQ_INT(json_parse_limited(&a, S("[1,2,3]"), &(struct json_limits){ .members = 2 }, &v, &e),
+           -E2BIG);
 }
 
 static void note(void *context, str path)
@@ -61,7 +76,9 @@ static void duplicates_are_told_and_the_last_wins(void)
     struct json *v = NULL;
     err_t e;
     struct json_limits limits = { .duplicate = note, .context = &paths };
-    OK_CALL(json_parse_limited(&a, S("{\"a\":1,\"b\":[{\"x\":1,\"x\":2}],\"a\":3}"), &limits, &v, &e), &e);
+    OK_CALL(json_parse_limited(&a, S("{\"a\":1,\"b\":[{\"x\":1,\"x\":2}],\"a\":3}"), &limits, &v,
+                               &e),
+            &e);
     EQ_STR(buf_str(&paths), S("b[0].x;a;"));
     EQ_STR(json_to_str(&a, v), S("{\"a\":3,\"b\":[{\"x\":2}]}"));
 }
@@ -113,8 +130,13 @@ static void canonical_is_sorted(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){
-        TAP(round_trips), TAP(bad_text_is_placed), TAP(limits_hold),
-        TAP(duplicates_are_told_and_the_last_wins), TAP(reads_what_is_not_there),
-        TAP(builds_and_changes), TAP(equality_ignores_order), TAP(canonical_is_sorted), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(round_trips),
+                                        TAP(bad_text_is_placed),
+                                        TAP(limits_hold),
+                                        TAP(duplicates_are_told_and_the_last_wins),
+                                        TAP(reads_what_is_not_there),
+                                        TAP(builds_and_changes),
+                                        TAP(equality_ignores_order),
+                                        TAP(canonical_is_sorted),
+                                        { 0 } });
 }
