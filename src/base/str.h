@@ -11,6 +11,7 @@ typedef struct str {
 } str;
 
 #define S(literal) ((str){ ("" literal), sizeof(literal) - 1 })
+#define STR_INIT(literal) { ("" literal), sizeof(literal) - 1 } /* in static tables */
 
 /* For printf: printf(STR_FMT, STR_ARG(name)). */
 #define STR_FMT "%.*s"

@@ -1,0 +1,86 @@
+/* What a merge must know of a type, and no more. The API server fills shapes in, from static
+ * tables for its built-in kinds and from the schema of a custom resource; server-side apply
+ * (fieldset, apply) and strategic merge patch read them.
+ *
+ * A shape is plain data that points at other shapes, so a table can be `static const` and cyclic,
+ * or built in an arena. Whoever made it owns it; it never changes once it is in use.
+ *
+ *     static const struct shape_field env_fields[] = { { STR_INIT("name"), &shape_scalar }, ... };
+ *     static const struct shape env = { SHAPE_OBJ, .fields = env_fields, .n_fields = 3 };
+ *     static const struct shape envs = { SHAPE_LIST, .list = SHAPE_MAP_LIST, .element = &env,
+ *                                        .keys = env_keys, .n_keys = 1 };
+ *
+ * How the words of an OpenAPI schema become a shape:
+ *   string, number, integer, boolean, x-kubernetes-int-or-string    SHAPE_SCALAR
+ *   object with properties                                          SHAPE_OBJ with fields
+ *   object with additionalProperties                                SHAPE_OBJ with element
+ *   x-kubernetes-preserve-unknown-fields                            SHAPE_OBJ, element shape_any,
+ *                                                                   fields as declared
+ *   x-kubernetes-map-type: atomic                                   SHAPE_OBJ, atomic
+ *   array, x-kubernetes-list-type: (none), atomic / set / map       SHAPE_LIST
+ *   nothing known of the type                                       shape_any
+ *   Quantity, IntOrString, Time, MicroTime, Duration                shape_scalar */
+#ifndef FLYBALL_SHAPE_H
+#define FLYBALL_SHAPE_H
+
+#include "json.h"
+
+enum shape_kind {
+    SHAPE_ANY,    /* goes by the value: objects are granular maps, lists are atomic */
+    SHAPE_SCALAR, /* one value, owned as a whole (also Quantity, IntOrString, Time) */
+    SHAPE_OBJ,    /* fields, or a map when `element` is set, or both */
+    SHAPE_LIST,
+};
+
+enum shape_list {
+    SHAPE_ATOMIC_LIST, /* owned as a whole */
+    SHAPE_SET_LIST,    /* scalars, each there once and owned by its value */
+    SHAPE_MAP_LIST,    /* objects, each known by its `keys` */
+};
+
+/* Strategic merge patch; the words of patchStrategy. They combine: "merge,retainKeys". */
+enum shape_patch {
+    SHAPE_PATCH_DEFAULT = 0, /* maps merge, lists are replaced */
+    SHAPE_PATCH_MERGE = 1,   /* a list: merge by patch_key, or as a set of scalars without one */
+    SHAPE_PATCH_REPLACE = 2,
+    SHAPE_PATCH_RETAIN_KEYS = 4,
+};
+
+struct shape_field {
+    str name;
+    const struct shape *shape;
+    const struct json *value_if_absent; /* default; needed for keys of map lists; NULL: none */
+    unsigned patch;                     /* of enum shape_patch */
+    str patch_key;                      /* patchMergeKey; empty: none */
+};
+
+struct shape {
+    enum shape_kind kind;
+    enum shape_list list;             /* SHAPE_LIST */
+    bool atomic;                      /* SHAPE_OBJ: owned as a whole */
+    const struct shape_field *fields; /* SHAPE_OBJ: n_fields of them, in any order */
+    uint32_t n_fields;
+    uint32_t n_keys;
+    const str *keys;             /* SHAPE_MAP_LIST: names of the key fields, n_keys of them */
+    const struct shape *element; /* of a list; of a map: any name that is not in `fields` */
+};
+
+extern const struct shape shape_any;         /* deduced from the value */
+extern const struct shape shape_scalar;      /* any scalar */
+extern const struct shape shape_atomic_obj;  /* an object owned as a whole, contents unknown */
+extern const struct shape shape_scalar_map;  /* labels, annotations, ConfigMap data */
+extern const struct shape shape_scalar_list; /* an atomic list of scalars: container args */
+extern const struct shape shape_scalar_set;  /* finalizers */
+
+/* The declared field of that name, or NULL. */
+const struct shape_field *shape_field(const struct shape *s, str name);
+
+/* The shape of a member: its field's, else the map element's, else (type declared without it) NULL. */
+const struct shape *shape_member(const struct shape *s, str name);
+
+/* SHAPE_ANY resolved for a value: the same shape, or the one the value suggests. */
+const struct shape *shape_for(const struct shape *s, const struct json *value);
+
+unsigned shape_patch_parse(str strategy); /* x-kubernetes-patch-strategy to enum shape_patch */
+
+#endif
