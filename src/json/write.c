@@ -46,13 +46,14 @@ void json_write_real(struct buf *out, double value)
         if (strtod(digits, NULL) == value)
             break;
     }
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    int shown =
-        (int)(strchr(digits, 'e') - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
+    char *e = strchr(digits, 'e');
+    assert(e); /* %e of a finite number always has one */
+    int exponent = (int)strtol(e + 1, NULL, 10);
+    int shown = (int)(e - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
     if (value == 0 || (exponent >= -6 && exponent < 21)) {
         buf_printf(out, "%.*f", MAX(0, shown - 1 - exponent), value);
     } else {
-        *strchr(digits, 'e') = '\0';
+        *e = '\0';
         buf_printf(out, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
     }
 }
