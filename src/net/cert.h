@@ -1,0 +1,41 @@
+/* Making certificates for the embedded server and for tests: EC P-256 keys, SHA-256, PEM text. */
+#ifndef FLYBALL_CERT_H
+#define FLYBALL_CERT_H
+
+#include "../base/buf.h"
+
+/* A certificate and its private key, both PEM. `{0}` is empty. */
+struct cert_pair {
+    struct buf cert, key;
+};
+
+void cert_pair_done(struct cert_pair *pair); /* wipes the key */
+#define auto_cert_pair __attribute__((cleanup(cert_pair_done)))
+
+enum cert_use { CERT_CA, CERT_SERVER, CERT_CLIENT };
+
+struct cert_request {
+    enum cert_use use;
+    str common_name;          /* a client's user name */
+    const str *organizations; /* a client's groups */
+    size_t organization_count;
+    const str *names; /* server: DNS names and IP addresses it answers to */
+    size_t name_count;
+    int64_t now_ns;                 /* wall clock; valid from an hour before */
+    int days;                       /* valid for so long */
+    const struct cert_pair *issuer; /* NULL: signs itself */
+};
+
+int cert_make(const struct cert_request *request, struct cert_pair *ret_pair, err_t *e);
+
+/* What a PEM certificate says about itself (the first one in the text). */
+struct cert_info {
+    int64_t not_before_ns, not_after_ns;
+};
+
+int cert_read(str pem, struct cert_info *ret, err_t *e);
+/* Whether a certificate is valid at `now`, has that key and was signed by `ca`: is it worth
+ * keeping? */
+bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
+
+#endif

@@ -1,0 +1,166 @@
+/* The event loop: one a process, everything else hangs on it.
+ *
+ *     struct loop *loop;
+ *     loop_new(&(struct loop_options){ 0 }, &loop, &e);
+ *     ... start servers, clients, timers ...
+ *     loop_run(loop);                          until somebody calls loop_stop()
+ *     loop_free(loop);                         after what lives on it was freed
+ *
+ * A turn is: wait for events and call what they wake; fire the timers that are due; run the
+ * deferred calls, phase after phase, until none is left; reset the scratch arena. Time stands still
+ * within a turn: loop_mono_ns() and loop_wall_ns() answer the same until the next one.
+ *
+ * Time has three modes.
+ *   real      the machine's clocks.
+ *   scaled    the same, `speed` times as fast (a day of schedule in a minute). Network timeouts
+ *             keep their real length.
+ *   virtual   starts at `start_wall_ns` and stands still while anything can run. When a poll that
+ *             does not wait finds nothing, no deferred call is left and nobody holds the loop (pool
+ *             work, name lookups, child processes and loop_hold() do), time jumps to the next
+ *             timer. Client and server that share a virtual loop are joined by socket pairs in
+ *             place of TCP (the kernel may delay TCP, even on loopback, but not those), so a run
+ *             depends on its inputs alone. Peers in other processes are not waited for: hold the
+ *             loop meanwhile. */
+#ifndef FLYBALL_LOOP_H
+#define FLYBALL_LOOP_H
+
+#include "../base/arena.h"
+#include "../base/clock.h"
+#include "../base/heap.h"
+
+struct loop;
+
+enum loop_time { LOOP_REAL, LOOP_SCALED, LOOP_VIRTUAL };
+
+struct loop_options {
+    enum loop_time time;
+    double speed;          /* scaled: loop seconds a real second, > 0 */
+    int64_t start_wall_ns; /* scaled and virtual: the wall clock at the start; 0: the machine's */
+};
+
+int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *e);
+/* Waits for pool work still running (its `done` is called), then frees. Servers, clients, watches
+ * and children must have been freed before. NULL is fine, here and in every other _free. */
+void loop_free(struct loop *loop);
+
+void loop_run(struct loop *loop);  /* turns until loop_stop() */
+void loop_stop(struct loop *loop); /* the turn that is under way still ends properly */
+/* One turn, waiting at most until the next timer. Tests: while (!done) loop_turn(loop). */
+void loop_turn(struct loop *loop);
+
+int64_t loop_mono_ns(const struct loop *loop); /* never goes back; the clock of timers */
+int64_t loop_wall_ns(const struct loop *loop); /* since 1970-01-01T00:00:00Z */
+struct arena *loop_scratch(struct loop *loop); /* emptied at the end of each turn */
+
+/* Virtual time stands still until as many releases as holds. No effect in the other modes. */
+void loop_hold(struct loop *loop);
+void loop_release(struct loop *loop);
+
+/* --- timers: live inside their owner ---
+ *
+ *     struct lease { struct timer renew; ... };
+ *     timer_set(loop, &lease->renew, loop_mono_ns(loop) + 2 * NS_PER_S, lease_renew);
+ *
+ * `fire` gets the timer: container_of() finds the owner. A timer fires once and is idle again
+ * before `fire` runs. Timers of one instant fire in the order they were set. `{0}` is an idle
+ * timer; stop it before its memory goes. */
+struct timer {
+    struct heap_node node; /* private */
+    struct loop *loop;     /* private; NULL: never set */
+    void (*fire)(struct timer *);
+};
+
+void timer_set(struct loop *loop, struct timer *timer, int64_t mono_ns,
+               void (*fire)(struct timer *)); /* starts or moves */
+void timer_stop(struct timer *timer);         /* harmless when idle */
+
+static inline bool timer_is_set(const struct timer *timer)
+{
+    return timer->node.place != 0;
+}
+
+/* --- deferred calls: run at the end of this turn, once however often they were asked for ---
+ *
+ * Phases run in order. A call that is put into a phase already passed makes the phases run again
+ * in the same turn, up to a bound; what is left then runs in the next turn, which does not wait.
+ * So all writes of one turn share one commit, and all answers of one commit share one flush. */
+enum loop_phase {
+    LOOP_SOON,   /* work that events caused: queues, reconciles */
+    LOOP_COMMIT, /* after all of that: the store's group commit */
+    LOOP_FLUSH,  /* net's own: bytes leave */
+    LOOP_PHASE_N
+};
+
+struct deferred {
+    struct deferred *next, *previous; /* private; NULL: not waiting */
+    void (*run)(struct deferred *);   /* private; set by loop_defer */
+};
+
+void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
+                void (*run)(struct deferred *)); /* does nothing when it already waits */
+void deferred_cancel(struct deferred *call);     /* harmless when not waiting */
+
+/* --- threads --- */
+
+/* `run` on a pool thread, then `done` on the loop. `run` sees only `context` and must not touch the
+ * loop or anything on it. It cannot be called back: an owner that goes away tells its context. */
+void loop_work(struct loop *loop, void (*run)(void *context), void (*done)(void *context),
+               void *context);
+
+/* wakeup_send() is thread-safe and may be called from a signal handler; `fn` runs on the loop, once
+ * for any number of sends that came before it. */
+struct wakeup;
+struct wakeup *wakeup_new(struct loop *loop, void (*fn)(void *context), void *context);
+void wakeup_send(struct wakeup *w);
+void wakeup_free(struct wakeup *w);
+
+/* --- signals, descriptors --- */
+
+struct signal_watch;
+int signal_watch_new(struct loop *loop, int signal_number, void (*fn)(void *context), void *context,
+                     struct signal_watch **ret);
+void signal_watch_free(struct signal_watch *w);
+
+enum fd_events { FD_READ = 1, FD_WRITE = 2 };
+
+/* Level-triggered readiness of a non-blocking descriptor that the caller owns; closing it comes
+ * after fd_watch_free(). A new watch waits for nothing. Errors and hang-ups are reported as what
+ * was asked for: the read or write that follows says what happened. */
+struct fd_watch;
+int fd_watch_new(struct loop *loop, int fd, void (*fn)(void *context, unsigned events),
+                 void *context, struct fd_watch **ret);
+void fd_watch_set(struct fd_watch *w, unsigned events); /* FD_READ | FD_WRITE; 0: nothing */
+void fd_watch_free(struct fd_watch *w);
+
+/* --- child processes: credential plugins, helpers ---
+ *
+ * The child gets `input` on standard input (nothing: /dev/null); what it writes is collected. It
+ * is killed when the timeout passes or when it writes more than `output_max_bytes` to one of its
+ * two streams. on_exit comes exactly once, when it ended and all its output was read (a grandchild
+ * that keeps a pipe open does not delay it beyond the timeout); the child object is gone after it.
+ * */
+struct child;
+
+struct child_result {
+    int exit_status; /* of a normal end */
+    int signal;      /* that ended it, or 0 */
+    bool timed_out, output_too_large;
+    str out, errors; /* borrowed: die with the callback */
+};
+
+struct child_options {
+    const char *const *argv; /* NULL-ended; argv[0] is looked up in PATH */
+    const char *const *env;  /* NULL-ended NAME=VALUE: the whole environment; NULL: ours */
+    const char *dir;         /* NULL: ours */
+    str input;
+    size_t output_max_bytes; /* 0: 1 MiB */
+    int64_t timeout_ns;      /* real time; 0: 60 s */
+    void (*on_exit)(void *context, const struct child_result *result);
+    void *context;
+};
+
+int child_start(struct loop *loop, const struct child_options *options, struct child **ret_child,
+                err_t *e);
+void child_abandon(struct child *child); /* kills it; on_exit will not be called */
+
+#endif
