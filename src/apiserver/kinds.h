@@ -1,0 +1,177 @@
+/* Kinds: everything the server knows of one served group/version/kind, as data, and the steps of a
+ * write that depend on the kind. Pure functions over trees: no store, no clock, no I/O; what
+ * a step must look up comes through `struct kind_env`.
+ *
+ * A write walks these steps (the verbs in between belong to the caller):
+ *
+ *   body -> kind_decode -> [patch, managed fields] -> kind_prepare -> kind_validate -> store
+ *
+ *   kind_decode    reads, drops unknown fields, fills in defaults        400 on failure
+ *   kind_prepare   what a strategy and the admission plug-ins set: status kept apart, generation,
+ *                  cluster addresses, tolerations, QoS class             403, 409, 422 possible
+ *   kind_validate  names, labels, immutability, everything else          422 with causes
+ *
+ * Memory: built-in kinds live for ever (kinds_builtin); kinds of a CustomResourceDefinition live
+ * in the arena given to kinds_from_crd. Trees belong to the arena of the request. */
+#ifndef FLYBALL_APISERVER_KINDS_H
+#define FLYBALL_APISERVER_KINDS_H
+
+#include "schema.h"
+
+enum kind_verb {
+    KIND_CREATE = 1,
+    KIND_DELETE = 2,
+    KIND_DELETECOLLECTION = 4,
+    KIND_GET = 8,
+    KIND_LIST = 16,
+    KIND_PATCH = 32,
+    KIND_UPDATE = 64,
+    KIND_WATCH = 128,
+    KIND_ALL_VERBS = 255,
+};
+
+enum kind_sub { KIND_MAIN, KIND_STATUS, KIND_SCALE, KIND_RESIZE, KIND_FINALIZE, KIND_SUB_N };
+
+struct kind_hooks; /* what a built-in kind does beyond its schema; see kind_hooks.h */
+
+struct kind_column {
+    const char *name, *type, *format, *description;
+    int priority;
+    str path; /* JSONPath of a custom resource's column; empty for built-in kinds */
+};
+
+struct kind_selectable { /* a field selector the kind knows, beside metadata.name/.namespace */
+    str label;           /* "spec.nodeName" */
+    str value_if_absent; /* what an unset field compares as: "" or "0" or "false" */
+};
+
+struct kind {
+    str group; /* "" for core */
+    str version;
+    str kind, list_kind, plural, singular;
+    const str *short_names, *categories; /* n_* of them */
+    uint32_t n_short_names, n_categories;
+    bool namespaced;
+    bool custom;                 /* of a CustomResourceDefinition */
+    unsigned verbs;              /* of enum kind_verb */
+    unsigned subresources;       /* bit 1 << enum kind_sub */
+    bool has_generation;         /* metadata.generation is kept */
+    bool create_on_update;       /* PUT of a missing object makes it */
+    bool unconditional_update;   /* PUT may come without a resourceVersion */
+    bool delete_returns_object;  /* DELETE answers with the object, not with a Status */
+    bool answer_only;            /* created, answered, never stored (SelfSubjectAccessReview) */
+    bool background_by_default;  /* default propagation is Background; else as finalizers say */
+    const struct schema *schema; /* of the whole object */
+    const struct kind *storage;  /* the version objects are stored as; itself in most kinds */
+    const struct kind_column *columns; /* n_columns, without Name (always first) */
+    uint32_t n_columns;
+    const struct kind_selectable *selectable;
+    uint32_t n_selectable;
+    str scale_spec_path, scale_status_path, scale_selector_path; /* ".spec.replicas", or empty */
+    bool deprecated;
+    str deprecation_warning; /* sent with every answer of a deprecated custom version */
+    bool has_rules;          /* CEL rules that are not enforced: warn when the CRD is written */
+    const struct kind_hooks *hooks; /* NULL for custom resources */
+};
+
+/* All built-in kinds, several versions of one resource side by side (the preferred one first).
+ * Parsed from types/ on first use; the same array for ever after. */
+const struct kind *const *kinds_builtin(size_t *ret_n);
+
+/* One of them by plural name, NULL when there is none. */
+const struct kind *kinds_find(str group, str version, str plural);
+
+str kind_api_version(struct arena *a, const struct kind *k); /* "v1", "apps/v1" */
+
+/* ---- steps of a write */
+
+/* A failure that becomes a Status. Where `errors` is not empty it is Invalid (422) with causes. */
+struct kind_fault {
+    int code;           /* HTTP; 0: no fault */
+    const char *reason; /* "Forbidden", "AlreadyExists", "Invalid", ... */
+    str message;        /* whole message, in the request's arena */
+    struct field_errors errors;
+};
+
+struct kind_env {
+    struct arena *arena; /* of the request */
+    int64_t now_ns;      /* wall clock */
+    void *context;
+    /* The stored object, or NULL; valid until the request ends. */
+    const struct json *(*lookup)(void *context, const struct kind *k, str ns, str name);
+    /* Is this service address in use by another service? */
+    bool (*address_taken)(void *context, str address);
+    /* Told once for every header "Warning: 299 - <text>". */
+    void (*warn)(void *context, str text);
+};
+
+struct kind_change {
+    const struct kind *kind;
+    enum kind_sub sub;   /* KIND_SCALE is written as a change of the parent: see kind_scale_apply */
+    struct json *object; /* the new state; changed in place by kind_prepare */
+    const struct json *old; /* NULL: a create */
+};
+
+/* Makes sense of a body. For a custom resource metadata is read as a built-in type and the rest is
+ * pruned and defaulted. `unknown` gets the dropped fields (for fieldValidation); may be NULL. */
+int kind_decode(const struct kind *k, struct arena *a, struct json *object,
+                struct schema_unknown *unknown, err_t *e);
+
+/* What was stored, as it is served now: a custom resource is pruned and defaulted by the schema of
+ * today and gets the apiVersion of `k`; a built-in object is converted from k->storage. */
+void kind_read(const struct kind *k, struct arena *a, struct json *object);
+
+/* The reverse: from the served version to k->storage. Nothing to do for most kinds. */
+void kind_store(const struct kind *k, struct arena *a, struct json *object);
+
+/* System metadata (uid, creationTimestamp, resourceVersion, name from generateName, deletion)
+ * is set by the caller before; generation is set here. */
+void kind_prepare(const struct kind_change *change, struct kind_env *env,
+                  struct kind_fault *ret_fault);
+void kind_validate(const struct kind_change *change, struct kind_env *env,
+                   struct kind_fault *ret_fault);
+
+/* Top-level or dotted fields that a write through `sub` does not touch, so that no manager comes to
+ * own them: NULL-ended ("status", "metadata.labels"). */
+const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub);
+
+/* ---- selectors, grace */
+
+/* The value a field selector compares; false when the kind does not know the label. */
+bool kind_field_value(const struct kind *k, const struct json *object, str label, str *ret_value);
+bool kind_field_known(const struct kind *k, str label);
+
+/* Seconds a delete waits before the object goes, `asked` being DeleteOptions.gracePeriodSeconds
+ * or -1. 0: at once. Only pods wait. */
+int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int64_t asked);
+
+/* Called when a delete sets deletionTimestamp (a namespace becomes Terminating). */
+void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *object);
+
+/* ---- scale */
+
+/* autoscaling/v1 Scale of an object; NULL and a fault when its replicas cannot be read. */
+struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct json *object,
+                           struct kind_fault *ret_fault);
+/* Writes the replicas of a Scale into a copy of the object; then kind_prepare/kind_validate. */
+void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *scale,
+                      struct json *object, struct kind_fault *ret_fault);
+const struct kind *kind_scale_kind(void); /* schema of Scale itself: decode, shape, openapi */
+
+/* ---- custom resource definitions */
+
+struct kinds_list {
+    const struct kind *
+        *at; /* one a served version, storage version's kind reachable by ->storage */
+    size_t n;
+};
+
+/* The kinds a stored (so: valid) definition makes. Everything lives in `a`. */
+void kinds_from_crd(struct arena *a, const struct json *crd, struct kinds_list *ret);
+
+/* Settles status.acceptedNames and the conditions NamesAccepted and Established of `crd`, given all
+ * definitions (itself among them). True if the status changed. */
+bool kinds_settle_crd(struct arena *a, struct json *crd, const struct json *const *all, size_t n,
+                      int64_t now_ns);
+
+#endif
