@@ -36,7 +36,11 @@ static UNUSED PRINTF_LIKE(3, 4) bool tap_note(const char *file, int line, const 
     return false;
 }
 
-#define OK(condition) ((condition) ? true : tap_note(__FILE__, __LINE__, "false: %s", #condition))
+#define OK(condition) tap_ok(__FILE__, __LINE__, #condition, (condition))
+static UNUSED bool tap_ok(const char *file, int line, const char *what, bool holds)
+{
+    return holds || tap_note(file, line, "false: %s", what);
+}
 
 #define EQ_INT(got, want) tap_eq_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want))
 static UNUSED bool tap_eq_int(const char *file, int line, const char *what, long long got,

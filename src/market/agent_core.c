@@ -1,0 +1,201 @@
+/* The learning agent: see agent_core.h. The order of operations in the formulas is that of the
+ * original, so that both give the same last bit. */
+#include "agent_core.h"
+
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    double multiplier, weight;
+} actions[AGENT_ACTION_N] = {
+    [AGENT_AGGRESSIVE] = { "aggressive", 1.5, 1.2 },
+    [AGENT_NORMAL] = { "normal", 1.2, 1.0 },
+    [AGENT_CONSERVATIVE] = { "conservative", 1.0, 0.8 },
+};
+
+static const char *const usage_names[] = { "low", "medium", "high" };
+static const char *const throttle_names[] = { "none", "some", "high" };
+static const char *const allocation_names[] = { "low", "adequate", "excess" };
+
+static const double price_that_counts = 0.3;
+static const double throttling_that_counts = 0.05;
+static const double epsilon_decay = 0.999, epsilon_floor = 0.01;
+
+void agent_init(struct agent *agent, double epsilon, uint64_t seed)
+{
+    *agent = (struct agent){
+        .epsilon = epsilon,
+        .state = -1,
+        .action = -1,
+        .allocation_milli = 100,
+        .smoothed_milli = 100,
+    };
+    random_init(&agent->random, seed, 1);
+}
+
+/* ---- states and actions */
+
+int agent_state(int64_t usage_milli, double throttling, int64_t allocation_milli)
+{
+    int usage = usage_milli > 1000 ? 2 : usage_milli > 500 ? 1 : 0;
+    int throttle = throttling > 0.3 ? 2 : throttling > 0.1 ? 1 : 0;
+    int allocation = allocation_milli < usage_milli ? 0 : allocation_milli > 2 * usage_milli ? 2 : 1;
+    return (usage * 3 + throttle) * 3 + allocation;
+}
+
+void agent_state_name(int state, char ret_name[24])
+{
+    snprintf(ret_name, 24, "%s:%s:%s", usage_names[state / 9], throttle_names[state / 3 % 3],
+             allocation_names[state % 3]);
+}
+
+int agent_state_parse(str name)
+{
+    for (int state = 0; state < AGENT_STATE_N; state++) {
+        char candidate[24];
+        agent_state_name(state, candidate);
+        if (str_eqc(name, candidate))
+            return state;
+    }
+    return -1;
+}
+
+const char *agent_action_name(enum agent_action action)
+{
+    return actions[action].name;
+}
+
+double agent_action_weight(enum agent_action action)
+{
+    return actions[action].weight;
+}
+
+enum agent_action agent_greedy(const double q[AGENT_ACTION_N], double price)
+{
+    double value[AGENT_ACTION_N];
+    memcpy(value, q, sizeof(value));
+    if (price > price_that_counts) {
+        value[AGENT_AGGRESSIVE] -= 5 * price;
+        value[AGENT_CONSERVATIVE] += 2 * price;
+    }
+    enum agent_action best = AGENT_AGGRESSIVE;
+    for (int a = 1; a < AGENT_ACTION_N; a++)
+        if (value[a] > value[best])
+            best = (enum agent_action)a;
+    return best;
+}
+
+enum agent_action agent_choose(struct agent *agent, double price, bool explore)
+{
+    int state = agent_state(agent->usage_milli, agent->throttling, agent->allocation_milli);
+    enum agent_action action;
+    if (explore && random_unit(&agent->random) < agent->epsilon) {
+        action = (enum agent_action)random_below(&agent->random, AGENT_ACTION_N);
+    } else {
+        agent->known[state] |= AGENT_STATE_SEEN;
+        action = agent_greedy(agent->q[state], price);
+    }
+    agent->state = (int8_t)state;
+    agent->action = (int8_t)action;
+    return action;
+}
+
+/* ---- learning */
+
+double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t previous_milli)
+{
+    double usage = (double)o.usage_milli, allocation = (double)o.allocation_milli;
+    double reward = 0;
+    if (o.allocation_milli >= o.usage_milli)
+        reward += 10;
+    else
+        reward -= 20 * ((double)(o.usage_milli - o.allocation_milli) / usage);
+    reward -= 30 * o.throttling;
+    if (o.slo_violation)
+        reward -= 100;
+    if (o.allocation_milli > 2 * o.usage_milli) {
+        double per = rules->infinite_reward ? usage : fmax(usage, 1);
+        reward -= 5 * ((double)(o.allocation_milli - 2 * o.usage_milli) / per);
+    }
+    if (o.throttling < 0.01)
+        reward += 5;
+    if (previous_milli > 0) {
+        double change = fabs(allocation - (double)previous_milli) / (double)previous_milli;
+        if (change > 0.2)
+            reward -= 10 * (change - 0.2);
+        else if (change < 0.05)
+            reward += 2;
+    }
+    return reward;
+}
+
+static void push_history(struct agent *agent, double throttling)
+{
+    if (agent->history_n == AGENT_HISTORY)
+        memmove(agent->history, agent->history + 1, (AGENT_HISTORY - 1) * sizeof(double));
+    else
+        agent->history_n++;
+    agent->history[agent->history_n - 1] = throttling;
+}
+
+static double best_known(const struct agent *agent, int state)
+{
+    double best = 0; /* what was never tried counts as 0 */
+    for (int a = 0; a < AGENT_ACTION_N; a++)
+        if (agent->q[state][a] > best)
+            best = agent->q[state][a];
+    return best;
+}
+
+double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome o)
+{
+    agent->usage_milli = o.usage_milli;
+    push_history(agent, o.throttling);
+    agent->previous_milli = agent->allocation_milli;
+    agent->allocation_milli = o.allocation_milli;
+    agent->throttling = o.throttling;
+    double reward = agent_reward(rules, o, agent->previous_milli);
+    if (agent->state >= 0 && agent->action >= 0) {
+        int now = agent_state(o.usage_milli, o.throttling, o.allocation_milli);
+        double *q = &agent->q[agent->state][agent->action];
+        double value = *q + rules->learning_rate * (reward + rules->discount * best_known(agent, now) - *q);
+        if (isfinite(value) || rules->infinite_reward) {
+            *q = value;
+            agent->known[agent->state] |= (uint8_t)(AGENT_STATE_SEEN | 1 << agent->action);
+        }
+    }
+    agent->epsilon = fmax(epsilon_floor, agent->epsilon * epsilon_decay);
+    return reward;
+}
+
+/* ---- demand */
+
+int64_t agent_price_response(int64_t demand_milli, double price)
+{
+    if (price <= price_that_counts)
+        return demand_milli;
+    return (int64_t)((double)demand_milli * fmax(0.5, 1 - price * 0.5));
+}
+
+static double recent_throttling(const struct agent *agent)
+{
+    if (agent->history_n < AGENT_HISTORY)
+        return agent->throttling;
+    const double *h = agent->history;
+    double mean = (h[0] + h[1] + h[2]) / 3.0;
+    return h[2] - h[0] < 0 ? mean * 0.7 : mean; /* already falling: less urgent */
+}
+
+int64_t agent_demand(const struct agent *agent, const struct agent_rules *rules,
+                     enum agent_action action, double price)
+{
+    int64_t base = MAX(agent->usage_milli, rules->absolute_min_milli);
+    int64_t demand = (int64_t)((double)base * actions[action].multiplier);
+    demand = agent_price_response(demand, price);
+    double throttling = recent_throttling(agent);
+    if (throttling > throttling_that_counts)
+        demand = MIN(10 * base, (int64_t)((double)demand * fmin(3.0, 1 + throttling * 2)));
+    return demand;
+}

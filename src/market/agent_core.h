@@ -1,0 +1,81 @@
+/* One pod's agent: it sees how its pod fares, learns from the outcome which way of bidding pays, and
+ * bids. Tabular Q-learning over 27 states and 3 actions.
+ *
+ * Everything an agent knows is in `struct agent`, its random numbers included, so a run can be
+ * repeated and a table can be saved. No value in it is ever infinite or NaN. */
+#ifndef FLYBALL_AGENT_CORE_H
+#define FLYBALL_AGENT_CORE_H
+
+#include "../base/random.h"
+#include "../base/str.h"
+#include "clear_core.h"
+
+enum agent_action { AGENT_AGGRESSIVE, AGENT_NORMAL, AGENT_CONSERVATIVE, AGENT_ACTION_N };
+
+enum { AGENT_STATE_N = 27, AGENT_HISTORY = 3 };
+
+struct agent_rules {
+    double learning_rate;   /* alpha */
+    double discount;        /* gamma */
+    int64_t absolute_min_milli;
+    int64_t baseline_milli; /* floor of the minimum bid */
+    double need_headroom;   /* minimum = usage * (1 + this) */
+    double want_headroom;   /* maximum = demand * (1 + this) */
+    bool cost_efficiency;   /* smooth demand: down fast, up slowly, decay when idle */
+    double alpha_down, alpha_up, idle_decay, target_throttling;
+    bool infinite_reward;   /* as the original: no usage and an allocation cost infinitely much */
+};
+
+struct agent {
+    double q[AGENT_STATE_N][AGENT_ACTION_N];
+    uint8_t known[AGENT_STATE_N]; /* bit a: q[s][a] was learnt; AGENT_STATE_SEEN: the state was looked up */
+    double epsilon;               /* chance of exploring */
+    double throttling;            /* 0..1, normalised */
+    double history[AGENT_HISTORY]; /* the last throttling values, oldest first */
+    uint8_t history_n;
+    int8_t state, action; /* of the last bid; -1: none yet */
+    int64_t usage_milli, allocation_milli, previous_milli;
+    int64_t smoothed_milli; /* demand in cost-efficiency mode */
+    struct random random;
+};
+
+enum { AGENT_STATE_SEEN = 0x80 };
+
+struct outcome { /* what became of the last bid */
+    int64_t usage_milli;
+    int64_t allocation_milli; /* the limit that was really in force */
+    double throttling;
+    bool slo_violation;
+};
+
+struct agent_bid {
+    struct bid bid;
+    enum agent_action action;
+};
+
+void agent_init(struct agent *agent, double epsilon, uint64_t seed);
+
+/* Notes the outcome, learns from it, cools exploration down. Returns the reward. */
+double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome outcome);
+
+/* Chooses how to bid at this price. `explore`: a random action is allowed (never on a pod that is
+ * missing its objective). */
+enum agent_action agent_choose(struct agent *agent, double price, bool explore);
+enum agent_action agent_greedy(const double q[AGENT_ACTION_N], double price);
+
+/* What the pod wants at this price when it acts like that, before bounds. */
+int64_t agent_demand(const struct agent *agent, const struct agent_rules *rules,
+                     enum agent_action action, double price);
+
+int agent_state(int64_t usage_milli, double throttling, int64_t allocation_milli);
+void agent_state_name(int state, char ret_name[24]); /* "medium:some:adequate" */
+int agent_state_parse(str name);                     /* -1: no such state */
+const char *agent_action_name(enum agent_action action);
+double agent_action_weight(enum agent_action action);
+
+double agent_reward(const struct agent_rules *rules, struct outcome outcome, int64_t previous_milli);
+
+/* The seed's price response: above 0.3 demand falls by half the price, to half at most. */
+int64_t agent_price_response(int64_t demand_milli, double price);
+
+#endif

@@ -1,0 +1,48 @@
+/* The market's steps as the original computes them, faults included: for golden vectors and for
+ * running both side by side. The product uses none of this. What is wrong with each is told in the
+ * feature's documentation. */
+#ifndef FLYBALL_COMPAT_CORE_H
+#define FLYBALL_COMPAT_CORE_H
+
+#include "../base/str.h"
+#include "agent_core.h"
+
+/* Rounds of truncated shares; may leave capacity unused, and exceed it in overload. */
+void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int64_t *ret_milli);
+
+/* A bid whose max may be below its min; cost-efficiency mode changes the agent's smoothed demand. */
+struct bid compat_bid(struct agent *agent, const struct agent_rules *rules,
+                      enum agent_action action, double price, bool in_grace);
+
+struct compat_pod { /* what the original remembers of a pod between slow steps */
+    int64_t last_allocation, last_smoothed;
+};
+
+struct compat_write {
+    bool written;
+    int64_t limit_milli, request_milli;
+};
+
+struct compat_smoothing {
+    int64_t allocation_milli; /* from the solver */
+    int64_t pod_limit_milli;  /* of container 0; <= 0: none */
+    bool recently_written;    /* within 30 s */
+    double min_change_percent;
+    int64_t absolute_min_milli;
+};
+
+struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothing in);
+
+/* One fast step; `demand` is the normalised throttling. */
+struct compat_write compat_fast_step(struct compat_pod *pod, double demand, double threshold,
+                                     double step_min, double step_max);
+
+struct compat_container {
+    int64_t limit_milli, request_milli; /* -1: not set */
+};
+
+/* Splits the pod's values over its containers by their current ones. */
+void compat_split(int64_t limit_milli, int64_t request_milli, const struct compat_container *current,
+                  size_t n, struct compat_container *ret);
+
+#endif

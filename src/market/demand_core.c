@@ -1,0 +1,66 @@
+/* Usage and throttling between two readings: see demand_core.h. */
+#include "demand_core.h"
+
+#include <math.h>
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+/* Takes the next word off the line; empty at the end. */
+static str next_word(str *line)
+{
+    while (line->n && is_space(line->p[0]))
+        *line = str_from(*line, 1);
+    size_t n = 0;
+    while (n < line->n && !is_space(line->p[n]))
+        n++;
+    str word = str_upto(*line, n);
+    *line = str_from(*line, n);
+    return word;
+}
+
+struct cpu_stat cpu_stat_parse(str text)
+{
+    struct cpu_stat stat = { 0 };
+    const struct {
+        str name;
+        int64_t *value;
+    } fields[] = {
+        { S("usage_usec"), &stat.usage_usec },
+        { S("throttled_usec"), &stat.throttled_usec },
+        { S("nr_periods"), &stat.nr_periods },
+        { S("nr_throttled"), &stat.nr_throttled },
+    };
+    for (str line; str_cut(&text, '\n', &line);) {
+        str name = next_word(&line), number = next_word(&line);
+        int64_t value;
+        if (next_word(&line).n || str_to_i64(number, &value))
+            continue;
+        for (size_t i = 0; i < countof(fields); i++)
+            if (str_eq(name, fields[i].name))
+                *fields[i].value = value;
+    }
+    return stat;
+}
+
+struct cpu_window cpu_window(struct cpu_stat before, struct cpu_stat after, int64_t elapsed_ns)
+{
+    static const int64_t least_usec = 1000; /* less is noise, or a counter that was reset */
+    struct cpu_window window = { 0 };
+    int64_t used, throttled;
+    if (elapsed_ns <= 0 || __builtin_sub_overflow(after.usage_usec, before.usage_usec, &used) ||
+        __builtin_sub_overflow(after.throttled_usec, before.throttled_usec, &throttled) ||
+        used < least_usec)
+        return window;
+    double seconds = (double)(elapsed_ns / 1000000000) + (double)(elapsed_ns % 1000000000) / 1e9;
+    double milli = (double)used / 1e6 / seconds * 1000;
+    window.usage_milli = milli < 9e18 ? (int64_t)milli : INT64_MAX;
+    window.demand = fmin(fmax((double)throttled / (double)used / 0.1, 0), 1);
+    int64_t periods = after.nr_periods - before.nr_periods;
+    if (periods > 0)
+        window.throttled =
+            fmin(fmax((double)(after.nr_throttled - before.nr_throttled) / (double)periods, 0), 1);
+    return window;
+}

@@ -1,0 +1,31 @@
+/* Limits: see limit_core.h. Rounding is to the nearest, as the worked example of the design has it. */
+#include "limit_core.h"
+
+#include <math.h>
+
+int64_t limit_request(int64_t limit_milli)
+{
+    int64_t request = (int64_t)llround(0.9 * (double)limit_milli);
+    return MAX(MIN((int64_t)10, limit_milli), MIN(request, limit_milli - 1));
+}
+
+int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli)
+{
+    double share = allocation_milli < last_milli ? 0.7 : 0.1;
+    return (int64_t)llround(share * (double)allocation_milli + (1 - share) * (double)last_milli);
+}
+
+int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules)
+{
+    if (!(throttling > rules->threshold))
+        return current_milli;
+    double step = rules->step_min + (rules->step_max - rules->step_min) * fmin(throttling, 1);
+    return MAX(current_milli, (int64_t)llround((double)current_milli * (1 + step)));
+}
+
+bool limit_differs(int64_t from_milli, int64_t to_milli, double min_change_percent)
+{
+    if (from_milli <= 0)
+        return true;
+    return fabs((double)(to_milli - from_milli)) / (double)from_milli * 100 >= min_change_percent;
+}

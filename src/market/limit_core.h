@@ -1,0 +1,25 @@
+/* From an allocation to a limit worth writing: rounding, boosts, and when a change is too small. */
+#ifndef FLYBALL_LIMIT_CORE_H
+#define FLYBALL_LIMIT_CORE_H
+
+#include "../base/base.h"
+
+/* The request that goes with a limit: nine tenths, to the nearest, and below the limit, so that a
+ * Burstable pod never turns Guaranteed. */
+int64_t limit_request(int64_t limit_milli);
+
+/* Fast down, slow up. */
+int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli);
+
+struct fast_rules {
+    double threshold;          /* throttling above this earns a boost */
+    double step_min, step_max; /* the boost at no and at full throttling */
+};
+
+/* The boosted limit; the current one when throttling is not above the threshold. Never lower. */
+int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules);
+
+/* Is a change worth an API call? */
+bool limit_differs(int64_t from_milli, int64_t to_milli, double min_change_percent);
+
+#endif

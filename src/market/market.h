@@ -1,0 +1,26 @@
+/* market: how much CPU does each pod get? (drop-in for MBCAS)
+ *
+ * Every pod of a node has a small learning agent that bids; the market is cleared exactly; the
+ * answer becomes the pod's CPU request and limit, resized in place.
+ *
+ *   clear_core     the market itself: capacity and bids in, allocations and prices out
+ *   agent_core     one pod's agent: state, action, reward, Q-learning, bid
+ *   limit_core     from an allocation to a limit worth writing: smoothing, hysteresis, boost, rounding
+ *   demand_core    what the kernel's counters say of usage, throttling and unmet demand
+ *   compat_core    the same steps exactly as the original computes them, for side-by-side runs
+ *   market_spec    configuration: every key, from ConfigMap and environment, validated
+ *
+ * All CPU amounts are int64 millicores. Everything named *_core is pure: no clock, no I/O, no
+ * allocation that outlives the call; randomness is part of the agent.
+ *
+ * Read first: market_clear, agent_learn, agent_bid. */
+#ifndef FLYBALL_MARKET_H
+#define FLYBALL_MARKET_H
+
+#include "agent_core.h"
+#include "clear_core.h"
+#include "compat_core.h"
+#include "demand_core.h"
+#include "limit_core.h"
+
+#endif
