@@ -2,7 +2,6 @@
  * original, so that both give the same last bit. */
 #include "agent_core.h"
 
-
 #include <math.h>
 #include <stdio.h>
 
@@ -41,7 +40,9 @@ int agent_state(int64_t usage_milli, double throttling, int64_t allocation_milli
 {
     int usage = usage_milli > 1000 ? 2 : usage_milli > 500 ? 1 : 0;
     int throttle = throttling > 0.3 ? 2 : throttling > 0.1 ? 1 : 0;
-    int allocation = allocation_milli < usage_milli ? 0 : allocation_milli > 2 * usage_milli ? 2 : 1;
+    int allocation = allocation_milli < usage_milli       ? 0
+                     : allocation_milli > 2 * usage_milli ? 2
+                                                          : 1;
     return (usage * 3 + throttle) * 3 + allocation;
 }
 
@@ -160,7 +161,8 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
     if (agent->state >= 0 && agent->action >= 0) {
         int now = agent_state(o.usage_milli, o.throttling, o.allocation_milli);
         double *q = &agent->q[agent->state][agent->action];
-        double value = *q + rules->learning_rate * (reward + rules->discount * best_known(agent, now) - *q);
+        double value =
+            *q + rules->learning_rate * (reward + rules->discount * best_known(agent, now) - *q);
         if (isfinite(value) || rules->infinite_reward) {
             *q = value;
             agent->known[agent->state] |= (uint8_t)(AGENT_STATE_SEEN | 1 << agent->action);

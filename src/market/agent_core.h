@@ -15,22 +15,23 @@ enum agent_action { AGENT_AGGRESSIVE, AGENT_NORMAL, AGENT_CONSERVATIVE, AGENT_AC
 enum { AGENT_STATE_N = 27, AGENT_HISTORY = 3 };
 
 struct agent_rules {
-    double learning_rate;   /* alpha */
-    double discount;        /* gamma */
+    double learning_rate; /* alpha */
+    double discount;      /* gamma */
     int64_t absolute_min_milli;
     int64_t baseline_milli; /* floor of the minimum bid */
     double need_headroom;   /* minimum = usage * (1 + this) */
     double want_headroom;   /* maximum = demand * (1 + this) */
     bool cost_efficiency;   /* smooth demand: down fast, up slowly, decay when idle */
     double alpha_down, alpha_up, idle_decay, target_throttling;
-    bool infinite_reward;   /* as the original: no usage and an allocation cost infinitely much */
+    bool infinite_reward; /* as the original: no usage and an allocation cost infinitely much */
 };
 
 struct agent {
     double q[AGENT_STATE_N][AGENT_ACTION_N];
-    uint8_t known[AGENT_STATE_N]; /* bit a: q[s][a] was learnt; AGENT_STATE_SEEN: the state was looked up */
-    double epsilon;               /* chance of exploring */
-    double throttling;            /* 0..1, normalised */
+    uint8_t known
+        [AGENT_STATE_N]; /* bit a: q[s][a] was learnt; AGENT_STATE_SEEN: the state was looked up */
+    double epsilon;      /* chance of exploring */
+    double throttling;   /* 0..1, normalised */
     double history[AGENT_HISTORY]; /* the last throttling values, oldest first */
     uint8_t history_n;
     int8_t state, action; /* of the last bid; -1: none yet */
@@ -73,7 +74,8 @@ int agent_state_parse(str name);                     /* -1: no such state */
 const char *agent_action_name(enum agent_action action);
 double agent_action_weight(enum agent_action action);
 
-double agent_reward(const struct agent_rules *rules, struct outcome outcome, int64_t previous_milli);
+double agent_reward(const struct agent_rules *rules, struct outcome outcome,
+                    int64_t previous_milli);
 
 /* The seed's price response: above 0.3 demand falls by half the price, to half at most. */
 int64_t agent_price_response(int64_t demand_milli, double price);

@@ -145,7 +145,8 @@ static struct level pour(struct pool *p)
         struct clear_item *item = &p->items[i];
         wide share = (wide)level.supply * item->weight;
         uint64_t whole;
-        if (share <= UINT64_MAX) { /* a 64-bit division is several times faster, and the usual case */
+        if (share <=
+            UINT64_MAX) { /* a 64-bit division is several times faster, and the usual case */
             whole = (uint64_t)share / level.weight;
             item->rest = (uint64_t)share % level.weight;
         } else {
@@ -241,7 +242,8 @@ double market_price(int64_t capacity_milli, const struct bid *bids, size_t n)
         weight += bids[i].weight;
     }
     double capacity = (double)capacity_milli;
-    return demand > capacity && weight > 0 ? (demand - capacity) / capacity * (weight / (double)n) : 0;
+    return demand > capacity && weight > 0 ? (demand - capacity) / capacity * (weight / (double)n)
+                                           : 0;
 }
 
 enum market_mode market_mode(int64_t capacity_milli, const struct bid *bids, size_t n)

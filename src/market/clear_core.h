@@ -22,8 +22,8 @@ enum market_mode { MARKET_UNCONGESTED, MARKET_CONGESTED, MARKET_OVERLOADED, MARK
 struct clearing {
     int64_t total_milli;  /* handed out */
     int64_t demand_milli; /* asked for */
-    double price;         /* congestion: relative excess demand times mean weight; 0 when all fits */
-    double lambda;        /* the true shadow price, utility per millicore; INFINITY when nothing is left */
+    double price;  /* congestion: relative excess demand times mean weight; 0 when all fits */
+    double lambda; /* the true shadow price, utility per millicore; INFINITY when nothing is left */
     enum market_mode mode;
     bool capped; /* the minimums alone exceed capacity: nobody gets more than its minimum */
 };

@@ -10,9 +10,9 @@ static void overload(int64_t capacity, const struct bid *bids, size_t n, int64_t
         weighted += (double)bids[i].min_milli * bids[i].weight;
     double scale = (double)capacity / weighted;
     for (size_t i = 0; i < n; i++)
-        x[i] = weighted == 0
-                   ? capacity / (int64_t)n
-                   : MAX((int64_t)10, (int64_t)((double)bids[i].min_milli * bids[i].weight * scale));
+        x[i] = weighted == 0 ? capacity / (int64_t)n
+                             : MAX((int64_t)10,
+                                   (int64_t)((double)bids[i].min_milli * bids[i].weight * scale));
 }
 
 /* One round: every active bid gets its truncated share, the capped ones leave. */
@@ -113,14 +113,15 @@ struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothin
     if (in.recently_written)
         return (struct compat_write){ 0 };
     int64_t allocation = MIN(in.allocation_milli, (int64_t)10000);
-    int64_t last = pod->last_smoothed         ? pod->last_smoothed
+    int64_t last = pod->last_smoothed       ? pod->last_smoothed
                    : in.pod_limit_milli > 0 ? in.pod_limit_milli
                                             : allocation;
     double new_share = allocation < last ? 0.7 : 0.1, old_share = allocation < last ? 0.3 : 0.9;
     int64_t s = (int64_t)(new_share * (double)allocation + old_share * (double)last);
     s = MAX(s, in.absolute_min_milli);
     if (pod->last_allocation > 0) {
-        double change = fabs((double)(s - pod->last_allocation)) / (double)pod->last_allocation * 100;
+        double change =
+            fabs((double)(s - pod->last_allocation)) / (double)pod->last_allocation * 100;
         if (change < in.min_change_percent)
             return (struct compat_write){ 0 };
     }
@@ -152,8 +153,8 @@ static int64_t split_weight(const struct compat_container *c)
     return c->request_milli >= 0 ? c->request_milli : 100;
 }
 
-void compat_split(int64_t limit_milli, int64_t request_milli, const struct compat_container *current,
-                  size_t n, struct compat_container *ret)
+void compat_split(int64_t limit_milli, int64_t request_milli,
+                  const struct compat_container *current, size_t n, struct compat_container *ret)
 {
     static const int64_t least = 100;
     int64_t total = 0;

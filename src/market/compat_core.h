@@ -42,7 +42,7 @@ struct compat_container {
 };
 
 /* Splits the pod's values over its containers by their current ones. */
-void compat_split(int64_t limit_milli, int64_t request_milli, const struct compat_container *current,
-                  size_t n, struct compat_container *ret);
+void compat_split(int64_t limit_milli, int64_t request_milli,
+                  const struct compat_container *current, size_t n, struct compat_container *ret);
 
 #endif

@@ -3,7 +3,11 @@
 #include "market/agent_core.h"
 
 static const struct agent_rules rules = {
-    .learning_rate = 0.1, .discount = 0.9, .absolute_min_milli = 10, .need_headroom = 0.15, .want_headroom = 0.1,
+    .learning_rate = 0.1,
+    .discount = 0.9,
+    .absolute_min_milli = 10,
+    .need_headroom = 0.15,
+    .want_headroom = 0.1,
 };
 
 static void states_have_names(void)
@@ -63,7 +67,10 @@ static void an_agent_is_small(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(states_have_names), TAP(nothing_is_ever_infinite),
-                                        TAP(a_seed_repeats_a_run), TAP(no_exploration_unless_allowed),
-                                        TAP(an_agent_is_small), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(states_have_names),
+                                        TAP(nothing_is_ever_infinite),
+                                        TAP(a_seed_repeats_a_run),
+                                        TAP(no_exploration_unless_allowed),
+                                        TAP(an_agent_is_small),
+                                        { 0 } });
 }

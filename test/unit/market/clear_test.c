@@ -63,10 +63,12 @@ static void reference(int64_t capacity, const struct bid *bids, size_t n, int64_
     bool capped = base > capacity;
     size_t used = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t weight = (uint64_t)llround(bids[i].weight * 1000), min = (uint64_t)bids[i].min_milli;
+        uint64_t weight = (uint64_t)llround(bids[i].weight * 1000),
+                 min = (uint64_t)bids[i].min_milli;
         uint64_t max = (uint64_t)MAX(bids[i].max_milli, bids[i].min_milli);
         out[i] = capped ? 0 : bids[i].min_milli;
-        struct reference_item item = { capped ? min : max - min, capped ? weight * min : weight, 0, i };
+        struct reference_item item = { capped ? min : max - min, capped ? weight * min : weight, 0,
+                                       i };
         if (item.cap)
             items[used++] = item;
     }
@@ -179,7 +181,10 @@ static void odd_markets_are_answered(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){
-        TAP(equals_the_reference), TAP(sums_and_bounds_hold), TAP(weight_is_power),
-        TAP(weightless_bids_are_served_last), TAP(odd_markets_are_answered), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(equals_the_reference),
+                                        TAP(sums_and_bounds_hold),
+                                        TAP(weight_is_power),
+                                        TAP(weightless_bids_are_served_last),
+                                        TAP(odd_markets_are_answered),
+                                        { 0 } });
 }

@@ -32,8 +32,8 @@ static void small_changes_are_not_worth_it(void)
 static void counters_become_usage(void)
 {
     struct cpu_stat before = cpu_stat_parse(S("usage_usec 0\nnr_periods 10\nnr_throttled 2\n"));
-    struct cpu_stat after = cpu_stat_parse(
-        S("usage_usec 500000\nnr_periods 20\nnr_throttled 7\nthrottled_usec 25000\nbogus x\nusage_usec 1 2\n"));
+    struct cpu_stat after = cpu_stat_parse(S(
+        "usage_usec 500000\nnr_periods 20\nnr_throttled 7\nthrottled_usec 25000\nbogus x\nusage_usec 1 2\n"));
     struct cpu_window w = cpu_window(before, after, 1000000000);
     EQ_INT(w.usage_milli, 500);
     EQ_REAL(w.demand, 0.5);
@@ -46,7 +46,9 @@ static void counters_become_usage(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(requests_stay_below_limits), TAP(boosts_never_lower),
+    return tap_run((struct tap_case[]){ TAP(requests_stay_below_limits),
+                                        TAP(boosts_never_lower),
                                         TAP(small_changes_are_not_worth_it),
-                                        TAP(counters_become_usage), { 0 } });
+                                        TAP(counters_become_usage),
+                                        { 0 } });
 }
