@@ -50,11 +50,16 @@ void json_write_real(struct buf *out, double value)
     assert(e); /* %e of a finite number always has one */
     int exponent = (int)strtol(e + 1, NULL, 10);
     int shown = (int)(e - digits) - (digits[0] == '-') - (strchr(digits, '.') != NULL);
-    if (value == 0 || (exponent >= -6 && exponent < 21)) {
-        buf_printf(out, "%.*f", MAX(0, shown - 1 - exponent), value);
-    } else {
-        *e = '\0';
+    *e = '\0';
+    if (value != 0 && (exponent < -6 || exponent >= 21)) {
         buf_printf(out, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+    } else if (exponent < shown) {
+        buf_printf(out, "%.*f", shown - 1 - exponent, value);
+    } else { /* the shortest digits, then zeros: printf would make up the rest */
+        for (const char *c = digits; *c; c++)
+            if (*c != '.')
+                buf_putc(out, *c);
+        buf_printf(out, "%0*d", exponent + 1 - shown, 0);
     }
 }
 

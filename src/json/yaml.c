@@ -1,0 +1,414 @@
+/* YAML text to tree over libyaml's events: see yaml.h for the dialect. What a scalar means is in
+ * yaml_scalar.c, writing in yaml_write.c.
+ *
+ * One event is current (`r->event`). node() is entered with the first event of a node and left with
+ * its last one, so that every loop reads "next event, then look". The tree of an anchor is kept only
+ * while its document is read; an alias copies it, after counting what the copy will hold. Counting
+ * bytes and not nodes covers both bombs: many small nodes and few large texts. */
+#include "yaml.h"
+
+#include "../base/map.h"
+
+#include <yaml.h>
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; type YAML_NO_EVENT: none */
+    struct arena *arena;
+    const struct json_limits *limits;
+    size_t depth_max;
+    struct map anchors;   /* name to tree; a NULL tree is still being read */
+    size_t aliased_bytes; /* copied for aliases so far */
+    struct buf path;      /* where we are, while duplicates are told */
+    err_t *e;
+};
+
+enum { FEW_MEMBERS = 24, NODE_BYTES = 64 };
+
+static struct json *node(struct reader *r, size_t depth);
+
+static void reader_done(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    yaml_parser_delete(&r->parser);
+    map_done(&r->anchors);
+    buf_done(&r->path);
+}
+
+static struct json *fail(struct reader *r, const char *problem)
+{
+    err_set(r->e, EINVAL, "invalid YAML at line %zu, column %zu: %s", r->event.start_mark.line + 1,
+            r->event.start_mark.column + 1, problem);
+    return NULL;
+}
+
+static bool next(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    if (yaml_parser_parse(&r->parser, &r->event))
+        return true;
+    const yaml_parser_t *p = &r->parser;
+    if (p->error == YAML_READER_ERROR)
+        err_set(r->e, EINVAL, "invalid YAML at byte %zu: %s", p->problem_offset + 1, p->problem);
+    else
+        err_set(r->e, EINVAL, "invalid YAML at line %zu, column %zu: %s%s%s",
+                p->problem_mark.line + 1, p->problem_mark.column + 1,
+                p->problem ? p->problem : "unreadable", p->context ? " " : "",
+                p->context ? p->context : "");
+    return false;
+}
+
+/* ---- anchors and aliases */
+
+static void anchor_open(struct reader *r, const yaml_char_t *name, str *ret_kept)
+{
+    *ret_kept = (str){ 0 };
+    if (!name)
+        return;
+    *ret_kept = arena_str(r->arena, str_c((const char *)name));
+    map_put(&r->anchors, *ret_kept, NULL);
+}
+
+static struct json *anchor_close(struct reader *r, str name, struct json *tree)
+{
+    if (name.n && tree)
+        map_put(&r->anchors, name, tree);
+    return tree;
+}
+
+/* Adds what a copy of the tree will hold; stops as soon as it is too much. */
+static bool count_bytes(struct reader *r, const struct json *v)
+{
+    r->aliased_bytes += NODE_BYTES + (v->type == JSON_STR ? v->n : 0);
+    for (size_t i = 0; v->type == JSON_ARR && i < v->n; i++)
+        if (!count_bytes(r, v->items[i]))
+            return false;
+    json_each(m, v) {
+        r->aliased_bytes += m->key.n;
+        if (!count_bytes(r, m->value))
+            return false;
+    }
+    return r->aliased_bytes <= YAML_ALIAS_BYTES;
+}
+
+static struct json *alias(struct reader *r)
+{
+    str name = str_c((const char *)r->event.data.alias.anchor);
+    struct json *tree = map_get(&r->anchors, name);
+    if (tree)
+        return count_bytes(r, tree) ? json_copy(r->arena, tree)
+                                    : fail(r, "aliases make this document too large");
+    for (struct map_slot *s = NULL; (s = map_next(&r->anchors, s));)
+        if (str_eq(s->key, name))
+            return fail(r, "an anchor that holds an alias to itself");
+    return fail(r, "an alias to an anchor that does not exist");
+}
+
+/* ---- mappings */
+
+struct mapping {
+    struct json *obj;
+    struct map seen; /* key to 1 + index; filled once there are many */
+};
+
+static size_t mapping_find(const struct mapping *m, str key) /* 1 + index, 0: absent */
+{
+    if (m->obj->n > FEW_MEMBERS)
+        return (size_t)(uintptr_t)map_get(&m->seen, key);
+    for (uint32_t i = 0; i < m->obj->n; i++)
+        if (str_eq(m->obj->members[i].key, key))
+            return i + 1;
+    return 0;
+}
+
+static void mapping_put(struct reader *r, struct mapping *m, str key, struct json *value)
+{
+    struct json *obj = m->obj;
+    size_t at = mapping_find(m, key);
+    if (at) {
+        obj->members[at - 1].value = value;
+        return;
+    }
+    if (obj->n == obj->cap) {
+        obj->cap = obj->cap ? obj->cap * 2 : 4;
+        struct json_member *larger = arena_array(r->arena, obj->cap, sizeof(*larger));
+        if (obj->n)
+            memcpy(larger, obj->members, obj->n * sizeof(*larger));
+        obj->members = larger;
+    }
+    obj->members[obj->n++] = (struct json_member){ key, value };
+    if (obj->n <= FEW_MEMBERS)
+        return;
+    for (uint32_t i = m->seen.n ? obj->n - 1 : 0; i < obj->n; i++)
+        map_put(&m->seen, obj->members[i].key, (void *)(uintptr_t)(i + 1));
+}
+
+static bool merge_one(struct reader *r, struct mapping *m, const struct json *from)
+{
+    if (!json_is(from, JSON_OBJ))
+        return fail(r, "a merge key (<<) takes a mapping or a list of mappings");
+    json_each(each, from)
+        mapping_put(r, m, each->key, each->value);
+    return true;
+}
+
+/* Of a list, earlier mappings win: they are put last. */
+static bool merge(struct reader *r, struct mapping *m, const struct json *from)
+{
+    if (!json_is(from, JSON_ARR))
+        return merge_one(r, m, from);
+    for (size_t i = from->n; i-- > 0;)
+        if (!merge_one(r, m, from->items[i]))
+            return false;
+    return true;
+}
+
+static bool is_merge_key(const yaml_event_t *event)
+{
+    return event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 2 &&
+           memcmp(event->data.scalar.value, "<<", 2) == 0 && event->data.scalar.plain_implicit;
+}
+
+static bool key_text(struct reader *r, const struct json *key, str *ret)
+{
+    switch (key->type) {
+    case JSON_STR:
+        *ret = json_text(key);
+        return true;
+    case JSON_BOOL:
+    case JSON_INT:
+    case JSON_REAL:
+        *ret = json_to_str(r->arena, key);
+        return true;
+    default:
+        fail(r, key->type == JSON_NULL ? "a key cannot be null"
+                                       : "a key must be text, a number or a boolean");
+        return false;
+    }
+}
+
+static size_t path_key(struct reader *r, str key)
+{
+    size_t before = r->path.n;
+    if (r->limits->duplicate)
+        buf_printf(&r->path, before ? "." STR_FMT : STR_FMT, STR_ARG(key));
+    return before;
+}
+
+/* The current event is a key's first; reads key and value. */
+static bool entry(struct reader *r, struct mapping *m, size_t depth)
+{
+    bool merges = is_merge_key(&r->event);
+    struct json *key = node(r, depth);
+    str name;
+    if (!key || !key_text(r, key, &name))
+        return false;
+    size_t before = path_key(r, name);
+    if (!merges && r->limits->duplicate && mapping_find(m, name))
+        r->limits->duplicate(r->limits->context, buf_str(&r->path));
+    struct json *value = next(r) ? node(r, depth) : NULL;
+    if (!value)
+        return false;
+    r->path.n = before;
+    if (merges)
+        return merge(r, m, value);
+    mapping_put(r, m, name, value);
+    return true;
+}
+
+static bool fits(struct reader *r, size_t n)
+{
+    if (!r->limits->members || n <= r->limits->members)
+        return true;
+    err_set(r->e, E2BIG, "YAML has more than %zu entries in one mapping or list at line %zu",
+            r->limits->members, r->event.start_mark.line + 1);
+    return false;
+}
+
+static struct json *mapping(struct reader *r, size_t depth)
+{
+    str anchor;
+    anchor_open(r, r->event.data.mapping_start.anchor, &anchor);
+    struct mapping m = { .obj = json_new_obj(r->arena) };
+    bool fine = next(r);
+    while (fine && r->event.type != YAML_MAPPING_END_EVENT)
+        fine = entry(r, &m, depth) && fits(r, m.obj->n) && next(r);
+    map_done(&m.seen);
+    return fine ? anchor_close(r, anchor, m.obj) : NULL;
+}
+
+/* ---- the rest */
+
+static struct json *sequence(struct reader *r, size_t depth)
+{
+    str anchor;
+    anchor_open(r, r->event.data.sequence_start.anchor, &anchor);
+    struct json *list = json_new_arr(r->arena);
+    size_t before = r->path.n;
+    for (;;) {
+        if (!next(r))
+            return NULL;
+        if (r->event.type == YAML_SEQUENCE_END_EVENT)
+            return anchor_close(r, anchor, list);
+        if (r->limits->duplicate)
+            buf_printf(&r->path, "[%u]", list->n);
+        struct json *item = node(r, depth);
+        if (!item)
+            return NULL;
+        r->path.n = before;
+        json_push(r->arena, list, item);
+        if (!fits(r, list->n))
+            return NULL;
+    }
+}
+
+/* The text after "tag:yaml.org,2002:", or the whole tag. */
+static str short_tag(const yaml_char_t *tag)
+{
+    str s = str_c((const char *)tag), prefix = S("tag:yaml.org,2002:");
+    return str_starts(s, prefix) ? str_from(s, prefix.n) : s;
+}
+
+static bool tag_takes(str tag, const struct json *v)
+{
+    if (str_eq(tag, S("int")))
+        return v->type == JSON_INT;
+    if (str_eq(tag, S("float")))
+        return v->type == JSON_INT || v->type == JSON_REAL;
+    return str_eq(tag, S("bool")) ? v->type == JSON_BOOL : v->type == JSON_NULL;
+}
+
+static struct json *tagged(struct reader *r, str tag, str text)
+{
+    if (str_eq(tag, S("binary")))
+        return fail(r, "!!binary is not supported, write the base64 text without the tag");
+    if (!str_eq(tag, S("int")) && !str_eq(tag, S("float")) && !str_eq(tag, S("bool")) &&
+        !str_eq(tag, S("null")))
+        return json_new_str(r->arena, text);
+    struct json *v = yaml_resolve(r->arena, text);
+    return v && tag_takes(tag, v) ? v : fail(r, "the value is not what its tag says");
+}
+
+static struct json *scalar(struct reader *r)
+{
+    str text = { (const char *)r->event.data.scalar.value, r->event.data.scalar.length };
+    str anchor;
+    anchor_open(r, r->event.data.scalar.anchor, &anchor);
+    struct json *v;
+    if (r->event.data.scalar.tag)
+        v = tagged(r, short_tag(r->event.data.scalar.tag), text);
+    else if (r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        v = json_new_str(r->arena, text);
+    else if (!(v = yaml_resolve(r->arena, text)))
+        return fail(r, "infinity and not-a-number cannot be held in JSON");
+    return anchor_close(r, anchor, v);
+}
+
+static struct json *node(struct reader *r, size_t depth)
+{
+    switch (r->event.type) {
+    case YAML_ALIAS_EVENT:
+        return alias(r);
+    case YAML_SCALAR_EVENT:
+        return scalar(r);
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        if (depth < r->depth_max)
+            return r->event.type == YAML_MAPPING_START_EVENT ? mapping(r, depth + 1)
+                                                             : sequence(r, depth + 1);
+        err_set(r->e, E2BIG, "YAML is nested more than %zu levels deep at line %zu", r->depth_max,
+                r->event.start_mark.line + 1);
+        return NULL;
+    default:
+        return fail(r, "a value was expected");
+    }
+}
+
+/* The next document, or NULL with a result of 0 at the end of the stream. */
+static int document(struct reader *r, struct json **ret)
+{
+    *ret = NULL;
+    map_done(&r->anchors);
+    do {
+        if (!next(r))
+            return -r->e->code;
+        if (r->event.type == YAML_STREAM_END_EVENT)
+            return 0;
+    } while (r->event.type != YAML_DOCUMENT_START_EVENT);
+    if (!next(r) || !(*ret = node(r, 0)) || !next(r))
+        return -r->e->code;
+    return 0;
+}
+
+static int reader_init(struct reader *r, struct arena *a, str text,
+                       const struct json_limits *limits)
+{
+    if (text.n > UINT32_MAX / 2)
+        return err_set(r->e, E2BIG, "YAML of %zu bytes is too large", text.n);
+    if (!yaml_parser_initialize(&r->parser))
+        return err_set(r->e, ENOMEM, "out of memory while reading YAML");
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)(text.p ? text.p : ""), text.n);
+    r->arena = a;
+    r->limits = limits;
+    r->depth_max = limits->depth ? limits->depth : JSON_DEPTH_MAX;
+    return 0;
+}
+
+static bool looks_like_json(str text)
+{
+    str start = str_trim(text);
+    return start.n && start.p[0] == '{';
+}
+
+static const struct json_limits no_limits;
+
+int yaml_parse_limited(struct arena *a, str text, const struct json_limits *limits,
+                       struct json **ret, err_t *e)
+{
+    err_t scratch;
+    if (looks_like_json(text) && json_parse_limited(a, text, limits, ret, &scratch) == 0)
+        return 0;
+    struct reader r = { .e = e ? e : &scratch };
+    int result = reader_init(&r, a, text, limits);
+    if (result < 0)
+        return result;
+    struct json *tree = NULL, *another = NULL;
+    result = document(&r, &tree);
+    if (result == 0 && tree)
+        result = document(&r, &another);
+    if (result == 0 && another)
+        result = err_set(r.e, EINVAL, "the YAML holds more than one document, one was expected");
+    reader_done(&r);
+    if (result == 0)
+        *ret = tree ? tree : json_new_null(a);
+    return result;
+}
+
+int yaml_parse(struct arena *a, str text, struct json **ret, err_t *e)
+{
+    return yaml_parse_limited(a, text, &no_limits, ret, e);
+}
+
+int yaml_parse_all(struct arena *a, str text, const struct json_limits *limits, struct json **ret,
+                   err_t *e)
+{
+    err_t scratch;
+    struct json *all = json_new_arr(a), *one = NULL;
+    limits = limits ? limits : &no_limits;
+    if (looks_like_json(text) && json_parse_limited(a, text, limits, &one, &scratch) == 0) {
+        json_push(a, all, one);
+        *ret = all;
+        return 0;
+    }
+    struct reader r = { .e = e ? e : &scratch };
+    int result = reader_init(&r, a, text, limits);
+    if (result < 0)
+        return result;
+    while ((result = document(&r, &one)) == 0 && one)
+        if (one->type != JSON_NULL)
+            json_push(a, all, one);
+    reader_done(&r);
+    if (result == 0)
+        *ret = all;
+    return result;
+}
