@@ -1,0 +1,83 @@
+/* CFS bandwidth model: see cfs_model.h. */
+#include "cfs_model.h"
+
+#include <math.h>
+
+static const double period_usec = 100000;
+
+/* One slice within a period: the group runs until its quota for the period is gone. */
+static void run_slice(struct cfs_group *g, double demand, double grant, double usec)
+{
+    double threads = ceil(demand), limit = (double)g->limit_milli / 1000;
+    double rate = fmin(demand, grant);
+    g->wanted_usec += demand * usec;
+    if (g->limit_milli <= 0 || rate <= limit) {
+        g->usage_usec += rate * usec;
+        return;
+    }
+    /* Flat out from the beginning of the period until the quota is gone at this moment: */
+    double speed = fmin(threads, fmax(grant, limit));
+    double empty_at = limit * period_usec / speed;
+    double from = g->phase_usec, to = from + usec;
+    double running = fmax(0, fmin(to, empty_at) - from);
+    g->usage_usec += running * speed;
+    g->throttled_usec += (usec - running) * threads;
+}
+
+static void end_period(struct cfs_group *g, double demand, double grant)
+{
+    g->phase_usec = 0;
+    if (g->limit_milli <= 0 || demand <= 0)
+        return; /* without a quota, or without work, periods do not tick */
+    g->nr_periods++;
+    g->nr_throttled += fmin(demand, grant) * 1000 > (double)g->limit_milli;
+}
+
+void cfs_run(struct cfs_group *group, double demand_milli, double grant_milli, int64_t ns)
+{
+    double left = (double)ns / 1000, demand = demand_milli / 1000, grant = grant_milli / 1000;
+    while (left > 0) {
+        double slice = fmin(left, period_usec - group->phase_usec);
+        run_slice(group, demand, grant, slice);
+        group->phase_usec += slice;
+        if (period_usec - group->phase_usec < 1e-6)
+            end_period(group, demand, grant);
+        left -= slice;
+    }
+}
+
+void cfs_share(double capacity_milli, struct cfs_claim *claims, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        claims[i].grant_milli = -1;
+    for (bool changed = true; changed;) {
+        double rest = capacity_milli, weight = 0;
+        for (size_t i = 0; i < n; i++) {
+            rest -= fmax(claims[i].grant_milli, 0);
+            weight += claims[i].grant_milli < 0 ? fmax(claims[i].weight, 2) : 0;
+        }
+        changed = false;
+        for (size_t i = 0; i < n; i++) {
+            struct cfs_claim *c = &claims[i];
+            if (c->grant_milli < 0 && c->demand_milli <= rest * fmax(c->weight, 2) / weight) {
+                c->grant_milli = c->demand_milli;
+                changed = true;
+            }
+        }
+        if (changed)
+            continue;
+        for (size_t i = 0; i < n; i++)
+            if (claims[i].grant_milli < 0)
+                claims[i].grant_milli = fmax(0, rest) * fmax(claims[i].weight, 2) / weight;
+    }
+}
+
+void cfs_print_stat(const struct cfs_group *g, struct buf *out)
+{
+    buf_printf(
+        out,
+        "usage_usec %.0f\nuser_usec %.0f\nsystem_usec 0\nnr_periods %lld\nnr_throttled %lld\n"
+        "throttled_usec %.0f\nnr_bursts 0\nburst_usec 0\n",
+        floor(g->usage_usec), floor(g->usage_usec), (long long)g->nr_periods,
+        (long long)g->nr_throttled, floor(g->throttled_usec));
+}

@@ -1,0 +1,185 @@
+/* The autoscaler's arithmetic: see hpa_model.h. Several metrics: the largest proposal wins; a metric
+ * that cannot be read forbids scaling down. */
+#include "hpa_model.h"
+
+#include <math.h>
+
+struct hpa_behavior hpa_default_behavior(void)
+{
+    return (struct hpa_behavior){
+        .up = { .stabilization_s = 0,
+                .select = HPA_SELECT_MAX,
+                .policies = { { HPA_PODS, 4, 15 }, { HPA_PERCENT, 100, 15 } },
+                .policy_n = 2,
+                .tolerance = 0.1 },
+        .down = { .stabilization_s = 300,
+                  .select = HPA_SELECT_MAX,
+                  .policies = { { HPA_PERCENT, 100, 15 } },
+                  .policy_n = 1,
+                  .tolerance = 0.1 },
+    };
+}
+
+void hpa_history_done(struct hpa_history *history)
+{
+    vec_done(&history->recommendations);
+    vec_done(&history->ups);
+    vec_done(&history->downs);
+}
+
+/* ---- what the metrics ask for */
+
+static int32_t to_replicas(double wanted)
+{
+    return wanted >= INT32_MAX ? INT32_MAX : (int32_t)wanted;
+}
+
+static int32_t proposal(const struct hpa_metric *m, const struct hpa_input *in)
+{
+    int32_t ready = in->ready > 0 ? in->ready : in->current;
+    double usage = m->kind == HPA_AVERAGE_VALUE ? m->target * in->current : m->target;
+    if (usage <= 0)
+        return in->current;
+    double ratio = m->value / usage;
+    if (ratio >= 1 - in->behavior.down.tolerance && ratio <= 1 + in->behavior.up.tolerance)
+        return in->current;
+    double wanted = m->kind == HPA_AVERAGE_VALUE ? m->value / m->target : ratio * ready;
+    return to_replicas(ceil(wanted - 1e-9)); /* 3.0000000001 pods are three */
+}
+
+static int32_t recommend(const struct hpa_input *in, bool *ret_active)
+{
+    int32_t most = -1;
+    bool missing = false;
+    for (size_t i = 0; i < in->metric_n; i++) {
+        if (in->metrics[i].available)
+            most = MAX(most, proposal(&in->metrics[i], in));
+        else
+            missing = true;
+    }
+    *ret_active = most >= 0;
+    if (most < 0 || (missing && most < in->current))
+        return in->current;
+    return most;
+}
+
+/* ---- behavior */
+
+static void forget(struct hpa_sample *at, size_t *n, int64_t before_s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++)
+        if (at[i].at_s > before_s)
+            at[kept++] = at[i];
+    *n = kept;
+}
+
+/* Up: no more than the least recommended in the window; down: no less than the most. */
+static int32_t stabilize(struct hpa_history *h, const struct hpa_input *in, int32_t recommendation)
+{
+    int64_t up_from = in->now_s - in->behavior.up.stabilization_s;
+    int64_t down_from = in->now_s - in->behavior.down.stabilization_s;
+    int32_t up = recommendation, down = recommendation;
+    for (size_t i = 0; i < h->recommendations.n; i++) {
+        struct hpa_sample s = h->recommendations.at[i];
+        if (s.at_s > up_from)
+            up = MIN(up, s.replicas);
+        if (s.at_s > down_from)
+            down = MAX(down, s.replicas);
+    }
+    forget(h->recommendations.at, &h->recommendations.n, MIN(up_from, down_from));
+    vec_push(&h->recommendations, ((struct hpa_sample){ in->now_s, recommendation }));
+    int32_t stable = in->current;
+    if (stable < up)
+        stable = up;
+    if (stable > down)
+        stable = down;
+    return stable;
+}
+
+static int32_t changed_within(const struct hpa_sample *at, size_t n, int64_t from_s)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += at[i].at_s > from_s ? at[i].replicas : 0;
+    return sum;
+}
+
+static int32_t up_limit(const struct hpa_history *h, const struct hpa_input *in)
+{
+    const struct hpa_rules *rules = &in->behavior.up;
+    if (rules->select == HPA_SELECT_DISABLED)
+        return in->current;
+    int32_t limit = rules->select == HPA_SELECT_MIN ? INT32_MAX : INT32_MIN;
+    for (size_t i = 0; i < rules->policy_n; i++) {
+        struct hpa_policy p = rules->policies[i];
+        int32_t start = in->current - changed_within(h->ups.at, h->ups.n, in->now_s - p.period_s) +
+                        changed_within(h->downs.at, h->downs.n, in->now_s - p.period_s);
+        int32_t proposed =
+            p.type == HPA_PODS ? start + p.value : to_replicas(ceil(start * (1 + p.value / 100.0)));
+        limit = rules->select == HPA_SELECT_MIN ? MIN(limit, proposed) : MAX(limit, proposed);
+    }
+    return rules->policy_n ? limit : INT32_MAX;
+}
+
+static int32_t down_limit(const struct hpa_history *h, const struct hpa_input *in)
+{
+    const struct hpa_rules *rules = &in->behavior.down;
+    if (rules->select == HPA_SELECT_DISABLED)
+        return in->current;
+    int32_t limit = rules->select == HPA_SELECT_MIN ? INT32_MIN : INT32_MAX;
+    for (size_t i = 0; i < rules->policy_n; i++) {
+        struct hpa_policy p = rules->policies[i];
+        int32_t start = in->current - changed_within(h->ups.at, h->ups.n, in->now_s - p.period_s) +
+                        changed_within(h->downs.at, h->downs.n, in->now_s - p.period_s);
+        int32_t proposed =
+            p.type == HPA_PODS ? start - p.value : (int32_t)(start * (1 - p.value / 100.0));
+        limit = rules->select == HPA_SELECT_MIN ? MAX(limit, proposed) : MIN(limit, proposed);
+    }
+    return rules->policy_n ? limit : 0;
+}
+
+static struct hpa_decision bound(const struct hpa_history *h, const struct hpa_input *in,
+                                 int32_t stable)
+{
+    if (stable > in->current) {
+        int32_t rate = MAX(up_limit(h, in), in->current), most = MIN(rate, in->max);
+        if (stable > most)
+            return (struct hpa_decision){ most,
+                                          most == in->max ? "TooManyReplicas" : "ScaleUpLimit",
+                                          true };
+    } else if (stable < in->current) {
+        int32_t rate = MIN(down_limit(h, in), in->current), least = MAX(rate, in->min);
+        if (stable < least)
+            return (struct hpa_decision){ least,
+                                          least == in->min ? "TooFewReplicas" : "ScaleDownLimit",
+                                          true };
+    }
+    return (struct hpa_decision){ stable, "DesiredWithinRange", true };
+}
+
+struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_input *in)
+{
+    if (in->current == 0) /* switched off by whoever scaled to zero */
+        return (struct hpa_decision){ 0, "DesiredWithinRange", false };
+    if (in->current > in->max)
+        return (struct hpa_decision){ in->max, "TooManyReplicas", true };
+    if (in->current < in->min)
+        return (struct hpa_decision){ in->min, "TooFewReplicas", true };
+    bool active;
+    int32_t recommendation = recommend(in, &active);
+    struct hpa_decision decision = bound(history, in, stabilize(history, in, recommendation));
+    decision.active = active;
+    return decision;
+}
+
+void hpa_scaled(struct hpa_history *history, int64_t now_s, int32_t from, int32_t to)
+{
+    enum { KEPT_S = 3600 }; /* the longest period a policy may have */
+    forget(history->ups.at, &history->ups.n, now_s - KEPT_S);
+    forget(history->downs.at, &history->downs.n, now_s - KEPT_S);
+    if (to > from)
+        vec_push(&history->ups, ((struct hpa_sample){ now_s, to - from }));
+    else if (to < from)
+        vec_push(&history->downs, ((struct hpa_sample){ now_s, from - to }));
+}

@@ -1,0 +1,20 @@
+/* testbed: a simulated cluster, so that everything flyball does can be seen and tested on one machine.
+ *
+ * Models, pure and deterministic (no clock, no I/O; time is an argument):
+ *   cfs_model    the kernel's CPU bandwidth control: demand and quota in, counters out
+ *   vllm_model   a vLLM server: requests in, KV cache, queue, latencies and token counts out
+ *   hpa_model    the HorizontalPodAutoscaler's arithmetic: metrics in, replicas out
+ *
+ * Nothing here is used by the product's decisions: the testbed stands where a real cluster stands,
+ * and meets flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
+ * what cannot run here: kubelets, GPUs and traffic.
+ *
+ * Read first: cfs_run, vllm_advance, hpa_decide. */
+#ifndef FLYBALL_TESTBED_H
+#define FLYBALL_TESTBED_H
+
+#include "cfs_model.h"
+#include "hpa_model.h"
+#include "vllm_model.h"
+
+#endif
