@@ -4,6 +4,7 @@
  *   cfs_model    the kernel's CPU bandwidth control: demand and quota in, counters out
  *   vllm_model   a vLLM server: requests in, KV cache, queue, latencies and token counts out
  *   hpa_model    the HorizontalPodAutoscaler's arithmetic: metrics in, replicas out
+ *   vpa_model    the VerticalPodAutoscaler's recommender, as a yardstick: usage in, requests out
  *
  * Nothing here is used by the product's decisions: the testbed stands where a real cluster stands,
  * and meets flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
@@ -16,5 +17,6 @@
 #include "cfs_model.h"
 #include "hpa_model.h"
 #include "vllm_model.h"
+#include "vpa_model.h"
 
 #endif
