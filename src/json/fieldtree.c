@@ -1,0 +1,128 @@
+/* Paths to a tree of steps: see fieldtree.h for why, project.h for the grammar. */
+#include "fieldtree.h"
+
+static const struct field record_fields[] = {
+    { "metadata.namespace", F_WORD, offsetof(struct record, ns) },
+    { "metadata.name", F_STR, offsetof(struct record, name) },
+    { "metadata.uid", F_STR, offsetof(struct record, uid) },
+    { "metadata.resourceVersion", F_STR, offsetof(struct record, rv) },
+};
+
+const struct fields record_own_fields = { sizeof(struct record), record_fields,
+                                          countof(record_fields) };
+
+static const size_t type_bytes[F_TYPE_N] = {
+    [F_STR] = sizeof(str),       [F_WORD] = sizeof(str),        [F_MAP] = sizeof(void *),
+    [F_INT] = sizeof(int64_t),   [F_REAL] = sizeof(double),     [F_BOOL] = sizeof(bool),
+    [F_MILLI] = sizeof(int64_t), [F_TIME] = sizeof(int64_t),    [F_HAS] = sizeof(bool),
+    [F_RAW] = sizeof(str),       [F_LIST] = sizeof(LIST(char)),
+};
+
+/* One step of a path off `*rest`: name, ["name"], [] or [key=value]. */
+static bool next_step(str *rest, struct field_step *ret)
+{
+    *ret = (struct field_step){ .kind = STEP_MEMBER };
+    if (!str_starts(*rest, S("["))) {
+        size_t n = 0;
+        while (n < rest->n && rest->p[n] != '.' && rest->p[n] != '[')
+            n++;
+        ret->key = str_upto(*rest, n);
+        *rest = str_from(*rest, n);
+        return n > 0;
+    }
+    bool quoted = str_starts(*rest, S("[\""));
+    size_t close = str_find(*rest, quoted ? S("\"]") : S("]"));
+    if (close == SIZE_MAX)
+        return false;
+    str inside = { rest->p + 1 + quoted, close - 1 - quoted };
+    *rest = str_from(*rest, close + 1 + quoted);
+    if (quoted) {
+        ret->key = inside;
+        return inside.n > 0;
+    }
+    size_t equals = str_find_char(inside, '=');
+    ret->kind = inside.n ? STEP_MATCH : STEP_EACH;
+    ret->key = str_upto(inside, equals == SIZE_MAX ? 0 : equals);
+    ret->value = equals == SIZE_MAX ? S("") : str_from(inside, equals + 1);
+    return !inside.n || ret->key.n > 0;
+}
+
+static struct field_step *child_of(struct arena *a, struct field_step *parent,
+                                   const struct field_step *wanted)
+{
+    struct field_step **at = &parent->children;
+    for (; *at; at = &(*at)->next)
+        if ((*at)->kind == wanted->kind && str_eq((*at)->key, wanted->key) &&
+            str_eq((*at)->value, wanted->value))
+            return *at;
+    *at = arena_new(a, struct field_step);
+    **at = *wanted;
+    return *at;
+}
+
+static int add_path(struct arena *a, struct fieldtree *tree, struct field_target *target, err_t *e)
+{
+    struct field_step *at = &tree->root, step;
+    str path = str_c(target->field->path), rest = path;
+    while (rest.n) {
+        bool more = at != &tree->root && str_starts(rest, S("."));
+        if (more)
+            rest = str_from(rest, 1);
+        if (!next_step(&rest, &step))
+            return err_set(e, EINVAL,
+                           "field path \"" STR_FMT "\" cannot be read at \"" STR_FMT
+                           "\": a name, [\"name\"], [] or [key=value] is expected",
+                           STR_ARG(path), STR_ARG(rest));
+        target->many |= step.kind != STEP_MEMBER;
+        at = child_of(a, at, &step);
+    }
+    if (at == &tree->root)
+        return err_set(e, EINVAL, "a declared field has an empty path");
+    target->next = at->targets;
+    at->targets = target;
+    return 0;
+}
+
+static int add_field(struct arena *a, struct fieldtree *tree, const struct field *f, err_t *e)
+{
+    if ((unsigned)f->type >= F_TYPE_N || f->offset > tree->fields.bytes ||
+        type_bytes[f->type] > tree->fields.bytes - f->offset)
+        return err_set(e, EINVAL, "field \"%s\" lies outside its struct", f->path);
+    struct field_target *target = arena_new(a, struct field_target);
+    target->field = f;
+    if (f->type == F_LIST) {
+        if (!f->of)
+            return err_set(e, EINVAL, "field \"%s\" is a list without fields of its own", f->path);
+        int r = fieldtree_compile(a, f->of, false, &target->of, e);
+        if (r < 0)
+            return r;
+        tree->shares |= target->of->shares;
+    }
+    tree->shares |= f->type == F_WORD || f->type == F_MAP;
+    return add_path(a, tree, target, e);
+}
+
+static int add_all(struct arena *a, struct fieldtree *tree, const struct fields *fields, err_t *e)
+{
+    for (size_t i = 0; i < fields->n; i++) {
+        int r = add_field(a, tree, &fields->at[i], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int fieldtree_compile(struct arena *a, const struct fields *fields, bool is_record,
+                      struct fieldtree **ret, err_t *e)
+{
+    struct fieldtree *tree = arena_new(a, struct fieldtree);
+    tree->fields = *fields;
+    if (is_record && fields->bytes < sizeof(struct record))
+        return err_set(e, EINVAL, "the struct of a cached object must begin with struct record");
+    int r = is_record ? add_all(a, tree, &record_own_fields, e) : 0;
+    if (r >= 0)
+        r = add_all(a, tree, fields, e);
+    if (r >= 0)
+        *ret = tree;
+    return r;
+}

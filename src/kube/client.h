@@ -1,0 +1,145 @@
+/* The API client: one request, one callback.
+ *
+ *     kube_send(k, &(struct kube_request){
+ *         .verb = KUBE_MERGE_PATCH, .resource = &resource_hpas, .ns = ns, .name = name,
+ *         .body = S("{\"spec\":{\"minReplicas\":5}}"), .done = patched, .context = me });
+ *
+ *     static void patched(void *context, const struct kube_reply *reply)
+ *     {
+ *         if (reply->failure) ...  // one sentence: `patch horizontalpodautoscalers default/web: ...`
+ *         else json_int(json_at(reply->object, "spec", "minReplicas", NULL), 1)
+ *     }
+ *
+ * A controller rarely calls this: reconcile_send() in controller.h does, and holds the key until the
+ * answer came.
+ *
+ * What happens underneath: a rate limit of our own (20 a second, bursts of 30; a watch counts once);
+ * 429 and 5xx with Retry-After wait that long, up to 10 times, any verb; a connection that breaks is
+ * tried again for reads only; a 401 makes the *next* request use a fresh token; requests other than
+ * watches end within 60 s. The write gate (election.h) refuses writes locally with EPERM once
+ * leadership may be lost, and cancels those under way. */
+#ifndef FLYBALL_KUBE_CLIENT_H
+#define FLYBALL_KUBE_CLIENT_H
+
+#include "../json/json.h"
+#include "../net/loop.h"
+#include "config.h"
+#include "resource.h"
+
+struct kube;
+struct kube_call;
+struct kube_stats;
+
+struct kube_options {
+    struct loop *loop;
+    const struct kube_config *config; /* copied where kept; may be freed after */
+    str user_agent;                   /* empty: "flyball/VERSION" */
+    double rate, burst;               /* requests a second; 0: 20 and 30; negative: no limit */
+};
+
+int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);
+void kube_free(struct kube *k); /* calls under way are cancelled */
+struct loop *kube_loop(const struct kube *k);
+str kube_namespace(const struct kube *k); /* of the config */
+
+enum kube_verb {
+    KUBE_GET,
+    KUBE_LIST,
+    KUBE_WATCH,
+    KUBE_CREATE,
+    KUBE_UPDATE,          /* PUT */
+    KUBE_JSON_PATCH,      /* RFC 6902 */
+    KUBE_MERGE_PATCH,     /* RFC 7386: status, and everything on custom resources */
+    KUBE_STRATEGIC_PATCH, /* built-in kinds only */
+    KUBE_APPLY,           /* server-side apply, field manager "flyball", force */
+    KUBE_DELETE,
+    KUBE_VERB_N
+};
+
+/* Why the server said no, from the Status it sent; KUBE_OK when it did not. */
+enum kube_reason {
+    KUBE_OK,
+    KUBE_BAD_REQUEST,
+    KUBE_UNAUTHORIZED,
+    KUBE_FORBIDDEN,
+    KUBE_NOT_FOUND,
+    KUBE_ALREADY_EXISTS,
+    KUBE_CONFLICT,
+    KUBE_GONE, /* Gone and Expired: list again */
+    KUBE_INVALID,
+    KUBE_TIMEOUT, /* Timeout, ServerTimeout */
+    KUBE_TOO_MANY_REQUESTS,
+    KUBE_VERSION_TOO_LARGE, /* Timeout with the cause ResourceVersionTooLarge */
+    KUBE_UNAVAILABLE,       /* ServiceUnavailable, InternalError and other 5xx */
+    KUBE_REFUSED,           /* any other answer that is no success */
+    KUBE_NO_ANSWER,         /* no connection, cut, timed out, not allowed by the gate */
+    KUBE_REASON_N
+};
+
+struct kube_reply {
+    const char *failure;     /* NULL: success; else one sentence naming verb, object and reason */
+    int code;                /* HTTP status; 0: there was no answer */
+    enum kube_reason reason; /* KUBE_OK with success */
+    str message;             /* the server's own words */
+    str body;
+    struct arena *arena; /* lives as long as the reply */
+    struct json *object; /* the body as a tree; NULL when it is none. Lists of unknown length are
+                            for listwatch, not for this */
+};
+
+typedef void kube_reply_fn(void *context, const struct kube_reply *reply);
+
+struct kube_request {
+    enum kube_verb verb;
+    const struct resource *resource; /* or `path` */
+    str path;                        /* "/version": for what is no resource; GET only */
+    str ns, name;
+    const char *subresource; /* "status", "scale", "resize"; NULL: the object */
+    str body;                /* JSON */
+    str label_selector, field_selector;
+    str query;          /* more parameters, encoded: "propagationPolicy=Background" */
+    bool dry_run;       /* dryRun=All */
+    bool no_gate;       /* may be sent by who is no leader: the Lease itself, events */
+    int64_t timeout_ns; /* 0: 60 s */
+
+    kube_reply_fn *done; /* exactly once unless cancelled; may be NULL */
+    void *context;
+};
+
+/* Everything is copied. The call is valid until `done` returns or it is cancelled. */
+struct kube_call *kube_send(struct kube *k, const struct kube_request *request);
+void kube_call_cancel(struct kube_call *call); /* NULL is fine */
+
+/* ---- streams: lists and watches whose bodies are not collected (listwatch.h uses this) */
+
+struct kube_stream {
+    struct kube_request request;               /* LIST or WATCH; `done` is not used */
+    void (*on_data)(void *context, str bytes); /* of an answer with status 200 */
+    /* The end: `reply` with failure NULL for an answer that came whole. */
+    kube_reply_fn *on_end;
+};
+
+struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream);
+
+/* ---- discovery: which resource is "kind X of group/version"? Answers are kept. */
+
+/* `resource` is NULL with `failure` saying why (an unknown kind, or no answer). It stays valid as
+ * long as the client. */
+typedef void kube_discover_fn(void *context, const struct resource *resource, const char *failure);
+void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *done,
+                   void *context);
+
+/* ---- the write gate */
+
+/* Writes are allowed until `mono_ns` of the loop's clock; INT64_MAX (the start): always; 0: never.
+ * Writes under way when the time comes are cancelled and end with KUBE_NO_ANSWER. */
+void kube_gate(struct kube *k, int64_t mono_ns);
+
+/* ---- small bodies */
+
+/* {"status": ...}, for a merge patch of the status subresource. */
+str kube_status_body(struct arena *a, struct json *status);
+
+const char *kube_verb_name(enum kube_verb verb); /* "get", "list", "patch", ... */
+
+#endif

@@ -1,0 +1,73 @@
+/* All of it together: a client, caches, controllers, events, a leader, and the features that use them.
+ *
+ * Order of a start: features declare caches and controllers; caches list and watch; when all are
+ * synced /readyz says so; when leadership is won the controllers begin. A follower has warm
+ * caches, so taking over costs nothing. Stop is the reverse: no new turns, writes under way
+ * answered (or 5 s passed), Lease given back. */
+#ifndef FLYBALL_KUBE_MANAGER_H
+#define FLYBALL_KUBE_MANAGER_H
+
+#include "cache.h"
+#include "client.h"
+#include "controller.h"
+#include "election.h"
+#include "events.h"
+
+struct manager;
+
+/* A flag that a feature adds to `flyball operator` or `flyball agent`: --NAME VALUE. */
+struct feature_setting {
+    const char *name;  /* NULL ends the table */
+    const char *value; /* of who says nothing; NULL: none */
+    const char *help;  /* one line */
+};
+
+/* What a feature is to the rest of the program: one constant, listed in main.c's table. */
+struct feature {
+    const char *name;    /* of --controllers */
+    const char *summary; /* one line of --help */
+    bool on_node;        /* runs in the agent instead of the operator */
+    const struct feature_setting *settings;
+    /* Declares caches and controllers. `*ret_state` is given to stop, also after a failure. */
+    int (*start)(struct manager *m, void **ret_state, err_t *e);
+    void (*stop)(void *state); /* caches and controllers are the manager's: free only your own */
+};
+
+struct manager_options {
+    struct loop *loop;
+    struct kube *kube;
+    str watch_namespace; /* empty: all */
+    str identity;        /* of logs, events and the Lease */
+    uint64_t seed;
+    bool elect; /* else the controllers begin as soon as the caches are synced */
+    struct election_options election; /* lease name, namespace and timings */
+    /* Values for features' settings: NULL for "not given". */
+    const char *(*setting)(void *context, const char *name);
+    void *context;
+    void (*on_lost)(void *context); /* leadership is gone: the program should end */
+};
+
+int manager_new(const struct manager_options *options, struct manager **ret, err_t *e);
+int manager_add(struct manager *m, const struct feature *feature, err_t *e); /* calls its start */
+void manager_run(struct manager *m); /* starts caches; returns at once */
+void manager_stop(struct manager *m, void (*done)(void *context), void *context);
+void manager_free(struct manager *m); /* features' stop is called */
+
+bool manager_ready(const struct manager *m, struct buf *why_not); /* all caches synced */
+bool manager_leads(const struct manager *m);
+
+/* ---- for features, in start() and later */
+
+struct loop *manager_loop(const struct manager *m);
+struct kube *manager_kube(const struct manager *m);
+struct events *manager_events(const struct manager *m);
+str manager_identity(const struct manager *m);
+str manager_watch_namespace(const struct manager *m);
+const char *manager_setting(const struct manager *m, const char *name); /* or its default */
+
+/* A cache that the manager fills and owns. --watch-namespace applies to namespaced kinds. */
+int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e);
+/* A controller that the manager runs and owns, while it leads. */
+struct controller *manager_controller(struct manager *m, const struct controller_spec *spec);
+
+#endif
