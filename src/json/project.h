@@ -71,7 +71,8 @@ struct projection;
 /* What every record begins with. */
 struct record {
     struct set_node node;        /* hash of namespace and name: the cache's */
-    uint32_t refs;               /* record_ref() */
+    uint32_t refs : 31;          /* record_ref() */
+    uint32_t mark : 1;           /* the cache's, during a list */
     const struct projection *of; /* which declared it; outlives its records */
     str ns, name, uid, rv;       /* ns is "" for what has no namespace; rv is opaque */
 };

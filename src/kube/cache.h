@@ -4,7 +4,7 @@
  *     static const struct cache_spec pods = {
  *         .resource = &resource_pods,
  *         .keep = FIELDS(struct pod, pod_fields),
- *         .indexes = { offsetof(struct pod, node), CACHE_NO_MORE },    // fields of type str
+ *         .indexes = { offsetof(struct pod, node) },                   // fields of type str
  *     };
  *     struct cache *cache = manager_cache(m, &pods, &e);
  *
@@ -20,7 +20,6 @@
 #include "resource.h"
 
 enum { CACHE_INDEX_MAX = 4 };
-#define CACHE_NO_MORE SIZE_MAX
 
 /* `otherwise` is `struct record *` of the state before (NULL: added) and after (NULL: deleted). */
 typedef void cache_handler_fn(void *context, const struct record *old, const struct record *now);
@@ -28,8 +27,7 @@ typedef void cache_handler_fn(void *context, const struct record *old, const str
 struct cache_spec {
     const struct resource *resource;
     const struct fields *keep;           /* FIELDS(struct, table): what a record holds */
-    size_t indexes[CACHE_INDEX_MAX + 1]; /* offsets of str fields, ended by CACHE_NO_MORE; see
-                                            CACHE_BY */
+    size_t indexes[CACHE_INDEX_MAX + 1]; /* offsets of str fields; 0 ends them */
     str ns;                              /* only this namespace; empty: all that we may watch */
     str label_selector, field_selector;
     /* An update that changes none of the declared fields is kept but not told to the handlers.

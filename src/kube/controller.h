@@ -8,8 +8,7 @@
  *         { "status.ready", F_INT, offsetof(struct widget, ready) },
  *     };
  *     static const struct cache_spec widgets = { .resource = &widget_resource,
- *                                                .keep = FIELDS(struct widget, widget_fields),
- *                                                .indexes = { CACHE_NO_MORE } };
+ *                                                .keep = FIELDS(struct widget, widget_fields) };
  *
  *     static struct reconciled reconcile(struct reconcile *r)
  *     {

@@ -41,8 +41,8 @@ void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int6
 struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns);
 /* Work went well: failures are forgotten. `key` may be gone afterwards. */
 void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns);
-/* Work failed: again after its backoff, sooner if it was added meanwhile... no: then too, as what
- * fails is not helped by haste. Returns when. */
+/* Work failed: again after its backoff, also when it was added meanwhile, as what fails is not helped
+ * by haste. Returns when. */
 int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns);
 
 /* When workqueue_take() may have something: INT64_MAX when nothing waits, `now_ns` at once. */

@@ -1,0 +1,61 @@
+/* See base64.h. */
+#include "base64.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void base64_encode(struct buf *out, str bytes)
+{
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t n = MIN(bytes.n - i, (size_t)3);
+        uint32_t group = 0;
+        for (size_t k = 0; k < 3; k++)
+            group = group << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0u);
+        for (size_t k = 0; k < 4; k++)
+            buf_putc(out, k <= n ? alphabet[group >> (18 - 6 * k) & 63] : '=');
+    }
+}
+
+static int value_of(char c)
+{
+    const char *at = c ? strchr(alphabet, c) : NULL;
+    return at ? (int)(at - alphabet) : -1;
+}
+
+static void put_group(struct buf *out, uint32_t group, int letters)
+{
+    for (int k = 0; k + 1 < letters; k++)
+        buf_putc(out, (char)(group >> (16 - 8 * k)));
+}
+
+int base64_decode(struct buf *out, str text)
+{
+    size_t before = out->n;
+    uint32_t group = 0;
+    int letters = 0, padding = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        if (c == '\n' || c == '\r')
+            continue;
+        int value = c == '=' ? 0 : value_of(c);
+        padding += c == '=';
+        /* '=' only ends the text, and only as the third or fourth of its group */
+        if (value < 0 || (padding && c != '=') || (c == '=' && letters + padding < 3))
+            goto bad;
+        group = group << 6 | (uint32_t)value;
+        letters += c != '=';
+        if (letters + padding == 4) {
+            put_group(out, group, letters);
+            group = 0;
+            letters = 0;
+            if (padding)
+                padding = 4; /* anything but line breaks is too much from now on */
+        } else if (padding > 2) {
+            goto bad;
+        }
+    }
+    if (letters == 0 && (padding == 0 || padding == 4))
+        return 0;
+bad:
+    out->n = before;
+    return -EINVAL;
+}

@@ -1,0 +1,11 @@
+/* Small files, whole. */
+#ifndef FLYBALL_FILE_H
+#define FLYBALL_FILE_H
+
+#include "buf.h"
+
+/* Appends the file's bytes. -EFBIG when it has more than `max`; a sentence naming the file. Opened
+ * anew by path each time: files of the kubelet change behind a symbolic link. */
+int file_read(const char *path, size_t max, struct buf *out, err_t *e);
+
+#endif

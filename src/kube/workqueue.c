@@ -1,0 +1,157 @@
+/* See workqueue.h. A key is in exactly one of these states: ready (in the list), working (given out),
+ * waiting (in the heap), or idle with failures that are not forgotten yet. Working may go with `again`.
+ * A key that is none of it is freed. */
+#include "workqueue.h"
+
+#include "../base/clock.h"
+#include "../base/map.h"
+
+static const int64_t backoff_first_ns = 5 * NS_PER_MS, backoff_most_ns = 1000 * NS_PER_S;
+static const double retries_a_second = 10, retries_at_once = 100;
+
+void workqueue_init(struct workqueue *q)
+{
+    *q = (struct workqueue){ .tokens = retries_at_once };
+    q->last = &q->first;
+}
+
+void workqueue_done(struct workqueue *q)
+{
+    heap_done(&q->waiting);
+    for (size_t at = 0; at < q->keys.cap; at++)
+        free(q->keys.slots[at]);
+    set_done(&q->keys);
+}
+
+static bool same_key(const struct set_node *member, const void *wanted)
+{
+    const struct work_key *a = (const struct work_key *)member, *b = wanted;
+    return str_eq(a->ns, b->ns) && str_eq(a->name, b->name);
+}
+
+static struct work_key *key_of(struct workqueue *q, str ns, str name)
+{
+    uint32_t hash = set_hash(map_hash(ns) * 31 + map_hash(name));
+    struct work_key wanted = { .ns = ns, .name = name };
+    struct work_key *key = (struct work_key *)set_find(&q->keys, hash, same_key, &wanted);
+    if (key)
+        return key;
+    key = mem_zero(1, sizeof(*key) + ns.n + name.n + 2);
+    char *text = (char *)(key + 1);
+    memcpy(text, ns.p, ns.n);
+    memcpy(text + ns.n + 1, name.p, name.n);
+    key->node.hash = hash;
+    key->ns = (str){ text, ns.n };
+    key->name = (str){ text + ns.n + 1, name.n };
+    set_add(&q->keys, &key->node);
+    return key;
+}
+
+static void forget_if_idle(struct workqueue *q, struct work_key *key)
+{
+    if (key->ready || key->working || key->due.place || key->failures)
+        return;
+    set_remove(&q->keys, &key->node);
+    free(key);
+}
+
+static void make_ready(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    heap_del(&q->waiting, &key->due);
+    if (key->ready)
+        return;
+    key->ready = true;
+    key->ready_ns = now_ns;
+    key->next = NULL;
+    *q->last = key;
+    q->last = &key->next;
+    q->depth++;
+}
+
+static void add_now(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    if (key->working)
+        key->again = true;
+    else
+        make_ready(q, key, now_ns);
+}
+
+void workqueue_add(struct workqueue *q, str ns, str name, int64_t now_ns)
+{
+    q->adds++;
+    add_now(q, key_of(q, ns, name), now_ns);
+}
+
+void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int64_t now_ns)
+{
+    if (at_ns <= now_ns) {
+        workqueue_add(q, ns, name, now_ns);
+        return;
+    }
+    q->adds++;
+    struct work_key *key = key_of(q, ns, name);
+    if (!key->ready && (!key->due.place || at_ns < key->due.key))
+        heap_put(&q->waiting, &key->due, at_ns);
+}
+
+struct work_key *workqueue_take(struct workqueue *q, int64_t now_ns)
+{
+    for (struct heap_node *node; (node = heap_min(&q->waiting)) && node->key <= now_ns;) {
+        heap_del(&q->waiting, node);
+        add_now(q, container_of(node, struct work_key, due), now_ns);
+    }
+    struct work_key *key = q->first;
+    if (!key)
+        return NULL;
+    q->first = key->next;
+    if (!q->first)
+        q->last = &q->first;
+    q->depth--;
+    key->ready = false;
+    key->working = true;
+    key->started_ns = now_ns;
+    return key;
+}
+
+void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    assert(key->working);
+    bool again = key->again;
+    key->working = key->again = false;
+    key->failures = 0;
+    if (again)
+        make_ready(q, key, now_ns);
+    else
+        forget_if_idle(q, key);
+}
+
+/* The token bucket may go into debt: the debt is how long the next retry has to wait. */
+static int64_t limit_delay_ns(struct workqueue *q, int64_t now_ns)
+{
+    q->tokens += (double)(now_ns - q->tokens_ns) / NS_PER_S * retries_a_second;
+    q->tokens = MIN(q->tokens, retries_at_once);
+    q->tokens_ns = now_ns;
+    q->tokens -= 1;
+    return q->tokens >= 0 ? 0 : (int64_t)(-q->tokens / retries_a_second * NS_PER_S);
+}
+
+int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns)
+{
+    assert(key->working);
+    int64_t own = key->failures < 30 ? MIN(backoff_first_ns << key->failures, backoff_most_ns)
+                                     : backoff_most_ns;
+    int64_t shared = limit_delay_ns(q, now_ns), at = now_ns + MAX(own, shared);
+    key->failures++;
+    key->working = key->again = false;
+    q->retries++;
+    q->adds++;
+    if (!key->due.place || at < key->due.key)
+        heap_put(&q->waiting, &key->due, at);
+    return at;
+}
+
+int64_t workqueue_wake(const struct workqueue *q, int64_t now_ns)
+{
+    struct heap_node *node = heap_min(&q->waiting);
+    return q->first ? now_ns : node ? node->key : INT64_MAX;
+}
