@@ -1,0 +1,25 @@
+/* What a config does to a live HPA: one merge of two bounds, with the rules of autoscaling/v2. */
+#ifndef FLYBALL_SCHEDULE_APPLY_H
+#define FLYBALL_SCHEDULE_APPLY_H
+
+#include "schedule_spec.h"
+
+struct schedule_bounds {
+    int32_t min, max; /* an HPA without minReplicas has 1 */
+};
+
+enum schedule_applied {
+    SCHEDULE_APPLY_OK,
+    SCHEDULE_APPLY_CLAMPED,          /* the merged min was above the max, which wins */
+    SCHEDULE_APPLY_ZERO_UNSUPPORTED, /* min 0 needs an Object or External metric; 1 is used */
+    SCHEDULE_APPLY_INVALID,          /* nothing is changed */
+    SCHEDULE_APPLY_N
+};
+
+enum schedule_applied schedule_apply(const struct schedule_config *config,
+                                     struct schedule_bounds live, bool may_be_zero,
+                                     struct schedule_bounds *ret);
+
+const char *schedule_applied_name(enum schedule_applied applied); /* "ok", "clamped", ... */
+
+#endif

@@ -1,0 +1,181 @@
+/* Which trigger governs: see schedule_core.h.
+ *
+ * Open windows compete by (priority, start of the window, place in the list). When none is open, the
+ * window that ended last leaves its endHPAConfig in force until the next one opens. That is a
+ * state, not an event: it is the same answer whether flyball ran at that moment or not. */
+#include "schedule_core.h"
+
+#include "schedule_windows.h"
+
+static const char *const state_names[SCHEDULE_STATE_N] = {
+    [SCHEDULE_STATE_WITHIN] = "Within",   [SCHEDULE_STATE_BEFORE] = "Before",
+    [SCHEDULE_STATE_AFTER] = "After",     [SCHEDULE_STATE_INACTIVE] = "Inactive",
+    [SCHEDULE_STATE_INVALID] = "Invalid", [SCHEDULE_STATE_SUSPENDED] = "Suspended",
+    [SCHEDULE_STATE_DROPPED] = "Dropped",
+};
+
+static const char *const source_names[SCHEDULE_SOURCE_N] = {
+    [SCHEDULE_FROM_NONE] = "none",
+    [SCHEDULE_FROM_START] = "start",
+    [SCHEDULE_FROM_END] = "end",
+    [SCHEDULE_FROM_HOLD] = "hold",
+};
+
+const char *schedule_state_name(enum schedule_state state)
+{
+    return state_names[state];
+}
+
+const char *schedule_source_name(enum schedule_source source)
+{
+    return source_names[source];
+}
+
+str schedule_source_text(struct arena *a, const struct schedule_spec *spec,
+                         const struct schedule_effective *e)
+{
+    if (e->trigger < 0)
+        return S("none");
+    return arena_printf(a, "%s:" STR_FMT, schedule_source_name(e->source),
+                        STR_ARG(spec->triggers[e->trigger].name));
+}
+
+static enum schedule_state state_of_unused(enum schedule_use use)
+{
+    switch (use) {
+    case SCHEDULE_DROPPED:
+        return SCHEDULE_STATE_DROPPED;
+    case SCHEDULE_SUSPENDED:
+        return SCHEDULE_STATE_SUSPENDED;
+    case SCHEDULE_INVALID:
+        return SCHEDULE_STATE_INVALID;
+    case SCHEDULE_USED:
+    case SCHEDULE_NO_DAYS:
+        break;
+    }
+    return SCHEDULE_STATE_INACTIVE;
+}
+
+static struct schedule_trigger_now look_at(const struct schedule_view *v)
+{
+    struct schedule_span window;
+    if (schedule_window_now(v, &window))
+        return (struct schedule_trigger_now){ SCHEDULE_STATE_WITHIN, SCHEDULE_GOVERNS, window.from,
+                                              window.to };
+    if (!schedule_day_counts(v->trigger, v->today))
+        return (struct schedule_trigger_now){ SCHEDULE_STATE_INACTIVE };
+    return (struct schedule_trigger_now){ schedule_before_window(v) ? SCHEDULE_STATE_BEFORE
+                                                                    : SCHEDULE_STATE_AFTER };
+}
+
+/* How an open window stands against the one that leads; the leader is earlier in the list. */
+static enum schedule_rank rank_against(const struct schedule_spec *spec,
+                                       const struct schedule_trigger_now *states, size_t at,
+                                       size_t leader)
+{
+    int64_t mine = spec->triggers[at].priority, its = spec->triggers[leader].priority;
+    if (mine != its)
+        return mine > its ? SCHEDULE_GOVERNS : SCHEDULE_LOWER_PRIORITY;
+    if (states[at].window_s != states[leader].window_s)
+        return states[at].window_s > states[leader].window_s ? SCHEDULE_GOVERNS
+                                                             : SCHEDULE_EARLIER_START;
+    return at < leader ? SCHEDULE_GOVERNS : SCHEDULE_LATER_IN_LIST;
+}
+
+/* The governing open window, -1 when none is open; ranks the others below it. */
+static int rank_open_windows(const struct schedule_spec *spec, struct schedule_trigger_now *states)
+{
+    int leader = -1;
+    for (size_t i = 0; i < spec->triggers_n; i++)
+        if (states[i].state == SCHEDULE_STATE_WITHIN &&
+            (leader < 0 || rank_against(spec, states, i, (size_t)leader) == SCHEDULE_GOVERNS))
+            leader = (int)i;
+    for (size_t i = 0; leader >= 0 && i < spec->triggers_n; i++)
+        if (states[i].state == SCHEDULE_STATE_WITHIN && (int)i != leader)
+            states[i].rank = rank_against(spec, states, i, (size_t)leader);
+    return leader;
+}
+
+/* Two windows that end together: one that says what comes after is heard first. */
+static bool closes_over(const struct schedule_trigger *t, const struct schedule_trigger *best)
+{
+    bool mine = !schedule_config_empty(&t->end), its = !schedule_config_empty(&best->end);
+    return mine != its ? mine : t->priority > best->priority;
+}
+
+/* A window that ended before the object was made counts only if that was on the same local day: who
+ * writes a schedule in the evening means the evening too. This is asked of the moment of creation,
+ * not of now, so that the answer does not lapse at midnight. */
+static bool was_open_on_first_day(const struct schedule_trigger *t, int64_t created)
+{
+    struct schedule_view v = schedule_view(t, created);
+    return schedule_day_counts(t, v.today) && !schedule_before_window(&v);
+}
+
+static void find_last_ended(const struct schedule_spec *spec, int64_t created, int64_t now,
+                            struct schedule_effective *e)
+{
+    for (size_t i = 0; i < spec->triggers_n; i++) {
+        const struct schedule_trigger *t = &spec->triggers[i];
+        if (t->use != SCHEDULE_USED)
+            continue;
+        struct schedule_view v = schedule_view(t, now);
+        int64_t end;
+        if (!schedule_last_end(&v, created, &end) &&
+            !(was_open_on_first_day(t, created) && schedule_last_end(&v, INT64_MIN, &end)))
+            continue;
+        if (e->trigger >= 0 &&
+            (end < e->since || (end == e->since && !closes_over(t, &spec->triggers[e->trigger]))))
+            continue;
+        e->trigger = (int)i;
+        e->since = end;
+    }
+}
+
+static void fill_unset(struct schedule_config *config, const struct schedule_config *from)
+{
+    if (!config->has_min && from->has_min)
+        config->has_min = true, config->min = from->min;
+    if (!config->has_max && from->has_max)
+        config->has_max = true, config->max = from->max;
+    if (!config->has_desired && from->has_desired)
+        config->has_desired = true, config->desired = from->desired;
+}
+
+static void rest(const struct schedule_spec *spec, struct schedule_effective *e)
+{
+    if (e->trigger >= 0) {
+        e->config = spec->triggers[e->trigger].end;
+        e->source = schedule_config_empty(&e->config) ? SCHEDULE_FROM_HOLD : SCHEDULE_FROM_END;
+    }
+    fill_unset(&e->config, &spec->resting);
+}
+
+struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
+                                             int64_t now, struct schedule_trigger_now *states)
+{
+    struct schedule_effective e = { .trigger = -1 };
+    for (size_t i = 0; i < spec->triggers_n; i++) {
+        const struct schedule_trigger *t = &spec->triggers[i];
+        if (t->use != SCHEDULE_USED) {
+            states[i] = (struct schedule_trigger_now){ state_of_unused(t->use) };
+            continue;
+        }
+        struct schedule_view v = schedule_view(t, now);
+        states[i] = look_at(&v);
+        e.within_n += states[i].state == SCHEDULE_STATE_WITHIN;
+        int64_t boundary;
+        if (schedule_next_boundary(&v, &boundary) && (!e.next || boundary < e.next))
+            e.next = boundary;
+    }
+    e.trigger = rank_open_windows(spec, states);
+    if (e.trigger >= 0) {
+        e.source = SCHEDULE_FROM_START;
+        e.config = spec->triggers[e.trigger].start;
+        e.since = states[e.trigger].window_s;
+    } else {
+        find_last_ended(spec, created, now, &e);
+        rest(spec, &e);
+    }
+    return e;
+}

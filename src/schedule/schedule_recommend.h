@@ -1,0 +1,66 @@
+/* Windows learned from history: demand in, triggers out. Pure arithmetic over samples; where there is
+ * too little data the answer is "none", never an invented one.
+ *
+ * Demand is cut into half-hour slots of the local day. Weekdays that look alike are pooled; for each
+ * pool a high quantile of every slot is the wanted floor, and the floors are approximated by a few
+ * steps. The lowest step of all is the base; every other step becomes a trigger that opens a
+ * little early. */
+#ifndef FLYBALL_SCHEDULE_RECOMMEND_H
+#define FLYBALL_SCHEDULE_RECOMMEND_H
+
+#include "schedule_segment.h"
+#include "schedule_spec.h"
+
+struct schedule_learn_params {
+    double tau_floor, tau_group, tau_max; /* quantiles: floor, weekday likeness, cap */
+    double half_life_days;                /* of a sample's weight */
+    double headroom, max_headroom;        /* factors on the floor and on the cap */
+    struct schedule_step_costs costs;
+    int lead_minutes;
+    double likeness;   /* weekdays closer than this are pooled */
+    int least_days;    /* with fewer dates: no answer */
+    double mad_factor; /* a date this many deviations from its weekday's median is left out */
+};
+
+struct schedule_learn_params schedule_learn_defaults(enum schedule_profile profile,
+                                                     int32_t lead_minutes);
+
+struct schedule_sample {
+    int64_t at; /* seconds since 1970 */
+    double value;
+};
+
+struct schedule_learned {
+    uint8_t weekdays;     /* bit 0 is Sunday */
+    int32_t start_minute; /* of the day, the lead taken off */
+    int32_t end_minute;   /* 1440: the end of the day */
+    int32_t min, max;
+    int32_t priority; /* -99 to -1: any manual trigger wins */
+};
+
+struct schedule_recommendation {
+    uint8_t groups[7]; /* weekdays that look alike; the first holds Monday if it has data */
+    size_t groups_n;
+    int32_t *dropped_days; /* left out as unusual, ascending */
+    size_t dropped_n;
+    int32_t base_min, base_max;
+    struct schedule_learned *triggers; /* by start, end, level */
+    size_t triggers_n;
+    size_t days_n; /* dates that were used */
+};
+
+/* NULL when the samples are too few. Samples may come in any order; NAN is skipped. */
+struct schedule_recommendation *schedule_recommend(struct arena *a,
+                                                   const struct schedule_sample *samples, size_t n,
+                                                   const struct tz *zone,
+                                                   const struct schedule_learn_params *params);
+
+/* "ai-mtuwthf-0850-1200" and the manifest of the trigger. */
+str schedule_learned_name(struct arena *a, const struct schedule_learned *t);
+struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
+                                   size_t at, str zone_name);
+
+/* "M,TU,W": Monday first. */
+str schedule_weekdays_text(struct arena *a, uint8_t weekdays);
+
+#endif

@@ -1,0 +1,486 @@
+/* From a manifest to numbers: see schedule_spec.h.
+ *
+ * The order of the checks is the order of the rules: a trigger that a later one of the same name
+ * replaces, or that is suspended, is not looked at further, so a half-written trigger can be parked.
+ * Then its times, its days and its dates decide whether it can be used. Its configs are only read
+ * here; what they do to an HPA is decided when they are applied, against the live values. */
+#include "schedule_spec.h"
+
+#include "../base/civil.h"
+#include "schedule_lex.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct reader {
+    struct arena *a;
+    struct schedule_spec *spec;
+    struct schedule_defaults defaults;
+    size_t problems_cap;
+    int trigger; /* the one being read, -1 outside the list */
+};
+
+static const struct {
+    const char *reason;
+    bool error;
+} problem_kinds[SCHEDULE_PROBLEM_N] = {
+    [SCHEDULE_INVALID_TIME] = { "InvalidTime", true },
+    [SCHEDULE_INVALID_DATE] = { "InvalidDate", true },
+    [SCHEDULE_EMPTY_WINDOW] = { "EmptyWindow", true },
+    [SCHEDULE_NO_INTERVAL] = { "NoInterval", true },
+    [SCHEDULE_INVALID_TIMEZONE] = { "InvalidTimezone", true },
+    [SCHEDULE_UNKNOWN_WEEKDAY] = { "UnknownWeekday", true },
+    [SCHEDULE_DUPLICATE_NAME] = { "DuplicateTriggerName", true },
+    [SCHEDULE_MIN_ABOVE_MAX] = { "MinAboveMax", true },
+    [SCHEDULE_INVALID_REPLICAS] = { "InvalidReplicas", true },
+    [SCHEDULE_INVALID_FIELD] = { "InvalidField", true },
+    [SCHEDULE_ALIAS_FIELD] = { "AliasField", false },
+    [SCHEDULE_OVERNIGHT_SPLIT] = { "OvernightSplit", false },
+    [SCHEDULE_PARTIAL_CONFIG] = { "PartialConfig", false },
+};
+
+bool schedule_problem_is_error(enum schedule_problem_kind kind)
+{
+    return problem_kinds[kind].error;
+}
+
+const char *schedule_problem_reason(enum schedule_problem_kind kind)
+{
+    return problem_kinds[kind].reason;
+}
+
+/* ---- problems */
+
+static PRINTF_LIKE(3, 4) void complain(struct reader *r, enum schedule_problem_kind kind,
+                                       const char *format, ...)
+{
+    struct schedule_spec *spec = r->spec;
+    if (spec->problems_n == r->problems_cap) {
+        r->problems_cap = MAX(r->problems_cap * 2, (size_t)4);
+        struct schedule_problem *more =
+            arena_array(r->a, r->problems_cap, sizeof(struct schedule_problem));
+        if (spec->problems_n)
+            memcpy(more, spec->problems, spec->problems_n * sizeof(*more));
+        spec->problems = more;
+    }
+    char sentence[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    str text = r->trigger < 0 ? arena_printf(r->a, "spec: %s", sentence)
+                              : arena_printf(r->a, "trigger " STR_FMT ": %s",
+                                             STR_ARG(spec->triggers[r->trigger].name), sentence);
+    spec->problems[spec->problems_n++] = (struct schedule_problem){ kind, r->trigger, text };
+}
+
+/* What a field should have been, when it has another type. */
+static bool has_type(struct reader *r, const struct json *value, enum json_type type,
+                     const char *field, const char *wanted)
+{
+    if (!value || value->type == JSON_NULL)
+        return false;
+    if (value->type == type)
+        return true;
+    complain(r, SCHEDULE_INVALID_FIELD, "%s is of type %s, want %s", field, json_type_name(value),
+             wanted);
+    return false;
+}
+
+/* ---- fields */
+
+static str read_text(struct reader *r, const struct json *object, const char *field)
+{
+    const struct json *value = json_get(object, field);
+    return has_type(r, value, JSON_STR, field, "text") ? arena_str(r->a, json_text(value)) : S("");
+}
+
+static bool read_bool(struct reader *r, const struct json *object, const char *field)
+{
+    const struct json *value = json_get(object, field);
+    return has_type(r, value, JSON_BOOL, field, "true or false") && value->boolean;
+}
+
+static int64_t read_int(struct reader *r, const struct json *object, const char *field,
+                        int64_t otherwise)
+{
+    const struct json *value = json_get(object, field);
+    return has_type(r, value, JSON_INT, field, "an integer") ? value->integer : otherwise;
+}
+
+struct range {
+    int32_t least, most, otherwise;
+};
+
+static int32_t read_in_range(struct reader *r, const struct json *object, const char *field,
+                             struct range range)
+{
+    int64_t value = read_int(r, object, field, range.otherwise);
+    if (value >= range.least && value <= range.most)
+        return (int32_t)value;
+    complain(r, SCHEDULE_INVALID_FIELD, "%s is %lld, want %d to %d; %d is used", field,
+             (long long)value, range.least, range.most, range.otherwise);
+    return range.otherwise;
+}
+
+/* One of up to three words, as its index; the first is the default. */
+static int read_choice(struct reader *r, const struct json *object, const char *field,
+                       const char *const words[3])
+{
+    str text = read_text(r, object, field);
+    if (!text.n)
+        return 0;
+    for (int i = 0; i < 3 && words[i]; i++)
+        if (str_eqc(text, words[i]))
+            return i;
+    complain(r, SCHEDULE_INVALID_FIELD,
+             "%s \"" STR_FMT "\" is unknown, want %s, %s%s%s; %s is used", field, STR_ARG(text),
+             words[0], words[1], words[2] ? " or " : "", words[2] ? words[2] : "", words[0]);
+    return 0;
+}
+
+static bool fits_replicas(const struct json *value)
+{
+    return json_is(value, JSON_INT) && value->integer >= INT32_MIN && value->integer <= INT32_MAX;
+}
+
+struct schedule_config schedule_config_read(const struct json *config)
+{
+    const struct json *min = json_get(config, "minReplicas"),
+                      *max = json_get(config, "maxReplicas"),
+                      *desired = json_get(config, "desiredReplicas");
+    return (struct schedule_config){
+        .has_min = fits_replicas(min),
+        .has_max = fits_replicas(max),
+        .has_desired = fits_replicas(desired),
+        .min = fits_replicas(min) ? (int32_t)min->integer : 0,
+        .max = fits_replicas(max) ? (int32_t)max->integer : 0,
+        .desired = fits_replicas(desired) ? (int32_t)desired->integer : 0,
+    };
+}
+
+static void check_replicas(struct reader *r, const struct json *config, const char *where,
+                           const char *field, int least)
+{
+    const struct json *value = json_get(config, field);
+    if (!value || value->type == JSON_NULL)
+        return;
+    if (!fits_replicas(value))
+        complain(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is not a 32-bit integer, it is ignored",
+                 where, field);
+    else if (value->integer < least)
+        complain(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is %lld, want at least %d", where, field,
+                 (long long)value->integer, least);
+}
+
+static struct schedule_config read_config(struct reader *r, const struct json *object,
+                                          const char *field)
+{
+    const struct json *value = json_get(object, field);
+    if (!has_type(r, value, JSON_OBJ, field, "an object with minReplicas and maxReplicas"))
+        return (struct schedule_config){ 0 };
+    struct schedule_config config = schedule_config_read(value);
+    check_replicas(r, value, field, "minReplicas", 0);
+    check_replicas(r, value, field, "maxReplicas", 1);
+    check_replicas(r, value, field, "desiredReplicas", 0);
+    if (config.has_min && config.has_max && config.min > config.max)
+        complain(r, SCHEDULE_MIN_ABOVE_MAX,
+                 "%s has minReplicas %d above maxReplicas %d, so it changes nothing", field,
+                 config.min, config.max);
+    return config;
+}
+
+/* The object under the name the CRD uses, or under the name the original's documents use. */
+static const struct json *read_aliased(struct reader *r, const struct json *spec, const char *field,
+                                       const char *alias)
+{
+    const struct json *value = json_get(spec, field), *other = json_get(spec, alias);
+    if (other)
+        complain(r, SCHEDULE_ALIAS_FIELD, "%s is written %s in this kind%s", alias, field,
+                 value ? ", and that one is used" : "");
+    value = value ? value : other;
+    return has_type(r, value, JSON_OBJ, field, "an object") ? value : NULL;
+}
+
+static const struct tz *read_zone(struct reader *r, str name)
+{
+    const struct tz *zone;
+    if (!name.n)
+        return tz_utc();
+    if (str_eqc(name, "Local"))
+        complain(r, SCHEDULE_INVALID_TIMEZONE,
+                 "timezone Local depends on the machine, want an IANA name; UTC is used");
+    else if (tz_get(name, &zone, NULL) == 0)
+        return zone;
+    else
+        complain(r, SCHEDULE_INVALID_TIMEZONE,
+                 "timezone \"" STR_FMT
+                 "\" is unknown, want an IANA name such as Europe/Berlin; UTC "
+                 "is used",
+                 STR_ARG(name));
+    return tz_utc();
+}
+
+/* ---- one trigger */
+
+static bool read_times(struct reader *r, const struct json *object, struct schedule_trigger *t)
+{
+    static const char *const fields[] = { "startTime", "endTime" };
+    int32_t seconds[2] = { 0 };
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        str text = read_text(r, object, fields[i]);
+        if (schedule_lex_time(text, &seconds[i]) == 0)
+            continue;
+        complain(r, SCHEDULE_INVALID_TIME,
+                 "%s \"" STR_FMT "\" is not a time of day, want HH:MM:SS from 00:00:00 to 23:59:59",
+                 fields[i], STR_ARG(text));
+        good = false;
+    }
+    t->start_s = seconds[0];
+    t->end_s = seconds[1] == CIVIL_DAY_S - 1 ? (int32_t)CIVIL_DAY_S : seconds[1];
+    if (good && t->start_s == t->end_s) {
+        complain(r, SCHEDULE_EMPTY_WINDOW,
+                 "startTime and endTime are the same, so it is never active");
+        good = false;
+    }
+    return good;
+}
+
+static uint8_t read_weekdays(struct reader *r, str list)
+{
+    uint8_t days = 0;
+    str word;
+    while (schedule_lex_next_word(&list, &word)) {
+        int day;
+        if (schedule_lex_weekday(word, &day) == 0)
+            days = (uint8_t)(days | 1u << day);
+        else
+            complain(r, SCHEDULE_UNKNOWN_WEEKDAY,
+                     "interval.recurring has \"" STR_FMT
+                     "\", which is no weekday, want SUN, M, TU, W, TH, F or SAT",
+                     STR_ARG(word));
+    }
+    return days;
+}
+
+static bool read_date(struct reader *r, str text, const char *field, int32_t *day)
+{
+    if (!text.n || schedule_lex_date(text, day) == 0)
+        return true;
+    complain(r, SCHEDULE_INVALID_DATE, "interval.%s \"" STR_FMT "\" is not a date, want YYYY-MM-DD",
+             field, STR_ARG(text));
+    return false;
+}
+
+static int compare_days(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A date that cannot be read excludes nothing; the trigger itself stays in use. */
+static void read_excluded(struct reader *r, const struct json *interval, struct schedule_trigger *t)
+{
+    const struct json *list = json_get(interval, "excludeDates");
+    if (!has_type(r, list, JSON_ARR, "interval.excludeDates", "a list of dates"))
+        return;
+    int32_t *days = arena_array(r->a, list->n, sizeof(*days));
+    for (uint32_t i = 0; i < list->n; i++) {
+        str text = json_text(json_item(list, i));
+        if (!text.n)
+            text = S("(not text)");
+        t->excluded_n += read_date(r, text, "excludeDates", &days[t->excluded_n]);
+    }
+    qsort(days, t->excluded_n, sizeof(*days), compare_days);
+    t->excluded_days = days;
+}
+
+static enum schedule_use read_interval(struct reader *r, const struct json *interval,
+                                       struct schedule_trigger *t)
+{
+    str recurring = read_text(r, interval, "recurring");
+    str first = read_text(r, interval, "startDate"), last = read_text(r, interval, "endDate");
+    if (recurring.n)
+        t->weekdays = read_weekdays(r, recurring);
+    if (recurring.n ? !t->weekdays : !first.n || !last.n) {
+        complain(r, SCHEDULE_NO_INTERVAL,
+                 "interval names no day, want recurring (such as M,TU,W) or both startDate and "
+                 "endDate");
+        return SCHEDULE_NO_DAYS;
+    }
+    bool good = read_date(r, first, "startDate", &t->first_day);
+    good = read_date(r, last, "endDate", &t->last_day) && good;
+    if (good && t->first_day > t->last_day) {
+        complain(r, SCHEDULE_INVALID_DATE,
+                 "interval.startDate " STR_FMT " is after interval.endDate " STR_FMT,
+                 STR_ARG(first), STR_ARG(last));
+        good = false;
+    }
+    read_excluded(r, interval, t);
+    return good ? SCHEDULE_USED : SCHEDULE_INVALID;
+}
+
+static void read_overnight(struct reader *r, const struct json *interval,
+                           struct schedule_trigger *t)
+{
+    str choice = read_text(r, interval, "overnightDay");
+    t->overnight = r->defaults.overnight;
+    if (choice.n)
+        t->overnight =
+            (enum schedule_overnight)read_choice(r, interval, "overnightDay",
+                                                 (const char *const[3]){ "Calendar", "Start" });
+    bool split = t->end_s < t->start_s && t->weekdays && t->weekdays != 0x7f;
+    if (split && !choice.n && t->overnight == SCHEDULE_CALENDAR)
+        complain(
+            r, SCHEDULE_OVERNIGHT_SPLIT,
+            "the window passes midnight but lists only some weekdays, so each listed day has its "
+            "own early and late part; set interval.overnightDay to Calendar to say so, or to "
+            "Start to keep each night whole");
+}
+
+static void read_trigger(struct reader *r, const struct json *object, struct schedule_trigger *t)
+{
+    const struct json *interval = json_get(object, "interval");
+    if (!has_type(r, interval, JSON_OBJ, "interval", "an object"))
+        interval = NULL;
+    t->priority = read_int(r, object, "priority", 0);
+    str zone = read_text(r, object, "timezone");
+    t->zone = read_zone(r, zone.n ? zone : read_text(r, interval, "timezone"));
+    t->start = read_config(r, object, "startHPAConfig");
+    t->end = read_config(r, object, "endHPAConfig");
+    t->ramp_minutes =
+        read_in_range(r, object, "rampMinutes", (struct range){ .least = 0, .most = 720 });
+    bool times = read_times(r, object, t);
+    t->use = read_interval(r, interval, t);
+    if (!times)
+        t->use = SCHEDULE_INVALID;
+    else
+        read_overnight(r, interval, t);
+}
+
+/* ---- the list */
+
+/* The peer keeps triggers by name, so the last of a name is the one that counts. */
+static bool named_again(const struct json *list, size_t at, str name)
+{
+    for (size_t i = at + 1; i < json_len(list); i++)
+        if (str_eq(json_text(json_get(json_item(list, i), "name")), name))
+            return true;
+    return false;
+}
+
+static void read_triggers(struct reader *r, const struct json *list)
+{
+    if (!has_type(r, list, JSON_ARR, "triggers", "a list"))
+        return;
+    struct schedule_spec *spec = r->spec;
+    size_t n = MIN((size_t)list->n, (size_t)SCHEDULE_TRIGGERS_MAX);
+    if (n < list->n)
+        complain(r, SCHEDULE_INVALID_FIELD, "triggers has %u entries, the first %zu are used",
+                 list->n, n);
+    spec->triggers = arena_array(r->a, n, sizeof(*spec->triggers));
+    for (size_t i = 0; i < n; i++) {
+        struct schedule_trigger *t = &spec->triggers[i];
+        const struct json *object = json_item(list, i);
+        str name = json_text(json_get(object, "name"));
+        *t = (struct schedule_trigger){
+            .name = name.n ? arena_str(r->a, name) : arena_printf(r->a, "trigger-%zu", i),
+            .zone = tz_utc(),
+            .first_day = INT32_MIN,
+            .last_day = INT32_MAX,
+        };
+        spec->triggers_n = i + 1;
+        r->trigger = (int)i;
+        if (!has_type(r, object, JSON_OBJ, "the entry", "an object")) {
+            t->use = SCHEDULE_INVALID;
+        } else if (name.n && named_again(list, i, name)) {
+            t->use = SCHEDULE_DROPPED;
+            complain(r, SCHEDULE_DUPLICATE_NAME,
+                     "a later trigger has the same name and replaces it");
+        } else if (read_bool(r, object, "suspend")) {
+            t->use = SCHEDULE_SUSPENDED;
+        } else {
+            read_trigger(r, object, t);
+        }
+    }
+    r->trigger = -1;
+}
+
+/* A field that some configs set and others leave alone depends on what came before. */
+static void check_partial(struct reader *r)
+{
+    size_t configs = 0, with_min = 0, with_max = 0;
+    for (size_t i = 0; i < r->spec->triggers_n; i++) {
+        const struct schedule_trigger *t = &r->spec->triggers[i];
+        const struct schedule_config *both[] = { &t->start, &t->end };
+        for (int k = 0; k < 2; k++) {
+            configs += !schedule_config_empty(both[k]);
+            with_min += both[k]->has_min;
+            with_max += both[k]->has_max;
+        }
+    }
+    if ((with_min && with_min < configs) || (with_max && with_max < configs))
+        complain(
+            r, SCHEDULE_PARTIAL_CONFIG,
+            "%zu of %zu configs set minReplicas and %zu set maxReplicas; a bound that is not set "
+            "stays as the trigger before left it",
+            with_min, configs, with_max);
+}
+
+/* ---- the rest of the object */
+
+static void read_advice(struct reader *r, const struct json *spec)
+{
+    const struct json *own = json_get(spec, "smartRecommendation"),
+                      *ai = json_get(spec, "aiScheduler");
+    struct schedule_advice *advice = &r->spec->advice;
+    bool use_ai = !json_bool(json_get(own, "enabled"), false) && ai;
+    const struct json *from = use_ai ? ai : own;
+    if (!has_type(r, from, JSON_OBJ, use_ai ? "aiScheduler" : "smartRecommendation", "an object"))
+        return;
+    advice->enabled = read_bool(r, from, "enabled");
+    advice->apply =
+        read_choice(r, from, "mode", (const char *const[3]){ "Recommend", "Apply" }) == 1;
+    advice->profile =
+        (enum schedule_profile)read_choice(r, from, "profile",
+                                           (const char *const[3]){ "safe", "balanced", "economy" });
+    advice->frequency_minutes = read_in_range(r, from, "frequency", (struct range){ 5, 10080, 60 });
+    if (use_ai)
+        advice->frequency_minutes =
+            60 * read_in_range(r, from, "analysisIntervalHours", (struct range){ 1, 168, 1 });
+    advice->lookback_days = read_in_range(r, from, "lookbackDays", (struct range){ 7, 90, 28 });
+    advice->lead_minutes = read_in_range(r, from, "leadMinutes", (struct range){ 0, 120, 10 });
+    advice->query = read_text(r, from, "query");
+    str zone = read_text(r, from, "timezone");
+    if (!zone.n && r->spec->triggers_n)
+        zone = tz_name(r->spec->triggers[0].zone);
+    advice->zone = read_zone(r, zone);
+}
+
+struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spec,
+                                         struct schedule_defaults defaults)
+{
+    struct reader r = { a, arena_new(a, struct schedule_spec), defaults, .trigger = -1 };
+    struct schedule_spec *out = r.spec;
+    const struct json *ref = read_aliased(&r, spec, "HPAObjectRef", "hpaObjectRef");
+    out->hpa_namespace = read_text(&r, ref, "namespace");
+    out->hpa_name = read_text(&r, ref, "name");
+    out->template = read_aliased(&r, spec, "HPASpecTemplate", "hpaSpecTemplate");
+    out->created = schedule_config_read(json_get(out->template, "spec"));
+    out->suspend = read_bool(&r, spec, "suspend");
+    out->resting = read_config(&r, spec, "defaultHPAConfig");
+    out->drift =
+        (enum schedule_drift)read_choice(&r, spec, "driftPolicy",
+                                         (const char *const[3]){ "Enforce", "OnTransition" });
+    out->deletion =
+        (enum schedule_deletion)read_choice(&r, spec, "deletionPolicy",
+                                            (const char *const[3]){ "Retain", "Restore" });
+    out->desired =
+        (enum schedule_desired)read_choice(&r, spec, "desiredReplicasPolicy",
+                                           (const char *const[3]){ "RaiseOnly", "Exact" });
+    read_triggers(&r, json_get(spec, "triggers"));
+    check_partial(&r);
+    read_advice(&r, spec);
+    return out;
+}

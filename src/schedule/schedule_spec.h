@@ -1,0 +1,121 @@
+/* A SmartHorizontalPodAutoscaler as the core wants it: plain numbers instead of text, and a list of
+ * what is wrong with it. Reading never fails. A bad trigger is marked and the good ones go on
+ * working; every problem is one sentence that names the field, the value and what would be valid.
+ *
+ * Memory: the spec, its text and its problems live in the arena it was read into. `template` points
+ * into the object it was read from. Zones live as long as the process. */
+#ifndef FLYBALL_SCHEDULE_SPEC_H
+#define FLYBALL_SCHEDULE_SPEC_H
+
+#include "../base/tz.h"
+#include "../json/json.h"
+
+/* An HPAConfig. An unset field means "leave it as it is". */
+struct schedule_config {
+    bool has_min, has_max, has_desired;
+    int32_t min, max, desired;
+};
+
+static inline bool schedule_config_empty(const struct schedule_config *c)
+{
+    return !c->has_min && !c->has_max && !c->has_desired;
+}
+
+enum schedule_use {
+    SCHEDULE_USED,
+    SCHEDULE_DROPPED,   /* a later trigger has the same name */
+    SCHEDULE_SUSPENDED, /* suspend: true */
+    SCHEDULE_INVALID,   /* a time or date that cannot be read, or an empty window */
+    SCHEDULE_NO_DAYS,   /* neither weekdays nor a date range: never active */
+};
+
+/* Which day's filter decides about the hours after midnight of a window such as 22:00 to 06:00. */
+enum schedule_overnight { SCHEDULE_CALENDAR, SCHEDULE_START };
+
+struct schedule_trigger {
+    str name; /* never empty: "trigger-<index>" when the manifest gave none */
+    enum schedule_use use;
+    enum schedule_overnight overnight;
+    int64_t priority;
+    const struct tz *zone;
+    int32_t start_s, end_s;       /* second of the local day; end 86400 is the end of the day */
+    uint8_t weekdays;             /* bit 0 is Sunday; 0: every weekday */
+    int32_t first_day, last_day;  /* days since 1970-01-01, both included; INT32_MIN/MAX: open */
+    const int32_t *excluded_days; /* ascending */
+    size_t excluded_n;
+    int32_t ramp_minutes;
+    struct schedule_config start, end; /* inside the window, after it */
+};
+
+enum schedule_drift { SCHEDULE_ENFORCE, SCHEDULE_ON_TRANSITION };
+enum schedule_deletion { SCHEDULE_RETAIN, SCHEDULE_RESTORE };
+enum schedule_desired { SCHEDULE_RAISE_ONLY, SCHEDULE_EXACT };
+enum schedule_profile { SCHEDULE_SAFE, SCHEDULE_BALANCED, SCHEDULE_ECONOMY };
+
+/* smartRecommendation (or aiScheduler). */
+struct schedule_advice {
+    bool enabled, apply; /* apply: mode Apply */
+    enum schedule_profile profile;
+    int32_t frequency_minutes, lookback_days, lead_minutes;
+    str query; /* "": the built-in ones */
+    const struct tz *zone;
+    str zone_name;
+};
+
+enum schedule_problem_kind {
+    /* errors: SpecValid is False */
+    SCHEDULE_INVALID_TIME,
+    SCHEDULE_INVALID_DATE,
+    SCHEDULE_EMPTY_WINDOW,
+    SCHEDULE_NO_INTERVAL,
+    SCHEDULE_INVALID_TIMEZONE,
+    SCHEDULE_UNKNOWN_WEEKDAY,
+    SCHEDULE_DUPLICATE_NAME,
+    SCHEDULE_MIN_ABOVE_MAX,
+    SCHEDULE_INVALID_REPLICAS,
+    SCHEDULE_INVALID_FIELD,
+    /* warnings */
+    SCHEDULE_ALIAS_FIELD,
+    SCHEDULE_OVERNIGHT_SPLIT,
+    SCHEDULE_PARTIAL_CONFIG,
+    SCHEDULE_PROBLEM_N
+};
+
+struct schedule_problem {
+    enum schedule_problem_kind kind;
+    int trigger; /* index in the list, -1: the object */
+    str text;
+};
+
+struct schedule_spec {
+    str hpa_namespace, hpa_name; /* HPAObjectRef; "" when not given */
+    const struct json *template; /* HPASpecTemplate, NULL when not given */
+    bool suspend;
+    enum schedule_drift drift;
+    enum schedule_deletion deletion;
+    enum schedule_desired desired;
+    struct schedule_config resting; /* defaultHPAConfig */
+    struct schedule_config created; /* the template's own bounds */
+    struct schedule_advice advice;
+    struct schedule_trigger *triggers;
+    size_t triggers_n;
+    struct schedule_problem *problems;
+    size_t problems_n;
+};
+
+struct schedule_defaults {
+    enum schedule_overnight overnight; /* --smarthpa-overnight-day */
+};
+
+enum { SCHEDULE_TRIGGERS_MAX = 1000 }; /* of one object; the rest is refused with a problem */
+
+/* Reads the `.spec` of an object (NULL reads as an empty one). */
+struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spec,
+                                         struct schedule_defaults defaults);
+
+struct schedule_config schedule_config_read(const struct json *config);
+
+bool schedule_problem_is_error(enum schedule_problem_kind kind);
+const char *schedule_problem_reason(enum schedule_problem_kind kind); /* "InvalidTime", ... */
+
+#endif

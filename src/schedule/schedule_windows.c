@@ -1,0 +1,217 @@
+/* Windows as instants: see schedule_windows.h.
+ *
+ * All searches walk local days outwards from today. Days that do not count are skipped by a bit
+ * test, and within a stretch of constant offset a wall time is turned into an instant by one
+ * subtraction, so looking at a trigger costs some tens of nanoseconds. Starts and ends grow with the
+ * day, except that in a repeated hour an end (its last occurrence) may pass the next day's start (its
+ * first); so where one day answers, its neighbour is asked too. */
+#include "schedule_windows.h"
+
+#include "../base/civil.h"
+
+enum { STEADY_MARGIN_S = 30 * 3600 }; /* no zone has ever jumped further */
+
+struct schedule_view schedule_view(const struct schedule_trigger *t, int64_t now)
+{
+    struct tz_span steady = tz_span_at(t->zone, now);
+    return (struct schedule_view){ t, now, civil_day_of(now + steady.offset), steady };
+}
+
+bool schedule_day_counts(const struct schedule_trigger *t, int64_t day)
+{
+    if (t->weekdays && !(t->weekdays >> civil_weekday(day) & 1))
+        return false;
+    if (day < t->first_day || day > t->last_day)
+        return false;
+    for (size_t i = 0; i < t->excluded_n && t->excluded_days[i] <= day; i++)
+        if (t->excluded_days[i] == day)
+            return false;
+    return true;
+}
+
+/* ---- wall time to instant */
+
+/* True when `*ret` is the only instant of that reading, for most readings at no cost. */
+static bool is_plain(const struct schedule_view *v, int64_t wall, int64_t *ret)
+{
+    int64_t instant = wall - v->steady.offset;
+    *ret = instant;
+    return instant - STEADY_MARGIN_S >= v->steady.from &&
+           instant + STEADY_MARGIN_S < v->steady.until;
+}
+
+int64_t schedule_wall_start(const struct tz *zone, int64_t wall)
+{
+    return tz_resolve(zone, wall).first;
+}
+
+/* Where the clock goes back to exactly this reading, the end is its first occurrence: from the
+ * second on, no reading lies before it. */
+int64_t schedule_wall_end(const struct tz *zone, int64_t wall)
+{
+    struct tz_local at = tz_resolve(zone, wall);
+    return at.kind == TZ_OVERLAP && at.last == at.transition ? at.first : at.last;
+}
+
+bool schedule_date_exists(const struct tz *zone, int64_t day)
+{
+    return schedule_wall_start(zone, day * CIVIL_DAY_S) <
+           schedule_wall_end(zone, (day + 1) * CIVIL_DAY_S);
+}
+
+static int64_t as_start(const struct schedule_view *v, int64_t day, int64_t second)
+{
+    int64_t wall = day * CIVIL_DAY_S + second, instant;
+    return is_plain(v, wall, &instant) ? instant : schedule_wall_start(v->trigger->zone, wall);
+}
+
+static int64_t as_end(const struct schedule_view *v, int64_t day, int64_t second)
+{
+    int64_t wall = day * CIVIL_DAY_S + second, instant;
+    return is_plain(v, wall, &instant) ? instant : schedule_wall_end(v->trigger->zone, wall);
+}
+
+static bool date_exists(const struct schedule_view *v, int64_t day)
+{
+    return as_start(v, day, 0) < as_end(v, day, CIVIL_DAY_S);
+}
+
+static int add_piece(struct schedule_span *out, int n, int64_t from, int64_t to)
+{
+    out[n] = (struct schedule_span){ from, to };
+    return n + (from < to);
+}
+
+/* The pieces of one local day, in order; none when the day does not count. */
+static int day_pieces(const struct schedule_view *v, int64_t day, struct schedule_span out[2])
+{
+    const struct schedule_trigger *t = v->trigger;
+    if (!schedule_day_counts(t, day))
+        return 0;
+    if (t->start_s <= t->end_s)
+        return add_piece(out, 0, as_start(v, day, t->start_s), as_end(v, day, t->end_s));
+    if (t->overnight == SCHEDULE_START) {
+        if (!date_exists(v, day))
+            return 0;
+        return add_piece(out, 0, as_start(v, day, t->start_s), as_end(v, day + 1, t->end_s));
+    }
+    int n = add_piece(out, 0, as_start(v, day, 0), as_end(v, day, t->end_s));
+    return add_piece(out, n, as_start(v, day, t->start_s), as_end(v, day, CIVIL_DAY_S));
+}
+
+/* ---- the open window */
+
+static bool find_open_piece(const struct schedule_view *v, struct schedule_span *ret)
+{
+    static const int days[] = { 0, -1, 1, -2,
+                                2 }; /* far ones matter only where a zone jumps a day */
+    for (size_t i = 0; i < countof(days); i++) {
+        struct schedule_span pieces[2];
+        int n = day_pieces(v, v->today + days[i], pieces);
+        for (int k = 0; k < n; k++) {
+            if (pieces[k].from <= v->now && v->now < pieces[k].to) {
+                *ret = pieces[k];
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool schedule_window_now(const struct schedule_view *v, struct schedule_span *ret)
+{
+    struct schedule_span window, pieces[2];
+    if (!find_open_piece(v, &window))
+        return false;
+    for (int64_t day = v->today + 2; day >= v->today - SCHEDULE_LOOK_DAYS; day--) {
+        int n = day_pieces(v, day, pieces);
+        for (int k = n - 1; k >= 0; k--)
+            if (pieces[k].from <= v->now && pieces[k].to >= window.from)
+                window.from = MIN(window.from, pieces[k].from);
+        if (n && pieces[0].to < window.from)
+            break;
+    }
+    for (int64_t day = v->today - 2; day <= v->today + SCHEDULE_LOOK_DAYS; day++) {
+        int n = day_pieces(v, day, pieces);
+        for (int k = 0; k < n; k++)
+            if (pieces[k].to > v->now && pieces[k].from <= window.to)
+                window.to = MAX(window.to, pieces[k].to);
+        if (n && pieces[n - 1].from > window.to)
+            break;
+    }
+    *ret = window;
+    return true;
+}
+
+bool schedule_before_window(const struct schedule_view *v)
+{
+    const struct schedule_trigger *t = v->trigger;
+    if (t->start_s <= t->end_s)
+        return v->now < as_start(v, v->today, t->start_s);
+    return v->now < as_end(v, v->today, t->end_s);
+}
+
+/* ---- what came before and what comes next */
+
+static bool day_last_end(const struct schedule_view *v, int64_t day, int64_t *latest)
+{
+    struct schedule_span pieces[2];
+    bool found = false;
+    for (int k = day_pieces(v, day, pieces) - 1; k >= 0; k--) {
+        if (pieces[k].to <= v->now && pieces[k].to > *latest) {
+            *latest = pieces[k].to;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Where a backward walk may stop: the day `after` belongs to, with room for the largest jump. */
+static int64_t earliest_day(const struct schedule_view *v, int64_t after)
+{
+    int64_t first = v->trigger->first_day;
+    return after == INT64_MIN ? first : MAX(first, civil_day_of(after) - 3);
+}
+
+bool schedule_last_end(const struct schedule_view *v, int64_t after, int64_t *ret)
+{
+    const struct schedule_trigger *t = v->trigger;
+    int64_t latest = after, stop = earliest_day(v, after);
+    for (int64_t day = MIN(v->today + 2, (int64_t)t->last_day); day >= stop; day--) {
+        if (!day_last_end(v, day, &latest))
+            continue;
+        day_last_end(v, day - 1, &latest);
+        *ret = latest;
+        return true;
+    }
+    return false;
+}
+
+static bool day_next_boundary(const struct schedule_view *v, int64_t day, int64_t *soonest)
+{
+    struct schedule_span pieces[2];
+    bool found = false;
+    for (int k = day_pieces(v, day, pieces) - 1; k >= 0; k--) {
+        int64_t boundary = pieces[k].from > v->now ? pieces[k].from : pieces[k].to;
+        if (boundary > v->now && boundary < *soonest) {
+            *soonest = boundary;
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool schedule_next_boundary(const struct schedule_view *v, int64_t *ret)
+{
+    const struct schedule_trigger *t = v->trigger;
+    int64_t soonest = INT64_MAX;
+    int64_t stop = MIN(v->today + SCHEDULE_AHEAD_DAYS, (int64_t)t->last_day);
+    for (int64_t day = MAX(v->today - 2, (int64_t)t->first_day); day <= stop; day++) {
+        if (!day_next_boundary(v, day, &soonest))
+            continue;
+        day_next_boundary(v, day + 1, &soonest);
+        *ret = soonest;
+        return true;
+    }
+    return false;
+}
