@@ -1,0 +1,55 @@
+/* Walking the transitions: see schedule_timeline.h. */
+#include "schedule_timeline.h"
+
+static bool same_decision(const struct schedule_stretch *s, const struct schedule_effective *e)
+{
+    const struct schedule_config *x = &s->config, *y = &e->config;
+    return s->source == e->source && s->trigger == e->trigger && x->has_min == y->has_min &&
+           x->has_max == y->has_max && x->has_desired == y->has_desired && x->min == y->min &&
+           x->max == y->max && x->desired == y->desired;
+}
+
+struct schedule_timeline schedule_timeline(struct arena *a, const struct schedule_spec *spec,
+                                           int64_t created, int64_t from, int64_t to)
+{
+    struct schedule_timeline line = { spec, from, from, NULL, 0 };
+    struct schedule_trigger_now *states = arena_array(a, spec->triggers_n, sizeof(*states));
+    size_t cap = 0;
+    while (line.to < to) {
+        struct schedule_effective e = schedule_effective(spec, created, line.to, states);
+        int64_t until = e.next ? MIN(e.next, to) : to;
+        struct schedule_stretch *last = line.n ? &line.stretches[line.n - 1] : NULL;
+        if (last && same_decision(last, &e)) {
+            last->to = line.to = until;
+            continue;
+        }
+        if (line.n == SCHEDULE_STRETCHES_MAX)
+            break;
+        if (line.n == cap) {
+            cap = MAX(cap * 2, (size_t)32);
+            struct schedule_stretch *more = arena_array(a, cap, sizeof(*more));
+            if (line.n)
+                memcpy(more, line.stretches, line.n * sizeof(*more));
+            line.stretches = more;
+        }
+        line.stretches[line.n++] =
+            (struct schedule_stretch){ line.to, until, e.source, e.trigger, e.config };
+        line.to = until;
+    }
+    return line;
+}
+
+str schedule_config_text(struct arena *a, const struct schedule_config *c)
+{
+    if (schedule_config_empty(c))
+        return S("unchanged");
+    str text = S("");
+    if (c->has_min)
+        text = arena_printf(a, "min %d", c->min);
+    if (c->has_max)
+        text = arena_printf(a, STR_FMT "%smax %d", STR_ARG(text), text.n ? ", " : "", c->max);
+    if (c->has_desired)
+        text =
+            arena_printf(a, STR_FMT "%sdesired %d", STR_ARG(text), text.n ? ", " : "", c->desired);
+    return text;
+}
