@@ -109,6 +109,12 @@ void json_set(struct arena *a, struct json *obj, str key, struct json *value)
         m->value = value;
         return;
     }
+    json_append(a, obj, key, value);
+}
+
+void json_append(struct arena *a, struct json *obj, str key, struct json *value)
+{
+    assert(json_is(obj, JSON_OBJ));
     obj->members = roomier(a, obj, obj->members, sizeof(*obj->members));
     obj->members[obj->n++] = (struct json_member){ arena_str(a, key), value };
 }
@@ -192,6 +198,34 @@ const char *json_type_name(const struct json *v)
     static const char *const names[] = { "null",   "boolean", "integer", "number",
                                          "string", "array",   "object" };
     return v ? names[v->type] : "nothing";
+}
+
+static size_t weigh(const struct json *v, size_t most, size_t levels)
+{
+    if (levels == 0)
+        return most + 1;
+    size_t bytes = sizeof(*v) + (v->type == JSON_STR ? v->n : 0);
+    for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && bytes <= most; i++)
+        bytes += sizeof(v) + weigh(v->items[i], most - bytes, levels - 1);
+    for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && bytes <= most; i++)
+        bytes += sizeof(*v->members) + v->members[i].key.n +
+                 weigh(v->members[i].value, most - bytes, levels - 1);
+    return bytes;
+}
+
+size_t json_weight(const struct json *v, size_t most)
+{
+    return v ? weigh(v, most, JSON_DEPTH_MAX + 1) : 0;
+}
+
+bool json_deeper(const struct json *v, size_t levels)
+{
+    if (!json_is(v, JSON_ARR) && !json_is(v, JSON_OBJ))
+        return false;
+    bool deeper = levels == 0;
+    for (uint32_t i = 0; i < v->n && !deeper; i++)
+        deeper = json_deeper(v->type == JSON_ARR ? v->items[i] : v->members[i].value, levels - 1);
+    return deeper;
 }
 
 static bool is_number(const struct json *v)

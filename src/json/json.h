@@ -3,6 +3,7 @@
  *   json        the tree: parse (over yyjson), build, read, compare, write
  *   yaml        YAML in, the same tree out
  *   pointer, jsonpath, hash, patch, merge, strategic, apply     what is done with trees
+ *   shape, fieldset                                             what apply and strategic know of types
  *   project     fields out of a byte stream, without a tree (for the watch cache)
  *
  * Memory: a tree lives in the arena it was made in and dies with it; nodes have no owner of their
@@ -68,6 +69,8 @@ struct json *json_new_obj(struct arena *a);
 struct json *json_copy(struct arena *a, const struct json *v); /* deep */
 
 void json_set(struct arena *a, struct json *obj, str key, struct json *value); /* or replaces */
+/* The same for a key that is known not to be there yet: no search. */
+void json_append(struct arena *a, struct json *obj, str key, struct json *value);
 bool json_del(struct json *obj, str key); /* true when it was there */
 void json_push(struct arena *a, struct json *arr, struct json *value);
 void json_insert(struct arena *a, struct json *arr, size_t at, struct json *value);
@@ -129,6 +132,11 @@ static inline double json_real(const struct json *v, double otherwise) /* intege
 }
 
 const char *json_type_name(const struct json *v); /* "object", "array", "integer", ... */
+
+/* About the bytes that a copy of the tree takes; stops counting once past `most`, and takes a tree
+ * deeper than JSON_DEPTH_MAX for more than that. */
+size_t json_weight(const struct json *v, size_t most);
+bool json_deeper(const struct json *v, size_t levels); /* nested more than that? */
 
 /* Deep equality: the order of members does not count, 1 equals 1.0, NULL equals NULL only. */
 bool json_eq(const struct json *a, const struct json *b);

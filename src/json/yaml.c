@@ -23,7 +23,7 @@ struct reader {
     err_t *e;
 };
 
-enum { FEW_MEMBERS = 24, NODE_BYTES = 64 };
+enum { FEW_MEMBERS = 24 };
 
 static struct json *node(struct reader *r, size_t depth);
 
@@ -76,28 +76,16 @@ static struct json *anchor_close(struct reader *r, str name, struct json *tree)
     return tree;
 }
 
-/* Adds what a copy of the tree will hold; stops as soon as it is too much. */
-static bool count_bytes(struct reader *r, const struct json *v)
-{
-    r->aliased_bytes += NODE_BYTES + (v->type == JSON_STR ? v->n : 0);
-    for (size_t i = 0; v->type == JSON_ARR && i < v->n; i++)
-        if (!count_bytes(r, v->items[i]))
-            return false;
-    json_each(m, v) {
-        r->aliased_bytes += m->key.n;
-        if (!count_bytes(r, m->value))
-            return false;
-    }
-    return r->aliased_bytes <= YAML_ALIAS_BYTES;
-}
-
 static struct json *alias(struct reader *r)
 {
     str name = str_c((const char *)r->event.data.alias.anchor);
     struct json *tree = map_get(&r->anchors, name);
-    if (tree)
-        return count_bytes(r, tree) ? json_copy(r->arena, tree)
-                                    : fail(r, "aliases make this document too large");
+    if (tree) {
+        r->aliased_bytes += json_weight(tree, YAML_ALIAS_BYTES);
+        return r->aliased_bytes <= YAML_ALIAS_BYTES
+                   ? json_copy(r->arena, tree)
+                   : fail(r, "aliases make this document too large");
+    }
     for (struct map_slot *s = NULL; (s = map_next(&r->anchors, s));)
         if (str_eq(s->key, name))
             return fail(r, "an anchor that holds an alias to itself");

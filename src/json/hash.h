@@ -1,0 +1,12 @@
+/* Fingerprint of a document: lower-case hexadecimal SHA-256 of its canonical form (compact, keys
+ * sorted bytewise, only quote, backslash and control characters escaped). Two trees that are equal
+ * but for the order of members have the same one. */
+#ifndef FLYBALL_HASH_H
+#define FLYBALL_HASH_H
+
+#include "../base/sha256.h"
+#include "json.h"
+
+void hash_json(const struct json *v, char ret_hex[SHA256_HEX + 1]);
+
+#endif

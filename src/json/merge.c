@@ -1,0 +1,54 @@
+/* Merge patch and its inverse: see merge.h. */
+#include "merge.h"
+
+/* A copy without members that are null, at any depth. */
+static struct json *without_nulls(struct arena *a, const struct json *v)
+{
+    if (v->type != JSON_OBJ && v->type != JSON_ARR)
+        return json_copy(a, v);
+    struct json *copy = v->type == JSON_OBJ ? json_new_obj(a) : json_new_arr(a);
+    for (uint32_t i = 0; v->type == JSON_ARR && i < v->n; i++)
+        json_push(a, copy, without_nulls(a, v->items[i]));
+    json_each(m, v)
+        if (m->value->type != JSON_NULL)
+            json_append(a, copy, m->key, without_nulls(a, m->value));
+    return copy;
+}
+
+/* Merges into a tree that is ours to change. */
+static struct json *merge_into(struct arena *a, struct json *target, const struct json *patch)
+{
+    if (!json_is(patch, JSON_OBJ) || !json_is(target, JSON_OBJ))
+        return without_nulls(a, patch);
+    json_each(m, patch) {
+        if (m->value->type == JSON_NULL)
+            json_del(target, m->key);
+        else
+            json_set(a, target, m->key, merge_into(a, json_get_str(target, m->key), m->value));
+    }
+    return target;
+}
+
+struct json *merge_patch(struct arena *a, const struct json *target, const struct json *patch)
+{
+    return merge_into(a, json_copy(a, target), patch);
+}
+
+struct json *merge_diff(struct arena *a, const struct json *from, const struct json *to)
+{
+    if (json_eq(from, to))
+        return NULL;
+    if (!json_is(from, JSON_OBJ) || !json_is(to, JSON_OBJ))
+        return json_copy(a, to);
+    struct json *patch = json_new_obj(a);
+    json_each(m, from)
+        if (!json_get_str(to, m->key))
+            json_append(a, patch, m->key, json_new_null(a));
+    json_each(m, to) {
+        const struct json *was = json_get_str(from, m->key);
+        struct json *change = merge_diff(a, was, m->value);
+        if (change && m->value->type != JSON_NULL)
+            json_append(a, patch, m->key, change);
+    }
+    return patch->n ? patch : NULL;
+}
