@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 static const struct command commands[] = {
-    { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "version", "print the version", cmd_version },
 };
 

@@ -45,8 +45,7 @@ str field_path_text(struct arena *a, const struct field_path *path)
     return arena_str(a, buf_str(&text));
 }
 
-static void add(struct field_errors *errors, const struct field_path *at, enum field_reason reason,
-                str message)
+void field_add(struct field_errors *errors, struct field_error error)
 {
     if (errors->n == errors->cap) {
         size_t cap = errors->cap ? errors->cap * 2 : 8;
@@ -55,11 +54,15 @@ static void add(struct field_errors *errors, const struct field_path *at, enum f
             memcpy(larger, errors->at, errors->n * sizeof(*larger));
         errors->at = larger, errors->cap = cap;
     }
-    errors->at[errors->n++] = (struct field_error){
-        .path = field_path_text(errors->arena, at),
-        .reason = reason,
-        .message = arena_str(errors->arena, message),
-    };
+    errors->at[errors->n++] = error;
+}
+
+static void add(struct field_errors *errors, const struct field_path *at, enum field_reason reason,
+                str message)
+{
+    field_add(errors, (struct field_error){ .path = field_path_text(errors->arena, at),
+                                            .reason = reason,
+                                            .message = arena_str(errors->arena, message) });
 }
 
 static void put_value(struct buf *out, const struct json *value)

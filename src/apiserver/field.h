@@ -51,6 +51,8 @@ struct field_errors {
 const char *field_reason_word(enum field_reason reason);
 str field_path_text(struct arena *a, const struct field_path *path);
 
+void field_add(struct field_errors *errors, struct field_error error); /* texts are kept */
+
 void field_required(struct field_errors *errors, const struct field_path *at, const char *detail);
 void field_invalid(struct field_errors *errors, const struct field_path *at,
                    const struct json *value, const char *format, ...) PRINTF_LIKE(4, 5);

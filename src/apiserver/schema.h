@@ -50,7 +50,8 @@ enum schema_format {
 enum schema_presence {
     SCHEMA_KEEP,   /* optional: there if it was given, even when zero */
     SCHEMA_OMIT,   /* left out when zero, "" or empty */
-    SCHEMA_ALWAYS, /* always there: as zero, {} or null when not given */
+    SCHEMA_ALWAYS, /* always there: as zero, "" or {} when not given, lists and times as null */
+    SCHEMA_ALWAYS_NULL, /* always there: as null when not given */
 };
 
 struct schema_limits {                    /* what few schemas have; allocated only for those */
@@ -62,7 +63,9 @@ struct schema_limits {                    /* what few schemas have; allocated on
     str pattern;
     const struct regex *regex; /* of the pattern; NULL where it uses what we do not speak */
     str format;
-    const struct json *one_of_values;                 /* enum: an array; NULL: none */
+    const struct json *one_of_values; /* enum: an array; NULL: none */
+    const str *required;              /* of a custom resource: members that must be there */
+    uint32_t n_required;
     const struct schema **all_of, **any_of, **one_of; /* NULL-ended; NULL: none */
     const struct schema *not_schema;
 };
@@ -73,7 +76,6 @@ enum {
     SCHEMA_HAS_MULTIPLE = 4,
     SCHEMA_EXCLUSIVE_MINIMUM = 8,
     SCHEMA_EXCLUSIVE_MAXIMUM = 16,
-    SCHEMA_UNIQUE_ITEMS = 32,
 };
 
 struct schema_message;
@@ -97,18 +99,20 @@ struct schema_field {
     str name;
     struct schema schema;
     uint16_t number; /* in protobuf; 0: none */
-    bool required;
+    bool required;   /* in OpenAPI */
+    bool needed;     /* of a built-in type: refused as required when empty */
     enum schema_presence presence;
     unsigned patch; /* of enum shape_patch */
     str patch_key;
 };
 
 struct schema_message {
-    str name; /* "io.k8s.api.core.v1.PodSpec"; empty in custom resources */
+    str name; /* "core.v1.PodSpec"; empty in custom resources */
     str description;
-    struct schema_field *fields;
+    struct schema_field *fields; /* those with an empty name embed a message: protobuf only */
     uint32_t n_fields;
-    bool inline_map; /* a custom resource's object that has additionalProperties as well */
+    bool atomic;               /* of a built-in type: owned as a whole wherever it is used */
+    const struct shape *shape; /* granular or atomic as the type says */
 };
 
 const struct schema_field *schema_field(const struct schema *s, str name);
@@ -119,6 +123,8 @@ struct schema_unknown {
     str *paths;
     size_t n, cap;
 };
+
+void schema_report(struct schema_unknown *unknown, const struct field_path *at); /* NULL: nobody */
 
 /* Reads `value` as a built-in type would: -EINVAL with a sentence when a value has the wrong type
  * ("spec.replicas: expected an integer, got string"), else the value is in normal form: unknown
@@ -147,6 +153,10 @@ static inline const struct shape *schema_shape(const struct schema *s)
     return s->shape;
 }
 
+/* Makes the shape of a schema whose messages and elements have theirs already. */
+const struct shape *schema_make_shape(struct arena *a, const struct schema *s);
+void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape);
+
 /* ---- custom resources */
 
 /* Reads `openapi` (spec.versions[].schema.openAPIV3Schema) into the arena. Whatever is wrong with it
@@ -154,6 +164,10 @@ static inline const struct shape *schema_shape(const struct schema *s)
  * the result is usable only when nothing was added there. */
 const struct schema *schema_from_openapi(struct arena *a, const struct json *openapi,
                                          const struct field_path *at, struct field_errors *errors);
+
+/* The first half of it: only the complaints about the form (schema_structural.c). */
+void schema_check_structural(const struct json *openapi, const struct field_path *at,
+                             struct field_errors *errors);
 
 /* True if x-kubernetes-validations occurs anywhere: accepted, but not enforced, so say so. */
 bool schema_has_rules(const struct json *openapi);

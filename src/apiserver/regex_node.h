@@ -1,0 +1,40 @@
+/* Between the parser of regular expressions (regex_parse.c) and the matcher (regex.c). */
+#ifndef FLYBALL_APISERVER_REGEX_NODE_H
+#define FLYBALL_APISERVER_REGEX_NODE_H
+
+#include "regex.h"
+
+#define REGEX_NO_CHAR UINT32_MAX
+#define REGEX_NO_MAX UINT32_MAX
+#define REGEX_LAST_CHAR UINT32_C(0x10ffff)
+
+struct regex_set { /* ranges in order, without overlap */
+    struct regex_range {
+        uint32_t first, last;
+    } *at;
+    uint32_t n;
+};
+
+enum regex_assert {
+    REGEX_TEXT_START,
+    REGEX_TEXT_END,
+    REGEX_LINE_START,
+    REGEX_LINE_END,
+    REGEX_WORD_EDGE,
+    REGEX_NO_WORD_EDGE,
+};
+
+struct regex_node {
+    enum { REGEX_EMPTY, REGEX_SET, REGEX_ASSERT, REGEX_CAT, REGEX_ALT, REGEX_REPEAT } kind;
+    enum regex_assert assert;
+    struct regex_set set;
+    const struct regex_node *left, *right; /* REGEX_REPEAT: left */
+    uint32_t min, max;                     /* max may be REGEX_NO_MAX */
+};
+
+int regex_parse(struct arena *a, str pattern, const struct regex_node **ret, err_t *e);
+
+/* The character at a byte and how many bytes it takes; a broken byte is U+FFFD, one byte wide. */
+uint32_t regex_char(str text, size_t at, size_t *ret_width);
+
+#endif

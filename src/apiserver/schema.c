@@ -1,0 +1,85 @@
+/* The parts of a schema that everybody asks for: fields by name, dropped paths, shapes. */
+#include "schema.h"
+
+const struct schema_field *schema_field(const struct schema *s, str name)
+{
+    const struct schema_message *m = s->message;
+    for (uint32_t i = 0; m && i < m->n_fields; i++)
+        if (m->fields[i].name.n && str_eq(m->fields[i].name, name))
+            return &m->fields[i];
+    return NULL;
+}
+
+void schema_report(struct schema_unknown *unknown, const struct field_path *at)
+{
+    if (!unknown)
+        return;
+    if (unknown->n == unknown->cap) {
+        size_t cap = unknown->cap ? unknown->cap * 2 : 4;
+        str *larger = arena_array(unknown->arena, cap, sizeof(*larger));
+        if (unknown->n)
+            memcpy(larger, unknown->paths, unknown->n * sizeof(*larger));
+        unknown->paths = larger, unknown->cap = cap;
+    }
+    unknown->paths[unknown->n++] = field_path_text(unknown->arena, at);
+}
+
+static const struct shape *shape_of_object(struct arena *a, const struct schema *s)
+{
+    if (s->message && !s->element && !s->preserve_unknown && s->atomic == s->message->atomic)
+        return s->message->shape;
+    struct shape *shape = arena_new(a, struct shape);
+    shape->kind = SHAPE_OBJ;
+    if (s->message)
+        schema_fill_shape(a, s->message, shape);
+    shape->atomic = s->atomic;
+    if (s->element)
+        shape->element = s->element->shape;
+    else if (s->preserve_unknown || !s->message)
+        shape->element = &shape_any;
+    return shape;
+}
+
+static const struct shape *shape_of_list(struct arena *a, const struct schema *s)
+{
+    struct shape *shape = arena_new(a, struct shape);
+    *shape = (struct shape){ SHAPE_LIST, .list = s->list, .keys = s->list_keys,
+                             .n_keys = s->n_list_keys, .element = &shape_any };
+    if (s->element)
+        shape->element = s->element->shape;
+    return shape;
+}
+
+const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
+{
+    switch (s->type) {
+    case SCHEMA_OBJECT:
+        return shape_of_object(a, s);
+    case SCHEMA_ARRAY:
+        return shape_of_list(a, s);
+    case SCHEMA_ANY:
+        return &shape_any;
+    default:
+        return &shape_scalar;
+    }
+}
+
+void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape)
+{
+    struct shape_field *fields = arena_array(a, m->n_fields, sizeof(*fields));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_fields; i++) {
+        const struct schema_field *f = &m->fields[i];
+        if (!f->name.n)
+            continue;
+        fields[n++] = (struct shape_field){ .name = f->name,
+                                            .shape = f->schema.shape,
+                                            .value_if_absent = f->schema.fallback,
+                                            .patch = f->patch,
+                                            .patch_key = f->patch_key };
+    }
+    shape->kind = SHAPE_OBJ;
+    shape->atomic = m->atomic;
+    shape->fields = fields;
+    shape->n_fields = n;
+}

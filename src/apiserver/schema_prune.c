@@ -1,0 +1,87 @@
+/* Dropping what a schema does not name, and filling in what it defaults. */
+#include "schema.h"
+
+static void prune(const struct schema *s, struct json *value, bool whole,
+                  const struct field_path *up, struct schema_unknown *unknown);
+
+/* Every object has these three, whether its schema says so or not. */
+static bool object_field(str name)
+{
+    return str_eqc(name, "apiVersion") || str_eqc(name, "kind") || str_eqc(name, "metadata");
+}
+
+static void prune_object(const struct schema *s, struct json *value, bool whole,
+                         const struct field_path *up, struct schema_unknown *unknown)
+{
+    whole = whole || s->embedded;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct json_member m = value->members[i];
+        struct field_path at = { up, .key = m.key };
+        const struct schema_field *f = schema_field(s, m.key);
+        if (whole && object_field(m.key)) {
+            /* metadata is read as what it is elsewhere */
+        } else if (f) {
+            prune(&f->schema, m.value, false, &at, unknown);
+        } else if (s->element) {
+            prune(s->element, m.value, false, &at, unknown);
+        } else if (!s->preserve_unknown) {
+            schema_report(unknown, &at);
+            continue;
+        }
+        value->members[kept++] = m;
+    }
+    value->n = kept;
+}
+
+static void prune(const struct schema *s, struct json *value, bool whole,
+                  const struct field_path *up, struct schema_unknown *unknown)
+{
+    if (json_is(value, JSON_OBJ)) {
+        prune_object(s, value, whole, up, unknown);
+    } else if (json_is(value, JSON_ARR) && s->element) {
+        for (uint32_t i = 0; i < value->n; i++) {
+            struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+            prune(s->element, value->items[i], false, &at, unknown);
+        }
+    }
+}
+
+void schema_prune(const struct schema *s, struct json *value, bool root,
+                  struct schema_unknown *unknown)
+{
+    prune(s, value, root, NULL, unknown);
+}
+
+static void default_object(const struct schema *s, struct arena *a, struct json *value)
+{
+    const struct schema_message *m = s->message;
+    for (uint32_t i = 0; m && i < m->n_fields; i++) {
+        const struct schema_field *f = &m->fields[i];
+        if (!f->name.n)
+            continue;
+        struct json *child = json_get_str(value, f->name);
+        bool lost = json_is(child, JSON_NULL) && !f->schema.nullable && f->presence < SCHEMA_ALWAYS;
+        if (f->schema.fallback && (!child || lost)) {
+            child = json_copy(a, f->schema.fallback);
+            json_set(a, value, f->name, child);
+        }
+        if (child)
+            schema_default(&f->schema, a, child);
+    }
+    if (!s->element)
+        return;
+    json_each(member, value)
+        if (!schema_field(s, member->key))
+            schema_default(s->element, a, member->value);
+}
+
+void schema_default(const struct schema *s, struct arena *a, struct json *value)
+{
+    if (json_is(value, JSON_OBJ)) {
+        default_object(s, a, value);
+    } else if (json_is(value, JSON_ARR) && s->element) {
+        for (uint32_t i = 0; i < value->n; i++)
+            schema_default(s->element, a, value->items[i]);
+    }
+}

@@ -1,0 +1,292 @@
+/* Everything a structural schema can say against a value. Each keyword looks at the values it is made
+ * for (a length at text, a bound at numbers) whatever the declared type, so that a value of the wrong
+ * type is told about once for the type and once for each keyword that still applies, as the real
+ * server does.
+ *
+ * Ratcheting: where the old object has the same value at the same place, nothing is said: what is
+ * already stored may stay until somebody touches it. Members of objects are compared by name,
+ * elements of map lists by key; other lists only as a whole. */
+#include "schema.h"
+
+#include "formats.h"
+#include "regex.h"
+
+#include <math.h>
+
+static bool type_fits(enum schema_type type, const struct json *value)
+{
+    bool integer = value->type == JSON_INT || (value->type == JSON_REAL && isfinite(value->real) &&
+                                               floor(value->real) == value->real);
+    switch (type) {
+    case SCHEMA_OBJECT:
+        return value->type == JSON_OBJ;
+    case SCHEMA_ARRAY:
+        return value->type == JSON_ARR;
+    case SCHEMA_STRING:
+        return value->type == JSON_STR;
+    case SCHEMA_INTEGER:
+        return integer;
+    case SCHEMA_NUMBER:
+        return value->type == JSON_INT || value->type == JSON_REAL;
+    case SCHEMA_BOOLEAN:
+        return value->type == JSON_BOOL;
+    case SCHEMA_INT_OR_STRING:
+        return integer || value->type == JSON_STR;
+    default:
+        return true;
+    }
+}
+
+static void check_type(const struct schema *s, const struct json *value,
+                       const struct field_path *at, struct field_errors *errors)
+{
+    static const char *const names[SCHEMA_TYPE_N] = {
+        [SCHEMA_ANY] = "any",         [SCHEMA_OBJECT] = "object",
+        [SCHEMA_ARRAY] = "array",     [SCHEMA_STRING] = "string",
+        [SCHEMA_INTEGER] = "integer", [SCHEMA_NUMBER] = "number",
+        [SCHEMA_BOOLEAN] = "boolean", [SCHEMA_INT_OR_STRING] = "integer or string",
+    };
+    if (value->type == JSON_NULL ? s->nullable || s->type == SCHEMA_ANY : type_fits(s->type, value))
+        return;
+    field_type_invalid(errors, at, value, "must be of type %s, not %s", names[s->type],
+                       json_type_name(value));
+}
+
+static void check_enum(const struct schema_limits *l, const struct json *value,
+                       const struct field_path *at, struct field_errors *errors)
+{
+    if (!l->one_of_values)
+        return;
+    for (uint32_t i = 0; i < l->one_of_values->n; i++)
+        if (json_eq(l->one_of_values->items[i], value))
+            return;
+    const char **allowed = arena_array(errors->arena, l->one_of_values->n + 1u, sizeof(*allowed));
+    for (uint32_t i = 0; i < l->one_of_values->n; i++) {
+        const struct json *v = l->one_of_values->items[i];
+        str text = v->type == JSON_STR ? arena_str(errors->arena, json_text(v))
+                                       : json_to_str(errors->arena, v);
+        allowed[i] = text.p;
+    }
+    field_not_supported(errors, at, value, allowed);
+}
+
+static int64_t count_chars(str text)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < text.n; i++)
+        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static void check_text(const struct schema_limits *l, const struct json *value,
+                       const struct field_path *at, struct field_errors *errors)
+{
+    str text = json_text(value);
+    int64_t length = count_chars(text);
+    if (l->max_length >= 0 && length > l->max_length)
+        field_too_long(errors, at, l->max_length);
+    if (l->min_length > 0 && length < l->min_length)
+        field_invalid(errors, at, value, "should have at least %lld characters",
+                      (long long)l->min_length);
+    if (l->regex && !regex_matches(l->regex, text))
+        field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
+    if (l->format.n && !format_fits(l->format, text))
+        field_type_invalid(errors, at, value, "must be of type " STR_FMT, STR_ARG(l->format));
+}
+
+static bool is_multiple(double value, double of)
+{
+    double quotient = value / of;
+    return fabs(quotient - nearbyint(quotient)) <= 1e-9 * fmax(1, fabs(quotient));
+}
+
+static void check_number(const struct schema *s, const struct json *value,
+                         const struct field_path *at, struct field_errors *errors)
+{
+    const struct schema_limits *l = s->limits;
+    double n = json_real(value, 0);
+    bool low = l->has & SCHEMA_EXCLUSIVE_MINIMUM ? n <= l->minimum : n < l->minimum;
+    bool high = l->has & SCHEMA_EXCLUSIVE_MAXIMUM ? n >= l->maximum : n > l->maximum;
+    if ((l->has & SCHEMA_HAS_MINIMUM) && low)
+        field_invalid(errors, at, value, "should be greater than %s%.15g",
+                      l->has & SCHEMA_EXCLUSIVE_MINIMUM ? "" : "or equal to ", l->minimum);
+    if ((l->has & SCHEMA_HAS_MAXIMUM) && high)
+        field_invalid(errors, at, value, "should be less than %s%.15g",
+                      l->has & SCHEMA_EXCLUSIVE_MAXIMUM ? "" : "or equal to ", l->maximum);
+    if ((l->has & SCHEMA_HAS_MULTIPLE) && !is_multiple(n, l->multiple_of))
+        field_invalid(errors, at, value, "should be a multiple of %.15g", l->multiple_of);
+    bool int32 = str_eqc(l->format, "int32");
+    if (int32 && s->type == SCHEMA_INTEGER && (n < INT32_MIN || n > INT32_MAX))
+        field_invalid(errors, at, value, "should be an integer of 32 bits");
+}
+
+static void check_size(const struct schema_limits *l, const struct json *value,
+                       const struct field_path *at, struct field_errors *errors)
+{
+    bool list = value->type == JSON_ARR;
+    int64_t least = list ? l->min_items : l->min_properties;
+    int64_t most = list ? l->max_items : l->max_properties;
+    if (most >= 0 && value->n > most)
+        field_too_many(errors, at, value->n, most);
+    if (least > 0 && value->n < least)
+        field_invalid(errors, at, value, "should have at least %lld entries", (long long)least);
+}
+
+/* ---- alternatives */
+
+static struct field_errors try_schema(const struct schema *s, const struct json *value,
+                                      const struct field_path *at, struct arena *a)
+{
+    struct field_errors errors = { .arena = a };
+    schema_validate(s, value, NULL, at, &errors);
+    return errors;
+}
+
+static void append(struct field_errors *to, const struct field_errors *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        field_add(to, from->at[i]);
+}
+
+static void check_all_of(const struct schema **all, const struct json *value,
+                         const struct field_path *at, struct field_errors *errors)
+{
+    size_t before = errors->n;
+    for (size_t i = 0; all && all[i]; i++) {
+        struct field_errors part = try_schema(all[i], value, at, errors->arena);
+        append(errors, &part);
+    }
+    if (errors->n > before)
+        field_invalid(errors, at, value, "must fit all of the schemas in allOf");
+}
+
+/* How many fit; the fewest complaints among those that do not go to `ret_closest`. */
+static size_t count_fits(const struct schema **some, const struct json *value,
+                         const struct field_path *at, struct field_errors *ret_closest)
+{
+    size_t fits = 0;
+    for (size_t i = 0; some[i]; i++) {
+        struct field_errors part = try_schema(some[i], value, at, ret_closest->arena);
+        fits += part.n == 0;
+        if (part.n && (!ret_closest->n || part.n < ret_closest->n))
+            *ret_closest = part;
+    }
+    return fits;
+}
+
+static void check_alternatives(const struct schema_limits *l, const struct json *value,
+                               const struct field_path *at, struct field_errors *errors)
+{
+    check_all_of(l->all_of, value, at, errors);
+    struct field_errors closest = { .arena = errors->arena };
+    if (l->any_of && count_fits(l->any_of, value, at, &closest) == 0) {
+        field_invalid(errors, at, value, "must fit at least one of the schemas in anyOf");
+        append(errors, &closest);
+    }
+    closest = (struct field_errors){ .arena = errors->arena };
+    size_t fits = l->one_of ? count_fits(l->one_of, value, at, &closest) : 1;
+    if (fits != 1) {
+        field_invalid(errors, at, value, "must fit exactly one of the schemas in oneOf, fits %zu",
+                      fits);
+        if (!fits)
+            append(errors, &closest);
+    }
+    if (l->not_schema && !try_schema(l->not_schema, value, at, errors->arena).n)
+        field_invalid(errors, at, value, "must not fit the schema in not");
+}
+
+/* ---- containers */
+
+static void check_object(const struct schema *s, const struct json *value, const struct json *old,
+                         const struct field_path *up, struct field_errors *errors)
+{
+    for (uint32_t i = 0; s->limits && i < s->limits->n_required; i++) {
+        struct field_path at = { up, .key = s->limits->required[i] };
+        if (!json_get_str(value, at.key))
+            field_required(errors, &at, NULL);
+    }
+    if (s->embedded) {
+        for (const char *const *name = (const char *const[]){ "apiVersion", "kind", NULL }; *name;
+             name++)
+            if (!json_text(json_get(value, *name)).n)
+                field_required(errors, &(struct field_path){ up, .key = str_c(*name) },
+                               "must not be empty");
+    }
+    json_each(member, value) {
+        const struct schema_field *f = schema_field(s, member->key);
+        const struct schema *schema = f ? &f->schema : s->element;
+        struct field_path at = { up, .key = member->key };
+        if (schema)
+            schema_validate(schema, member->value, json_get_str(old, member->key), &at, errors);
+    }
+}
+
+static bool same_keys(const struct schema *s, const struct json *a, const struct json *b)
+{
+    for (uint32_t i = 0; i < s->n_list_keys; i++)
+        if (!json_eq(json_get_str(a, s->list_keys[i]), json_get_str(b, s->list_keys[i])))
+            return false;
+    return true;
+}
+
+static const struct json *old_element(const struct schema *s, const struct json *item,
+                                      const struct json *old)
+{
+    for (uint32_t i = 0; s->list == SHAPE_MAP_LIST && i < json_len(old); i++)
+        if (json_is(old, JSON_ARR) && same_keys(s, item, old->items[i]))
+            return old->items[i];
+    return NULL;
+}
+
+static bool occurs_before(const struct schema *s, const struct json *list, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (s->list == SHAPE_SET_LIST ? json_eq(list->items[i], list->items[at])
+                                      : same_keys(s, list->items[i], list->items[at]))
+            return true;
+    return false;
+}
+
+static void check_list(const struct schema *s, const struct json *value, const struct json *old,
+                       const struct field_path *up, struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        if (s->element)
+            schema_validate(s->element, value->items[i], old_element(s, value->items[i], old), &at,
+                            errors);
+        if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))
+            field_duplicate(errors, &at, value->items[i]);
+    }
+}
+
+static void check_limits(const struct schema *s, const struct json *value,
+                         const struct field_path *at, struct field_errors *errors)
+{
+    const struct schema_limits *l = s->limits;
+    if (!(value->type == JSON_NULL && s->nullable))
+        check_enum(l, value, at, errors);
+    if (value->type == JSON_NULL)
+        return;
+    if (value->type == JSON_STR)
+        check_text(l, value, at, errors);
+    else if (value->type == JSON_INT || value->type == JSON_REAL)
+        check_number(s, value, at, errors);
+    else if (value->type == JSON_ARR || value->type == JSON_OBJ)
+        check_size(l, value, at, errors);
+    check_alternatives(l, value, at, errors);
+}
+
+void schema_validate(const struct schema *s, const struct json *value, const struct json *old,
+                     const struct field_path *at, struct field_errors *errors)
+{
+    if (old && json_eq(value, old))
+        return;
+    check_type(s, value, at, errors);
+    if (s->limits)
+        check_limits(s, value, at, errors);
+    if (value->type == JSON_OBJ)
+        check_object(s, value, old, at, errors);
+    else if (value->type == JSON_ARR)
+        check_list(s, value, old, at, errors);
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/python3
+"""Puts the type files into the program: embed.py OUTPUT INPUT... writes one C array of them all."""
+import sys
+
+text = ""
+for path in sys.argv[2:]:
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            line = line.split("#")[0].rstrip()
+            text += line + "\n" if line else ""
+data = text.encode() + b"\0"
+with open(sys.argv[1], "w", encoding="utf-8") as out:
+    out.write("extern const char types_text[];\nconst char types_text[] = {\n")
+    for at in range(0, len(data), 24):
+        out.write(" " + "".join(f"{byte}," for byte in data[at : at + 24]) + "\n")
+    out.write("};\n")
