@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 static const struct command commands[] = {
+    { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "version", "print the version", cmd_version },
 };
 

@@ -14,6 +14,7 @@ struct command {
 
 enum { EXIT_USAGE = 2 };
 
+int cmd_schedule(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

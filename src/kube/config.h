@@ -1,6 +1,6 @@
 /* Where the API server is and who we are.
  *
- * Searched in this order, as kubectl does: the file named by --kubeconfig; the files in $KUBECONFIG
+ * Searched in this order: the file named by --kubeconfig; the files in $KUBECONFIG
  * (merged: the first to name a cluster, user, context or current-context wins); in a pod, the
  * service account's files; ~/.kube/config. Relative paths in a file count from that file's folder.
  *
@@ -50,7 +50,7 @@ struct kube_config_options {
 };
 
 int kube_config_load(const struct kube_config_options *options, struct kube_config **ret, err_t *e);
-void kube_config_free(struct kube_config *c); /* wipes secrets */
+void kube_config_free(struct kube_config *c);
 
 /* The parts of it, for tests and the fuzzer. */
 

@@ -159,6 +159,18 @@ struct schedule_config schedule_config_read(const struct json *config)
     };
 }
 
+struct json *schedule_config_json(struct arena *a, const struct schedule_config *c)
+{
+    struct json *out = json_new_obj(a);
+    if (c->has_min)
+        json_set_int(a, out, "minReplicas", c->min);
+    if (c->has_max)
+        json_set_int(a, out, "maxReplicas", c->max);
+    if (c->has_desired)
+        json_set_int(a, out, "desiredReplicas", c->desired);
+    return out;
+}
+
 static void check_replicas(struct reader *r, const struct json *config, const char *where,
                            const char *field, int least)
 {

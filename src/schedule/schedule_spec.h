@@ -114,6 +114,7 @@ struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spe
                                          struct schedule_defaults defaults);
 
 struct schedule_config schedule_config_read(const struct json *config);
+struct json *schedule_config_json(struct arena *a, const struct schedule_config *c);
 
 bool schedule_problem_is_error(enum schedule_problem_kind kind);
 const char *schedule_problem_reason(enum schedule_problem_kind kind); /* "InvalidTime", ... */

@@ -1,0 +1,212 @@
+/* flyball schedule: what a SmartHorizontalPodAutoscaler manifest will do, without a cluster: who
+ * governs now and why, what changes next, and a week as a picture. */
+#include "cmd.h"
+
+#include "../base/civil.h"
+#include "../base/clock.h"
+#include "../base/file.h"
+#include "../base/rfc3339.h"
+#include "../json/yaml.h"
+#include "../schedule/schedule_draw.h"
+#include "../schedule/schedule_lex.h"
+
+#include <stdio.h>
+
+enum { FILE_MAX_BYTES = 4 << 20, WEEK_DAYS = 7, TIMELINE_DAYS_MAX = 800 };
+
+struct options {
+    const char *file, *output;
+    const char *at, *from, *to, *zone_name;
+};
+
+static const char usage[] =
+    "Usage: flyball schedule FILE [--at TIME] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
+    "\n"
+    "Reads SmartHorizontalPodAutoscaler manifests (YAML or JSON, - for standard input) and shows which\n"
+    "trigger governs and why, the next changes, and a timeline. Nothing is contacted.\n"
+    "\n"
+    "  --at TIME        explain this instant instead of now\n"
+    "  --from, --to     the timeline (default: today and the six days after)\n"
+    "  --timezone ZONE  whose wall clock to draw (default: the first trigger's)\n"
+    "  -o FORMAT        text (default), svg or json\n"
+    "\n"
+    "TIME is 2026-06-03T09:00:00Z, or 2026-06-03 for that day's start on the wall clock.\n"
+    "The exit code is 1 when a manifest has errors.\n";
+
+static int parse_flags(int argc, char **argv, struct options *o)
+{
+    const struct {
+        const char *flag;
+        const char **value;
+    } flags[] = { { "--at", &o->at },   { "--from", &o->from },
+                  { "--to", &o->to },   { "--timezone", &o->zone_name },
+                  { "-o", &o->output }, { "--output", &o->output } };
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < countof(flags) && strcmp(argv[i], flags[k].flag))
+            k++;
+        if (k < countof(flags)) {
+            if (++i == argc)
+                return fprintf(stderr, "flyball schedule: %s needs a value\n", argv[i - 1]),
+                       -EINVAL;
+            *flags[k].value = argv[i];
+        } else if ((argv[i][0] == '-' && argv[i][1]) || o->file) {
+            return fprintf(stderr, "flyball schedule: unexpected '%s'\n\n%s", argv[i], usage),
+                   -EINVAL;
+        } else {
+            o->file = argv[i];
+        }
+    }
+    if (!o->file)
+        return fputs(usage, stderr), -EINVAL;
+    if (strcmp(o->output, "text") && strcmp(o->output, "svg") && strcmp(o->output, "json"))
+        return fprintf(stderr, "flyball schedule: -o %s is unknown, want text, svg or json\n",
+                       o->output),
+               -EINVAL;
+    return 0;
+}
+
+static int64_t day_start(const struct tz *zone, int64_t day)
+{
+    return tz_resolve(zone, day * CIVIL_DAY_S).first;
+}
+
+/* An instant, or the start of a day on the zone's wall; `otherwise` when not given. */
+static int parse_time(const char *text, const struct tz *zone, int64_t otherwise, int64_t *ret,
+                      err_t *e)
+{
+    int32_t day;
+    *ret = otherwise;
+    if (!text)
+        return 0;
+    if (schedule_lex_date(str_c(text), &day) == 0) {
+        *ret = day_start(zone, day);
+        return 0;
+    }
+    return rfc3339_parse(str_c(text), ret, e);
+}
+
+struct picture {
+    const struct schedule_spec *spec;
+    const struct tz *zone;
+    int64_t created, at, from, to;
+    str title;
+};
+
+static int frame(const struct options *o, struct picture *p, err_t *e)
+{
+    p->zone = p->spec->triggers_n ? p->spec->triggers[0].zone : tz_utc();
+    if (o->zone_name && tz_get(str_c(o->zone_name), &p->zone, e) < 0)
+        return -e->code;
+    int64_t now = clock_wall_ns() / NS_PER_S;
+    if (parse_time(o->at, p->zone, now, &p->at, e) < 0)
+        return err_wrap(e, "--at");
+    int64_t today = civil_day_of(p->at + tz_offset_at(p->zone, p->at));
+    if (parse_time(o->from, p->zone, day_start(p->zone, today), &p->from, e) < 0)
+        return err_wrap(e, "--from");
+    int64_t first = civil_day_of(p->from + tz_offset_at(p->zone, p->from));
+    if (parse_time(o->to, p->zone, day_start(p->zone, first + WEEK_DAYS), &p->to, e) < 0)
+        return err_wrap(e, "--to");
+    if (p->to <= p->from || p->to - p->from > TIMELINE_DAYS_MAX * CIVIL_DAY_S)
+        return err_set(e, EINVAL, "the timeline must end after it begins and within %d days",
+                       TIMELINE_DAYS_MAX);
+    return 0;
+}
+
+static void put_json(struct buf *out, const struct schedule_timeline *line)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *list = json_new_arr(&a);
+    for (size_t i = 0; i < line->n; i++) {
+        const struct schedule_stretch *s = &line->stretches[i];
+        struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
+        struct json *one = json_new_obj(&a);
+        char text[RFC3339_TEXT_MAX];
+        json_set_str(&a, one, "from", rfc3339_text(s->from, text));
+        json_set_str(&a, one, "to", rfc3339_text(s->to, text));
+        json_set_str(&a, one, "source", schedule_source_text(&a, line->spec, &e));
+        json_set(&a, one, S("config"), schedule_config_json(&a, &s->config));
+        json_push(&a, list, one);
+    }
+    json_write_pretty(out, list);
+    buf_putc(out, '\n');
+}
+
+static void show(const struct options *o, const struct picture *p, struct buf *out)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_timeline line = schedule_timeline(&a, p->spec, p->created, p->from, p->to);
+    if (!strcmp(o->output, "svg")) {
+        schedule_draw_svg(out, &line, p->zone, p->title);
+    } else if (!strcmp(o->output, "json")) {
+        put_json(out, &line);
+    } else {
+        buf_printf(out, STR_FMT "\n", STR_ARG(p->title));
+        schedule_explain(out, p->spec, p->created, p->at);
+        buf_putc(out, '\n');
+        schedule_draw_text(out, &line, p->zone);
+    }
+}
+
+/* One manifest. Its creation time, when it has none, is "long ago": resting values hold. */
+static int show_manifest(struct arena *a, const struct options *o, const struct json *object,
+                         struct buf *out, err_t *e)
+{
+    const struct json *metadata = json_get(object, "metadata");
+    struct picture p = { .title = json_text(json_get(metadata, "name")) };
+    p.spec = schedule_spec_read(a, json_get(object, "spec"), (struct schedule_defaults){ 0 });
+    if (rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &p.created, NULL) < 0)
+        p.created = 0;
+    if (frame(o, &p, e) < 0)
+        return -e->code;
+    show(o, &p, out);
+    auto_buf struct buf problems = { 0 };
+    schedule_draw_problems(&problems, p.spec);
+    fputs(problems.p ? problems.p : "", stderr);
+    for (size_t i = 0; i < p.spec->problems_n; i++)
+        if (schedule_problem_is_error(p.spec->problems[i].kind))
+            return err_set(e, EINVAL, "%s: " STR_FMT " has errors", o->file, STR_ARG(p.title));
+    return 0;
+}
+
+static int run(const struct options *o, err_t *e)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf text = { 0 }, out = { 0 };
+    struct json *documents;
+    const char *path = strcmp(o->file, "-") ? o->file : "/dev/stdin";
+    if (file_read(path, FILE_MAX_BYTES, &text, e) < 0)
+        return -e->code;
+    if (yaml_parse_all(&a, buf_str(&text), NULL, &documents, e) < 0)
+        return err_wrap(e, "%s", o->file);
+    size_t found = 0;
+    int result = 0;
+    for (size_t i = 0; i < json_len(documents); i++) {
+        const struct json *object = json_item(documents, i);
+        if (!str_eqc(json_text(json_get(object, "kind")), "SmartHorizontalPodAutoscaler"))
+            continue;
+        err_t *slot = result ? NULL : e; /* the first failure is told, all are shown */
+        err_t ignored;
+        int one = show_manifest(&a, o, object, &out, slot ? slot : &ignored);
+        result = result ? result : one;
+        found++;
+    }
+    fputs(out.p ? out.p : "", stdout);
+    if (!found)
+        return err_set(e, ENOENT, "%s holds no SmartHorizontalPodAutoscaler", o->file);
+    return result;
+}
+
+int cmd_schedule(int argc, char **argv)
+{
+    struct options o = { .output = "text" };
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+        return fputs(usage, stdout), EXIT_SUCCESS;
+    if (parse_flags(argc, argv, &o) < 0)
+        return EXIT_USAGE;
+    err_t e;
+    if (run(&o, &e) == 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "flyball schedule: %s\n", e.text);
+    return EXIT_FAILURE;
+}

@@ -1,0 +1,109 @@
+/* The pictures: what a reader sees must be what the core said. */
+#include "base/rfc3339.h"
+#include "schedule/schedule_draw.h"
+#include "tap.h"
+#include "json/yaml.h"
+
+static const char manifest[] = "triggers:\n"
+                               "- name: office\n"
+                               "  priority: 1\n"
+                               "  timezone: Europe/Berlin\n"
+                               "  interval: {recurring: 'M,TU,W,TH,F,SAT,SUN'}\n"
+                               "  startTime: '02:00:00'\n"
+                               "  endTime: '04:00:00'\n"
+                               "  startHPAConfig: {minReplicas: 5, maxReplicas: 50}\n"
+                               "  endHPAConfig: {minReplicas: 1, maxReplicas: 10}\n"
+                               "- name: 'a <b> & \"c\"'\n"
+                               "  timezone: Europe/Berlin\n"
+                               "  interval: {recurring: 'SUN'}\n"
+                               "  startTime: '01:00:00'\n"
+                               "  endTime: '23:59:59'\n"
+                               "  startHPAConfig: {minReplicas: 7, maxReplicas: 9}\n";
+
+static int64_t at(const char *text)
+{
+    int64_t s = 0;
+    OK(rfc3339_parse(str_c(text), &s, NULL) == 0);
+    return s;
+}
+
+static struct schedule_spec *read_spec(struct arena *a)
+{
+    struct json *spec = NULL;
+    err_t e;
+    OK_CALL(yaml_parse(a, str_c(manifest), &spec, &e), &e);
+    return schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+}
+
+/* The spring night of 2026: 02:00 to 03:00 does not exist on Sunday, so half of the window is gone. */
+static void a_week_has_a_row_a_day(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    struct schedule_spec *spec = read_spec(&a);
+    struct schedule_timeline line =
+        schedule_timeline(&a, spec, 0, at("2026-03-27T23:00:00Z"), at("2026-03-29T22:00:00Z"));
+    schedule_draw_text(&out, &line, spec->triggers[0].zone);
+    EQ_STR(buf_str(&out),
+           S("               0     3     6     9     12    15    18    21    24  Europe/Berlin\n"
+             "Sat 2026-03-28 aaaaAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+             "Sun 2026-03-29 aaBB  AABBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB\n"
+             "\n"
+             "  a  after office: min 1, max 10\n"
+             "  A  office: min 5, max 50\n"
+             "  B  a <b> & \"c\": min 7, max 9\n"));
+}
+
+static void svg_escapes_names(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    struct schedule_spec *spec = read_spec(&a);
+    struct schedule_timeline line =
+        schedule_timeline(&a, spec, 0, at("2026-03-27T23:00:00Z"), at("2026-03-29T22:00:00Z"));
+    schedule_draw_svg(&out, &line, spec->triggers[0].zone, S("<script>"));
+    OK(str_starts(buf_str(&out), S("<svg ")) && str_ends(buf_str(&out), S("</svg>\n")));
+    OK(str_find(buf_str(&out), S("a &lt;b> &amp; &quot;c&quot;")) != SIZE_MAX);
+    OK(str_find(buf_str(&out), S("<script")) == SIZE_MAX);
+}
+
+static void explains_why(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    struct schedule_spec *spec = read_spec(&a);
+    schedule_explain(&out, spec, 0, at("2026-03-29T01:30:00Z"));
+    static const char *const lines[] = {
+        "At Sun 2026-03-29 03:30:00 +02:00 (Europe/Berlin): start:office, min 5, max 50\n",
+        "  open since Sun 2026-03-29 03:00:00 +02:00\n",
+        "open, and governs (02:00:00-04:00:00 daily, Europe/Berlin)\n",
+        "open, but office has priority 1 over 0 (01:00:00-24:00:00 SUN, Europe/Berlin)\n",
+        "  Sun 2026-03-29 04:00:00 +02:00  in 30 min  start:a <b> & \"c\": min 7, max 9\n",
+    };
+    for (size_t i = 0; i < countof(lines); i++)
+        if (!OK(str_find(buf_str(&out), str_c(lines[i])) != SIZE_MAX))
+            printf("# missing: %s# in: %s\n", lines[i], out.p);
+}
+
+static void the_timeline_joins_what_does_not_change(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct schedule_spec *spec = read_spec(&a);
+    struct schedule_timeline line =
+        schedule_timeline(&a, spec, 0, at("2026-03-27T23:00:00Z"), at("2026-03-28T22:00:00Z"));
+    EQ_INT(line.n, 3);
+    EQ_INT(line.stretches[1].from, at("2026-03-28T01:00:00Z"));
+    EQ_INT(line.stretches[1].to, at("2026-03-28T03:00:00Z"));
+    EQ_INT(line.stretches[2].to, line.to);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(a_week_has_a_row_a_day),
+        TAP(svg_escapes_names),
+        TAP(explains_why),
+        TAP(the_timeline_joins_what_does_not_change),
+        { 0 },
+    });
+}
