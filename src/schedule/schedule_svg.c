@@ -52,8 +52,9 @@ static void put_block(struct buf *out, const struct schedule_timeline *line, con
     int64_t from = MAX(s->from, midnight), to = MIN(s->to, next);
     if (from >= to || s->trigger < 0)
         return;
-    double scale = 24.0 * HOUR / (double)(next - midnight);
-    double x = LEFT + (double)(from - midnight) * scale, width = (double)(to - from) * scale;
+    double scale = (double)(24 * HOUR) / (double)(next - midnight);
+    double x = (double)LEFT + (double)(from - midnight) * scale,
+           width = (double)(to - from) * scale;
     buf_printf(out,
                "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"3\" fill=\"%s\" "
                "fill-opacity=\"%s\"><title>",
