@@ -38,6 +38,9 @@ struct http_server_options {
     uint16_t port;       /* 0: any free one, see http_server_port() */
     struct tls *tls;     /* a reference is taken; NULL: plain */
     void (*on_request)(void *context, struct exchange *x);
+    /* The body of an answer to a request that never becomes an exchange: appends it and returns its
+     * content type. NULL: one line of plain text. */
+    const char *(*refusal)(void *context, int status, struct buf *body);
     void *context;
 
     /* Limits; 0 means the value in brackets. */
@@ -66,7 +69,8 @@ size_t http_server_connections(const struct http_server *s);
  * end by themselves must be ended by their handlers (stream_end). */
 void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(void *context),
                        void *context);
-/* Cuts what is left. Streams get their `closed`; unanswered exchanges stay valid until answered. */
+/* Cuts what is left. Streams get their `closed`; unanswered exchanges stay valid until answered.
+ * Not from inside a callback of this server. */
 void http_server_free(struct http_server *s);
 
 /* --- the request --- */

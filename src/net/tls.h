@@ -26,8 +26,8 @@ struct tls_client_options {
 struct tls_server_options {
     str cert_pem, key_pem;
     const char *cert_file, *key_file;
-    str client_ca_pem; /* clients may show a certificate signed by one of these; one that shows */
-    const char *client_ca_file; /* another is refused. Neither: clients are not asked */
+    str client_ca_pem;          /* clients may show a certificate; one that is not signed by */
+    const char *client_ca_file; /* these counts as none. Neither: clients are not asked */
     bool http1_only;            /* do not offer HTTP/2 */
     int64_t reload_ns;          /* 0: 10 s */
 };

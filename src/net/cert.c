@@ -1,0 +1,220 @@
+/* Making and judging certificates: see cert.h. */
+#include "cert.h"
+
+#include "../base/clock.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+void cert_pair_done(struct cert_pair *pair)
+{
+    if (pair->key.p)
+        OPENSSL_cleanse(pair->key.p, pair->key.n);
+    buf_done(&pair->cert);
+    buf_done(&pair->key);
+}
+
+static int failure(err_t *e, const char *what)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    ERR_clear_error();
+    return err_set(e, EINVAL, "%s: %s", what, reason ? reason : "not usable");
+}
+
+static int no_password(char *text UNUSED, int size UNUSED, int writing UNUSED, void *data UNUSED)
+{
+    return -1;
+}
+
+static X509 *read_cert(str pem)
+{
+    BIO *bio = BIO_new_mem_buf(pem.p, (int)MIN(pem.n, (size_t)INT32_MAX));
+    X509 *cert = bio ? PEM_read_bio_X509(bio, NULL, no_password, NULL) : NULL;
+    BIO_free(bio);
+    ERR_clear_error();
+    return cert;
+}
+
+static EVP_PKEY *read_key(str pem)
+{
+    BIO *bio = BIO_new_mem_buf(pem.p, (int)MIN(pem.n, (size_t)INT32_MAX));
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+    BIO_free(bio);
+    ERR_clear_error();
+    return key;
+}
+
+static void write_out(BIO *bio, struct buf *out)
+{
+    char *text;
+    long n = BIO_get_mem_data(bio, &text);
+    buf_put(out, (str){ text, (size_t)n });
+    BIO_free(bio);
+}
+
+static bool set_subject(X509 *cert, const struct cert_request *r)
+{
+    X509_NAME *name = X509_get_subject_name(cert);
+    bool ok = true;
+    for (size_t i = 0; i < r->organization_count; i++)
+        ok = ok && X509_NAME_add_entry_by_NID(name, NID_organizationName, MBSTRING_UTF8,
+                                              (const unsigned char *)r->organizations[i].p,
+                                              (int)r->organizations[i].n, -1, 0) == 1;
+    return ok && X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_UTF8,
+                                            (const unsigned char *)r->common_name.p,
+                                            (int)r->common_name.n, -1, 0) == 1;
+}
+
+static GENERAL_NAME *general_name(str text)
+{
+    unsigned char address[16];
+    char copy[256];
+    if (text.n == 0 || text.n >= sizeof(copy))
+        return NULL;
+    memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    int n = inet_pton(AF_INET, copy, address) == 1    ? 4
+            : inet_pton(AF_INET6, copy, address) == 1 ? 16
+                                                      : 0;
+    GENERAL_NAME *name = GENERAL_NAME_new();
+    ASN1_STRING *value = n ? ASN1_OCTET_STRING_new() : ASN1_IA5STRING_new();
+    ASN1_STRING_set(value, n ? (const void *)address : copy, n ? n : (int)text.n);
+    GENERAL_NAME_set0_value(name, n ? GEN_IPADD : GEN_DNS, value);
+    return name;
+}
+
+static bool add_names(X509 *cert, const struct cert_request *r)
+{
+    if (!r->name_count)
+        return true;
+    GENERAL_NAMES *names = GENERAL_NAMES_new();
+    bool ok = true;
+    for (size_t i = 0; ok && i < r->name_count; i++) {
+        GENERAL_NAME *name = general_name(r->names[i]);
+        ok = name && sk_GENERAL_NAME_push(names, name) > 0;
+        if (!ok)
+            GENERAL_NAME_free(name);
+    }
+    ok = ok && X509_add1_ext_i2d(cert, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1;
+    GENERAL_NAMES_free(names);
+    return ok;
+}
+
+static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+    X509V3_CTX context;
+    X509V3_set_ctx(&context, issuer, cert, NULL, NULL, 0);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    bool ok = extension && X509_add_ext(cert, extension, -1) == 1;
+    X509_EXTENSION_free(extension);
+    return ok;
+}
+
+static bool add_extensions(X509 *cert, X509 *issuer, const struct cert_request *r)
+{
+    static const char *const usage[] = {
+        [CERT_CA] = "critical,digitalSignature,keyCertSign,cRLSign",
+        [CERT_SERVER] = "critical,digitalSignature",
+        [CERT_CLIENT] = "critical,digitalSignature",
+    };
+    bool ok = add_extension(cert, issuer, NID_basic_constraints,
+                            r->use == CERT_CA ? "critical,CA:TRUE" : "critical,CA:FALSE") &&
+              add_extension(cert, issuer, NID_key_usage, usage[r->use]) &&
+              add_extension(cert, issuer, NID_subject_key_identifier, "hash") &&
+              add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always");
+    if (r->use != CERT_CA)
+        ok = ok && add_extension(cert, issuer, NID_ext_key_usage,
+                                 r->use == CERT_SERVER ? "serverAuth" : "clientAuth");
+    return ok && add_names(cert, r);
+}
+
+static bool set_numbers(X509 *cert, const struct cert_request *r)
+{
+    unsigned char bytes[16];
+    if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+        return false;
+    bytes[0] &= 0x7f; /* positive */
+    BIGNUM *serial = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    bool ok = serial && BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(cert));
+    BN_free(serial);
+    time_t now = (time_t)(r->now_ns / NS_PER_S);
+    return ok && X509_set_version(cert, X509_VERSION_3) == 1 &&
+           ASN1_TIME_set(X509_getm_notBefore(cert), now - 3600) &&
+           ASN1_TIME_adj(X509_getm_notAfter(cert), now, r->days, 0);
+}
+
+static int sign_and_write(X509 *cert, EVP_PKEY *key, EVP_PKEY *issuer_key, struct cert_pair *ret,
+                          err_t *e)
+{
+    if (!X509_sign(cert, issuer_key, EVP_sha256()))
+        return failure(e, "signing the certificate");
+    BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_mem());
+    PEM_write_bio_X509(cert_bio, cert);
+    PEM_write_bio_PKCS8PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL);
+    cert_pair_done(ret);
+    write_out(cert_bio, &ret->cert);
+    write_out(key_bio, &ret->key);
+    return 0;
+}
+
+int cert_make(const struct cert_request *r, struct cert_pair *ret_pair, err_t *e)
+{
+    X509 *issuer = r->issuer ? read_cert(buf_str(&r->issuer->cert)) : NULL;
+    EVP_PKEY *issuer_key = r->issuer ? read_key(buf_str(&r->issuer->key)) : NULL;
+    X509 *cert = X509_new();
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    int result = 0;
+    if (r->issuer && (!issuer || !issuer_key))
+        result = err_set(e, EINVAL, "the issuer's certificate or key is not readable PEM");
+    else if (!cert || !key || !set_numbers(cert, r) || X509_set_pubkey(cert, key) != 1 ||
+             !set_subject(cert, r) ||
+             X509_set_issuer_name(cert, X509_get_subject_name(issuer ? issuer : cert)) != 1 ||
+             !add_extensions(cert, issuer ? issuer : cert, r))
+        result = failure(e, "making a certificate");
+    else
+        result = sign_and_write(cert, key, issuer_key ? issuer_key : key, ret_pair, e);
+    X509_free(cert);
+    X509_free(issuer);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(issuer_key);
+    return result;
+}
+
+static int64_t time_of(const ASN1_TIME *t)
+{
+    struct tm tm;
+    if (ASN1_TIME_to_tm(t, &tm) != 1)
+        return 0;
+    int64_t seconds = timegm(&tm); /* year 9999 ("no end") does not fit in nanoseconds */
+    return MAX(MIN(seconds, INT64_MAX / NS_PER_S), INT64_MIN / NS_PER_S) * NS_PER_S;
+}
+
+int cert_read(str pem, struct cert_info *ret, err_t *e)
+{
+    X509 *cert = read_cert(pem);
+    if (!cert)
+        return err_set(e, EINVAL, "the certificate is not readable PEM");
+    *ret = (struct cert_info){ .not_before_ns = time_of(X509_get0_notBefore(cert)),
+                               .not_after_ns = time_of(X509_get0_notAfter(cert)) };
+    X509_free(cert);
+    return 0;
+}
+
+bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
+{
+    X509 *cert = read_cert(buf_str(&pair->cert)), *ca = read_cert(ca_pem);
+    EVP_PKEY *key = read_key(buf_str(&pair->key));
+    bool ok = cert && ca && key && X509_check_private_key(cert, key) == 1 &&
+              X509_verify(cert, X509_get0_pubkey(ca)) == 1 &&
+              time_of(X509_get0_notBefore(cert)) <= now_ns &&
+              now_ns < time_of(X509_get0_notAfter(cert));
+    X509_free(cert);
+    X509_free(ca);
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return ok;
+}

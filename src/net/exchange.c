@@ -1,0 +1,417 @@
+/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. See http_server.h for
+ * the handler's view and exchange.h for the protocols'.
+ *
+ * An answer's head goes to the protocol at once, which encodes it; the body is read from here when
+ * the peer has room. So an idle watch costs this struct and what nghttp2 keeps for a stream. */
+#include "exchange.h"
+
+#include "session.h"
+
+enum { PULL_BYTES = 64 * 1024 };
+
+struct peer *peer_ref(struct peer *p)
+{
+    p->references++;
+    return p;
+}
+
+void peer_unref(struct peer *p)
+{
+    if (!p || --p->references)
+        return;
+    free(p->identity);
+    free(p);
+}
+
+/* --- life --- */
+
+struct exchange *exchange_new(struct session *session, struct loop *loop, struct peer *peer)
+{
+    struct exchange *x = mem_zero(1, sizeof(*x));
+    x->magic = EXCHANGE_MAGIC;
+    x->loop = loop;
+    x->left = -1;
+    x->request = mem_zero(1, sizeof(*x->request));
+    x->request->peer = peer_ref(peer);
+    session_add(session, x);
+    return x;
+}
+
+static void request_free(struct request *r)
+{
+    if (!r)
+        return;
+    arena_done(&r->arena);
+    vec_done(&r->headers);
+    vec_done(&r->added);
+    buf_done(&r->body);
+    peer_unref(r->peer);
+    free(r);
+}
+
+static void exchange_free(struct exchange *x)
+{
+    if (x->session)
+        session_del(x->session, x);
+    deferred_cancel(&x->lost);
+    request_free(x->request);
+    buf_done(&x->pending);
+    gzip_free(x->gzip);
+    x->magic = 0;
+    free(x);
+}
+
+void exchange_over(struct exchange *x, bool complete)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    if (x->session)
+        session_del(x->session, x);
+    void (*closed)(void *, bool) = x->source.closed;
+    x->source.closed = NULL;
+    if (closed)
+        closed(x->source.context, complete);
+    exchange_free(x);
+}
+
+void exchange_lose(struct exchange *x)
+{
+    if (x->state != EXCHANGE_HANDLED)
+        exchange_over(x, false);
+    else
+        session_del(x->session, x);
+}
+
+/* --- the request, as the protocol reads it --- */
+
+bool exchange_put_header(struct exchange *x, str name, str value, size_t limit)
+{
+    struct request *r = x->request;
+    r->header_bytes += name.n + value.n + 32; /* the overhead HTTP/2 counts (RFC 9113, 6.5.2) */
+    if (r->header_bytes > limit)
+        return false;
+    str copy = arena_str(&r->arena, name);
+    for (size_t i = 0; i < copy.n; i++) /* the copy is ours to change */
+        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
+            ((char *)(uintptr_t)copy.p)[i] = (char)(copy.p[i] + ('a' - 'A'));
+    struct http_header header = { copy, arena_str(&r->arena, value) };
+    vec_push(&r->headers, header);
+    return true;
+}
+
+bool exchange_put_body(struct exchange *x, str bytes, size_t limit)
+{
+    if (bytes.n > limit || x->request->body.n > limit - bytes.n)
+        return false;
+    buf_put(&x->request->body, bytes);
+    return true;
+}
+
+/* --- the request, as the handler reads it --- */
+
+static const struct request *request_of(const struct exchange *x)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    assert(x->request); /* its texts are gone once the answer began */
+    return x->request;
+}
+
+str exchange_method(const struct exchange *x)
+{
+    return request_of(x)->method;
+}
+
+str exchange_path(const struct exchange *x)
+{
+    str target = request_of(x)->target;
+    return str_upto(target, str_find_char(target, '?'));
+}
+
+str exchange_query(const struct exchange *x)
+{
+    str target = request_of(x)->target;
+    size_t question = str_find_char(target, '?');
+    return question == SIZE_MAX ? S("") : str_from(target, question + 1);
+}
+
+str exchange_body(const struct exchange *x)
+{
+    return buf_str(&request_of(x)->body);
+}
+
+struct http_headers exchange_headers(const struct exchange *x)
+{
+    const struct request *r = request_of(x);
+    return (struct http_headers){ r->headers.at, r->headers.n };
+}
+
+str exchange_header(const struct exchange *x, str name)
+{
+    return http_header_get(exchange_headers(x), name);
+}
+
+const struct tls_peer *exchange_peer(const struct exchange *x)
+{
+    return request_of(x)->peer->identity;
+}
+
+str exchange_address(const struct exchange *x)
+{
+    return str_c(request_of(x)->peer->address);
+}
+
+struct arena *exchange_arena(struct exchange *x)
+{
+    request_of(x);
+    return &x->request->arena;
+}
+
+bool exchange_gone(const struct exchange *x)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    return !x->session;
+}
+
+/* --- the answer --- */
+
+void exchange_add_header(struct exchange *x, str name, str value)
+{
+    request_of(x);
+    struct request *r = x->request;
+    struct http_header header = { arena_str(&r->arena, name), arena_str(&r->arena, value) };
+    vec_push(&r->added, header);
+}
+
+static bool has_no_body(const struct exchange *x, int status)
+{
+    return status < 200 || status == 204 || status == 304 || str_eq(x->request->method, S("HEAD"));
+}
+
+/* Hands the head to the protocol and lets go of the request. */
+static void begin(struct exchange *x, int status, struct http_headers headers, int64_t length)
+{
+    struct answer_head head = { .status = status,
+                                .headers = headers,
+                                .added = { x->request->added.at, x->request->added.n },
+                                .length = length,
+                                .gzip = x->gzip != NULL };
+    x->state = EXCHANGE_ANSWERING;
+    x->head_only = has_no_body(x, status);
+    if (x->head_only) {
+        buf_done(&x->pending);
+        x->ended = true;
+    }
+    x->session->ops->begin_answer(x->session, x, &head);
+    request_free(x->request);
+    x->request = NULL;
+}
+
+static bool may_compress(const struct exchange *x, struct http_headers headers)
+{
+    return http_value_has(exchange_header(x, S("accept-encoding")), S("gzip")) &&
+           !http_header_get(headers, S("content-encoding")).p;
+}
+
+/* A whole body as a stream, so that compressing it does not hold up the loop. */
+struct whole {
+    struct buf body;
+    size_t at;
+};
+
+static enum stream_more pull_whole(void *context, struct buf *out, size_t room)
+{
+    struct whole *w = context;
+    str part = str_upto(str_from(buf_str(&w->body), w->at), room);
+    buf_put(out, part);
+    w->at += part.n;
+    return w->at == w->body.n ? STREAM_END : STREAM_MORE;
+}
+
+static void close_whole(void *context, bool complete UNUSED)
+{
+    struct whole *w = context;
+    buf_done(&w->body);
+    free(w);
+}
+
+void exchange_answer_buf(struct exchange *x, int status, struct http_headers headers,
+                         struct buf *body)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    assert(x->state == EXCHANGE_HANDLED);
+    struct buf taken = *body;
+    *body = (struct buf){ 0 };
+    if (!x->session) {
+        buf_done(&taken);
+        exchange_free(x);
+    } else if (taken.n > x->session->host.options->gzip_min_bytes && may_compress(x, headers)) {
+        struct whole *w = mem_zero(1, sizeof(*w));
+        w->body = taken;
+        exchange_stream(x, status, headers,
+                        &(struct stream_source){ .pull = pull_whole,
+                                                 .closed = close_whole,
+                                                 .context = w,
+                                                 .compress = true,
+                                                 .length = (int64_t)taken.n });
+    } else {
+        x->pending = taken;
+        x->ended = true;
+        begin(x, status, headers, (int64_t)taken.n);
+    }
+}
+
+void exchange_answer(struct exchange *x, int status, struct http_headers headers, str body)
+{
+    struct buf copy = { 0 };
+    buf_put(&copy, body);
+    exchange_answer_buf(x, status, headers, &copy);
+}
+
+void exchange_abort(struct exchange *x)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    assert(x->state == EXCHANGE_HANDLED);
+    if (!x->session) {
+        exchange_free(x);
+        return;
+    }
+    x->state = EXCHANGE_ANSWERING;
+    request_free(x->request);
+    x->request = NULL;
+    x->ended = x->cut = true;
+    x->session->ops->abort(x->session, x);
+}
+
+/* --- streams --- */
+
+static void tell_lost(struct deferred *d)
+{
+    exchange_over(container_of(d, struct exchange, lost), false);
+}
+
+void exchange_stream(struct exchange *x, int status, struct http_headers headers,
+                     const struct stream_source *source)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    assert(x->state == EXCHANGE_HANDLED);
+    x->source = *source;
+    if (!x->session) {
+        x->state = EXCHANGE_ANSWERING;
+        loop_defer(x->loop, LOOP_FLUSH, &x->lost, tell_lost);
+        return;
+    }
+    bool head_only = has_no_body(x, status);
+    if (source->compress && !head_only && may_compress(x, headers))
+        x->gzip = gzip_writer();
+    x->left = source->length;
+    begin(x, status, headers, x->gzip ? -1 : source->length);
+}
+
+void stream_wake(struct exchange *x)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    x->woken = true;
+    if (!x->waiting || !x->session)
+        return;
+    x->waiting = false;
+    x->session->ops->wake(x->session, x);
+}
+
+void stream_end(struct exchange *x, bool cut)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    if (x->ended || !x->session)
+        return;
+    x->ended = true;
+    x->cut = cut || x->left > 0;
+    if (x->gzip && !cut)
+        gzip_write(x->gzip, S(""), true, &x->pending);
+    if (cut) {
+        x->session->ops->abort(x->session, x);
+    } else if (x->waiting) {
+        x->waiting = false;
+        x->session->ops->wake(x->session, x);
+    }
+}
+
+/* Asks the source once; what it gives lands in `pending`, compressed if so agreed. */
+static void pull(struct exchange *x, size_t room)
+{
+    auto_buf struct buf raw = { 0 };
+    struct buf *out = x->gzip ? &raw : &x->pending;
+    x->woken = false;
+    enum stream_more more =
+        x->source.pull(x->source.context, out, x->gzip ? (size_t)PULL_BYTES : room);
+    if (x->left >= 0 && (uint64_t)out->n > (uint64_t)x->left)
+        more = STREAM_CUT;
+    if (x->left >= 0 && more != STREAM_CUT)
+        x->left -= (int64_t)out->n;
+    if (more == STREAM_END && x->left > 0)
+        more = STREAM_CUT;
+    if (more == STREAM_CUT)
+        buf_clear(out);
+    else if (x->gzip)
+        gzip_write(x->gzip, buf_str(&raw), more == STREAM_END, &x->pending);
+    x->ended = more == STREAM_END || more == STREAM_CUT;
+    x->cut = more == STREAM_CUT;
+    x->waiting = more == STREAM_WAIT && !x->woken;
+}
+
+static size_t take_pending(struct exchange *x, char *to, size_t room)
+{
+    size_t n = MIN(x->pending.n - x->pending_at, room);
+    if (n)
+        memcpy(to, x->pending.p + x->pending_at, n);
+    x->pending_at += n;
+    if (x->pending_at == x->pending.n) {
+        buf_clear(&x->pending);
+        x->pending_at = 0;
+    }
+    return n;
+}
+
+size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more *ret)
+{
+    CHECK(x, EXCHANGE_MAGIC);
+    size_t n = take_pending(x, to, room);
+    while (n < room && !x->ended && !x->waiting) {
+        pull(x, room - n);
+        n += take_pending(x, to + n, room - n);
+    }
+    if (x->pending.n)
+        *ret = STREAM_MORE;
+    else
+        *ret = x->cut ? STREAM_CUT : x->ended ? STREAM_END : x->waiting ? STREAM_WAIT : STREAM_MORE;
+    if (!x->pending.n && *ret != STREAM_MORE)
+        buf_done(&x->pending); /* an idle stream holds nothing */
+    return n;
+}
+
+/* --- the exchanges of a session --- */
+
+void session_add(struct session *s, struct exchange *x)
+{
+    x->session = s;
+    x->previous = NULL;
+    x->next = s->exchanges;
+    if (x->next)
+        x->next->previous = x;
+    s->exchanges = x;
+}
+
+void session_del(struct session *s, struct exchange *x)
+{
+    if (x->next)
+        x->next->previous = x->previous;
+    if (x->previous)
+        x->previous->next = x->next;
+    else
+        s->exchanges = x->next;
+    x->next = x->previous = NULL;
+    x->session = NULL;
+}
+
+void session_lose_all(struct session *s)
+{
+    while (s->exchanges)
+        exchange_lose(s->exchanges);
+}

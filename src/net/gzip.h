@@ -1,0 +1,20 @@
+/* gzip as a filter for bodies, both ways. Not for other folders. */
+#ifndef FLYBALL_GZIP_H
+#define FLYBALL_GZIP_H
+
+#include "../base/buf.h"
+
+struct gzip;
+
+struct gzip *gzip_writer(void);
+/* Compresses `bytes` to the end of `out`; `last` ends the stream. */
+void gzip_write(struct gzip *z, str bytes, bool last, struct buf *out);
+
+struct gzip *gzip_reader(void);
+/* Takes some of `*bytes` and appends at most about `room` to `out`. -EBADMSG: not gzip. */
+int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room);
+bool gzip_complete(const struct gzip *z); /* reader: the stream's end was seen */
+
+void gzip_free(struct gzip *z);
+
+#endif

@@ -1,0 +1,454 @@
+/* HTTP/1.1 for the server, over llhttp. See session.h.
+ *
+ * One request at a time: the parser stops at the end of each, and bytes that follow (pipelining)
+ * wait until the answer has left. The parser is strict; what it refuses, and what breaks a limit,
+ * is answered once and ends the connection, because nobody can know where the next request begins.
+ * */
+#include "http.h"
+#include "loop_internal.h"
+#include "session.h"
+
+#include <llhttp.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    WAITING_BYTES = 64 * 1024, /* of pipelined requests, then reading stops */
+    CHUNK_BYTES = 16 * 1024,
+    CHUNK_HEAD = 6, /* four hex digits, CR, LF */
+};
+
+struct h1_server {
+    struct session base;
+    llhttp_t parser;
+    struct exchange *x;             /* the current one, in any state; or NULL */
+    struct buf in;                  /* what came behind the current request */
+    struct buf out;                 /* heads and refusals on their way */
+    struct buf target, name, value; /* being read, possibly over several feeds */
+    bool in_head, in_value, keep_alive, http10, chunked, draining;
+    int refuse_status; /* set by a parser callback that stops the parser */
+    int64_t since_ns;  /* of the idle time, or of what the peer owes */
+    size_t counted;    /* of this body in host.pending_bytes */
+};
+
+static struct h1_server *h1_of(llhttp_t *parser)
+{
+    return container_of(parser, struct h1_server, parser);
+}
+
+static int64_t now_of(const struct h1_server *h)
+{
+    return h->base.host.loop->mono_ns;
+}
+
+static void uncount_body(struct h1_server *h)
+{
+    *h->base.host.pending_bytes -= h->counted;
+    h->counted = 0;
+}
+
+/* --- parsing --- */
+
+static int stop(struct h1_server *h, int status)
+{
+    h->refuse_status = status;
+    return HPE_USER;
+}
+
+static int on_begin(llhttp_t *parser)
+{
+    struct h1_server *h = h1_of(parser);
+    h->x = exchange_new(&h->base, h->base.host.loop, h->base.host.peer);
+    h->in_head = true;
+    h->in_value = false;
+    h->since_ns = now_of(h);
+    return 0;
+}
+
+/* Text of the head that is still open counts too: an endless header must not grow. */
+static bool head_fits(const struct h1_server *h, size_t more)
+{
+    size_t open = h->target.n + h->name.n + h->value.n + more;
+    size_t limit = h->base.host.options->max_header_bytes;
+    return open <= limit && h->x->request->header_bytes <= limit - open;
+}
+
+static int on_target(llhttp_t *parser, const char *at, size_t n)
+{
+    struct h1_server *h = h1_of(parser);
+    if (!head_fits(h, n))
+        return stop(h, 414);
+    buf_put(&h->target, (str){ at, n });
+    return 0;
+}
+
+static int end_header(struct h1_server *h)
+{
+    bool fits = !h->in_head || exchange_put_header(h->x, buf_str(&h->name), buf_str(&h->value),
+                                                   h->base.host.options->max_header_bytes);
+    buf_clear(&h->name);
+    buf_clear(&h->value);
+    h->in_value = false;
+    return fits ? 0 : stop(h, 431);
+}
+
+static int on_name(llhttp_t *parser, const char *at, size_t n)
+{
+    struct h1_server *h = h1_of(parser);
+    if (!head_fits(h, n))
+        return stop(h, 431);
+    buf_put(&h->name, (str){ at, n });
+    return 0;
+}
+
+static int on_value(llhttp_t *parser, const char *at, size_t n)
+{
+    struct h1_server *h = h1_of(parser);
+    if (!head_fits(h, n))
+        return stop(h, 431);
+    buf_put(&h->value, (str){ at, n });
+    return 0;
+}
+
+static int on_value_end(llhttp_t *parser)
+{
+    return end_header(h1_of(parser));
+}
+
+/* "http://host/path" (as to a proxy) means "/path" here. */
+static bool set_target(struct h1_server *h)
+{
+    struct request *r = h->x->request;
+    str target = buf_str(&h->target);
+    if (str_starts(target, S("http://")) || str_starts(target, S("https://"))) {
+        target = str_from(target, str_find(target, S("://")) + 3);
+        size_t slash = str_find_char(target, '/');
+        target = slash == SIZE_MAX ? S("/") : str_from(target, slash);
+    }
+    bool star = str_eq(target, S("*")) && str_eq(r->method, S("OPTIONS"));
+    if (!star && (target.n == 0 || target.p[0] != '/'))
+        return false;
+    r->target = arena_str(&r->arena, target);
+    return true;
+}
+
+static int check_expect(struct h1_server *h)
+{
+    str expect = http_header_get(exchange_headers(h->x), S("expect"));
+    if (!expect.p)
+        return 0;
+    if (!str_eq_nocase(expect, S("100-continue")))
+        return stop(h, 417);
+    bool body_follows = (h->parser.flags & F_CHUNKED) || h->parser.content_length > 0;
+    if (body_follows && !h->http10) {
+        buf_put(&h->out, S("HTTP/1.1 100 Continue\r\n\r\n"));
+        h->base.host.want_fill(h->base.host.owner);
+    }
+    return 0;
+}
+
+static int on_head_end(llhttp_t *parser)
+{
+    struct h1_server *h = h1_of(parser);
+    h->in_head = false;
+    h->since_ns = now_of(h);
+    h->http10 = parser->http_major == 1 && parser->http_minor == 0;
+    if (parser->http_major != 1)
+        return stop(h, 505);
+    if (parser->method == HTTP_CONNECT)
+        return stop(h, 405);
+    parser->upgrade = 0; /* offers to change the protocol are ignored */
+    h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
+    if (!set_target(h) || (!h->http10 && !exchange_header(h->x, S("host")).p))
+        return stop(h, 400);
+    if ((parser->flags & F_CONTENT_LENGTH) &&
+        parser->content_length > h->base.host.options->max_body_bytes)
+        return stop(h, 413);
+    return check_expect(h);
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t n)
+{
+    struct h1_server *h = h1_of(parser);
+    const struct http_server_options *o = h->base.host.options;
+    if (!exchange_put_body(h->x, (str){ at, n }, o->max_body_bytes))
+        return stop(h, 413);
+    if (*h->base.host.pending_bytes + n > o->max_pending_bytes)
+        return stop(h, 503);
+    *h->base.host.pending_bytes += n;
+    h->counted += n;
+    return 0;
+}
+
+static int on_end(llhttp_t *parser)
+{
+    struct h1_server *h = h1_of(parser);
+    h->keep_alive = llhttp_should_keep_alive(parser);
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_message_begin = on_begin,
+    .on_url = on_target,
+    .on_header_field = on_name,
+    .on_header_value = on_value,
+    .on_header_value_complete = on_value_end,
+    .on_headers_complete = on_head_end,
+    .on_body = on_body,
+    .on_message_complete = on_end,
+};
+
+/* --- answers --- */
+
+static void put_date(struct h1_server *h)
+{
+    time_t now = (time_t)(h->base.host.loop->wall_ns / NS_PER_S);
+    struct tm tm;
+    char text[64];
+    gmtime_r(&now, &tm);
+    size_t n = strftime(text, sizeof(text), "date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+    buf_put(&h->out, (str){ text, n });
+}
+
+/* An answer of our own; the connection ends with it. */
+static void refuse(struct h1_server *h, int status)
+{
+    const struct http_server_options *o = h->base.host.options;
+    auto_buf struct buf body = { 0 };
+    const char *type = "text/plain; charset=utf-8";
+    if (o->refusal)
+        type = o->refusal(o->context, status, &body);
+    else
+        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    buf_printf(&h->out, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %zu\r\n", status,
+               http_reason(status), type, body.n);
+    put_date(h);
+    buf_put(&h->out, S("connection: close\r\n\r\n"));
+    buf_put(&h->out, buf_str(&body));
+    uncount_body(h);
+    if (h->x) {
+        exchange_over(h->x, false);
+        h->x = NULL;
+    }
+    h->base.over = true;
+    h->base.host.want_fill(h->base.host.owner);
+}
+
+/* What the server itself decides about a message is not the handler's to set. */
+static bool is_framing(str name)
+{
+    static const char *const names[] = { "connection",        "content-length", "date",
+                                         "transfer-encoding", "keep-alive",     "upgrade" };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_eq_nocase(name, str_c(names[i])))
+            return true;
+    return false;
+}
+
+static void put_headers(struct buf *out, struct http_headers headers)
+{
+    for (size_t i = 0; i < headers.n; i++) {
+        if (!http_header_valid(headers.at[i]) || is_framing(headers.at[i].name))
+            continue;
+        buf_put(out, headers.at[i].name);
+        buf_put(out, S(": "));
+        buf_put(out, headers.at[i].value);
+        buf_put(out, S("\r\n"));
+    }
+}
+
+static void h1_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    bool bodyless = head->status < 200 || head->status == 204 || head->status == 304;
+    h->chunked = head->length < 0 && !h->http10 && !bodyless;
+    if (h->draining || (head->length < 0 && h->http10))
+        h->keep_alive = false;
+    buf_printf(&h->out, "HTTP/1.1 %d %s\r\n", head->status, http_reason(head->status));
+    put_headers(&h->out, head->added);
+    put_headers(&h->out, head->headers);
+    if (head->gzip)
+        buf_put(&h->out, S("content-encoding: gzip\r\nvary: accept-encoding\r\n"));
+    put_date(h);
+    if (h->chunked)
+        buf_put(&h->out, S("transfer-encoding: chunked\r\n"));
+    else if (!bodyless && head->length >= 0)
+        buf_printf(&h->out, "content-length: %lld\r\n", (long long)head->length);
+    if (!h->keep_alive)
+        buf_put(&h->out, S("connection: close\r\n"));
+    else if (h->http10)
+        buf_put(&h->out, S("connection: keep-alive\r\n"));
+    buf_put(&h->out, S("\r\n"));
+    h->chunked = h->chunked && !x->head_only;
+    s->host.want_fill(s->host.owner);
+}
+
+/* Appends a part of the body; false: nothing more now. */
+static bool put_part(struct h1_server *h, struct buf *out)
+{
+    enum stream_more more;
+    size_t head = h->chunked ? (size_t)CHUNK_HEAD : 0;
+    char *to = buf_reserve(out, head + CHUNK_BYTES + 2);
+    size_t n = exchange_read(h->x, to + head, CHUNK_BYTES, &more);
+    if (n && h->chunked) {
+        char text[CHUNK_HEAD + 1];
+        snprintf(text, sizeof(text), "%04x\r\n", (unsigned)n);
+        memcpy(to, text, CHUNK_HEAD);
+        memcpy(to + head + n, "\r\n", 2);
+        out->n += head + n + 2;
+    } else {
+        out->n += n;
+    }
+    if (more == STREAM_MORE)
+        return true;
+    if (more == STREAM_WAIT)
+        return false;
+    if (more == STREAM_END && h->chunked)
+        buf_put(out, S("0\r\n\r\n"));
+    if (more == STREAM_CUT || !h->keep_alive || h->draining)
+        h->base.over = true;
+    struct exchange *x = h->x;
+    h->x = NULL;
+    h->since_ns = now_of(h);
+    exchange_over(x, more == STREAM_END);
+    return true;
+}
+
+/* --- the session --- */
+
+static bool busy(const struct h1_server *h)
+{
+    return h->x && h->x->state != EXCHANGE_RECEIVING;
+}
+
+static void deliver(struct h1_server *h)
+{
+    h->x->state = EXCHANGE_HANDLED;
+    uncount_body(h);
+    buf_done(&h->target);
+    buf_done(&h->name);
+    buf_done(&h->value);
+    h->base.host.deliver(h->base.host.owner, h->x);
+}
+
+/* Parses until a request is whole, the bytes end or the peer is refused; returns what was used. */
+static size_t parse(struct h1_server *h, str bytes)
+{
+    llhttp_errno_t code = llhttp_execute(&h->parser, bytes.p, bytes.n);
+    if (code == HPE_OK)
+        return bytes.n;
+    size_t used = (size_t)(llhttp_get_error_pos(&h->parser) - bytes.p);
+    if (code == HPE_PAUSED) {
+        llhttp_resume(&h->parser);
+        deliver(h);
+        return MIN(used, bytes.n);
+    }
+    refuse(h, h->refuse_status ? h->refuse_status : 400);
+    return bytes.n;
+}
+
+static void parse_waiting(struct h1_server *h)
+{
+    while (!h->base.over && !busy(h) && h->in.n) {
+        size_t used = parse(h, buf_str(&h->in));
+        buf_consume(&h->in, used);
+    }
+    if (!h->in.n)
+        buf_done(&h->in);
+    h->base.full = h->in.n >= WAITING_BYTES;
+}
+
+static bool h1_feed(struct session *s, str bytes)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    if (s->over)
+        return false;
+    if (!busy(h) && !h->in.n)
+        bytes = str_from(bytes, parse(h, bytes));
+    if (bytes.n)
+        buf_put(&h->in, bytes);
+    parse_waiting(h);
+    return !s->over;
+}
+
+static void h1_fill(struct session *s, struct buf *out, size_t room)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    for (;;) {
+        buf_put(out, buf_str(&h->out));
+        buf_done(&h->out);
+        if (!h->x || h->x->state != EXCHANGE_ANSWERING || out->n >= room)
+            return;
+        if (!put_part(h, out))
+            return;
+        if (!h->x)
+            parse_waiting(h);
+    }
+}
+
+static void h1_wake(struct session *s, struct exchange *x UNUSED)
+{
+    s->host.want_fill(s->host.owner);
+}
+
+static void h1_drain(struct session *s)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    h->draining = true;
+    if (!h->x && !h->in.n)
+        s->over = true;
+}
+
+static int64_t h1_deadline(const struct session *s)
+{
+    const struct h1_server *h = (const struct h1_server *)s;
+    const struct http_server_options *o = s->host.options;
+    if (s->over || busy(h))
+        return INT64_MAX;
+    int64_t limit = !h->x        ? o->idle_timeout_ns
+                    : h->in_head ? o->header_timeout_ns
+                                 : o->body_timeout_ns;
+    return h->since_ns + loop_io_span(s->host.loop, limit);
+}
+
+static void h1_late(struct session *s)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    if (h->x)
+        refuse(h, 408);
+    s->over = true;
+}
+
+static void h1_free(struct session *s)
+{
+    struct h1_server *h = container_of(s, struct h1_server, base);
+    uncount_body(h);
+    session_lose_all(s);
+    buf_done(&h->in);
+    buf_done(&h->out);
+    buf_done(&h->target);
+    buf_done(&h->name);
+    buf_done(&h->value);
+    free(h);
+}
+
+static const struct session_ops h1_ops = {
+    .feed = h1_feed,
+    .fill = h1_fill,
+    .begin_answer = h1_begin_answer,
+    .wake = h1_wake,
+    .abort = h1_wake, /* fill() sees that it is cut */
+    .drain = h1_drain,
+    .deadline = h1_deadline,
+    .late = h1_late,
+    .free = h1_free,
+};
+
+struct session *h1_server_new(const struct session_host *host)
+{
+    struct h1_server *h = mem_zero(1, sizeof(*h));
+    h->base = (struct session){ .ops = &h1_ops, .host = *host };
+    llhttp_init(&h->parser, HTTP_REQUEST, &settings);
+    h->since_ns = now_of(h);
+    return &h->base;
+}

@@ -1,0 +1,431 @@
+/* HTTP/2 for the server, over nghttp2. See session.h.
+ *
+ * nghttp2 frames, compresses headers and keeps the windows; a stream is an exchange. A watch that
+ * has nothing to say is a deferred data source: it costs a stream of nghttp2 and the exchange.
+ * Priorities are declined, and closed streams are not remembered: both would only cost memory. */
+#include "http.h"
+#include "loop_internal.h"
+#include "session.h"
+
+#include <nghttp2/nghttp2.h>
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    STREAM_WINDOW = 256 * 1024, /* of request bodies */
+    CONNECTION_WINDOW = 1024 * 1024,
+    HEADERS_MAX = 64,                 /* of an answer */
+    IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request, then it is reset */
+};
+
+struct h2_server {
+    struct session base;
+    nghttp2_session *ng;
+    size_t receiving; /* exchanges whose request is not whole */
+    size_t alive;     /* exchanges with a stream */
+    int64_t since_ns; /* of the idle time; while receiving: when last looked for slow ones */
+    bool draining;
+};
+
+static struct h2_server *h2_of(struct session *s)
+{
+    return container_of(s, struct h2_server, base);
+}
+
+static int64_t now_of(const struct h2_server *h)
+{
+    return h->base.host.loop->mono_ns;
+}
+
+static void check_over(struct h2_server *h)
+{
+    bool done = !nghttp2_session_want_read(h->ng) && !nghttp2_session_want_write(h->ng);
+    bool drained = h->draining && !h->alive && !nghttp2_session_want_write(h->ng);
+    if (done || drained)
+        h->base.over = true;
+}
+
+/* The request will not be read further: it is whole, refused or lost. */
+static void end_receiving(struct h2_server *h, struct exchange *x)
+{
+    *h->base.host.pending_bytes -= x->request->body.n;
+    h->receiving--;
+}
+
+/* --- requests --- */
+
+/* An answer of our own in place of the handler's; what still comes of the request is ignored. */
+static void refuse(struct h2_server *h, struct exchange *x, int status)
+{
+    const struct http_server_options *o = h->base.host.options;
+    end_receiving(h, x);
+    struct buf body = { 0 };
+    const char *type = "text/plain; charset=utf-8";
+    if (o->refusal)
+        type = o->refusal(o->context, status, &body);
+    else
+        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    x->state = EXCHANGE_HANDLED;
+    if (!x->request->method.p)
+        x->request->method = S("GET");
+    exchange_answer_buf(x, status, HTTP_HEADERS({ S("content-type"), str_c(type) }), &body);
+}
+
+static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
+{
+    struct h2_server *h = data;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct exchange *x = exchange_new(&h->base, h->base.host.loop, h->base.host.peer);
+    x->stream_id = frame->hd.stream_id;
+    x->started_ns = now_of(h);
+    if (h->receiving++ == 0)
+        h->since_ns = now_of(h);
+    h->alive++;
+    nghttp2_session_set_stream_user_data(ng, x->stream_id, x);
+    return 0;
+}
+
+static void put_pseudo(struct request *r, str name, str value)
+{
+    if (str_eq(name, S(":method")))
+        r->method = arena_str(&r->arena, value);
+    else if (str_eq(name, S(":path")))
+        r->target = arena_str(&r->arena, value);
+}
+
+static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags UNUSED,
+                     void *data)
+{
+    struct h2_server *h = data;
+    struct exchange *x = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
+    if (!x || x->state != EXCHANGE_RECEIVING || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0; /* trailers are not used */
+    struct request *r = x->request;
+    str n = { (const char *)name, name_n }, v = { (const char *)value, value_n };
+    size_t limit = h->base.host.options->max_header_bytes;
+    if (r->header_bytes > limit)
+        return 0; /* refused when the block is whole; until then nothing is kept */
+    if (n.n && n.p[0] == ':' && !str_eq(n, S(":authority"))) {
+        r->header_bytes += n.n + v.n + 32;
+        if (r->header_bytes <= limit)
+            put_pseudo(r, n, v);
+    } else {
+        exchange_put_header(x, n.p[0] == ':' ? S("host") : n, v, limit);
+    }
+    return 0;
+}
+
+static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
+                   const uint8_t *bytes, size_t n, void *data)
+{
+    struct h2_server *h = data;
+    const struct http_server_options *o = h->base.host.options;
+    struct exchange *x = nghttp2_session_get_stream_user_data(ng, stream_id);
+    if (!x)
+        return 0;
+    if (x->state != EXCHANGE_RECEIVING) {
+        /* Refused, but still coming. A reset at once would be right as well, but makes clients lose
+         * the answer that says why. */
+        x->ignored += n;
+        if (x->ignored > IGNORED_BYTES)
+            nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_NO_ERROR);
+        return 0;
+    }
+    if (*h->base.host.pending_bytes + n > o->max_pending_bytes) {
+        refuse(h, x, 503);
+    } else if (!exchange_put_body(x, (str){ (const char *)bytes, n }, o->max_body_bytes)) {
+        refuse(h, x, 413);
+    } else {
+        *h->base.host.pending_bytes += n;
+    }
+    return 0;
+}
+
+/* nghttp2 has checked that the pseudo-headers are there and well-formed. */
+static int head_fault(struct h2_server *h, const struct exchange *x)
+{
+    const struct request *r = x->request;
+    int64_t length;
+    str stated = exchange_header(x, S("content-length"));
+    if (r->header_bytes > h->base.host.options->max_header_bytes)
+        return 431;
+    if (str_eq(r->method, S("CONNECT")))
+        return 405;
+    bool star = str_eq(r->target, S("*")) && str_eq(r->method, S("OPTIONS"));
+    if (!star && (r->target.n == 0 || r->target.p[0] != '/'))
+        return 400;
+    if (stated.p && str_to_i64(stated, &length) == 0 &&
+        length > (int64_t)h->base.host.options->max_body_bytes)
+        return 413;
+    return 0;
+}
+
+static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
+{
+    struct h2_server *h = data;
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+    struct exchange *x = nghttp2_session_get_stream_user_data(ng, frame->hd.stream_id);
+    if (!x || x->state != EXCHANGE_RECEIVING)
+        return 0;
+    int fault = frame->hd.type == NGHTTP2_HEADERS ? head_fault(h, x) : 0;
+    if (fault) {
+        refuse(h, x, fault);
+    } else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
+        end_receiving(h, x);
+        x->state = EXCHANGE_HANDLED;
+        h->base.host.deliver(h->base.host.owner, x);
+    } else if (str_eq_nocase(exchange_header(x, S("expect")), S("100-continue")) &&
+               frame->hd.type == NGHTTP2_HEADERS) {
+        nghttp2_nv status = { (uint8_t[]){ ":status" }, (uint8_t[]){ "100" }, 7, 3, 0 };
+        nghttp2_submit_headers(ng, NGHTTP2_FLAG_NONE, x->stream_id, NULL, &status, 1, NULL);
+    }
+    return 0;
+}
+
+static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code, void *data)
+{
+    struct h2_server *h = data;
+    struct exchange *x = nghttp2_session_get_stream_user_data(ng, stream_id);
+    if (!x)
+        return 0;
+    nghttp2_session_set_stream_user_data(ng, stream_id, NULL);
+    if (--h->alive == 0)
+        h->since_ns = now_of(h);
+    if (x->state == EXCHANGE_RECEIVING)
+        end_receiving(h, x);
+    if (x->state == EXCHANGE_ANSWERING)
+        exchange_over(x, code == NGHTTP2_NO_ERROR && x->ended && !x->cut && !x->pending.n);
+    else
+        exchange_lose(x);
+    return 0;
+}
+
+/* --- answers --- */
+
+static ssize_t read_body(nghttp2_session *ng UNUSED, int32_t stream_id UNUSED, uint8_t *to,
+                         size_t room, uint32_t *flags, nghttp2_data_source *source,
+                         void *data UNUSED)
+{
+    enum stream_more more;
+    size_t n = exchange_read(source->ptr, (char *)to, room, &more);
+    if (more == STREAM_END)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    else if (n == 0 && more == STREAM_CUT)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    else if (n == 0)
+        return NGHTTP2_ERR_DEFERRED;
+    return (ssize_t)n;
+}
+
+static bool is_forbidden(str name)
+{
+    static const char *const names[] = { "connection",        "content-length", "date",
+                                         "transfer-encoding", "keep-alive",     "upgrade",
+                                         "proxy-connection" };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_eq_nocase(name, str_c(names[i])))
+            return true;
+    return false;
+}
+
+struct header_block {
+    nghttp2_nv at[HEADERS_MAX];
+    size_t n;
+    struct arena *arena;
+};
+
+static void put_header(struct header_block *b, str name, str value)
+{
+    if (b->n == HEADERS_MAX)
+        return;
+    str copy = arena_str(b->arena, name); /* HTTP/2 wants lower case */
+    uint8_t *p = (uint8_t *)(uintptr_t)copy.p;
+    for (size_t i = 0; i < copy.n; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] = (uint8_t)(p[i] + ('a' - 'A'));
+    b->at[b->n++] = (nghttp2_nv){ p, (uint8_t *)(uintptr_t)value.p, copy.n, value.n, 0 };
+}
+
+static void put_headers(struct header_block *b, struct http_headers headers)
+{
+    for (size_t i = 0; i < headers.n; i++)
+        if (http_header_valid(headers.at[i]) && !is_forbidden(headers.at[i].name))
+            put_header(b, headers.at[i].name, headers.at[i].value);
+}
+
+static str date_text(struct h2_server *h, char *text, size_t size)
+{
+    time_t now = (time_t)(h->base.host.loop->wall_ns / NS_PER_S);
+    struct tm tm;
+    gmtime_r(&now, &tm);
+    return (str){ text, strftime(text, size, "%a, %d %b %Y %H:%M:%S GMT", &tm) };
+}
+
+static void h2_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
+{
+    struct h2_server *h = h2_of(s);
+    struct header_block block = { .arena = &x->request->arena };
+    char status[12], length[24], date[48];
+    snprintf(status, sizeof(status), "%d", head->status);
+    put_header(&block, S(":status"), str_c(status));
+    put_header(&block, S("date"), date_text(h, date, sizeof(date)));
+    if (head->gzip) {
+        put_header(&block, S("content-encoding"), S("gzip"));
+        put_header(&block, S("vary"), S("accept-encoding"));
+    }
+    if (head->length >= 0 && head->status != 204 && head->status != 304) {
+        snprintf(length, sizeof(length), "%lld", (long long)head->length);
+        put_header(&block, S("content-length"), str_c(length));
+    }
+    put_headers(&block, head->added);
+    put_headers(&block, head->headers);
+    nghttp2_data_provider body = { .source.ptr = x, .read_callback = read_body };
+    bool empty = x->head_only || (x->ended && !x->pending.n);
+    if (nghttp2_submit_response(h->ng, x->stream_id, block.at, block.n, empty ? NULL : &body) < 0)
+        nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_INTERNAL_ERROR);
+    s->host.want_fill(s->host.owner);
+}
+
+static void h2_wake(struct session *s, struct exchange *x)
+{
+    nghttp2_session_resume_data(h2_of(s)->ng, x->stream_id);
+    s->host.want_fill(s->host.owner);
+}
+
+static void h2_abort(struct session *s, struct exchange *x)
+{
+    nghttp2_submit_rst_stream(h2_of(s)->ng, NGHTTP2_FLAG_NONE, x->stream_id,
+                              NGHTTP2_INTERNAL_ERROR);
+    s->host.want_fill(s->host.owner);
+}
+
+/* --- the session --- */
+
+static bool h2_feed(struct session *s, str bytes)
+{
+    struct h2_server *h = h2_of(s);
+    if (s->over)
+        return false;
+    ssize_t used = nghttp2_session_mem_recv(h->ng, (const uint8_t *)bytes.p, bytes.n);
+    if (used < 0 || (size_t)used != bytes.n)
+        s->over = true;
+    if (nghttp2_session_want_write(h->ng))
+        s->host.want_fill(s->host.owner);
+    check_over(h);
+    return !s->over;
+}
+
+static void h2_fill(struct session *s, struct buf *out, size_t room)
+{
+    struct h2_server *h = h2_of(s);
+    while (out->n < room) {
+        const uint8_t *bytes;
+        ssize_t n = nghttp2_session_mem_send(h->ng, &bytes);
+        if (n < 0)
+            s->over = true;
+        if (n <= 0)
+            break;
+        buf_put(out, (str){ (const char *)bytes, (size_t)n });
+    }
+    check_over(h);
+}
+
+static void h2_drain(struct session *s)
+{
+    struct h2_server *h = h2_of(s);
+    h->draining = true;
+    nghttp2_submit_goaway(h->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->ng),
+                          NGHTTP2_NO_ERROR, NULL, 0);
+    s->host.want_fill(s->host.owner);
+}
+
+static int64_t h2_deadline(const struct session *s)
+{
+    const struct h2_server *h = (const struct h2_server *)s;
+    const struct http_server_options *o = s->host.options;
+    if (s->over || (h->alive && !h->receiving))
+        return INT64_MAX;
+    int64_t limit = h->receiving ? o->header_timeout_ns : o->idle_timeout_ns;
+    return h->since_ns + loop_io_span(s->host.loop, limit);
+}
+
+/* While receiving, this only means that it is time to look. */
+static void h2_late(struct session *s)
+{
+    struct h2_server *h = h2_of(s);
+    if (!h->receiving) {
+        nghttp2_session_terminate_session(h->ng, NGHTTP2_NO_ERROR);
+        s->host.want_fill(s->host.owner);
+        h->since_ns = now_of(h); /* until the farewell has left */
+        return;
+    }
+    int64_t limit = loop_io_span(s->host.loop, s->host.options->body_timeout_ns);
+    for (struct exchange *x = s->exchanges, *next; x; x = next) {
+        next = x->next;
+        if (x->state == EXCHANGE_RECEIVING && x->started_ns + limit <= now_of(h))
+            refuse(h, x, 408);
+    }
+    h->since_ns = now_of(h);
+}
+
+static void h2_free(struct session *s)
+{
+    struct h2_server *h = h2_of(s);
+    for (struct exchange *x = s->exchanges; x; x = x->next)
+        if (x->state == EXCHANGE_RECEIVING)
+            end_receiving(h, x);
+    session_lose_all(s);
+    nghttp2_session_del(h->ng);
+    free(h);
+}
+
+static const struct session_ops h2_ops = {
+    .feed = h2_feed,
+    .fill = h2_fill,
+    .begin_answer = h2_begin_answer,
+    .wake = h2_wake,
+    .abort = h2_abort,
+    .drain = h2_drain,
+    .deadline = h2_deadline,
+    .late = h2_late,
+    .free = h2_free,
+};
+
+static void open_session(struct h2_server *h)
+{
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *option;
+    if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
+        abort(); /* only without memory, here and below */
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    if (nghttp2_session_server_new2(&h->ng, callbacks, h, option))
+        abort();
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+}
+
+struct session *h2_server_new(const struct session_host *host)
+{
+    struct h2_server *h = mem_zero(1, sizeof(*h));
+    h->base = (struct session){ .ops = &h2_ops, .host = *host };
+    h->since_ns = now_of(h);
+    open_session(h);
+    const nghttp2_settings_entry settings[] = {
+        { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)host->options->max_streams },
+        { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
+        { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)host->options->max_header_bytes },
+        { NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 },
+    };
+    nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, settings, countof(settings));
+    nghttp2_session_set_local_window_size(h->ng, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW);
+    host->want_fill(host->owner);
+    return &h->base;
+}

@@ -1,0 +1,220 @@
+/* The turn: wait, fire, defer, forget. See loop.h for the contract.
+ *
+ * libuv waits and brings descriptors, signals, children and the pool; timers are our own (timer.c),
+ * because libuv's know only the machine's clock, and tests, simulation and demonstration need
+ * others. libuv's single timer wakes us for the earliest of ours.
+ *
+ * Invariants: time changes only in begin_turn(); every callback that libuv makes counts in
+ * `activity`, which is how virtual time knows that a poll found nothing. */
+#include "loop_internal.h"
+
+#include <signal.h>
+
+/* A turn that keeps deferring goes round so often before the next poll gets its chance. */
+enum { ROUNDS_MAX = 16 };
+
+static void on_keep(uv_async_t *keep UNUSED)
+{
+}
+
+static int64_t machine_to_loop(const struct loop *loop, int64_t real_ns)
+{
+    if (loop->time != LOOP_SCALED)
+        return real_ns;
+    return loop->real_start_ns + (int64_t)((double)(real_ns - loop->real_start_ns) * loop->speed);
+}
+
+static void read_clocks(struct loop *loop)
+{
+    if (loop->time != LOOP_VIRTUAL)
+        loop->mono_ns = MAX(loop->mono_ns, machine_to_loop(loop, clock_mono_ns()));
+    if (loop->time == LOOP_REAL)
+        loop->wall_ns = clock_wall_ns();
+    else
+        loop->wall_ns = loop->wall_start_ns + (loop->mono_ns - loop->real_start_ns);
+}
+
+int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *e)
+{
+    if (options->time == LOOP_SCALED && !(options->speed > 0 && options->speed <= 1e6))
+        return err_set(e, EINVAL, "loop speed is %g, but must be above 0 and at most 1000000",
+                       options->speed);
+    struct loop *loop = mem_zero(1, sizeof(*loop));
+    loop->magic = LOOP_MAGIC;
+    int r = uv_loop_init(&loop->uv);
+    if (r < 0) {
+        free(loop);
+        return err_set(e, -r, "event loop: %s", uv_strerror(r));
+    }
+    uv_async_init(&loop->uv, &loop->keep, on_keep);
+    uv_timer_init(&loop->uv, &loop->alarm);
+    signal(SIGPIPE,
+           SIG_IGN); /* a peer that went away is an error of the write, not of the process */
+
+    loop->time = options->time;
+    loop->speed = options->speed;
+    loop->real_start_ns = loop->mono_ns = clock_mono_ns();
+    if (loop->time == LOOP_VIRTUAL)
+        loop->real_start_ns = loop->mono_ns = NS_PER_S; /* the same in every run */
+    loop->wall_start_ns = options->start_wall_ns ? options->start_wall_ns : clock_wall_ns();
+    for (size_t i = 0; i < LOOP_PHASE_N; i++)
+        loop->phases[i].next = loop->phases[i].previous = &loop->phases[i];
+    read_clocks(loop);
+    *ret_loop = loop;
+    return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+    if (!loop)
+        return;
+    CHECK(loop, LOOP_MAGIC);
+    while (loop->jobs)
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&loop->keep, NULL);
+    uv_close((uv_handle_t *)&loop->alarm, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    int r = uv_loop_close(&loop->uv);
+    assert(r == 0); /* something on the loop outlived it */
+    (void)r;
+    heap_done(&loop->timers);
+    arena_done(&loop->scratch);
+    loop->magic = 0;
+    free(loop);
+}
+
+/* Virtual time: poll without waiting; only when that finds nothing may time jump, and only when
+ * nobody holds it. Without a timer to jump to, wait for the outside world. */
+static void poll_virtual(struct loop *loop)
+{
+    uint64_t before = loop->activity;
+    uv_run(&loop->uv, UV_RUN_NOWAIT);
+    if (loop->activity != before || loop_deferred_left(loop))
+        return;
+    struct heap_node *next = heap_min(&loop->timers);
+    if (loop->holds || !next)
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    else
+        loop->mono_ns = MAX(loop->mono_ns, next->key);
+}
+
+static void begin_turn(struct loop *loop)
+{
+    if (loop->time == LOOP_VIRTUAL) {
+        poll_virtual(loop);
+    } else if (loop_deferred_left(loop)) {
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+    } else {
+        loop_set_alarm(loop);
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    }
+    read_clocks(loop);
+}
+
+/* Runs what waits in one phase now; what it adds to the same phase waits for the next round. */
+static bool run_phase(struct deferred *head)
+{
+    if (head->next == head)
+        return false;
+    struct deferred batch = { .next = head->next, .previous = head->previous };
+    batch.next->previous = batch.previous->next = &batch;
+    head->next = head->previous = head;
+    while (batch.next != &batch) {
+        struct deferred *call = batch.next;
+        deferred_cancel(call);
+        call->run(call);
+    }
+    return true;
+}
+
+static void run_deferred(struct loop *loop)
+{
+    bool ran = true;
+    for (int round = 0; ran && round < ROUNDS_MAX; round++) {
+        ran = false;
+        for (size_t i = 0; i < LOOP_PHASE_N; i++)
+            ran = run_phase(&loop->phases[i]) || ran;
+    }
+}
+
+void loop_turn(struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    begin_turn(loop);
+    loop_fire_due(loop);
+    run_deferred(loop);
+    arena_reset(&loop->scratch, (struct arena_mark){ 0 });
+}
+
+void loop_run(struct loop *loop)
+{
+    for (loop->stopping = false; !loop->stopping;)
+        loop_turn(loop);
+}
+
+void loop_stop(struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    loop->stopping = true;
+}
+
+int64_t loop_mono_ns(const struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    return loop->mono_ns;
+}
+
+int64_t loop_wall_ns(const struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    return loop->wall_ns;
+}
+
+struct arena *loop_scratch(struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    return &loop->scratch;
+}
+
+void loop_hold(struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    loop->holds++;
+}
+
+void loop_release(struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    assert(loop->holds > 0);
+    loop->holds--;
+    loop->activity++;
+}
+
+bool loop_deferred_left(const struct loop *loop)
+{
+    for (size_t i = 0; i < LOOP_PHASE_N; i++)
+        if (loop->phases[i].next != &loop->phases[i])
+            return true;
+    return false;
+}
+
+void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
+                void (*run)(struct deferred *))
+{
+    CHECK(loop, LOOP_MAGIC);
+    if (call->next)
+        return;
+    struct deferred *head = &loop->phases[phase];
+    *call = (struct deferred){ .next = head, .previous = head->previous, .run = run };
+    head->previous->next = call;
+    head->previous = call;
+}
+
+void deferred_cancel(struct deferred *call)
+{
+    if (!call->next)
+        return;
+    call->next->previous = call->previous;
+    call->previous->next = call->next;
+    call->next = call->previous = NULL;
+}

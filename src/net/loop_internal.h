@@ -1,0 +1,43 @@
+/* What the files of net know of the loop beyond loop.h. Not for other folders. */
+#ifndef FLYBALL_LOOP_INTERNAL_H
+#define FLYBALL_LOOP_INTERNAL_H
+
+#include "loop.h"
+
+#include <uv.h>
+
+#define LOOP_MAGIC 0x100bcafeu
+
+struct local_listener;
+
+struct loop {
+    unsigned magic;
+    uv_loop_t uv;
+    uv_async_t keep;  /* stays active, so that waiting without any other handle waits */
+    uv_timer_t alarm; /* the earliest of `timers`, in real time */
+    bool stopping;
+
+    enum loop_time time;
+    double speed;
+    int64_t real_start_ns; /* machine's mono clock when the loop was made */
+    int64_t wall_start_ns; /* loop's wall clock at that moment (scaled, virtual) */
+    int64_t mono_ns, wall_ns;
+
+    struct heap timers;
+    struct deferred phases[LOOP_PHASE_N]; /* heads of circular lists */
+    struct arena scratch;
+
+    uint64_t activity;                /* callbacks so far: tells whether a poll found something */
+    size_t holds;                     /* virtual time stands still while > 0 */
+    size_t jobs;                      /* pool work under way */
+    struct local_listener *listeners; /* of this process: see transport.h */
+};
+
+void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest timer */
+void loop_fire_due(struct loop *loop);  /* timer.c */
+bool loop_deferred_left(const struct loop *loop);
+
+/* How long a network timeout of that real length is on the loop's clock. */
+int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns);
+
+#endif

@@ -1,0 +1,447 @@
+/* The server: listens, carries connections, keeps their time. See http_server.h.
+ *
+ * A connection is a link (bytes) and a session (protocol); this file joins them. One timer a
+ * connection serves all its deadlines: it is set for the earliest that could matter and, when it
+ * fires, asks the session and the link what is really due. */
+#include "http_server.h"
+
+#include "link.h"
+#include "loop_internal.h"
+#include "session.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SERVER_MAGIC 0x5e47e410u
+
+static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+enum { ACCEPTS_A_TURN = 256, BACKLOG = 1024 };
+#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
+
+struct server_conn {
+    struct http_server *server;
+    struct link *link;
+    struct session *session; /* NULL: handshake, or the protocol is not known yet */
+    struct peer *peer;
+    struct timer timer;
+    struct buf start; /* first bytes of a plain connection, while they may be HTTP/2's preface */
+    struct server_conn *next, *previous;
+};
+
+struct http_server {
+    unsigned magic;
+    struct loop *loop;
+    struct http_server_options options;
+    int fd;
+    struct fd_watch *watch;
+    uint16_t port;
+    struct local_listener local;
+    struct timer accept_pause;
+    struct server_conn *conns;
+    size_t conn_count;
+    size_t pending_bytes; /* of bodies being read */
+    bool draining;
+    struct timer drain_limit;
+    void (*drained)(void *context);
+    void *drained_context;
+};
+
+/* --- connections --- */
+
+static void arm(struct server_conn *c, int64_t deadline);
+
+static void report_drained(struct http_server *s)
+{
+    if (!s->draining || s->conn_count)
+        return;
+    timer_stop(&s->drain_limit);
+    void (*drained)(void *) = s->drained;
+    s->drained = NULL;
+    if (drained)
+        drained(s->drained_context);
+}
+
+static void conn_free(struct server_conn *c)
+{
+    struct http_server *s = c->server;
+    if (c->next)
+        c->next->previous = c->previous;
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        s->conns = c->next;
+    s->conn_count--;
+    timer_stop(&c->timer);
+    link_free(c->link);
+    if (c->session)
+        c->session->ops->free(c->session);
+    peer_unref(c->peer);
+    buf_done(&c->start);
+    free(c);
+}
+
+static void conn_close(struct server_conn *c)
+{
+    struct http_server *s = c->server;
+    conn_free(c);
+    report_drained(s);
+}
+
+static void on_want_fill(void *owner)
+{
+    struct server_conn *c = owner;
+    link_want_fill(c->link);
+}
+
+static void on_deliver(void *owner, struct exchange *x)
+{
+    struct server_conn *c = owner;
+    c->server->options.on_request(c->server->options.context, x);
+}
+
+static void settle(struct server_conn *c)
+{
+    struct session *session = c->session;
+    link_read(c->link, !session->full);
+    int64_t deadline = session->ops->deadline(session);
+    if (deadline != INT64_MAX)
+        arm(c, deadline);
+    if (session->over)
+        link_finish(c->link);
+}
+
+static void begin_session(struct server_conn *c, bool http2)
+{
+    struct session_host host = { .loop = c->server->loop,
+                                 .options = &c->server->options,
+                                 .peer = c->peer,
+                                 .pending_bytes = &c->server->pending_bytes,
+                                 .want_fill = on_want_fill,
+                                 .deliver = on_deliver,
+                                 .owner = c };
+    c->session = http2 ? h2_server_new(&host) : h1_server_new(&host);
+    if (c->server->draining)
+        c->session->ops->drain(c->session);
+    settle(c);
+}
+
+static void on_opened(void *owner)
+{
+    struct server_conn *c = owner;
+    c->peer->identity = link_peer(c->link);
+    if (c->server->options.tls)
+        begin_session(c, link_is_http2(c->link));
+}
+
+/* A plain connection says in its first bytes what it speaks. */
+static void guess_protocol(struct server_conn *c, str bytes)
+{
+    buf_put(&c->start, bytes);
+    size_t n = MIN(c->start.n, sizeof(h2_preface) - 1);
+    bool same = memcmp(c->start.p, h2_preface, n) == 0;
+    if (same && n < sizeof(h2_preface) - 1)
+        return;
+    begin_session(c, same);
+    struct buf start = c->start;
+    c->start = (struct buf){ 0 };
+    if (!c->session->over)
+        c->session->ops->feed(c->session, buf_str(&start));
+    buf_done(&start);
+    settle(c);
+}
+
+static void on_received(void *owner, str bytes)
+{
+    struct server_conn *c = owner;
+    if (!c->session) {
+        guess_protocol(c, bytes);
+        return;
+    }
+    if (!c->session->over)
+        c->session->ops->feed(c->session, bytes);
+    settle(c);
+}
+
+static void on_fill(void *owner, struct buf *out, size_t room)
+{
+    struct server_conn *c = owner;
+    if (!c->session)
+        return;
+    c->session->ops->fill(c->session, out, room);
+    if (out->n)
+        arm(c, c->server->loop->mono_ns +
+                   loop_io_span(c->server->loop, c->server->options.write_timeout_ns));
+    settle(c);
+}
+
+static void on_closed(void *owner, const err_t *why UNUSED)
+{
+    conn_close(owner);
+}
+
+static const struct link_events conn_events = {
+    .opened = on_opened,
+    .received = on_received,
+    .fill = on_fill,
+    .closed = on_closed,
+};
+
+/* --- time --- */
+
+static void on_timer(struct timer *timer)
+{
+    struct server_conn *c = container_of(timer, struct server_conn, timer);
+    struct loop *loop = c->server->loop;
+    int64_t stalled = link_stalled_since(c->link);
+    int64_t stall_limit = loop_io_span(loop, c->server->options.write_timeout_ns);
+    if (!c->session || (stalled && stalled + stall_limit <= loop->mono_ns)) {
+        conn_close(c);
+        return;
+    }
+    if (stalled)
+        arm(c, stalled + stall_limit);
+    if (c->session->ops->deadline(c->session) <= loop->mono_ns)
+        c->session->ops->late(c->session);
+    settle(c);
+}
+
+static void arm(struct server_conn *c, int64_t deadline)
+{
+    if (!timer_is_set(&c->timer) || deadline < c->timer.node.key)
+        timer_set(c->server->loop, &c->timer, deadline, on_timer);
+}
+
+/* --- listening --- */
+
+static void describe_peer(int fd, char *text, size_t size)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t n = sizeof(address);
+    char ip[INET6_ADDRSTRLEN] = "";
+    snprintf(text, size, "local");
+    if (getpeername(fd, (struct sockaddr *)&address, &n) < 0)
+        return;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)&address;
+        inet_ntop(AF_INET, &in->sin_addr, ip, sizeof(ip));
+        snprintf(text, size, "%s:%d", ip, ntohs(in->sin_port));
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const void *)&address;
+        inet_ntop(AF_INET6, &in->sin6_addr, ip, sizeof(ip));
+        snprintf(text, size, "[%s]:%d", ip, ntohs(in->sin6_port));
+    }
+}
+
+static void take_connection(void *owner, int fd)
+{
+    struct http_server *s = owner;
+    if (s->conn_count >= s->options.max_connections || s->draining) {
+        close(fd);
+        return;
+    }
+    struct server_conn *c = mem_zero(1, sizeof(*c));
+    c->server = s;
+    c->peer = mem_zero(1, sizeof(*c->peer));
+    c->peer->references = 1;
+    describe_peer(fd, c->peer->address, sizeof(c->peer->address));
+    struct link_options o = {
+        .tls = s->options.tls, .name = c->peer->address, .events = &conn_events, .owner = c
+    };
+    if (link_accepted(s->loop, fd, &o, &c->link, NULL) < 0) {
+        peer_unref(c->peer);
+        free(c);
+        return;
+    }
+    c->next = s->conns;
+    if (c->next)
+        c->next->previous = c;
+    s->conns = c;
+    s->conn_count++;
+    arm(c, s->loop->mono_ns + loop_io_span(s->loop, s->options.handshake_ns));
+}
+
+static void on_accept_again(struct timer *timer)
+{
+    struct http_server *s = container_of(timer, struct http_server, accept_pause);
+    if (s->watch)
+        fd_watch_set(s->watch, FD_READ);
+}
+
+static void on_acceptable(void *context, unsigned events UNUSED)
+{
+    struct http_server *s = context;
+    for (int i = 0; i < ACCEPTS_A_TURN && s->watch; i++) {
+        int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            take_connection(s, fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* The connection stays in the queue and would wake us for ever: look again later. */
+            fd_watch_set(s->watch, 0);
+            timer_set(s->loop, &s->accept_pause,
+                      s->loop->mono_ns + loop_io_span(s->loop, ACCEPT_PAUSE_NS), on_accept_again);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+static int parse_address(const struct http_server_options *o, struct sockaddr_storage *ret,
+                         socklen_t *ret_n)
+{
+    const char *text = o->address ? o->address : "127.0.0.1";
+    struct sockaddr_in *in = (void *)ret;
+    struct sockaddr_in6 *in6 = (void *)ret;
+    *ret = (struct sockaddr_storage){ 0 };
+    if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+        in->sin_family = AF_INET;
+        in->sin_port = htons(o->port);
+        *ret_n = sizeof(*in);
+        return 0;
+    }
+    if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(o->port);
+        *ret_n = sizeof(*in6);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int listen_on(struct http_server *s, err_t *e)
+{
+    const struct http_server_options *o = &s->options;
+    const char *text = o->address ? o->address : "127.0.0.1";
+    struct sockaddr_storage address;
+    socklen_t n;
+    if (parse_address(o, &address, &n) < 0)
+        return err_set(e, EINVAL, "listen address %s is not an IP address", text);
+    s->fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int on = 1;
+    if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        bind(s->fd, (struct sockaddr *)&address, n) < 0 || listen(s->fd, BACKLOG) < 0 ||
+        getsockname(s->fd, (struct sockaddr *)&address, &n) < 0)
+        return err_set(e, errno, "cannot listen on %s port %d: %s", text, o->port, strerror(errno));
+    s->port = ntohs(address.ss_family == AF_INET ? ((struct sockaddr_in *)&address)->sin_port
+                                                 : ((struct sockaddr_in6 *)&address)->sin6_port);
+    int r = fd_watch_new(s->loop, s->fd, on_acceptable, s, &s->watch);
+    if (r < 0)
+        return err_set(e, -r, "cannot listen on %s port %d: %s", text, o->port, strerror(-r));
+    fd_watch_set(s->watch, FD_READ);
+    s->local = (struct local_listener){ .port = s->port, .accept = take_connection, .owner = s };
+    link_listener_add(s->loop, &s->local);
+    return 0;
+}
+
+static void stop_listening(struct http_server *s)
+{
+    if (s->watch)
+        link_listener_del(s->loop, &s->local);
+    fd_watch_free(s->watch);
+    s->watch = NULL;
+    timer_stop(&s->accept_pause);
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+/* --- life --- */
+
+static void set_defaults(struct http_server_options *o)
+{
+#define DEFAULT(field, value) o->field = o->field ? o->field : (value)
+    DEFAULT(max_connections, 16384);
+    DEFAULT(max_streams, 1000);
+    DEFAULT(max_header_bytes, 64 * 1024);
+    DEFAULT(max_body_bytes, 3 * 1024 * 1024);
+    DEFAULT(max_pending_bytes, 256 * 1024 * 1024);
+    DEFAULT(gzip_min_bytes, 128 * 1024);
+    DEFAULT(handshake_ns, 10 * NS_PER_S);
+    DEFAULT(header_timeout_ns, 10 * NS_PER_S);
+    DEFAULT(body_timeout_ns, 60 * NS_PER_S);
+    DEFAULT(idle_timeout_ns, 180 * NS_PER_S);
+    DEFAULT(write_timeout_ns, 60 * NS_PER_S);
+#undef DEFAULT
+}
+
+int http_server_new(struct loop *loop, const struct http_server_options *options,
+                    struct http_server **ret_server, err_t *e)
+{
+    struct http_server *s = mem_zero(1, sizeof(*s));
+    s->magic = SERVER_MAGIC;
+    s->loop = loop;
+    s->fd = -1;
+    s->options = *options;
+    if (options->tls)
+        tls_ref(options->tls);
+    set_defaults(&s->options);
+    int r = listen_on(s, e);
+    if (r < 0) {
+        http_server_free(s);
+        return r;
+    }
+    s->options.address = NULL; /* borrowed only until here */
+    *ret_server = s;
+    return 0;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    CHECK(s, SERVER_MAGIC);
+    return s->port;
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+    CHECK(s, SERVER_MAGIC);
+    return s->conn_count;
+}
+
+static void close_all(struct http_server *s)
+{
+    while (s->conns)
+        conn_free(s->conns);
+}
+
+static void on_drain_limit(struct timer *timer)
+{
+    struct http_server *s = container_of(timer, struct http_server, drain_limit);
+    close_all(s);
+    report_drained(s);
+}
+
+void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(void *context),
+                       void *context)
+{
+    CHECK(s, SERVER_MAGIC);
+    stop_listening(s);
+    s->draining = true;
+    s->drained = done;
+    s->drained_context = context;
+    /* Never from inside this call: with nobody there, the timer reports in the next turn. */
+    int64_t wait = s->conn_count ? loop_io_span(s->loop, limit_ns) : 0;
+    timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
+    for (struct server_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        if (!c->session)
+            continue;
+        c->session->ops->drain(c->session);
+        settle(c);
+    }
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (!s)
+        return;
+    CHECK(s, SERVER_MAGIC);
+    stop_listening(s);
+    s->draining = false;
+    close_all(s);
+    timer_stop(&s->drain_limit);
+    tls_unref(s->options.tls);
+    s->magic = 0;
+    free(s);
+}

@@ -1,0 +1,62 @@
+/* Timers: a heap of owners' nodes, keyed by the loop's mono clock. See loop.h. */
+#include "loop_internal.h"
+
+void timer_set(struct loop *loop, struct timer *timer, int64_t mono_ns,
+               void (*fire)(struct timer *))
+{
+    CHECK(loop, LOOP_MAGIC);
+    assert(!timer->loop || timer->loop == loop);
+    timer->loop = loop;
+    timer->fire = fire;
+    heap_put(&loop->timers, &timer->node, mono_ns);
+}
+
+void timer_stop(struct timer *timer)
+{
+    if (timer->loop)
+        heap_del(&timer->loop->timers, &timer->node);
+}
+
+static void on_alarm(uv_timer_t *alarm UNUSED)
+{
+    /* Waking up was all: loop_fire_due() looks at the heap. */
+}
+
+void loop_set_alarm(struct loop *loop)
+{
+    struct heap_node *next = heap_min(&loop->timers);
+    if (!next) {
+        uv_timer_stop(&loop->alarm);
+        return;
+    }
+    int64_t wait_ns = 0;
+    if (next->key > loop->mono_ns)
+        wait_ns = next->key - loop->mono_ns;
+    if (loop->time == LOOP_SCALED)
+        wait_ns = (int64_t)((double)wait_ns / loop->speed);
+    /* The turn so far took time that mono_ns does not show: the alarm may come a little late, by
+     * no more than that, and a waking that comes too early only costs another turn. */
+    uint64_t wait_ms = (uint64_t)(wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS != 0));
+    uv_update_time(&loop->uv);
+    uv_timer_start(&loop->alarm, on_alarm, wait_ms, 0);
+}
+
+/* Only timers that were set before this turn's firing began: one that sets itself again for now
+ * waits for the next turn, so that descriptors get their chance. */
+void loop_fire_due(struct loop *loop)
+{
+    uint64_t last = loop->timers.counter;
+    struct heap_node *node;
+    while ((node = heap_min(&loop->timers)) && node->key <= loop->mono_ns && node->order <= last) {
+        heap_del(&loop->timers, node);
+        struct timer *timer = container_of(node, struct timer, node);
+        timer->fire(timer);
+    }
+}
+
+int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns)
+{
+    if (loop->time != LOOP_SCALED)
+        return timeout_ns;
+    return (int64_t)((double)timeout_ns * loop->speed);
+}

@@ -1,0 +1,21 @@
+/* What link.c and the connections know of TLS beyond tls.h. Not for other folders. */
+#ifndef FLYBALL_TLS_INTERNAL_H
+#define FLYBALL_TLS_INTERNAL_H
+
+#include "tls.h"
+
+#include <openssl/ssl.h>
+
+/* A session for one connection, ready for its descriptor. `host` is what a client dialled. */
+int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e);
+
+/* Looks whether files changed (seldom); the number changes when something new was loaded. */
+unsigned tls_generation(struct tls *tls);
+
+/* The identity in the peer's verified certificate as one block to free(); NULL: none. */
+struct tls_peer *tls_session_peer(SSL *session);
+
+/* One sentence for a failed operation of this session; `what` names the peer. */
+int tls_session_failure(SSL *session, const char *what, err_t *e);
+
+#endif

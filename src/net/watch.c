@@ -1,0 +1,110 @@
+/* Readiness of descriptors, and signals. See loop.h. */
+#include "loop_internal.h"
+
+struct fd_watch {
+    uv_poll_t handle;
+    struct loop *loop;
+    unsigned events;
+    void (*fn)(void *context, unsigned events);
+    void *context;
+};
+
+static void on_ready(uv_poll_t *handle, int status, int got)
+{
+    struct fd_watch *w = handle->data;
+    unsigned events = w->events;
+    if (status == 0)
+        events &= (got & (UV_READABLE | UV_DISCONNECT) ? FD_READ : 0u) |
+                  (got & UV_WRITABLE ? FD_WRITE : 0u);
+    w->loop->activity++;
+    if (events)
+        w->fn(w->context, events);
+}
+
+int fd_watch_new(struct loop *loop, int fd, void (*fn)(void *context, unsigned events),
+                 void *context, struct fd_watch **ret)
+{
+    CHECK(loop, LOOP_MAGIC);
+    struct fd_watch *w = mem_zero(1, sizeof(*w));
+    *w = (struct fd_watch){ .loop = loop, .fn = fn, .context = context };
+    int r = uv_poll_init(&loop->uv, &w->handle, fd);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    w->handle.data = w;
+    *ret = w;
+    return 0;
+}
+
+void fd_watch_set(struct fd_watch *w, unsigned events)
+{
+    if (events == w->events)
+        return;
+    w->events = events;
+    if (!events) {
+        uv_poll_stop(&w->handle);
+        return;
+    }
+    int wanted = (events & FD_READ ? UV_READABLE : 0) | (events & FD_WRITE ? UV_WRITABLE : 0);
+    uv_poll_start(&w->handle, wanted, on_ready);
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void fd_watch_free(struct fd_watch *w)
+{
+    if (!w)
+        return;
+    uv_poll_stop(&w->handle);
+    uv_close((uv_handle_t *)&w->handle, on_watch_closed);
+}
+
+struct signal_watch {
+    uv_signal_t handle;
+    struct loop *loop;
+    void (*fn)(void *context);
+    void *context;
+};
+
+static void on_signal(uv_signal_t *handle, int signal_number UNUSED)
+{
+    struct signal_watch *w = handle->data;
+    w->loop->activity++;
+    w->fn(w->context);
+}
+
+static void on_signal_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void signal_watch_free(struct signal_watch *w)
+{
+    if (w)
+        uv_close((uv_handle_t *)&w->handle, on_signal_closed);
+}
+
+int signal_watch_new(struct loop *loop, int signal_number, void (*fn)(void *context), void *context,
+                     struct signal_watch **ret)
+{
+    CHECK(loop, LOOP_MAGIC);
+    struct signal_watch *w = mem_zero(1, sizeof(*w));
+    *w = (struct signal_watch){ .loop = loop, .fn = fn, .context = context };
+    int r = uv_signal_init(&loop->uv, &w->handle);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    w->handle.data = w;
+    r = uv_signal_start(&w->handle, on_signal, signal_number);
+    if (r < 0) {
+        signal_watch_free(w);
+        return r;
+    }
+    *ret = w;
+    return 0;
+}

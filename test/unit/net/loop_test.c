@@ -1,0 +1,357 @@
+/* The loop: three kinds of time, timers, deferred calls, threads, children, descriptors. */
+#include "net/loop.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+static struct loop *make(struct loop_options o)
+{
+    err_t e;
+    struct loop *loop = NULL;
+    OK_CALL(loop_new(&o, &loop, &e), &e);
+    return loop;
+}
+
+static struct loop *virtual_loop(void)
+{
+    return make((struct loop_options){ .time = LOOP_VIRTUAL, .start_wall_ns = 1000 * NS_PER_S });
+}
+
+static char trace[200];
+
+static void note(const char *text)
+{
+    strcat(trace, text);
+}
+
+struct tick {
+    struct timer timer;
+    struct loop *loop;
+    const char *name;
+    int64_t fired_at;
+    int again;
+};
+
+static void on_tick(struct timer *timer)
+{
+    struct tick *t = container_of(timer, struct tick, timer);
+    t->fired_at = loop_mono_ns(t->loop);
+    note(t->name);
+    if (t->again-- > 0)
+        timer_set(t->loop, timer, t->fired_at + NS_PER_S, on_tick);
+}
+
+static void timers_fire_in_order(void)
+{
+    struct loop *loop = virtual_loop();
+    int64_t start = loop_mono_ns(loop);
+    struct tick a = { .loop = loop, .name = "a" }, b = a, c = a, d = a;
+    b.name = "b", c.name = "c", d.name = "d";
+    trace[0] = '\0';
+    timer_set(loop, &a.timer, start + 3 * NS_PER_S, on_tick);
+    timer_set(loop, &b.timer, start + 1 * NS_PER_S, on_tick);
+    timer_set(loop, &c.timer, start + 1 * NS_PER_S, on_tick);
+    timer_set(loop, &d.timer, start + 2 * NS_PER_S, on_tick);
+    timer_stop(&d.timer);
+    OK(!timer_is_set(&d.timer));
+    while (!a.fired_at)
+        loop_turn(loop);
+    EQ_STR(str_c(trace), S("bca"));
+    EQ_INT(a.fired_at, start + 3 * NS_PER_S);
+    EQ_INT(loop_wall_ns(loop), 1003 * NS_PER_S);
+    loop_free(loop);
+}
+
+/* A year of seconds passes in no time, and time stands still while a timer re-arms itself. */
+static void virtual_time_jumps(void)
+{
+    struct loop *loop = virtual_loop();
+    struct tick t = { .loop = loop, .name = "", .again = 100000 };
+    timer_set(loop, &t.timer, loop_mono_ns(loop) + NS_PER_S, on_tick);
+    while (timer_is_set(&t.timer))
+        loop_turn(loop);
+    EQ_INT(loop_wall_ns(loop), (1000 + 100001) * NS_PER_S);
+    loop_free(loop);
+}
+
+static void scaled_time_runs_faster(void)
+{
+    struct loop *loop = make(
+        (struct loop_options){ .time = LOOP_SCALED, .speed = 1000, .start_wall_ns = NS_PER_S });
+    struct tick t = { .loop = loop, .name = "" };
+    int64_t real = clock_mono_ns();
+    timer_set(loop, &t.timer, loop_mono_ns(loop) + 20 * NS_PER_S, on_tick);
+    while (!t.fired_at)
+        loop_turn(loop);
+    OK(clock_mono_ns() - real < 5 * NS_PER_S);
+    OK(loop_wall_ns(loop) >= 21 * NS_PER_S);
+    loop_free(loop);
+    err_t e;
+    OK(loop_new(&(struct loop_options){ .time = LOOP_SCALED, .speed = 0 }, &loop, &e) == -EINVAL);
+}
+
+struct call {
+    struct deferred deferred;
+    struct loop *loop;
+    const char *name;
+    struct call *then; /* deferred from inside */
+    enum loop_phase then_phase;
+};
+
+static void on_call(struct deferred *d)
+{
+    struct call *c = container_of(d, struct call, deferred);
+    note(c->name);
+    if (c->then)
+        loop_defer(c->loop, c->then_phase, &c->then->deferred, on_call);
+}
+
+static void deferred_calls_run_by_phase(void)
+{
+    struct loop *loop = virtual_loop();
+    struct call late = { .loop = loop, .name = "L" };
+    struct call flush = { .loop = loop, .name = "f" };
+    struct call commit = { .loop = loop, .name = "c", .then = &late, .then_phase = LOOP_SOON };
+    struct call soon = { .loop = loop, .name = "s" };
+    struct call never = { .loop = loop, .name = "X" };
+    trace[0] = '\0';
+    loop_defer(loop, LOOP_FLUSH, &flush.deferred, on_call);
+    loop_defer(loop, LOOP_COMMIT, &commit.deferred, on_call);
+    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call);
+    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call); /* once is enough */
+    loop_defer(loop, LOOP_SOON, &never.deferred, on_call);
+    deferred_cancel(&never.deferred);
+    loop_turn(loop);
+    EQ_STR(str_c(trace), S("scfL"));
+    loop_free(loop);
+}
+
+static void deferring_for_ever_does_not_starve(void)
+{
+    struct loop *loop = virtual_loop();
+    struct call c = { .loop = loop, .name = "", .then_phase = LOOP_SOON };
+    c.then = &c;
+    struct tick t = { .loop = loop, .name = "" };
+    loop_defer(loop, LOOP_SOON, &c.deferred, on_call);
+    timer_set(loop, &t.timer, loop_mono_ns(loop), on_tick);
+    loop_turn(loop);
+    OK(t.fired_at != 0);
+    deferred_cancel(&c.deferred);
+    loop_free(loop);
+}
+
+struct job {
+    struct loop *loop;
+    int result;
+    bool done;
+    int64_t done_at;
+};
+
+static void job_run(void *context)
+{
+    struct job *j = context;
+    usleep(20000); /* stands for work; time must not jump meanwhile */
+    j->result = 42;
+}
+
+static void job_done(void *context)
+{
+    struct job *j = context;
+    j->done = true;
+    j->done_at = loop_mono_ns(j->loop);
+}
+
+static void work_holds_virtual_time(void)
+{
+    struct loop *loop = virtual_loop();
+    struct job j = { .loop = loop };
+    struct tick t = { .loop = loop, .name = "" };
+    int64_t start = loop_mono_ns(loop);
+    timer_set(loop, &t.timer, start + NS_PER_S, on_tick);
+    loop_work(loop, job_run, job_done, &j);
+    while (!t.fired_at)
+        loop_turn(loop);
+    OK(j.done);
+    EQ_INT(j.result, 42);
+    EQ_INT(j.done_at, start);
+    loop_free(loop);
+}
+
+static void freeing_waits_for_work(void)
+{
+    struct loop *loop = virtual_loop();
+    struct job j = { .loop = loop };
+    loop_work(loop, job_run, job_done, &j);
+    loop_free(loop);
+    OK(j.done);
+}
+
+static void send_wakeup(void *context)
+{
+    wakeup_send(context);
+}
+
+static void on_wakeup(void *context)
+{
+    (*(int *)context)++;
+}
+
+static void threads_wake_the_loop(void)
+{
+    struct loop *loop = make((struct loop_options){ 0 });
+    int count = 0;
+    struct wakeup *w = wakeup_new(loop, on_wakeup, &count);
+    loop_work(loop, send_wakeup, NULL, w);
+    while (!count)
+        loop_turn(loop);
+    wakeup_free(w);
+    loop_free(loop);
+}
+
+static void signals_arrive(void)
+{
+    struct loop *loop = make((struct loop_options){ 0 });
+    int count = 0;
+    struct signal_watch *w = NULL;
+    OK(signal_watch_new(loop, SIGUSR1, on_wakeup, &count, &w) == 0);
+    kill(getpid(), SIGUSR1);
+    while (!count)
+        loop_turn(loop);
+    signal_watch_free(w);
+    OK(signal_watch_new(loop, 4711, on_wakeup, &count, &w) < 0);
+    loop_free(loop);
+}
+
+static unsigned seen;
+
+static void on_fd(void *context, unsigned events)
+{
+    char byte;
+    seen |= events;
+    if (events & FD_READ)
+        EQ_INT(read(*(int *)context, &byte, 1), 1);
+}
+
+static void descriptors_are_watched(void)
+{
+    struct loop *loop = virtual_loop();
+    int pipes[2];
+    OK(pipe2(pipes, O_NONBLOCK | O_CLOEXEC) == 0);
+    struct fd_watch *w = NULL, *out = NULL;
+    OK(fd_watch_new(loop, pipes[0], on_fd, &pipes[0], &w) == 0);
+    OK(fd_watch_new(loop, pipes[1], on_fd, &pipes[1], &out) == 0);
+    fd_watch_set(w, FD_READ);
+    seen = 0;
+    EQ_INT(write(pipes[1], "x", 1), 1);
+    loop_turn(loop);
+    EQ_INT(seen, FD_READ);
+    fd_watch_set(out, FD_WRITE);
+    loop_turn(loop);
+    EQ_INT(seen, FD_READ | FD_WRITE);
+    fd_watch_free(w);
+    fd_watch_free(out);
+    close(pipes[0]);
+    close(pipes[1]);
+    loop_free(loop);
+}
+
+struct ended {
+    bool done;
+    struct child_result result;
+    char out[100], errors[100];
+};
+
+static void on_exit_of(void *context, const struct child_result *r)
+{
+    struct ended *end = context;
+    end->done = true;
+    end->result = *r;
+    snprintf(end->out, sizeof(end->out), STR_FMT, STR_ARG(r->out));
+    snprintf(end->errors, sizeof(end->errors), STR_FMT, STR_ARG(r->errors));
+}
+
+static struct ended run_child(const char *script, struct child_options o)
+{
+    struct loop *loop = virtual_loop();
+    struct ended end = { 0 };
+    struct child *child;
+    err_t e;
+    const char *argv[] = { "sh", "-c", script, NULL };
+    o.argv = argv;
+    o.on_exit = on_exit_of;
+    o.context = &end;
+    OK_CALL(child_start(loop, &o, &child, &e), &e);
+    while (!end.done)
+        loop_turn(loop);
+    loop_free(loop);
+    return end;
+}
+
+static void children_are_heard(void)
+{
+    struct ended end = run_child("echo out; echo err >&2; exit 3", (struct child_options){ 0 });
+    EQ_INT(end.result.exit_status, 3);
+    EQ_STR(str_c(end.out), S("out\n"));
+    EQ_STR(str_c(end.errors), S("err\n"));
+
+    const char *const env[] = { "PATH=/bin:/usr/bin", "COLOUR=green", NULL };
+    end = run_child("cat; echo $COLOUR; pwd",
+                    (struct child_options){ .input = S("in "), .env = env, .dir = "/" });
+    EQ_STR(str_c(end.out), S("in green\n/\n"));
+    EQ_INT(end.result.exit_status, 0);
+}
+
+static void children_are_bounded(void)
+{
+    struct ended end =
+        run_child("sleep 60", (struct child_options){ .timeout_ns = 50 * NS_PER_MS });
+    OK(end.result.timed_out);
+    EQ_INT(end.result.signal, SIGKILL);
+    end = run_child("yes", (struct child_options){ .output_max_bytes = 10000 });
+    OK(end.result.output_too_large);
+
+    struct loop *loop = virtual_loop();
+    struct child *child;
+    err_t e;
+    struct child_options o = { .argv = (const char *[]){ "/no/such/program", NULL } };
+    EQ_INT(child_start(loop, &o, &child, &e), -ENOENT);
+    OK(strstr(e.text, "/no/such/program"));
+    o.argv = (const char *[]){ "sleep", "60", NULL };
+    OK_CALL(child_start(loop, &o, &child, &e), &e);
+    child_abandon(child);
+    loop_free(loop);
+}
+
+static void scratch_lives_one_turn(void)
+{
+    struct loop *loop = virtual_loop();
+    struct tick t = { .loop = loop, .name = "", .again = 10 };
+    timer_set(loop, &t.timer, loop_mono_ns(loop), on_tick);
+    for (int i = 0; i < 10; i++) {
+        OK(arena_alloc(loop_scratch(loop), 2000) != NULL);
+        loop_turn(loop);
+    }
+    OK(arena_bytes(loop_scratch(loop)) <= 8192);
+    timer_stop(&t.timer);
+    loop_free(loop);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(timers_fire_in_order),
+                                        TAP(virtual_time_jumps),
+                                        TAP(scaled_time_runs_faster),
+                                        TAP(deferred_calls_run_by_phase),
+                                        TAP(deferring_for_ever_does_not_starve),
+                                        TAP(work_holds_virtual_time),
+                                        TAP(freeing_waits_for_work),
+                                        TAP(threads_wake_the_loop),
+                                        TAP(signals_arrive),
+                                        TAP(descriptors_are_watched),
+                                        TAP(children_are_heard),
+                                        TAP(children_are_bounded),
+                                        TAP(scratch_lives_one_turn),
+                                        { 0 } });
+}
