@@ -4,6 +4,9 @@
 
 const struct shape shape_any = { .kind = SHAPE_ANY, .element = &shape_any };
 const struct shape shape_scalar = { .kind = SHAPE_SCALAR };
+const struct shape shape_string = { .kind = SHAPE_SCALAR, .scalar = SHAPE_STRING };
+const struct shape shape_number = { .kind = SHAPE_SCALAR, .scalar = SHAPE_NUMBER };
+const struct shape shape_boolean = { .kind = SHAPE_SCALAR, .scalar = SHAPE_BOOLEAN };
 const struct shape shape_atomic_obj = { .kind = SHAPE_OBJ, .atomic = true, .element = &shape_any };
 const struct shape shape_scalar_map = { .kind = SHAPE_OBJ, .element = &shape_scalar };
 const struct shape shape_scalar_list = { .kind = SHAPE_LIST, .element = &shape_scalar };
@@ -32,7 +35,7 @@ const struct shape *shape_for(const struct shape *s, const struct json *value)
 {
     if (s->kind != SHAPE_ANY)
         return s;
-    if (json_is(value, JSON_OBJ))
+    if (!value || value->type == JSON_NULL || value->type == JSON_OBJ)
         return &any_map;
     return json_is(value, JSON_ARR) ? &any_list : &shape_scalar;
 }

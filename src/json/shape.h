@@ -11,7 +11,8 @@
  *                                        .keys = env_keys, .n_keys = 1 };
  *
  * How the words of an OpenAPI schema become a shape:
- *   string, number, integer, boolean, x-kubernetes-int-or-string    SHAPE_SCALAR
+ *   string / number, integer / boolean                              shape_string, _number, _boolean
+ *   x-kubernetes-int-or-string                                      shape_scalar
  *   object with properties                                          SHAPE_OBJ with fields
  *   object with additionalProperties                                SHAPE_OBJ with element
  *   x-kubernetes-preserve-unknown-fields                            SHAPE_OBJ, element shape_any,
@@ -19,7 +20,8 @@
  *   x-kubernetes-map-type: atomic                                   SHAPE_OBJ, atomic
  *   array, x-kubernetes-list-type: (none), atomic / set / map       SHAPE_LIST
  *   nothing known of the type                                       shape_any
- *   Quantity, IntOrString, Time, MicroTime, Duration                shape_scalar */
+ *   Quantity, IntOrString                                           shape_scalar
+ *   Time, MicroTime, Duration                                       shape_string */
 #ifndef FLYBALL_SHAPE_H
 #define FLYBALL_SHAPE_H
 
@@ -31,6 +33,9 @@ enum shape_kind {
     SHAPE_OBJ,    /* fields, or a map when `element` is set, or both */
     SHAPE_LIST,
 };
+
+/* What a scalar may be: apply refuses another type. */
+enum shape_scalar_type { SHAPE_UNTYPED, SHAPE_STRING, SHAPE_NUMBER, SHAPE_BOOLEAN };
 
 enum shape_list {
     SHAPE_ATOMIC_LIST, /* owned as a whole */
@@ -52,11 +57,16 @@ struct shape_field {
     const struct json *value_if_absent; /* default; needed for keys of map lists; NULL: none */
     unsigned patch;                     /* of enum shape_patch */
     str patch_key;                      /* patchMergeKey; empty: none */
+    /* In every object of a built-in kind, if only as {} or null: in the Go type a struct held by
+     * value (Deployment's spec.strategy) or a list without omitempty (a pod's containers). Who
+     * fills it owns what is in it but not the field itself. */
+    bool always;
 };
 
 struct shape {
     enum shape_kind kind;
     enum shape_list list;             /* SHAPE_LIST */
+    enum shape_scalar_type scalar;    /* SHAPE_SCALAR */
     bool atomic;                      /* SHAPE_OBJ: owned as a whole */
     const struct shape_field *fields; /* SHAPE_OBJ: n_fields of them, in any order */
     uint32_t n_fields;
@@ -65,8 +75,9 @@ struct shape {
     const struct shape *element; /* of a list; of a map: any name that is not in `fields` */
 };
 
-extern const struct shape shape_any;         /* deduced from the value */
-extern const struct shape shape_scalar;      /* any scalar */
+extern const struct shape shape_any;    /* deduced from the value */
+extern const struct shape shape_scalar; /* any scalar */
+extern const struct shape shape_string, shape_number, shape_boolean;
 extern const struct shape shape_atomic_obj;  /* an object owned as a whole, contents unknown */
 extern const struct shape shape_scalar_map;  /* labels, annotations, ConfigMap data */
 extern const struct shape shape_scalar_list; /* an atomic list of scalars: container args */
@@ -78,7 +89,7 @@ const struct shape_field *shape_field(const struct shape *s, str name);
 /* The shape of a member: its field's, else the map element's, else (type declared without it) NULL. */
 const struct shape *shape_member(const struct shape *s, str name);
 
-/* SHAPE_ANY resolved for a value: the same shape, or the one the value suggests. */
+/* SHAPE_ANY resolved for a value: the same shape, or the one the value suggests (null: a map). */
 const struct shape *shape_for(const struct shape *s, const struct json *value);
 
 unsigned shape_patch_parse(str strategy); /* x-kubernetes-patch-strategy to enum shape_patch */

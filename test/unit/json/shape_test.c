@@ -25,6 +25,7 @@ static void unknown_goes_by_the_value(void)
     OK(map->kind == SHAPE_OBJ && !map->atomic && map->element == &shape_any);
     OK(list->kind == SHAPE_LIST && list->list == SHAPE_ATOMIC_LIST);
     OK(shape_for(&shape_any, json_new_int(&a, 1))->kind == SHAPE_SCALAR);
+    OK(shape_for(&shape_any, json_new_null(&a))->kind == SHAPE_OBJ);
     OK(shape_for(&port, json_new_arr(&a)) == &port);
 }
 

@@ -1,0 +1,92 @@
+/* Sets of fields of an object, as managedFields records who owns what (fieldsV1):
+ *
+ *     {"f:spec":{"f:ports":{"k:{\"port\":80}":{".":{},"f:name":{}}},"f:tags":{"v:\"a\"":{}}}}
+ *
+ * f: a member by name, k: an element of a map list by its keys, v: an element of a set by its value,
+ * i: an element by index; "." says that a field with fields below it belongs to the set itself.
+ *
+ * A set is a tree of nodes sorted by element. It lives in an arena; the operations make new sets and
+ * may share parts of the old ones, which therefore never change once made. */
+#ifndef FLYBALL_FIELDSET_H
+#define FLYBALL_FIELDSET_H
+
+#include "shape.h"
+
+enum fieldset_kind { FIELD_NAME, FIELD_KEY, FIELD_VALUE, FIELD_INDEX };
+
+struct fieldset_key {
+    str name;
+    const struct json *value;
+};
+
+struct fieldset_element {
+    enum fieldset_kind kind;
+    uint32_t n_keys;
+    union {
+        str name;                        /* FIELD_NAME */
+        const struct fieldset_key *keys; /* FIELD_KEY: n_keys, sorted by name */
+        const struct json *value;        /* FIELD_VALUE */
+        int64_t index;                   /* FIELD_INDEX */
+    };
+};
+
+struct fieldset {
+    struct fieldset_node *nodes; /* sorted; n of them; NULL when empty */
+    uint32_t n, cap;
+};
+
+struct fieldset_node {
+    struct fieldset_element element;
+    bool member;           /* the field itself is in the set */
+    struct fieldset below; /* fields inside it */
+};
+
+/* ---- building */
+
+/* The node of an element, made where missing. Valid until the next one is made in the same set. */
+struct fieldset_node *fieldset_at(struct arena *a, struct fieldset *s,
+                                  const struct fieldset_element *element);
+
+/* A set of plain paths: fieldset_of(a, "status", "metadata.labels", NULL). */
+struct fieldset fieldset_of(struct arena *a, const char *path, ...) __attribute__((sentinel));
+
+static inline struct fieldset_element fieldset_name(str name)
+{
+    return (struct fieldset_element){ .kind = FIELD_NAME, .name = name };
+}
+
+/* ---- reading */
+
+bool fieldset_empty(const struct fieldset *s);
+const struct fieldset_node *fieldset_find(const struct fieldset *s,
+                                          const struct fieldset_element *element);
+int fieldset_element_cmp(const struct fieldset_element *a, const struct fieldset_element *b);
+bool fieldset_eq(const struct fieldset *a, const struct fieldset *b);
+
+/* ---- algebra */
+
+struct fieldset fieldset_union(struct arena *a, const struct fieldset *x, const struct fieldset *y);
+struct fieldset fieldset_intersection(struct arena *a, const struct fieldset *x,
+                                      const struct fieldset *y);
+/* What is in x and not in y; a field stays though one below it goes, and the reverse. */
+struct fieldset fieldset_difference(struct arena *a, const struct fieldset *x,
+                                    const struct fieldset *y);
+/* The same, but a field of y takes all below it along. */
+struct fieldset fieldset_without(struct arena *a, const struct fieldset *x,
+                                 const struct fieldset *y);
+/* Adds every declared field that has fields of the set below it. */
+struct fieldset fieldset_with_parents(struct arena *a, const struct fieldset *x,
+                                      const struct shape *shape);
+
+/* ---- fieldsV1 */
+
+int fieldset_parse(struct arena *a, const struct json *fields, struct fieldset *ret, err_t *e);
+struct json *fieldset_print(struct arena *a, const struct fieldset *s);
+
+/* Appends the element as people read it: .name  [port=80,protocol="TCP"]  [="a"]  [3] */
+void fieldset_put_element(struct buf *out, const struct fieldset_element *element);
+
+/* Calls `each` with the path of every member, fields of a level before those below them. */
+void fieldset_each(const struct fieldset *s, void (*each)(void *context, str path), void *context);
+
+#endif
