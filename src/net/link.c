@@ -178,7 +178,7 @@ int link_accepted(struct loop *loop, int fd, const struct link_options *o, struc
     struct link *l = *ret_link;
     l->state = LINK_HANDSHAKE;
     fd_watch_set(l->watch, FD_READ);
-    if (!l->session) /* nothing to shake: the owner hears of it in this turn, but not from in here */
+    if (!l->session) /* no handshake: the owner hears of it in this turn, not from in here */
         loop_defer(loop, LOOP_SOON, &l->again, run_again);
     return 0;
 }
