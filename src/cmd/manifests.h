@@ -1,0 +1,13 @@
+/* Manifests of deploy/ that are part of the program, so that `flyball install` and `flyball up` need no
+ * files beside it. deploy/embed.py writes the tables. */
+#ifndef FLYBALL_MANIFESTS_H
+#define FLYBALL_MANIFESTS_H
+
+struct manifest {
+    const char *name; /* of the file; NULL ends a table */
+    const char *text; /* YAML */
+};
+
+extern const struct manifest manifests_crds[];
+
+#endif
