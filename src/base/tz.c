@@ -14,14 +14,13 @@
 #include "tz.h"
 
 #include "civil.h"
+#include "file.h"
 #include "map.h"
 #include "tz_rule.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER_BYTES = 44, FILE_BYTES_MAX = 256 * 1024, NAME_BYTES_MAX = 128, TYPES_MAX = 256 };
 
@@ -208,22 +207,16 @@ static bool is_zone_name(str name)
 
 static int read_zone_file(const char *path, str name, struct tz **ret, err_t *e)
 {
-    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) /* before opening: a pipe would never answer */
         return err_set(e, ENOENT, "time zone \"" STR_FMT "\" is not one of this system's zones",
                        STR_ARG(name));
-    auto_free char *bytes = mem_alloc(FILE_BYTES_MAX);
-    size_t n = 0;
-    ssize_t got;
-    while (n < FILE_BYTES_MAX && (got = read(fd, bytes + n, FILE_BYTES_MAX - n)) != 0) {
-        if (got < 0 && errno != EINTR)
-            return err_set(e, errno, "time zone \"" STR_FMT "\": %s", STR_ARG(name),
-                           strerror(errno));
-        n += got > 0 ? (size_t)got : 0;
-    }
+    auto_buf struct buf bytes = { 0 };
     struct tz *z;
-    int r = tz_parse(name, (str){ bytes, n }, &z, e);
+    int r = file_read(path, FILE_BYTES_MAX, &bytes, e);
+    if (r)
+        return err_wrap(e, "time zone \"" STR_FMT "\"", STR_ARG(name));
+    r = tz_parse(name, buf_str(&bytes), &z, e);
     if (r)
         return r;
     z->path = mem_dup(path, strlen(path));

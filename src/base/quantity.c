@@ -1,0 +1,422 @@
+/* Quantities: see quantity.h.
+ *
+ * Go's package keeps most values as a 64-bit number with a scale and the rest as a big decimal, and
+ * which of the two it was shows: in whether the text is given back as written, and in what its
+ * accessors answer on overflow. Here all values are one kind of number; `wide` and `as_written` only
+ * remember what Go would have done. */
+#include "quantity.h"
+
+#include <stdio.h>
+
+enum { NANO = -9, SMALL_DIGITS = 18, TWO_TO_10 = 1024 };
+
+static const struct suffix {
+    const char *text;
+    enum quantity_format format;
+    int32_t exponent; /* of 10; of 1024 for binary ones */
+} suffixes[] = {
+    { "n", QUANTITY_DECIMAL, -9 }, { "u", QUANTITY_DECIMAL, -6 }, { "m", QUANTITY_DECIMAL, -3 },
+    { "", QUANTITY_DECIMAL, 0 },   { "k", QUANTITY_DECIMAL, 3 },  { "M", QUANTITY_DECIMAL, 6 },
+    { "G", QUANTITY_DECIMAL, 9 },  { "T", QUANTITY_DECIMAL, 12 }, { "P", QUANTITY_DECIMAL, 15 },
+    { "E", QUANTITY_DECIMAL, 18 }, { "", QUANTITY_BINARY, 0 },    { "Ki", QUANTITY_BINARY, 1 },
+    { "Mi", QUANTITY_BINARY, 2 },  { "Gi", QUANTITY_BINARY, 3 },  { "Ti", QUANTITY_BINARY, 4 },
+    { "Pi", QUANTITY_BINARY, 5 },  { "Ei", QUANTITY_BINARY, 6 },
+};
+
+/* ---- parse */
+
+/* A text taken apart. */
+struct parts {
+    bool negative;
+    str whole;    /* without zeros at the front */
+    str fraction; /* all its digits */
+    bool empty;   /* not one digit, not even a zero */
+    str suffix;
+};
+
+static str take_while(str *rest, const char *set)
+{
+    size_t n = 0;
+    while (n < rest->n && rest->p[n] && strchr(set, rest->p[n]))
+        n++;
+    str taken = str_upto(*rest, n);
+    *rest = str_from(*rest, n);
+    return taken;
+}
+
+static bool take_sign(str *rest)
+{
+    bool sign = rest->n && (rest->p[0] == '-' || rest->p[0] == '+');
+    bool negative = sign && rest->p[0] == '-';
+    *rest = str_from(*rest, sign);
+    return negative;
+}
+
+static bool take_apart(str text, struct parts *ret)
+{
+    static const char digits[] = "0123456789";
+    struct parts p = { 0 };
+    str rest = text;
+    p.negative = take_sign(&rest);
+    str zeros = take_while(&rest, "0");
+    p.whole = take_while(&rest, digits);
+    if (rest.n && rest.p[0] == '.') {
+        rest = str_from(rest, 1);
+        p.fraction = take_while(&rest, digits);
+    }
+    p.empty = zeros.n + p.whole.n + p.fraction.n == 0;
+    p.suffix = rest;
+    take_while(&rest, "eEinumkKMGTP");
+    take_sign(&rest);
+    take_while(&rest, digits);
+    *ret = p;
+    return rest.n == 0;
+}
+
+static bool read_suffix(str text, struct suffix *ret)
+{
+    for (size_t i = 0; i < countof(suffixes); i++)
+        if (str_eqc(text, suffixes[i].text)) {
+            *ret = suffixes[i];
+            return true;
+        }
+    int64_t exponent;
+    if (text.n < 2 || (text.p[0] != 'e' && text.p[0] != 'E') ||
+        str_to_i64(str_from(text, 1), &exponent) || exponent < INT32_MIN / 2 ||
+        exponent > INT32_MAX / 2)
+        return false;
+    *ret = (struct suffix){ "", QUANTITY_EXPONENT, (int32_t)exponent };
+    return true;
+}
+
+/* Does Go's fast path take it? */
+static bool is_small(const struct parts *p, const struct suffix *s)
+{
+    size_t whole = MAX(p->whole.n, (size_t)1);
+    if (s->format == QUANTITY_BINARY)
+        return p->fraction.n == 0 && whole + 3 * (size_t)s->exponent <= 14;
+    return whole + p->fraction.n <= SMALL_DIGITS && s->exponent - (int32_t)p->fraction.n >= NANO;
+}
+
+static bool is_as_written(const struct parts *p, const struct suffix *s,
+                          const struct natural *digits)
+{
+    if (s->format == QUANTITY_BINARY)
+        return natural_low(digits) % 8 != 0;
+    return (s->exponent - (int32_t)p->fraction.n) % 3 == 0 && natural_low(digits) % 1000 != 0 &&
+           p->whole.n > 0;
+}
+
+/* Drops what is finer than 10^exponent, rounding away from zero. True when nothing was lost. */
+static bool round_away(struct quantity *q, int32_t exponent)
+{
+    bool exact = true;
+    while (q->exponent < exponent && q->digits.n) {
+        int32_t step = MIN(exponent - q->exponent, 9);
+        uint32_t divisor = 1;
+        for (int32_t i = 0; i < step; i++)
+            divisor *= 10;
+        exact = natural_div(&q->digits, divisor) == 0 && exact;
+        q->exponent += step;
+    }
+    q->exponent = MAX(q->exponent, exponent);
+    if (!exact) {
+        struct natural one = natural_of(1);
+        natural_add(&q->digits, &one); /* division made room */
+    }
+    return exact;
+}
+
+/* Compares the sizes, without regard to signs. Numbers of different order need no digits; those of
+ * the same order are at most as many digits apart as the longer one has. */
+static int cmp_size(const struct quantity *a, const struct quantity *b)
+{
+    if (!a->digits.n || !b->digits.n)
+        return (a->digits.n > 0) - (b->digits.n > 0);
+    int64_t order_a = (int64_t)natural_digits(&a->digits) + a->exponent;
+    int64_t order_b = (int64_t)natural_digits(&b->digits) + b->exponent;
+    if (order_a != order_b)
+        return order_a < order_b ? -1 : 1;
+    struct natural x = a->digits, y = b->digits;
+    int32_t common = MIN(a->exponent, b->exponent);
+    natural_mul_power10(&x, (size_t)(a->exponent - common));
+    natural_mul_power10(&y, (size_t)(b->exponent - common));
+    return natural_cmp(&x, &y);
+}
+
+/* The rules for what Go keeps as a big decimal. */
+static void limit(struct quantity *q)
+{
+    struct quantity most = quantity_of(INT64_MAX, 0, QUANTITY_BINARY);
+    struct quantity one = quantity_of(1, 0, QUANTITY_BINARY);
+    round_away(q, NANO);
+    if (q->format != QUANTITY_BINARY || q->digits.n == 0)
+        return;
+    if (cmp_size(q, &most) > 0) {
+        q->digits = most.digits;
+        q->exponent = 0;
+    } else if (cmp_size(q, &one) < 0) {
+        q->format = QUANTITY_DECIMAL;
+    }
+}
+
+static int unreadable(str text, const char *why, err_t *e)
+{
+    return err_set(e, EINVAL, "quantity \"" STR_FMT "\": %s", STR_ARG(str_upto(text, 200)), why);
+}
+
+int quantity_parse(str text, struct quantity *ret, err_t *e)
+{
+    struct parts p;
+    struct suffix s;
+    if (text.n > QUANTITY_BYTES_MAX)
+        return unreadable(text, "a quantity has at most 128 characters", e);
+    if (text.n == 0 || !take_apart(text, &p))
+        return unreadable(text,
+                          "quantities must match the regular expression "
+                          "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+                          e);
+    if (!read_suffix(p.suffix, &s))
+        return unreadable(
+            text,
+            "unable to parse quantity's suffix, which must be one of n u m k M G T P E "
+            "Ki Mi Gi Ti Pi Ei or an exponent such as e3",
+            e);
+    if (p.empty && !is_small(&p, &s)) /* but "m" alone is zero, as in Go */
+        return unreadable(text, "unable to parse numeric part of quantity", e);
+    char digits[QUANTITY_BYTES_MAX];
+    memcpy(digits, p.whole.p, p.whole.n);
+    if (p.fraction.n)
+        memcpy(digits + p.whole.n, p.fraction.p, p.fraction.n);
+    struct quantity q = { .negative = p.negative, .format = s.format, .wide = !is_small(&p, &s) };
+    natural_from_digits((str){ digits, p.whole.n + p.fraction.n }, &q.digits); /* it has the room */
+    q.as_written = !q.wide && is_as_written(&p, &s, &q.digits);
+    q.exponent = -(int32_t)p.fraction.n;
+    if (s.format == QUANTITY_BINARY)
+        for (int32_t i = 0; i < s.exponent; i++)
+            natural_mul(&q.digits, TWO_TO_10);
+    else
+        q.exponent += s.exponent;
+    if (q.wide)
+        limit(&q);
+    q.negative = q.negative && q.digits.n;
+    *ret = q;
+    return 0;
+}
+
+struct quantity quantity_of(int64_t value, int32_t exponent, enum quantity_format format)
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    return (struct quantity){
+        .digits = natural_of(size), .exponent = exponent, .negative = value < 0, .format = format
+    };
+}
+
+/* ---- numbers */
+
+int quantity_scaled(const struct quantity *q, int32_t exponent, int64_t *ret)
+{
+    struct quantity scaled = *q;
+    uint64_t size;
+    round_away(&scaled, exponent);
+    if (!natural_mul_power10(&scaled.digits, (size_t)((int64_t)scaled.exponent - exponent)) ||
+        !natural_to_u64(&scaled.digits, &size) || size > (uint64_t)INT64_MAX + q->negative)
+        return -ERANGE;
+    *ret = (int64_t)(q->negative ? 0 - size : size);
+    return 0;
+}
+
+static int parse_scaled(str text, int32_t exponent, int64_t *ret, err_t *e)
+{
+    struct quantity q;
+    int r = quantity_parse(text, &q, e);
+    if (r)
+        return r;
+    if (quantity_scaled(&q, exponent, ret))
+        return err_set(e, ERANGE, "quantity \"" STR_FMT "\" is too large a number", STR_ARG(text));
+    return 0;
+}
+
+int quantity_parse_milli(str text, int64_t *ret, err_t *e)
+{
+    return parse_scaled(text, -3, ret, e);
+}
+
+int quantity_parse_value(str text, int64_t *ret, err_t *e)
+{
+    return parse_scaled(text, 0, ret, e);
+}
+
+bool quantity_is_zero(const struct quantity *q)
+{
+    return q->digits.n == 0;
+}
+
+int quantity_cmp(const struct quantity *a, const struct quantity *b)
+{
+    if (a->negative != b->negative)
+        return a->negative ? -1 : 1;
+    return a->negative ? cmp_size(b, a) : cmp_size(a, b);
+}
+
+int quantity_add(struct quantity *sum, const struct quantity *more)
+{
+    struct quantity a = *sum, b = *more;
+    a.as_written = false;
+    a.wide = a.wide || b.wide;
+    if (!a.digits.n) {
+        a.format = b.format;
+        a.exponent = b.exponent;
+    }
+    if (!b.digits.n)
+        b.exponent = a.exponent;
+    int32_t common = MIN(a.exponent, b.exponent);
+    if (!natural_mul_power10(&a.digits, (size_t)((int64_t)a.exponent - common)) ||
+        !natural_mul_power10(&b.digits, (size_t)((int64_t)b.exponent - common)))
+        return -ERANGE;
+    a.exponent = common;
+    if (a.negative == b.negative) {
+        if (!natural_add(&a.digits, &b.digits))
+            return -ERANGE;
+    } else if (natural_cmp(&a.digits, &b.digits) >= 0) {
+        natural_sub(&a.digits, &b.digits);
+    } else {
+        natural_sub(&b.digits, &a.digits);
+        a.digits = b.digits;
+        a.negative = b.negative;
+    }
+    if (natural_digits(&a.digits) > NATURAL_DIGITS - 3) /* room for canonical form */
+        return -ERANGE;
+    a.negative = a.negative && a.digits.n;
+    *sum = a;
+    return 0;
+}
+
+int quantity_sub(struct quantity *sum, const struct quantity *less)
+{
+    struct quantity minus = *less;
+    minus.negative = minus.digits.n && !minus.negative;
+    return quantity_add(sum, &minus);
+}
+
+/* ---- text */
+
+static const char *suffix_of(enum quantity_format format, int32_t exponent)
+{
+    for (size_t i = 0; i < countof(suffixes); i++)
+        if (suffixes[i].format == format && suffixes[i].exponent == exponent)
+            return suffixes[i].text;
+    return NULL;
+}
+
+/* Divides as often as it comes out even, at most `most` times; answers how often. */
+static int32_t take_factors(struct natural *x, uint32_t factor, int32_t most)
+{
+    int32_t times = 0;
+    for (; times < most && x->n; times++) {
+        struct natural less = *x;
+        if (natural_div(&less, factor))
+            break;
+        *x = less;
+    }
+    return times;
+}
+
+/* A whole number of at least 1024, which is what the binary suffixes are for. */
+static bool print_binary(const struct quantity *q, char *out, size_t room)
+{
+    struct quantity size = *q, least = quantity_of(1024, 0, QUANTITY_BINARY);
+    if (cmp_size(&size, &least) < 0 || !round_away(&size, 0) ||
+        !natural_mul_power10(&size.digits, (size_t)size.exponent))
+        return false;
+    int32_t power = take_factors(&size.digits, TWO_TO_10, 6);
+    char digits[NATURAL_DIGITS + 1];
+    natural_text(&size.digits, digits);
+    snprintf(out, room, "%s%s%s", q->negative ? "-" : "", digits,
+             suffix_of(QUANTITY_BINARY, power));
+    return true;
+}
+
+static void print_decimal(const struct quantity *q, char *out, size_t room)
+{
+    struct natural x = q->digits;
+    int64_t exponent = (int64_t)q->exponent + take_factors(&x, 10, NATURAL_DIGITS);
+    for (; exponent % 3; exponent--)
+        natural_mul(&x, 10); /* two digits: without the factors above there is room */
+    char digits[NATURAL_DIGITS + 1];
+    natural_text(&x, digits);
+    const char *sign = q->negative ? "-" : "";
+    const char *suffix =
+        q->format == QUANTITY_EXPONENT ? NULL : suffix_of(QUANTITY_DECIMAL, (int32_t)exponent);
+    if (suffix || exponent == 0)
+        snprintf(out, room, "%s%s%s", sign, digits, suffix ? suffix : "");
+    else
+        snprintf(out, room, "%s%se%lld", sign, digits, (long long)exponent);
+}
+
+str quantity_text(const struct quantity *q, char out[static QUANTITY_TEXT_MAX])
+{
+    if (q->digits.n == 0)
+        snprintf(out, QUANTITY_TEXT_MAX, "0");
+    else if (q->format != QUANTITY_BINARY || !print_binary(q, out, QUANTITY_TEXT_MAX))
+        print_decimal(q, out, QUANTITY_TEXT_MAX);
+    return str_c(out);
+}
+
+int quantity_canonical(str text, char out[static QUANTITY_TEXT_MAX], str *ret, err_t *e)
+{
+    struct quantity q;
+    int r = quantity_parse(text, &q, e);
+    if (r)
+        return r;
+    if (q.as_written) {
+        memcpy(out, text.p, text.n);
+        out[text.n] = '\0';
+        *ret = (str){ out, text.n };
+    } else {
+        *ret = quantity_text(&q, out);
+    }
+    return 0;
+}
+
+/* ---- as Go answers */
+
+/* The low 64 bits of the size times 10^by. */
+static uint64_t low_bits(const struct quantity *q, int64_t by)
+{
+    uint64_t low = natural_low(&q->digits);
+    for (; by > 0 && low; by--) /* ends after 64 rounds: ten is even */
+        low *= 10;
+    return low;
+}
+
+/* A 64-bit number that overflows: some powers of ten are one multiplication, which wraps, the others
+ * a loop, which gives up. */
+static int64_t go_overflow(const struct quantity *q, int64_t by)
+{
+    uint64_t low = low_bits(q, by);
+    bool wraps = by == 1 || by == 2 || by == 3 || by == 6 || by == 9;
+    return wraps ? (int64_t)(q->negative ? 0 - low : low) : 0;
+}
+
+/* A big decimal is counted in nanos (in units if it was cut to the maximum). Scaling up multiplies,
+ * scaling down rounds up, which for a negative one is towards zero and happens after wrapping. */
+int64_t quantity_go_scaled(const struct quantity *q, int32_t exponent)
+{
+    int64_t fit;
+    if (!q->wide)
+        return quantity_scaled(q, exponent, &fit) ? go_overflow(q, (int64_t)q->exponent - exponent)
+                                                  : fit;
+    struct quantity most = quantity_of(INT64_MAX, 0, QUANTITY_BINARY);
+    int32_t unit = q->format == QUANTITY_BINARY && cmp_size(q, &most) == 0 ? 0 : NANO;
+    if (q->negative && unit < exponent) {
+        int64_t wrapped = (int64_t)(0 - low_bits(q, (int64_t)q->exponent - unit)), divisor = 1;
+        for (int32_t i = unit; i < exponent; i++)
+            divisor *= 10;
+        return wrapped / divisor + (wrapped % divisor != 0);
+    }
+    struct quantity rounded = *q;
+    round_away(&rounded, exponent);
+    uint64_t low = low_bits(&rounded, (int64_t)rounded.exponent - exponent);
+    return (int64_t)(q->negative ? 0 - low : low);
+}
