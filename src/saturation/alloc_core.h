@@ -1,0 +1,97 @@
+/* The model-based optimizer: for every server (variant) which accelerator and how many replicas keep
+ * its latency targets at the least cost, with or without a limited number of accelerators. */
+#ifndef FLYBALL_ALLOC_CORE_H
+#define FLYBALL_ALLOC_CORE_H
+
+#include "../base/arena.h"
+#include "queue_core.h"
+
+struct alloc_accelerator {
+    str name, type;
+    int multiplicity; /* devices of that type in one */
+    float cost;
+};
+
+struct alloc_profile { /* how a model performs on an accelerator */
+    str model, accelerator;
+    int accelerators; /* for one replica */
+    int batch_max, at_tokens;
+    float alpha, beta, gamma, delta;
+};
+
+struct alloc_target {
+    str model;
+    struct queue_targets slo;
+};
+
+struct alloc_class {
+    str name;
+    int priority; /* 1 first; outside 1..100: 100 */
+    const struct alloc_target *targets;
+    size_t target_n;
+};
+
+struct allocation {
+    str accelerator; /* "": none, at zero load */
+    int replicas, batch_max;
+    float cost, value; /* value: cost of going there from the current allocation */
+    float itl_ms, ttft_ms;
+    float max_rate; /* requests a ms of one replica */
+};
+
+struct alloc_server {
+    str name, service_class, model;
+    bool keep_accelerator;
+    int min_replicas, batch_max;
+    struct allocation current;
+    float arrival_per_min;
+    int input_tokens, output_tokens;
+};
+
+enum alloc_policy {
+    ALLOC_NONE,
+    ALLOC_PRIORITY_EXHAUSTIVE,
+    ALLOC_PRIORITY_ROUND_ROBIN,
+    ALLOC_ROUND_ROBIN
+};
+
+struct alloc_capacity {
+    str type;
+    int count;
+};
+
+struct alloc_system {
+    const struct alloc_accelerator *accelerators;
+    size_t accelerator_n;
+    const struct alloc_profile *profiles;
+    size_t profile_n;
+    const struct alloc_class *classes;
+    size_t class_n;
+    const struct alloc_server *servers;
+    size_t server_n;
+    const struct alloc_capacity *capacities; /* used when limited */
+    size_t capacity_n;
+    bool unlimited;
+    bool delayed_best_effort; /* after all priorities, instead of after each */
+    enum alloc_policy policy;
+    bool compat; /* see queue_spec */
+};
+
+struct alloc_candidates {
+    struct allocation *at; /* by increasing value */
+    size_t n;
+};
+
+struct alloc_answer {                    /* arrays by server */
+    struct alloc_candidates *candidates; /* as computed, before a solver scaled any */
+    struct allocation *solution;
+    bool *solved;
+};
+
+struct alloc_answer alloc_solve(struct arena *a, const struct alloc_system *system);
+
+/* The allocation of one server on one accelerator; fails when it cannot meet its targets there. */
+int alloc_candidate(const struct alloc_system *system, const struct alloc_server *server,
+                    const struct alloc_accelerator *accelerator, struct allocation *ret, err_t *e);
+
+#endif

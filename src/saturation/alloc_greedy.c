@@ -1,0 +1,230 @@
+/* Accelerators are few: who gets them. See alloc_core.c for the idea.
+ *
+ * An entry is a server with its candidates. Entries wait in order of priority, then of what they lose
+ * by their next choice, then of value; the first takes what it wants if that is there, or moves on
+ * to its next choice and waits again. What finds nothing is served by policy afterwards. */
+#include "alloc_greedy.h"
+
+#include <float.h>
+
+struct entry {
+    size_t server;
+    int priority;
+    struct alloc_candidates candidates;
+    size_t next; /* the candidate it would take now */
+    float delta; /* what taking the one after it would cost */
+};
+
+struct queue {
+    struct entry *at;
+    size_t n;
+};
+
+struct greedy {
+    const struct alloc_system *system;
+    struct alloc_answer *answer;
+    int *available; /* by index into system->capacities */
+};
+
+static float delta_of(const struct entry *e)
+{
+    return e->next + 1 < e->candidates.n
+               ? e->candidates.at[e->next + 1].value - e->candidates.at[e->next].value
+               : FLT_MAX;
+}
+
+/* Negative: a goes first. */
+static int compare(const struct entry *a, const struct entry *b)
+{
+    if (a->priority != b->priority)
+        return a->priority - b->priority;
+    if (a->delta != b->delta)
+        return a->delta > b->delta ? -1 : 1;
+    float x = a->candidates.at[a->next].value, y = b->candidates.at[b->next].value;
+    return x > y ? -1 : x < y;
+}
+
+/* Among equals, a newcomer goes last; one that comes back with its next choice goes first. */
+static void insert(struct queue *q, struct entry e, bool newcomer)
+{
+    size_t low = 0, high = q->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare(&q->at[middle], &e) < (newcomer ? 1 : 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(q->at + low + 1, q->at + low, (q->n - low) * sizeof(*q->at));
+    q->at[low] = e;
+    q->n++;
+}
+
+/* Devices of the type that a replica takes; NULL when the candidate needs none or the type is unknown. */
+static int *stock_of(struct greedy *g, const struct entry *e, const struct allocation *c,
+                     int *ret_units)
+{
+    const struct alloc_accelerator *acc = alloc_find_accelerator(g->system, c->accelerator);
+    const struct alloc_profile *p =
+        acc ? alloc_find_profile(g->system, g->system->servers[e->server].model, acc->name) : NULL;
+    if (!p)
+        return NULL;
+    *ret_units = MAX(p->accelerators, 1) * acc->multiplicity;
+    for (size_t i = 0; i < g->system->capacity_n; i++)
+        if (str_eq(g->system->capacities[i].type, acc->type))
+            return &g->available[i];
+    return NULL;
+}
+
+static void settle(struct greedy *g, const struct entry *e, struct allocation solution)
+{
+    g->answer->solution[e->server] = solution;
+    g->answer->solved[e->server] = true;
+}
+
+/* Serves the queue; what finds no capacity goes to `left`, in the order it gave up. */
+static void serve(struct greedy *g, struct queue *q, struct queue *left)
+{
+    while (q->n) {
+        struct entry e = q->at[0];
+        memmove(q->at, q->at + 1, --q->n * sizeof(*q->at));
+        const struct allocation *c = &e.candidates.at[e.next];
+        int units = 0, *stock = stock_of(g, &e, c, &units);
+        if (stock && *stock >= c->replicas * units) {
+            *stock -= c->replicas * units;
+            settle(g, &e, *c);
+        } else if (++e.next < e.candidates.n) {
+            e.delta = delta_of(&e);
+            insert(q, e, false);
+        } else {
+            left->at[left->n++] = e;
+        }
+    }
+}
+
+/* ---- best effort */
+
+static void settle_part(struct greedy *g, const struct entry *e, const struct allocation *c,
+                        int replicas)
+{
+    struct allocation part = *c;
+    float share = (float)replicas / (float)c->replicas;
+    part.replicas = replicas;
+    part.cost *= share;
+    part.value *= share;
+    settle(g, e, part);
+}
+
+static void serve_exhaustively(struct greedy *g, const struct queue *left)
+{
+    for (size_t i = 0; i < left->n; i++) {
+        const struct entry *e = &left->at[i];
+        for (size_t k = 0; k < e->candidates.n; k++) {
+            const struct allocation *c = &e->candidates.at[k];
+            int units = 0, *stock = stock_of(g, e, c, &units);
+            int replicas = stock ? MIN(*stock / units, c->replicas) : 0;
+            if (replicas <= 0)
+                continue;
+            *stock -= replicas * units;
+            settle_part(g, e, c, replicas);
+            break;
+        }
+    }
+}
+
+struct ticket { /* a server that is given replicas one by one */
+    const struct allocation *candidate;
+    int *stock;
+    int units, replicas;
+    bool over;
+};
+
+static void choose(struct greedy *g, const struct entry *e, struct ticket *t)
+{
+    for (size_t k = 0; k < e->candidates.n && !t->candidate; k++) {
+        t->stock = stock_of(g, e, &e->candidates.at[k], &t->units);
+        if (t->stock && *t->stock >= t->units)
+            t->candidate = &e->candidates.at[k];
+    }
+}
+
+/* One replica each in turn, among entries [from, to). */
+static void serve_in_turns(struct greedy *g, const struct queue *left, size_t from, size_t to)
+{
+    auto_free struct ticket *tickets = mem_zero(to - from, sizeof(*tickets));
+    for (size_t open = to - from; open;) {
+        for (size_t i = 0; i < to - from; i++) {
+            struct ticket *t = &tickets[i];
+            if (t->over)
+                continue;
+            if (!t->candidate)
+                choose(g, &left->at[from + i], t);
+            if (t->candidate && *t->stock >= t->units && t->replicas < t->candidate->replicas) {
+                *t->stock -= t->units;
+                t->replicas++;
+            } else {
+                t->over = true;
+                open--;
+            }
+        }
+    }
+    for (size_t i = 0; i < to - from; i++)
+        if (tickets[i].replicas)
+            settle_part(g, &left->at[from + i], tickets[i].candidate, tickets[i].replicas);
+}
+
+static void serve_rest(struct greedy *g, struct queue *left)
+{
+    switch (g->system->policy) {
+    case ALLOC_NONE:
+        break;
+    case ALLOC_PRIORITY_EXHAUSTIVE:
+        serve_exhaustively(g, left);
+        break;
+    case ALLOC_PRIORITY_ROUND_ROBIN:
+        for (size_t from = 0, to; from < left->n; from = to) {
+            for (to = from; to < left->n && left->at[to].priority == left->at[from].priority;)
+                to++;
+            serve_in_turns(g, left, from, to);
+        }
+        break;
+    case ALLOC_ROUND_ROBIN:
+        serve_in_turns(g, left, 0, left->n);
+        break;
+    }
+    left->n = 0;
+}
+
+/* Moves the entries of the first priority in `all` to `group`; with `delayed`, everything. */
+static void take_group(struct queue *all, struct queue *group, bool delayed)
+{
+    size_t n = 0;
+    while (n < all->n && (delayed || all->at[n].priority == all->at[0].priority))
+        n++;
+    memcpy(group->at, all->at, n * sizeof(*all->at));
+    group->n = n;
+    memmove(all->at, all->at + n, (all->n - n) * sizeof(*all->at));
+    all->n -= n;
+}
+
+void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer)
+{
+    struct greedy g = { s, answer, arena_array(a, s->capacity_n, sizeof(int)) };
+    for (size_t i = 0; i < s->capacity_n; i++)
+        g.available[i] = s->capacities[i].count;
+    struct queue all = { arena_array(a, s->server_n, sizeof(struct entry)), 0 };
+    struct queue group = { arena_array(a, s->server_n, sizeof(struct entry)), 0 };
+    struct queue left = { arena_array(a, s->server_n, sizeof(struct entry)), 0 };
+    for (size_t i = 0; i < s->server_n; i++) {
+        if (!answer->candidates[i].n)
+            continue;
+        struct entry e = { i, alloc_priority(s, &s->servers[i]), answer->candidates[i], 0, 0 };
+        e.delta = delta_of(&e);
+        insert(&all, e, true);
+    }
+    while (all.n) {
+        take_group(&all, &group, s->delayed_best_effort);
+        serve(&g, &group, &left);
+        serve_rest(&g, &left);
+    }
+}

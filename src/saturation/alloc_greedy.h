@@ -1,0 +1,15 @@
+/* The limited solver of the optimizer, and the lookups it shares with alloc_core.c. */
+#ifndef FLYBALL_ALLOC_GREEDY_H
+#define FLYBALL_ALLOC_GREEDY_H
+
+#include "alloc_core.h"
+
+const struct alloc_accelerator *alloc_find_accelerator(const struct alloc_system *s, str name);
+const struct alloc_profile *alloc_find_profile(const struct alloc_system *s, str model,
+                                               str accelerator);
+int alloc_priority(const struct alloc_system *s, const struct alloc_server *server);
+
+/* Fills in solutions from the candidates, within the system's capacities. */
+void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer);
+
+#endif

@@ -1,0 +1,37 @@
+/* Capacity meets model: the saturation analysis has the last word on safety, the optimizer on
+ * everything else. And the enforcer: when a model may go to zero. */
+#ifndef FLYBALL_HYBRID_CORE_H
+#define FLYBALL_HYBRID_CORE_H
+
+#include "target_core.h"
+
+struct hybrid_input {
+    str variant;
+    int current;
+    int capacity_target; /* from the saturation analysis */
+    int model_target;    /* from the optimizer */
+    bool scale_down_safe;
+};
+
+struct hybrid_decision {
+    int replicas;
+    bool safety_override; /* the optimizer was overruled */
+    bool capacity_based, model_based;
+    str reason;
+};
+
+struct hybrid_decision hybrid_arbitrate(struct arena *a, struct hybrid_input in);
+const char *sat_action_name(int from, int to); /* "scale-up", "scale-down", "no-change" */
+
+struct enforcer_input {
+    bool scale_to_zero;  /* allowed for this model */
+    bool requests_known; /* how many requests came lately could be read */
+    double requests;     /* in the retention period */
+    const double *costs; /* of each target; NaN: not known */
+};
+
+/* Changes the targets (sorted by variant) in place: all to zero when the model is allowed to and idle;
+ * otherwise the cheapest keeps one replica. True when something changed. */
+bool enforce_zero_rules(struct sat_target *targets, size_t n, const struct enforcer_input *in);
+
+#endif

@@ -1,0 +1,197 @@
+/* Birth-death chain with state-dependent service: see queue_core.h. State n is the number of requests
+ * in the server; those beyond the batch wait. */
+#include "queue_core.h"
+
+#include "../base/base.h"
+
+#include <math.h>
+
+static const float rate_margin = 0.001f; /* how near to nothing and to saturation rates may come */
+static const float tolerance = 1e-6f;    /* of the search, relative */
+enum { SEARCH_STEPS = 100 };
+
+static float prefill_ms(const struct queue_spec *s, float in_service)
+{
+    return s->input_tokens == 0 ? 0 : s->gamma + s->delta * s->input_tokens * in_service;
+}
+
+static float decode_ms(const struct queue_spec *s, float in_service)
+{
+    return s->alpha + s->beta * in_service;
+}
+
+static float decodes(const struct queue_spec *s)
+{
+    /* the first token comes with the prompt, if there is one */
+    return s->input_tokens == 0 && s->output_tokens == 1 ? 1 : s->output_tokens - 1;
+}
+
+int queue_init(struct queue_model *model, const struct queue_spec *spec, err_t *e)
+{
+    if (spec->batch_max < 1 || spec->queue_max < 0 || spec->batch_max > 100000 ||
+        spec->queue_max > 1000000)
+        return err_set(e, EINVAL, "queue model: batch size %d and queue length %d are not possible",
+                       spec->batch_max, spec->queue_max);
+    if (!(spec->input_tokens >= 0) || !(spec->output_tokens >= 1))
+        return err_set(e, EINVAL, "queue model: %g input and %g output tokens are not possible",
+                       (double)spec->input_tokens, (double)spec->output_tokens);
+    size_t n = (size_t)spec->batch_max, states = n + (size_t)spec->queue_max + 1;
+    *model = (struct queue_model){ .spec = *spec };
+    model->service_rate = mem_zero(n, sizeof(float));
+    model->probability = mem_zero(states, sizeof(double));
+    for (size_t i = 0; i < n; i++) {
+        float busy = (float)(i + 1);
+        model->service_rate[i] =
+            busy / (prefill_ms(spec, busy) + decodes(spec) * decode_ms(spec, busy));
+    }
+    model->rate_min = model->service_rate[0] * rate_margin * 1000;
+    model->rate_max = model->service_rate[n - 1] * (1 - rate_margin) * 1000;
+    return 0;
+}
+
+void queue_done(struct queue_model *model)
+{
+    free(model->service_rate);
+    free(model->probability);
+    *model = (struct queue_model){ 0 };
+}
+
+/* Steady-state probabilities for an arrival rate (a ms). */
+static void solve_chain(struct queue_model *m, double arrival)
+{
+    static const double huge = 1e300;
+    size_t batch = (size_t)m->spec.batch_max, last = batch + (size_t)m->spec.queue_max;
+    double *p = m->probability, sum = 1;
+    p[0] = 1;
+    for (size_t n = 0; n < last; n++) {
+        p[n + 1] = p[n] * arrival / (double)m->service_rate[MIN(n, batch - 1)];
+        if (p[n + 1] > huge) {
+            sum /= huge;
+            for (size_t i = 0; i <= n + 1; i++)
+                p[i] /= huge;
+        }
+        sum += p[n + 1];
+    }
+    for (size_t n = 0; n <= last; n++)
+        p[n] /= sum;
+}
+
+static float clamp(float value, float low, float high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* The constant batch size that would give the same service time. */
+static float effective_concurrency(const struct queue_spec *s, float service_ms)
+{
+    float tokens = s->output_tokens - 1;
+    float base = s->gamma + s->alpha * tokens;
+    float slope = s->delta * s->input_tokens + s->beta * tokens;
+    return clamp((service_ms - base) / slope, 0, (float)s->batch_max);
+}
+
+int queue_analyse(struct queue_model *m, float rate_per_s, struct queue_metrics *ret, err_t *e)
+{
+    if (!(rate_per_s > 0) || rate_per_s > m->rate_max)
+        return err_set(e, ERANGE, "queue model: a rate of %g requests/s is outside 0..%g",
+                       (double)rate_per_s, (double)m->rate_max);
+    size_t batch = (size_t)m->spec.batch_max, last = batch + (size_t)m->spec.queue_max;
+    double arrival = (double)(rate_per_s / 1000), in_system = 0, in_service = 0, up_to_batch = 0;
+    solve_chain(m, arrival);
+    for (size_t n = 0; n <= last; n++) {
+        in_system += (double)n * m->probability[n];
+        if (n <= batch) {
+            in_service += (double)n * m->probability[n];
+            up_to_batch += m->probability[n];
+        }
+    }
+    in_service += (double)batch * (1 - up_to_batch);
+    float throughput = rate_per_s / 1000 * (1 - (float)m->probability[last]);
+    struct queue_metrics q = { .throughput = throughput * 1000, .in_service = (float)in_service };
+    q.response_ms = (float)in_system / throughput;
+    q.service_ms = (float)in_service / throughput;
+    q.wait_ms = fmaxf(q.response_ms - q.service_ms, 0);
+    float busy = effective_concurrency(&m->spec, q.service_ms);
+    q.prefill_ms = prefill_ms(&m->spec, busy);
+    q.token_ms = decode_ms(&m->spec, busy);
+    q.ttft_ms = q.wait_ms + q.prefill_ms;
+    q.max_rate = m->rate_max;
+    q.utilization = clamp((float)in_service / (float)batch, 0, 1);
+    *ret = q;
+    return 0;
+}
+
+/* ---- the highest rate within a target */
+
+enum latency { LATENCY_TTFT, LATENCY_ITL };
+
+static float latency_at(struct queue_model *m, enum latency which, float rate)
+{
+    struct queue_metrics q = { 0 };
+    if (queue_analyse(m, fminf(rate, m->rate_max), &q, NULL))
+        return NAN;
+    return which == LATENCY_TTFT ? q.ttft_ms : q.token_ms;
+}
+
+static bool near(float value, float target)
+{
+    return value == target || (target != 0 && fabsf((value - target) / target) <= tolerance);
+}
+
+static int find_rate(struct queue_model *m, enum latency which, float target, float *ret, err_t *e)
+{
+    float low = m->rate_min, high = m->rate_max;
+    float at_low = latency_at(m, which, low), at_high = latency_at(m, which, high);
+    if (near(at_low, target) || near(at_high, target)) {
+        *ret = near(at_low, target) ? low : high;
+        return 0;
+    }
+    bool falling = m->spec.compat && !(at_low < at_high);
+    if (falling ? target > at_low : !(target > at_low))
+        return err_set(e, ERANGE,
+                       "queue model: %s of %g ms cannot be met, the least possible is %g ms",
+                       which == LATENCY_TTFT ? "time to first token" : "time per token",
+                       (double)target, (double)at_low);
+    if (falling || target > at_high) {
+        *ret = high;
+        return 0;
+    }
+    float rate = low;
+    for (int step = 0; step < SEARCH_STEPS; step++) {
+        rate = 0.5f * (low + high);
+        float at = latency_at(m, which, rate);
+        if (near(at, target))
+            break;
+        if (at > target)
+            high = rate;
+        else
+            low = rate;
+    }
+    *ret = rate;
+    return 0;
+}
+
+int queue_solve_size(struct queue_model *m, struct queue_targets t, struct queue_size *ret,
+                     err_t *e)
+{
+    static const float throughput_margin = 0.1f;
+    if (!(t.ttft_ms >= 0) || !(t.itl_ms >= 0) || !(t.tokens_per_s >= 0))
+        return err_set(e, EINVAL,
+                       "queue model: latency and throughput targets must not be negative");
+    struct queue_size size = { m->rate_max, m->rate_max, m->rate_max, { 0 }, { 0 } };
+    int failed = t.ttft_ms > 0 ? find_rate(m, LATENCY_TTFT, t.ttft_ms, &size.rate_ttft, e) : 0;
+    if (!failed && t.itl_ms > 0)
+        failed = find_rate(m, LATENCY_ITL, t.itl_ms, &size.rate_itl, e);
+    if (failed)
+        return failed;
+    if (t.tokens_per_s > 0)
+        size.rate_tps = m->rate_max * (1 - throughput_margin);
+    float rate = fminf(fminf(size.rate_ttft, size.rate_itl), size.rate_tps);
+    failed = queue_analyse(m, rate, &size.metrics, e);
+    if (failed)
+        return failed;
+    size.achieved = (struct queue_targets){ size.metrics.ttft_ms, size.metrics.token_ms,
+                                            size.metrics.throughput * m->spec.output_tokens };
+    *ret = size;
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* A queueing model of one LLM server: a batch of at most N requests in service, a queue before it, and
+ * service rates that depend on how full the batch is. Gives latencies for a rate, and the highest
+ * rate that keeps latency targets.
+ *
+ * Single precision where the original has it, because its answers are the reference; times are in
+ * milliseconds, rates in requests a second outside and a millisecond inside. */
+#ifndef FLYBALL_QUEUE_CORE_H
+#define FLYBALL_QUEUE_CORE_H
+
+#include "../base/err.h"
+
+struct queue_spec {
+    int batch_max;                     /* N >= 1 */
+    int queue_max;                     /* Q >= 0 */
+    float alpha, beta;                 /* decode(n) = alpha + beta n */
+    float gamma, delta;                /* prefill(n) = gamma + delta * tokens * n */
+    float input_tokens, output_tokens; /* means a request */
+    bool
+        compat; /* as the original: latency that does not depend on the rate counts as falling with it,
+                    so that a target above it is refused and one below it accepted */
+};
+
+struct queue_model {
+    struct queue_spec spec;
+    float *service_rate;      /* owned, [N]: requests a ms with n + 1 in service */
+    double *probability;      /* owned, [K + 1] */
+    float rate_min, rate_max; /* requests a second */
+};
+
+struct queue_metrics {
+    float throughput; /* requests a second */
+    float response_ms, wait_ms, service_ms;
+    float in_service;
+    float prefill_ms, token_ms, ttft_ms;
+    float max_rate, utilization;
+};
+
+struct queue_targets { /* 0: no target */
+    float ttft_ms, itl_ms, tokens_per_s;
+};
+
+struct queue_size {
+    float rate_ttft, rate_itl, rate_tps; /* requests a second that each target alone allows */
+    struct queue_metrics metrics;        /* at the least of them */
+    struct queue_targets achieved;
+};
+
+int queue_init(struct queue_model *model, const struct queue_spec *spec, err_t *e);
+void queue_done(struct queue_model *model);
+
+int queue_analyse(struct queue_model *model, float rate_per_s, struct queue_metrics *ret, err_t *e);
+int queue_solve_size(struct queue_model *model, struct queue_targets targets,
+                     struct queue_size *ret, err_t *e);
+
+#endif

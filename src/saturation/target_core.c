@@ -1,0 +1,305 @@
+/* Replicas from need: see target_core.h.
+ *
+ * The load of a model is the sum of its replicas' use. With threshold T and trigger G a replica should
+ * carry at most T − G, so the model needs ceil(load / (T − G)) replicas, for the KV cache and for the
+ * queue, whichever is more. On a constant load that number is a fixed point: what it is after a
+ * change is what it was before, so nothing swings.
+ *
+ * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. Growth in one
+ * decision is therefore at most twofold (but always allowed to reach two more). */
+#include "target_core.h"
+
+#include <math.h>
+
+struct plan {
+    struct arena *arena;
+    const struct sat_state **states; /* sorted by variant */
+    const struct sat_variant **seen; /* their metrics; NULL: no replica reported */
+    int *target;
+    size_t n;
+};
+
+static int by_variant(const void *a, const void *b)
+{
+    const struct sat_state *const *x = a, *const *y = b;
+    return str_cmp((*x)->variant, (*y)->variant);
+}
+
+static const struct sat_variant *find_variant(const struct sat_analysis *analysis, str name)
+{
+    for (size_t i = 0; i < analysis->variant_n; i++)
+        if (str_eq(analysis->variants[i].name, name))
+            return &analysis->variants[i];
+    return NULL;
+}
+
+static struct plan make_plan(struct arena *a, const struct sat_analysis *analysis,
+                             const struct sat_state *states, size_t n)
+{
+    struct plan p = { .arena = a, .n = n };
+    p.states = arena_array(a, n, sizeof(struct sat_state *));
+    p.seen = arena_array(a, n, sizeof(struct sat_variant *));
+    p.target = arena_array(a, n, sizeof(int));
+    for (size_t i = 0; i < n; i++)
+        p.states[i] = &states[i];
+    qsort(p.states, n, sizeof(struct sat_state *), by_variant);
+    for (size_t i = 0; i < n; i++)
+        p.seen[i] = find_variant(analysis, p.states[i]->variant);
+    return p;
+}
+
+static double cost_of(const struct plan *p, size_t i)
+{
+    return p->seen[i] ? p->seen[i]->cost : p->states[i]->cost;
+}
+
+static int upper(const struct sat_state *s)
+{
+    return s->max > 0 ? s->max : INT32_MAX;
+}
+
+static int bounded(const struct sat_state *s, int replicas)
+{
+    return MAX(s->min, MIN(replicas, upper(s)));
+}
+
+/* ---- need */
+
+static int needed_for(double load, double per_replica)
+{
+    if (per_replica <= 0)
+        return INT32_MAX; /* the triggers leave no room at all: always too few */
+    return (int)fmin(ceil(load / per_replica - 1e-9), INT32_MAX);
+}
+
+static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis)
+{
+    int kv = needed_for(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
+    int queue = needed_for(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
+    int most = MAX(analysis->replicas * 2, analysis->replicas + 2);
+    int need = MAX(1, MIN(MAX(kv, queue), most));
+    return analysis->scale_up ? MAX(need, analysis->replicas + 1) : need;
+}
+
+/* A variant waits for an earlier target while that can still be reached. */
+static bool on_its_way(const struct sat_state *s)
+{
+    return s->desired > 0 && bounded(s, s->desired) != s->current && !s->settled;
+}
+
+/* ---- growing: cheapest first */
+
+static bool cheaper(const struct plan *p, size_t i, size_t best)
+{
+    return cost_of(p, i) < cost_of(p, best); /* ties keep the smaller name, which came first */
+}
+
+/* The least target that the HPA will not take for noise. */
+static int clear_tolerance_up(const struct sat_state *s, int target)
+{
+    int least = (int)floor(s->current * (1 + s->tolerance) + 1e-9) + 1;
+    return s->tolerance > 0 ? MAX(target, least) : target;
+}
+
+static void grow(struct plan *p, int missing)
+{
+    auto_free bool *used = mem_zero(p->n, sizeof(bool));
+    while (missing > 0) {
+        size_t best = SIZE_MAX;
+        for (size_t i = 0; i < p->n; i++)
+            if (!used[i] && p->target[i] < upper(p->states[i]) &&
+                (best == SIZE_MAX || cheaper(p, i, best)))
+                best = i;
+        if (best == SIZE_MAX)
+            return; /* every variant is at its bound */
+        used[best] = true;
+        const struct sat_state *s = p->states[best];
+        int before = p->target[best];
+        p->target[best] =
+            bounded(s, clear_tolerance_up(s, before + MIN(missing, upper(s) - before)));
+        missing -= p->target[best] - before;
+    }
+}
+
+/* ---- shrinking: most expensive first */
+
+/* The target nearest below that the HPA will not take for noise; current if that is too low. */
+static int clear_tolerance_down(const struct sat_state *s, int target)
+{
+    int most = (int)ceil(s->current * (1 - s->tolerance) - 1e-9) - 1;
+    if (s->tolerance <= 0 || target >= s->current || target <= most)
+        return target;
+    return s->current;
+}
+
+static void shrink(struct plan *p, int surplus, int keep)
+{
+    auto_free bool *used = mem_zero(p->n, sizeof(bool));
+    while (surplus > 0) {
+        size_t worst = SIZE_MAX;
+        for (size_t i = 0; i < p->n; i++)
+            if (!used[i] && p->target[i] > p->states[i]->min &&
+                (worst == SIZE_MAX || cost_of(p, i) >= cost_of(p, worst)))
+                worst = i;
+        if (worst == SIZE_MAX)
+            return;
+        used[worst] = true;
+        const struct sat_state *s = p->states[worst];
+        int total = 0;
+        for (size_t i = 0; i < p->n; i++)
+            total += p->target[i];
+        int before = p->target[worst], removable = MIN(MIN(surplus, total - keep), before - s->min);
+        p->target[worst] = clear_tolerance_down(s, before - MAX(removable, 0));
+        surplus -= before - p->target[worst];
+    }
+}
+
+/* ---- the answer */
+
+static str reason_for(struct plan *p, size_t i, const struct sat_analysis *analysis, int needed)
+{
+    const struct sat_state *s = p->states[i];
+    if (on_its_way(s) && p->target[i] == bounded(s, s->desired))
+        return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
+    if (p->target[i] > s->current)
+        return arena_printf(
+            p->arena, "scale-up: the load needs %d replicas of the model, it has %d; " STR_FMT,
+            needed, analysis->replicas, STR_ARG(analysis->scale_up_reason));
+    if (p->target[i] < s->current)
+        return arena_printf(p->arena,
+                            "scale-down: the load needs %d replicas of the model, it has %d",
+                            needed, analysis->replicas);
+    if (analysis->scale_up && p->target[i] >= upper(s))
+        return arena_printf(p->arena, "at its maximum of %d", upper(s));
+    return S("no change needed");
+}
+
+static struct sat_targets answer(struct plan *p, const struct sat_analysis *analysis, int needed)
+{
+    struct sat_targets result = { .n = p->n, .needed = needed };
+    result.at = arena_array(p->arena, p->n, sizeof(*result.at));
+    for (size_t i = 0; i < p->n; i++)
+        result.at[i] = (struct sat_target){ p->states[i]->variant, p->target[i],
+                                            reason_for(p, i, analysis, needed) };
+    return result;
+}
+
+struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
+                              const struct sat_analysis *analysis, const struct sat_state *states,
+                              size_t n)
+{
+    struct plan p = make_plan(a, analysis, states, n);
+    bool moving = false, all_report = true;
+    int total = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct sat_state *s = p.states[i];
+        int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
+        moving |= on_its_way(s);
+        all_report &= reporting >= s->current && s->pending <= 0;
+        p.target[i] = bounded(s, on_its_way(s) ? s->desired : s->current);
+        total += p.target[i];
+    }
+    if (analysis->replicas == 0)
+        return answer(&p, analysis, 0); /* nothing is known: hold */
+    int needed = needed_replicas(config, analysis);
+    /* What is already coming counts as there; what goes away is not taken away twice. */
+    if (analysis->scale_up && needed > total)
+        grow(&p, needed - total);
+    else if (!analysis->scale_up && needed < total && !moving && all_report)
+        shrink(&p, total - needed, needed);
+    struct sat_targets result = answer(&p, analysis, needed);
+    result.in_transition = moving;
+    return result;
+}
+
+/* ---- the original's rules */
+
+static void step_up(struct plan *p, const bool *eligible)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < p->n; i++)
+        if (eligible[i] && (best == SIZE_MAX || cheaper(p, i, best)))
+            best = i;
+    if (best != SIZE_MAX)
+        p->target[best]++;
+}
+
+static void step_down(struct plan *p, const bool *eligible)
+{
+    size_t worst = SIZE_MAX;
+    for (size_t i = 0; i < p->n; i++)
+        if (eligible[i] && p->target[i] > 1 &&
+            (worst == SIZE_MAX || cost_of(p, i) >= cost_of(p, worst)))
+            worst = i;
+    if (worst != SIZE_MAX)
+        p->target[worst]--;
+}
+
+static bool wants_other(const struct sat_state *s)
+{
+    return s->desired != 0 && s->desired != s->current;
+}
+
+static bool decide_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
+{
+    bool moving = false;
+    for (size_t i = 0; i < p->n; i++)
+        moving |= wants_other(p->states[i]) || p->seen[i]->replicas != p->states[i]->current;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct sat_state *s = p->states[i];
+        p->target[i] = !moving ? p->seen[i]->replicas : wants_other(s) ? s->desired : s->current;
+        eligible[i] = !analysis->scale_up || s->pending <= 0;
+    }
+    return moving;
+}
+
+static void decide_seed(struct plan *p, bool *eligible)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct sat_state *s = p->states[i];
+        int reporting = p->seen[i]->replicas;
+        eligible[i] = !wants_other(s);
+        p->target[i] = wants_other(s)            ? s->desired
+                       : reporting == s->current ? reporting
+                                                 : s->current;
+    }
+}
+
+/* The variants with metrics, each with its state (all zeros where there is none). */
+static struct plan plan_of_analysed(struct arena *a, const struct sat_analysis *analysis,
+                                    const struct sat_state *states, size_t n)
+{
+    struct sat_state *known = arena_array(a, analysis->variant_n, sizeof(*known));
+    for (size_t i = 0; i < analysis->variant_n; i++) {
+        known[i] = (struct sat_state){ .variant = analysis->variants[i].name };
+        for (size_t k = 0; k < n; k++)
+            if (str_eq(states[k].variant, known[i].variant))
+                known[i] = states[k];
+    }
+    return make_plan(a, analysis, known, analysis->variant_n);
+}
+
+struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
+                                     const struct sat_analysis *analysis,
+                                     const struct sat_state *states, size_t n)
+{
+    if (analysis->variant_n == 0) {
+        struct plan hold = make_plan(a, analysis, states, n);
+        for (size_t i = 0; i < n; i++)
+            hold.target[i] = hold.states[i]->current;
+        return answer(&hold, analysis, 0);
+    }
+    struct plan p = plan_of_analysed(a, analysis, states, n);
+    bool *eligible = arena_array(a, p.n, sizeof(bool)), moving = false;
+    if (era == SAT_ERA_2026)
+        moving = decide_2026(&p, analysis, eligible);
+    else
+        decide_seed(&p, eligible);
+    if (!moving && analysis->scale_up)
+        step_up(&p, eligible);
+    else if (!moving && analysis->scale_down_safe)
+        step_down(&p, eligible);
+    struct sat_targets result = answer(&p, analysis, 0);
+    result.in_transition = moving;
+    return result;
+}
