@@ -116,10 +116,8 @@ double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t p
     reward -= 30 * o.throttling;
     if (o.slo_violation)
         reward -= 100;
-    if (o.allocation_milli > 2 * o.usage_milli) {
-        double per = rules->infinite_reward ? usage : fmax(usage, 1);
-        reward -= 5 * ((double)(o.allocation_milli - 2 * o.usage_milli) / per);
-    }
+    if (o.allocation_milli > 2 * o.usage_milli && (o.usage_milli > 0 || rules->infinite_reward))
+        reward -= 5 * ((double)(o.allocation_milli - 2 * o.usage_milli) / usage);
     if (o.throttling < 0.01)
         reward += 5;
     if (previous_milli > 0) {

@@ -19,10 +19,14 @@
 __extension__ typedef unsigned __int128 wide;
 
 struct clear_item {
-    uint64_t cap;    /* millicores above the base that this bid can take */
-    uint64_t weight; /* thousandths (overload: times min) */
-    uint64_t rest;   /* remainder of its share, for the last millicores */
-    uint32_t index;  /* of the bid */
+    union {
+        struct {
+            uint64_t cap;    /* millicores above the base that this bid can take */
+            uint64_t weight; /* thousandths (overload: times min) */
+        };
+        wide rest; /* once the level is known: remainder of its share, for the last millicores */
+    };
+    uint32_t index; /* of the bid */
 };
 
 struct pool {
@@ -33,8 +37,9 @@ struct pool {
 };
 
 struct level {
-    uint64_t supply, weight; /* left for the bids that are not full: the level is supply/weight */
-    size_t unfilled;         /* how many those are: items[0 .. unfilled) */
+    uint64_t supply;
+    wide weight;     /* left for the bids that are not full: the level is supply/weight */
+    size_t unfilled; /* how many those are: items[0 .. unfilled) */
 };
 
 void clear_scratch_done(struct clear_scratch *scratch)
@@ -56,8 +61,8 @@ static bool ratio_above(const struct clear_item *a, const struct clear_item *piv
 }
 
 /* Puts the items whose ratio is above the pivot's first; returns how many, and the sums of the rest. */
-static size_t partition(struct clear_item *items, size_t n, struct clear_item pivot,
-                        uint64_t *ret_cap, uint64_t *ret_weight)
+static size_t partition(struct clear_item *items, size_t n, struct clear_item pivot, wide *ret_cap,
+                        wide *ret_weight)
 {
     size_t above = 0;
     *ret_cap = *ret_weight = 0;
@@ -75,21 +80,21 @@ static size_t partition(struct clear_item *items, size_t n, struct clear_item pi
 /* Reorders the items so that the unfilled ones come first. `weight` is the sum over all items.
  * Invariant: items[0 .. low) are unfilled for sure, items[high .. n) are full for sure and already
  * taken out of supply and weight; those between are undecided. */
-static struct level find_level(struct clear_item *items, size_t n, uint64_t supply, uint64_t weight)
+static struct level find_level(struct clear_item *items, size_t n, uint64_t supply, wide weight)
 {
     struct random r;
     random_init(&r, n, 1);
     size_t low = 0, high = n;
     while (low < high) {
         struct clear_item pivot = items[low + random_below(&r, (uint32_t)(high - low))];
-        uint64_t cap_below, weight_below;
+        wide cap_below, weight_below;
         size_t above = partition(items + low, high - low, pivot, &cap_below, &weight_below);
         /* Is the pivot's ratio covered?  caps below + ratio * weights above <= supply */
         bool covered = cap_below <= supply && (wide)pivot.cap * (weight - weight_below) <=
                                                   (wide)(supply - cap_below) * pivot.weight;
         if (covered) {
             high = low + above;
-            supply -= cap_below;
+            supply -= (uint64_t)cap_below;
             weight -= weight_below;
         } else { /* the pivot and all above it stay unfilled: move the equal ones up as well */
             size_t end = low + above;
@@ -134,7 +139,7 @@ static void give_rest(struct clear_item *items, size_t n, size_t count, int64_t 
 /* Hands supply out to the items; returns the level that was left (unfilled 0: everyone is full). */
 static struct level pour(struct pool *p)
 {
-    uint64_t weight = 0;
+    wide weight = 0;
     for (size_t i = 0; i < p->n; i++)
         weight += p->items[i].weight;
     struct level level = find_level(p->items, p->n, p->supply, weight);
@@ -145,13 +150,13 @@ static struct level pour(struct pool *p)
         struct clear_item *item = &p->items[i];
         wide share = (wide)level.supply * item->weight;
         uint64_t whole;
-        if (share <=
-            UINT64_MAX) { /* a 64-bit division is several times faster, and the usual case */
-            whole = (uint64_t)share / level.weight;
-            item->rest = (uint64_t)share % level.weight;
+        if (share <= UINT64_MAX &&
+            level.weight <= UINT64_MAX) { /* several times faster, and usual */
+            whole = (uint64_t)share / (uint64_t)level.weight;
+            item->rest = (uint64_t)share % (uint64_t)level.weight;
         } else {
             whole = (uint64_t)(share / level.weight);
-            item->rest = (uint64_t)(share % level.weight);
+            item->rest = share % level.weight;
         }
         p->out[item->index] += (int64_t)whole;
         given += whole;
@@ -184,7 +189,9 @@ static void gather(struct pool *p, const struct bid *bids, size_t n, bool weight
     for (size_t i = 0; i < n; i++) {
         uint64_t weight = thousandths(bids[i].weight), cap = room_above_min(&bids[i]);
         if (cap && (weight > 0) == weighted)
-            p->items[p->n++] = (struct clear_item){ cap, weighted ? weight : 1, 0, (uint32_t)i };
+            p->items[p->n++] = (struct clear_item){ .cap = cap,
+                                                    .weight = weighted ? weight : 1,
+                                                    .index = (uint32_t)i };
     }
 }
 
@@ -220,7 +227,8 @@ static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
         uint64_t weight = (all_zero ? 1 : thousandths(bids[i].weight)) * min;
         p->out[i] = 0;
         if (weight)
-            p->items[p->n++] = (struct clear_item){ min, weight, 0, (uint32_t)i };
+            p->items[p->n++] =
+                (struct clear_item){ .cap = min, .weight = weight, .index = (uint32_t)i };
     }
     struct level level = pour(p);
     if (level.unfilled || all_zero)
@@ -229,7 +237,9 @@ static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
     p->n = 0;
     for (size_t i = 0; i < n; i++)
         if (!thousandths(bids[i].weight) && bids[i].min_milli > 0)
-            p->items[p->n++] = (struct clear_item){ bounded(bids[i].min_milli), 1, 0, (uint32_t)i };
+            p->items[p->n++] = (struct clear_item){ .cap = bounded(bids[i].min_milli),
+                                                    .weight = 1,
+                                                    .index = (uint32_t)i };
     pour(p);
     return 0;
 }

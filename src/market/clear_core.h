@@ -38,8 +38,8 @@ struct clear_scratch {
 void clear_scratch_done(struct clear_scratch *scratch);
 
 /* Fills ret_milli[i] for bids[i]. O(n). Larger amounts and weights count as these; together the
- * three bounds keep every sum within 64 bits. */
-#define CLEAR_MILLI_MAX INT64_C(100000000) /* a hundred thousand cores */
+ * bounds keep every product within 128 bits. */
+#define CLEAR_MILLI_MAX (INT64_C(1) << 41) /* two thousand million cores */
 #define CLEAR_WEIGHT_MAX 100.0
 #define CLEAR_BIDS_MAX 1000000
 struct clearing market_clear(int64_t capacity_milli, const struct bid *bids, size_t n,

@@ -6,7 +6,7 @@
 int64_t limit_request(int64_t limit_milli)
 {
     int64_t request = (int64_t)llround(0.9 * (double)limit_milli);
-    return MAX(MIN((int64_t)10, limit_milli), MIN(request, limit_milli - 1));
+    return MAX((int64_t)1, MIN(MAX(request, (int64_t)10), limit_milli - 1));
 }
 
 int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli)

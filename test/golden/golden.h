@@ -50,6 +50,7 @@ bool golden_eq_real(struct golden *g, const char *what, double got, const struct
 double golden_real(const struct json *v, double otherwise); /* reads those strings too */
 
 extern const struct golden_family golden_base[];
+extern const struct golden_family golden_market[];
 extern const struct golden_family golden_saturation[];
 extern const struct golden_family golden_schedule[];
 
