@@ -1,0 +1,234 @@
+/* Metrics: see metrics.h. A series is one block: its label values, its counts and its key lie behind
+ * it. The key is the values with their lengths, so that no value can imitate another pair. */
+#include "metrics.h"
+
+#include "buf.h"
+#include "map.h"
+#include "vec.h"
+
+#include <math.h>
+
+struct metric {
+    struct metric_family *family;
+    str key;           /* in the block */
+    const str *values; /* in the block */
+    double value;
+    uint64_t count;
+    uint64_t counts[]; /* histogram: one a bound and one above */
+};
+
+struct metric_family {
+    struct metric_spec spec;
+    size_t label_n;
+    struct map series; /* key → struct metric, owned */
+};
+
+struct collector {
+    void (*collect)(void *context);
+    void *context;
+};
+
+struct metrics {
+    struct map families; /* name → struct metric_family, owned */
+    VEC(struct collector) collectors;
+};
+
+struct metrics *metrics_new(void)
+{
+    return mem_zero(1, sizeof(struct metrics));
+}
+
+static void family_free(struct metric_family *f)
+{
+    for (struct map_slot *s = NULL; (s = map_next(&f->series, s));)
+        free(s->value);
+    map_done(&f->series);
+    free(f);
+}
+
+void metrics_free(struct metrics *m)
+{
+    if (!m)
+        return;
+    for (struct map_slot *s = NULL; (s = map_next(&m->families, s));)
+        family_free(s->value);
+    map_done(&m->families);
+    vec_done(&m->collectors);
+    free(m);
+}
+
+static size_t label_count(const struct metric_spec *spec)
+{
+    size_t n = 0;
+    while (n < METRIC_LABELS_MAX && spec->labels[n])
+        n++;
+    return n;
+}
+
+struct metric_family *metrics_family(struct metrics *m, const struct metric_spec *spec)
+{
+    struct metric_family *f = map_get(&m->families, str_c(spec->name));
+    if (f) {
+        assert(f->spec.kind == spec->kind && f->label_n == label_count(spec));
+        return f;
+    }
+    f = mem_zero(1, sizeof(*f));
+    f->spec = *spec;
+    f->label_n = label_count(spec);
+    map_put(&m->families, str_c(spec->name), f);
+    return f;
+}
+
+static void put_key(struct buf *out, const struct metric_family *f, const str *values)
+{
+    for (size_t i = 0; i < f->label_n; i++) {
+        buf_put(out, (str){ (const char *)&values[i].n, sizeof(values[i].n) });
+        buf_put(out, values[i]);
+    }
+}
+
+/* The values are copied as part of the key. */
+static struct metric *metric_new(struct metric_family *f, str key)
+{
+    size_t count_n = f->spec.kind == METRIC_HISTOGRAM ? f->spec.bound_n + 1 : 0;
+    size_t values_at = sizeof(struct metric) + count_n * sizeof(uint64_t);
+    size_t key_at = values_at + f->label_n * sizeof(str);
+    struct metric *s = mem_zero(1, key_at + key.n);
+    str *values = (str *)(void *)((char *)s + values_at);
+    char *copy = (char *)s + key_at;
+    if (key.n)
+        memcpy(copy, key.p, key.n);
+    s->family = f;
+    s->key = (str){ copy, key.n };
+    s->values = values;
+    for (size_t i = 0; i < f->label_n; i++) {
+        memcpy(&values[i].n, copy, sizeof(size_t));
+        values[i].p = copy + sizeof(size_t);
+        copy += sizeof(size_t) + values[i].n;
+    }
+    return s;
+}
+
+struct metric *metric_at(struct metric_family *f, const str *values)
+{
+    auto_buf struct buf key = { 0 };
+    put_key(&key, f, values);
+    struct metric *s = map_get(&f->series, buf_str(&key));
+    if (!s) {
+        s = metric_new(f, buf_str(&key));
+        map_put(&f->series, s->key, s);
+    }
+    return s;
+}
+
+void metric_add(struct metric *s, double more)
+{
+    assert(s->family->spec.kind != METRIC_HISTOGRAM);
+    assert(s->family->spec.kind == METRIC_GAUGE || more >= 0);
+    s->value += more;
+}
+
+void metric_set(struct metric *s, double value)
+{
+    assert(s->family->spec.kind == METRIC_GAUGE);
+    s->value = value;
+}
+
+void metric_observe(struct metric *s, double value)
+{
+    const struct metric_spec *spec = &s->family->spec;
+    assert(spec->kind == METRIC_HISTOGRAM);
+    size_t i = 0;
+    while (i < spec->bound_n && !(value <= spec->bounds[i])) /* NaN: the last */
+        i++;
+    s->counts[i]++;
+    s->count++;
+    s->value += value;
+}
+
+bool metric_drop(struct metric_family *f, const str *values)
+{
+    auto_buf struct buf key = { 0 };
+    put_key(&key, f, values);
+    struct metric *s = map_del(&f->series, buf_str(&key));
+    free(s);
+    return s != NULL;
+}
+
+size_t metric_drop_where(struct metric_family *f, const char *label, str value)
+{
+    size_t at = 0;
+    while (at < f->label_n && strcmp(f->spec.labels[at], label) != 0)
+        at++;
+    assert(at < f->label_n);
+    VEC(struct metric *) found = { 0 };
+    for (struct map_slot *slot = NULL; (slot = map_next(&f->series, slot));) {
+        struct metric *s = slot->value;
+        if (str_eq(s->values[at], value))
+            vec_push(&found, s);
+    }
+    for (size_t i = 0; i < found.n; i++) {
+        map_del(&f->series, found.at[i]->key);
+        free(found.at[i]);
+    }
+    size_t n = found.n;
+    vec_done(&found);
+    return n;
+}
+
+void metrics_on_read(struct metrics *m, void (*collect)(void *context), void *context)
+{
+    vec_push(&m->collectors, ((struct collector){ collect, context }));
+}
+
+/* ---- reading */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct metric_family *const *x = a, *const *y = b;
+    return strcmp((*x)->spec.name, (*y)->spec.name);
+}
+
+static int by_values(const void *a, const void *b)
+{
+    const struct metric *const *x = a, *const *y = b;
+    int order = 0;
+    for (size_t i = 0; i < (*x)->family->label_n && order == 0; i++)
+        order = str_cmp((*x)->values[i], (*y)->values[i]);
+    return order;
+}
+
+/* The values of a map in an array that the caller frees. */
+static void **values_of(const struct map *m)
+{
+    void **all = mem_zero(m->n + 1, sizeof(*all));
+    size_t n = 0;
+    for (struct map_slot *s = NULL; (s = map_next(m, s));)
+        all[n++] = s->value;
+    return all;
+}
+
+static void read_family(struct metric_family *f, const struct metrics_reader *reader)
+{
+    auto_free void **series = values_of(&f->series);
+    qsort(series, f->series.n, sizeof(*series), by_values);
+    reader->family(reader->context, &f->spec);
+    for (size_t i = 0; i < f->series.n; i++) {
+        const struct metric *s = series[i];
+        reader->series(reader->context, &(struct metric_view){ .spec = &f->spec,
+                                                               .values = s->values,
+                                                               .value = s->value,
+                                                               .counts = s->counts,
+                                                               .count = s->count });
+    }
+}
+
+void metrics_read(struct metrics *m, const struct metrics_reader *reader)
+{
+    for (size_t i = 0; i < m->collectors.n; i++)
+        m->collectors.at[i].collect(m->collectors.at[i].context);
+    auto_free void **families = values_of(&m->families);
+    qsort(families, m->families.n, sizeof(*families), by_name);
+    for (size_t i = 0; i < m->families.n; i++)
+        read_family(families[i], reader);
+}

@@ -1,0 +1,142 @@
+/* Query answers: see result.h.
+ *
+ * The body becomes a JSON tree first, which is dropped as soon as the packed form is made. Reading it
+ * without a tree was not worth the code: parsing 4.7 MB takes 27 ms as a tree, packing it 5 ms more,
+ * and the budget is 60 ms. */
+#include "result.h"
+
+#include "../json/json.h"
+
+#include <math.h>
+
+/* [1435781451.781, "1.5"] */
+static bool read_pair(const struct json *pair, struct prom_sample *ret)
+{
+    const struct json *time = json_item(pair, 0), *value = json_item(pair, 1);
+    double seconds = json_real(time, NAN);
+    if (json_len(pair) != 2 || !(fabs(seconds) < 1e15) || !json_is(value, JSON_STR) ||
+        prom_number(json_text(value), &ret->value))
+        return false;
+    ret->time_ms = llround(seconds * 1000);
+    return true;
+}
+
+static bool read_labels(struct arena *a, const struct json *metric, struct prom_series *s)
+{
+    size_t n = json_len(metric);
+    struct prom_label *labels = arena_array(a, n, sizeof(*labels));
+    if (!json_is(metric, JSON_OBJ))
+        return false;
+    s->labels = labels;
+    json_each(m, metric) {
+        if (!json_is(m->value, JSON_STR))
+            return false;
+        labels[s->label_n++] =
+            (struct prom_label){ arena_str(a, m->key), arena_str(a, json_text(m->value)) };
+    }
+    return true;
+}
+
+/* `pairs` is an array of pairs. */
+static bool read_samples(struct arena *a, const struct json *pairs, struct prom_series *s)
+{
+    size_t n = json_len(pairs);
+    struct prom_sample *samples = arena_array(a, n, sizeof(*samples));
+    for (size_t i = 0; i < n; i++)
+        if (!read_pair(json_item(pairs, i), &samples[i]))
+            return false;
+    s->samples = samples;
+    s->sample_n = (uint32_t)n;
+    return true;
+}
+
+/* 1: a series; 0: one without plain samples; -1: not what Prometheus sends. */
+static int read_series(struct arena *a, const struct json *item, struct prom_series *ret)
+{
+    struct prom_series s = { 0 };
+    const struct json *value = json_get(item, "value"), *values = json_get(item, "values");
+    if (!value && !values)
+        return json_get(item, "histogram") || json_get(item, "histograms") ? 0 : -1;
+    struct prom_sample *one = arena_array(a, 1, sizeof(*one));
+    if (!read_labels(a, json_get(item, "metric"), &s))
+        return -1;
+    if (value) {
+        if (!read_pair(value, one))
+            return -1;
+        s.samples = one;
+        s.sample_n = 1;
+    } else if (!read_samples(a, values, &s)) {
+        return -1;
+    }
+    *ret = s;
+    return s.sample_n > 0;
+}
+
+static int read_list(struct arena *a, const struct json *list, struct prom_result *r, err_t *e)
+{
+    struct prom_series *series = arena_array(a, json_len(list), sizeof(*series));
+    for (size_t i = 0; i < json_len(list); i++) {
+        int got = read_series(a, json_item(list, i), &series[r->n]);
+        if (got < 0)
+            return err_set(e, EPROTO, "Prometheus sent a series (number %zu) that cannot be read",
+                           i);
+        r->n += (size_t)got;
+    }
+    r->series = series;
+    return 0;
+}
+
+static int read_scalar(struct arena *a, const struct json *pair, struct prom_result *r, err_t *e)
+{
+    struct prom_series *series = arena_array(a, 1, sizeof(*series));
+    struct prom_sample *sample = arena_array(a, 1, sizeof(*sample));
+    if (!read_pair(pair, sample))
+        return err_set(e, EPROTO, "Prometheus sent a scalar that cannot be read");
+    *series = (struct prom_series){ .samples = sample, .sample_n = 1 };
+    r->series = series;
+    r->n = 1;
+    return 0;
+}
+
+static void read_warnings(struct arena *a, const struct json *list, struct prom_result *r)
+{
+    str *warnings = arena_array(a, json_len(list), sizeof(*warnings));
+    r->warnings = warnings;
+    for (size_t i = 0; i < json_len(list); i++)
+        warnings[r->warning_n++] = arena_str(a, json_text(json_item(list, i)));
+}
+
+static int read_answer(struct arena *a, const struct json *answer, struct prom_result *r, err_t *e)
+{
+    str status = json_text(json_get(answer, "status"));
+    if (str_eq(status, S("error"))) {
+        str type = json_text(json_get(answer, "errorType"));
+        str text = json_text(json_get(answer, "error"));
+        return err_set(e, EREMOTEIO, "Prometheus refused the query (" STR_FMT "): " STR_FMT,
+                       STR_ARG(type), STR_ARG(text));
+    }
+    const struct json *data = json_get(answer, "data"), *list = json_get(data, "result");
+    str type = json_text(json_get(data, "resultType"));
+    if (!str_eq(status, S("success")) || !json_is(list, JSON_ARR))
+        return err_set(e, EPROTO, "the answer is not that of a Prometheus query");
+    read_warnings(a, json_get(answer, "warnings"), r);
+    if (str_eq(type, S("vector")) || str_eq(type, S("matrix")))
+        return read_list(a, list, r, e);
+    if (str_eq(type, S("scalar")))
+        return read_scalar(a, list, r, e);
+    return err_set(e, EPROTO, "Prometheus sent a result of type \"" STR_FMT "\", not of numbers",
+                   STR_ARG(type));
+}
+
+int prom_result_read(struct arena *a, str body, struct prom_result *ret, err_t *e)
+{
+    auto_arena struct arena tree = { 0 };
+    struct json *answer;
+    struct prom_result r = { 0 };
+    if (json_parse(&tree, body, &answer, e))
+        return err_wrap(e, "the answer of Prometheus");
+    int result = read_answer(a, answer, &r, e);
+    if (result == 0)
+        *ret = r;
+    return result;
+}

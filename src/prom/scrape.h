@@ -1,0 +1,34 @@
+/* Somebody's /metrics: the Prometheus text format (0.0.4 and the quoted names of 1.0.0) as samples.
+ *
+ * Histograms and summaries are their plain series (x_bucket with le, x_sum, x_count). Comments are
+ * passed over: nobody here needs HELP and TYPE. A body that is not the format is refused as a
+ * whole with its line; samples before that line have been handed out by then, so collect first
+ * where half a scrape would do harm. */
+#ifndef FLYBALL_SCRAPE_H
+#define FLYBALL_SCRAPE_H
+
+#include "prom.h"
+
+#define SCRAPE_ACCEPT "text/plain;version=0.0.4;q=0.9,text/plain;q=0.5"
+
+enum { SCRAPE_LABELS_MAX = 128, SCRAPE_LINE_MAX = 64 * 1024 };
+
+struct scrape_sample {
+    str name; /* valid during the call, as all texts here */
+    const struct prom_label *labels;
+    size_t label_n;
+    double value; /* may be NaN or infinite */
+    bool has_time;
+    int64_t time_ms; /* since 1970 */
+};
+
+/* Calls `each` for every sample. Negative from `each` stops, and is returned. */
+typedef int scrape_fn(void *context, const struct scrape_sample *sample, err_t *e);
+int scrape_read(str text, scrape_fn *each, void *context, err_t *e);
+
+static inline str scrape_label(const struct scrape_sample *s, str name)
+{
+    return prom_label_get(s->labels, s->label_n, name);
+}
+
+#endif
