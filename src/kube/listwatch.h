@@ -1,15 +1,15 @@
 /* Fills a cache and keeps it true: list (or a streaming list), then watch, for ever.
  *
  * Streaming first: a watch with sendInitialEvents gives list and watch in one code path. A server that
- * refuses it (400, 422, 5xx without Retry-After) is listed in pages instead, and watched from the list's version.
- * A server that ignores the parameters is noticed: an event or bookmark that is not marked as the end within
- * 10 s of silence makes us list.
+ * refuses it is listed in pages instead, and watched from the list's version. One that ignores the
+ * parameters is noticed by its silence: 10 s without the end of the initial events, and we list.
  *
  * No gap: a watch resumes from the version of the last event or bookmark that was applied. No
  * duplicate: an event whose version the cache already has changes nothing and is not told. 410 in any
  * place (list, continue token, watch, event) makes a new list, which is compared with the cache, so
- * that handlers get exactly the differences. Garbage, cuts and half objects end a stream; what came
- * whole before counts, the rest comes again.
+ * that handlers get exactly the differences. Lists ask for the latest state ("" as version), so the
+ * cache never goes back in time. Garbage, cuts and half objects end a stream; what came whole before
+ * counts, the rest comes again.
  *
  * Failures wait 800 ms, doubling with jitter up to 30 s, and start over after 2 quiet minutes. */
 #ifndef FLYBALL_KUBE_LISTWATCH_H
@@ -26,15 +26,15 @@ struct listwatch_options {
     uint64_t seed;     /* of the jitter */
     int64_t page;      /* objects a page; 0: 500 */
     bool no_streaming; /* list in pages at once */
-    /* Called when the cache becomes synced for the first time, and when a sentence is worth a log
-     * line (with `trouble`). May be NULL. */
+    /* The cache is synced for the first time; a failure (one sentence, for the log). May be NULL. */
     void (*on_synced)(void *context);
     void (*on_trouble)(void *context, const char *trouble);
     void *context;
 };
 
 struct listwatch *listwatch_start(const struct listwatch_options *options);
-void listwatch_stop(struct listwatch *w); /* the cache stays as it is */
+/* The cache stays as it is. Not from inside a handler of the cache. */
+void listwatch_stop(struct listwatch *w);
 
 struct listwatch_stats {
     uint64_t lists, watches, events, bookmarks, failures, expired;

@@ -1,0 +1,275 @@
+/* One call: the request as HTTP, the attempts, the answer. What an answer means is reply.c's. */
+#include "client_internal.h"
+
+enum {
+    ATTEMPTS_MAX = 10,      /* answers that said Retry-After */
+    READ_ATTEMPTS_MAX = 3,  /* connections that broke under a read */
+    RETRY_AFTER_MAX_S = 120,
+    ANSWER_MAX_BYTES = 32 << 20,
+};
+
+static const int64_t deadline_default_ns = 60 * NS_PER_S, broken_pause_ns = 200 * NS_PER_MS;
+
+static const struct verb {
+    const char *name, *method, *content_type;
+    bool writes;
+} verbs[KUBE_VERB_N] = {
+    [KUBE_GET] = { "get", "GET", NULL, false },
+    [KUBE_LIST] = { "list", "GET", NULL, false },
+    [KUBE_WATCH] = { "watch", "GET", NULL, false },
+    [KUBE_CREATE] = { "create", "POST", "application/json", true },
+    [KUBE_UPDATE] = { "update", "PUT", "application/json", true },
+    [KUBE_JSON_PATCH] = { "patch", "PATCH", "application/json-patch+json", true },
+    [KUBE_MERGE_PATCH] = { "patch", "PATCH", "application/merge-patch+json", true },
+    [KUBE_STRATEGIC_PATCH] = { "patch", "PATCH", "application/strategic-merge-patch+json", true },
+    [KUBE_APPLY] = { "apply", "PATCH", "application/apply-patch+yaml", true },
+    [KUBE_DELETE] = { "delete", "DELETE", "application/json", true },
+};
+
+const char *kube_verb_name(enum kube_verb verb)
+{
+    return verbs[verb].name;
+}
+
+/* ---- the request */
+
+static void put_parameter(struct buf *out, char *separator, const char *name, str value)
+{
+    if (!value.n)
+        return;
+    buf_printf(out, "%c%s=", *separator, name);
+    uri_encode(out, value);
+    *separator = '&';
+}
+
+static str make_target(struct arena *a, const struct kube_request *r)
+{
+    auto_buf struct buf out = { 0 };
+    char separator = '?';
+    if (r->resource)
+        resource_path(r->resource, r->ns, r->verb == KUBE_CREATE ? S("") : r->name,
+                      str_c(r->subresource), &out);
+    else
+        buf_put(&out, r->path);
+    put_parameter(&out, &separator, "labelSelector", r->label_selector);
+    put_parameter(&out, &separator, "fieldSelector", r->field_selector);
+    if (r->verb == KUBE_APPLY)
+        put_parameter(&out, &separator, "force", S("true"));
+    if (verbs[r->verb].writes && r->verb != KUBE_DELETE)
+        put_parameter(&out, &separator, "fieldManager", S("flyball"));
+    if (r->dry_run)
+        put_parameter(&out, &separator, "dryRun", S("All"));
+    if (r->query.n) {
+        buf_putc(&out, separator);
+        buf_put(&out, r->query);
+    }
+    return arena_str(a, buf_str(&out));
+}
+
+/* "patch deployments default/web (scale)": what sentences begin with. */
+static str make_subject(struct arena *a, const struct kube_request *r)
+{
+    if (!r->resource)
+        return arena_printf(a, "%s " STR_FMT, verbs[r->verb].name, STR_ARG(r->path));
+    return arena_printf(a, "%s %s%s" STR_FMT "%s" STR_FMT "%s%s%s", verbs[r->verb].name,
+                        r->resource->plural, r->ns.n || r->name.n ? " " : "", STR_ARG(r->ns),
+                        r->ns.n && r->name.n ? "/" : "", STR_ARG(r->name),
+                        r->subresource ? " (" : "", r->subresource ? r->subresource : "",
+                        r->subresource ? ")" : "");
+}
+
+struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
+{
+    assert((unsigned)r->verb < KUBE_VERB_N);
+    struct kube_call *call = mem_zero(1, sizeof(*call));
+    call->k = k;
+    call->verb = r->verb;
+    call->method = str_c(verbs[r->verb].method);
+    call->target = make_target(&call->arena, r);
+    call->subject = make_subject(&call->arena, r);
+    call->content_type = str_c(verbs[r->verb].content_type);
+    call->body = r->body.n ? arena_str(&call->arena, r->body) : S("");
+    call->gated = verbs[r->verb].writes && !r->no_gate;
+    call->done = r->done;
+    call->context = r->context;
+    call->deadline_ns =
+        loop_mono_ns(k->loop) + (r->timeout_ns ? r->timeout_ns : deadline_default_ns);
+    call->next = k->calls;
+    if (k->calls)
+        k->calls->previous = call;
+    k->calls = call;
+    return call;
+}
+
+static void leave_waiting(struct kube_call *call)
+{
+    struct kube *k = call->k;
+    for (struct kube_call **at = &k->waiting; *at; at = &(*at)->next_waiting)
+        if (*at == call) {
+            if (!(*at = call->next_waiting))
+                k->last_waiting = at;
+            return;
+        }
+}
+
+static void drop_attempt(struct kube_call *call)
+{
+    if (call->http)
+        http_call_cancel(call->http);
+    call->http = NULL;
+    if (call->link) {
+        call->link->calls--;
+        kube_link_release(call->link);
+    }
+    call->link = NULL;
+}
+
+/* Takes the call off the client's lists: after this nothing but its owner knows it. */
+static void detach(struct kube_call *call)
+{
+    drop_attempt(call);
+    timer_stop(&call->pause);
+    if (call->state == CALL_WAITING)
+        leave_waiting(call);
+    if (call->next)
+        call->next->previous = call->previous;
+    *(call->previous ? &call->previous->next : &call->k->calls) = call->next;
+    call->next = call->previous = NULL;
+}
+
+static void destroy(struct kube_call *call)
+{
+    buf_done(&call->answer);
+    arena_done(&call->arena);
+    free(call);
+}
+
+void kube_call_free(struct kube_call *call)
+{
+    detach(call);
+    destroy(call);
+}
+
+/* The callback may do anything, also free the client; the call is ours until it returns. */
+static void finish(struct kube_call *call, const struct kube_reply *reply)
+{
+    detach(call);
+    if (call->done)
+        call->done(call->context, reply);
+    destroy(call);
+}
+
+void kube_call_fail(struct kube_call *call, const char *why)
+{
+    struct kube_reply reply;
+    kube_reply_none(call, why, &reply);
+    finish(call, &reply);
+}
+
+/* ---- attempts */
+
+static void pause_over(struct timer *timer)
+{
+    kube_call_wait(container_of(timer, struct kube_call, pause));
+}
+
+static void pause_for(struct kube_call *call, int64_t ns)
+{
+    drop_attempt(call);
+    call->state = CALL_PAUSED;
+    timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, pause_over);
+}
+
+/* May this be tried again, and when? Never once the caller has seen bytes of an answer. */
+static bool try_again(struct kube_call *call, const err_t *failure)
+{
+    int64_t now = loop_mono_ns(call->k->loop), pause_ns;
+    if (call->streamed)
+        return false;
+    if (failure) {
+        if (call->is_stream || verbs[call->verb].writes || call->attempts >= READ_ATTEMPTS_MAX)
+            return false;
+        pause_ns = broken_pause_ns << (call->attempts - 1);
+    } else {
+        bool asks = call->status == 429 || call->status >= 500;
+        if (!asks || call->retry_after_s < 0 || call->attempts >= ATTEMPTS_MAX)
+            return false;
+        pause_ns = MIN(call->retry_after_s, RETRY_AFTER_MAX_S) * NS_PER_S;
+    }
+    if (call->deadline_ns && now + pause_ns >= call->deadline_ns)
+        return false;
+    pause_for(call, pause_ns);
+    return true;
+}
+
+static void on_head(void *context, const struct http_head *head)
+{
+    struct kube_call *call = context;
+    int64_t seconds;
+    call->status = head->status;
+    str after = http_header_get(head->headers, S("retry-after"));
+    call->retry_after_s = -1;
+    if (after.p && str_to_i64(after, &seconds) == 0 && seconds >= 0)
+        call->retry_after_s = (int)MIN(seconds, RETRY_AFTER_MAX_S);
+}
+
+static void on_data(void *context, str bytes)
+{
+    struct kube_call *call = context;
+    if (call->is_stream && call->status == 200) {
+        call->streamed = true;
+        call->on_data(call->context, bytes);
+        return;
+    }
+    if (call->answer.n + bytes.n > ANSWER_MAX_BYTES)
+        kube_call_fail(call, "the answer is larger than 32 MiB");
+    else
+        buf_put(&call->answer, bytes);
+}
+
+static void on_done(void *context, const err_t *failure)
+{
+    struct kube_call *call = context;
+    struct kube *k = call->k;
+    call->http = NULL; /* over: nothing to cancel */
+    kube_stats_count(k->stats, call->method, failure ? 0 : call->status,
+                     loop_mono_ns(k->loop) - call->sent_ns);
+    if (!failure && call->status == 401)
+        credentials_refused(k->credentials);
+    if (try_again(call, failure))
+        return;
+    struct kube_reply reply;
+    if (failure)
+        kube_reply_none(call, failure->text, &reply);
+    else
+        kube_reply_read(call, &reply);
+    finish(call, &reply);
+}
+
+void kube_call_run(struct kube_call *call)
+{
+    struct kube *k = call->k;
+    call->state = CALL_RUNNING;
+    call->attempts++;
+    call->status = 0;
+    call->retry_after_s = -1;
+    call->sent_ns = loop_mono_ns(k->loop);
+    buf_clear(&call->answer);
+    call->link = k->link;
+    call->link->calls++;
+    struct http_header headers[] = { { S("accept"), S("application/json") },
+                                     { S("content-type"), call->content_type } };
+    int64_t deadline = call->deadline_ns;
+    if (call->gated && k->gate_ns != INT64_MAX)
+        deadline = MIN(deadline, k->gate_ns);
+    call->http = http_client_send(k->link->http, &(struct http_request){
+                                                     .method = call->method,
+                                                     .target = call->target,
+                                                     .headers = { headers, call->body.n ? 2 : 1 },
+                                                     .body = call->body,
+                                                     .deadline_ns = deadline,
+                                                     .on_head = on_head,
+                                                     .on_data = on_data,
+                                                     .on_done = on_done,
+                                                     .context = call });
+}

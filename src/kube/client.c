@@ -1,0 +1,313 @@
+/* The client object: connections, the order in which calls go out, the rate limit and the write gate. One
+ * call is call.c's. */
+#include "client_internal.h"
+
+#include "../base/log.h"
+
+static void pump_soon(struct deferred *deferred);
+
+/* ---- connections */
+
+static int link_new(struct kube *k, struct kube_link **ret, err_t *e);
+
+void kube_link_release(struct kube_link *link)
+{
+    if (link->calls || !link->retired)
+        return;
+    http_client_free(link->http);
+    free(link);
+}
+
+static void link_retire(struct kube_link *link)
+{
+    if (!link)
+        return;
+    link->retired = true;
+    kube_link_release(link);
+}
+
+static void authorize(void *context, struct http_header_list *list)
+{
+    credentials_authorize(((struct kube *)context)->credentials, list);
+}
+
+static int link_tls(struct kube *k, struct tls **ret, err_t *e)
+{
+    const struct kube_config *c = k->config;
+    struct tls_client_options o = {
+        .ca_pem = c->ca_pem,
+        .ca_file = c->ca_file.n ? c->ca_file.p : NULL,
+        .cert_pem = c->cert_pem,
+        .cert_file = c->cert_file.n ? c->cert_file.p : NULL,
+        .key_pem = c->key_pem,
+        .key_file = c->key_file.n ? c->key_file.p : NULL,
+        .server_name = c->tls_server_name,
+        .skip_verify = c->skip_verify,
+        .reload_ns = 300 * NS_PER_S,
+    };
+    if (c->exec)
+        credentials_cert(k->credentials, &o.cert_pem, &o.key_pem);
+    return tls_client_new(&o, ret, e);
+}
+
+static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
+{
+    struct tls *tls = NULL;
+    int r = str_starts(k->config->server, S("https:")) ? link_tls(k, &tls, e) : 0;
+    if (r < 0)
+        return r;
+    struct http_client_options o = { .url = k->config->server,
+                                     .tls = tls,
+                                     .user_agent = k->user_agent,
+                                     .authorize = authorize,
+                                     .context = k };
+    struct http_client *http;
+    r = http_client_new(k->loop, &o, &http, e);
+    tls_unref(tls);
+    if (r < 0)
+        return r;
+    *ret = mem_zero(1, sizeof(**ret));
+    (*ret)->http = http;
+    return 0;
+}
+
+/* A plugin ended: what waits can go, or must be told why it cannot. */
+static void credentials_changed(void *context, const char *failure, bool cert)
+{
+    struct kube *k = context;
+    struct kube_link *link;
+    err_t e;
+    if (!failure && cert) {
+        if (link_new(k, &link, &e) < 0) {
+            failure = e.text;
+        } else {
+            link_retire(k->link);
+            k->link = link;
+        }
+    }
+    if (!failure) {
+        kube_pump(k);
+        return;
+    }
+    struct kube_call *call = k->waiting, *next;
+    k->waiting = NULL;
+    k->last_waiting = &k->waiting;
+    for (; call; call = next) {
+        next = call->next_waiting;
+        kube_call_fail(call, failure);
+    }
+}
+
+/* ---- the object */
+
+/* The caller's config may go: everything is copied. */
+static struct kube_config *config_copy(const struct kube_config *c)
+{
+    struct kube_config *copy = mem_zero(1, sizeof(*copy));
+    *copy = *c;
+    copy->arena = (struct arena){ 0 };
+    str *texts[] = { &copy->where,     &copy->server,          &copy->ns,
+                     &copy->ca_pem,    &copy->ca_file,         &copy->tls_server_name,
+                     &copy->cert_pem,  &copy->cert_file,       &copy->key_pem,
+                     &copy->key_file,  &copy->token,           &copy->token_file,
+                     &copy->username,  &copy->password,        &copy->impersonate };
+    for (size_t i = 0; i < countof(texts); i++)
+        if (texts[i]->n)
+            *texts[i] = arena_str(&copy->arena, *texts[i]);
+    if (!c->exec)
+        return copy;
+    struct arena *a = &copy->arena;
+    struct exec_plugin *x = arena_new(a, struct exec_plugin);
+    *x = *c->exec;
+    str *args = arena_array(a, x->arg_count, sizeof(str));
+    struct exec_env *env = arena_array(a, x->env_count, sizeof(*env));
+    for (size_t i = 0; i < x->arg_count; i++)
+        args[i] = arena_str(a, x->args[i]);
+    for (size_t i = 0; i < x->env_count; i++)
+        env[i] = (struct exec_env){ arena_str(a, x->env[i].name), arena_str(a, x->env[i].value) };
+    x->command = arena_str(a, x->command);
+    x->api_version = arena_str(a, x->api_version);
+    x->install_hint = arena_str(a, x->install_hint);
+    x->cluster_json = arena_str(a, x->cluster_json);
+    x->args = args;
+    x->env = env;
+    copy->exec = x;
+    return copy;
+}
+
+int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
+{
+    struct kube *k = mem_zero(1, sizeof(*k));
+    k->loop = o->loop;
+    k->config = config_copy(o->config);
+    k->user_agent = arena_str(&k->config->arena,
+                              o->user_agent.n ? o->user_agent : S("flyball/" FLYBALL_VERSION));
+    k->last_waiting = &k->waiting;
+    k->rate = o->rate > 0 ? o->rate : o->rate < 0 ? 0 : 20;
+    k->burst = o->burst > 0 ? o->burst : 30;
+    k->tokens = k->burst;
+    k->tokens_ns = loop_mono_ns(k->loop);
+    k->gate_ns = INT64_MAX;
+    k->stats = kube_stats_new();
+    k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
+    if (link_new(k, &k->link, e) < 0) {
+        err_wrap(e, STR_FMT, STR_ARG(k->config->where));
+        kube_free(k);
+        return -e->code;
+    }
+    *ret = k;
+    return 0;
+}
+
+void kube_free(struct kube *k)
+{
+    if (!k)
+        return;
+    while (k->calls)
+        kube_call_free(k->calls);
+    kube_questions_free(k);
+    deferred_cancel(&k->pump);
+    timer_stop(&k->pump_later);
+    timer_stop(&k->gate);
+    link_retire(k->link);
+    credentials_free(k->credentials);
+    kube_stats_free(k->stats);
+    map_done(&k->discovered);
+    kube_config_free(k->config);
+    free(k);
+}
+
+struct loop *kube_loop(const struct kube *k)
+{
+    return k->loop;
+}
+
+str kube_namespace(const struct kube *k)
+{
+    return k->config->ns;
+}
+
+/* ---- who goes next */
+
+/* Takes a token; else how long until there is one. */
+static int64_t rate_wait_ns(struct kube *k)
+{
+    if (!k->rate)
+        return 0;
+    int64_t now = loop_mono_ns(k->loop);
+    double filled = k->tokens + (double)(now - k->tokens_ns) / NS_PER_S * k->rate;
+    k->tokens = MIN(filled, k->burst);
+    k->tokens_ns = now;
+    if (k->tokens >= 1) {
+        k->tokens -= 1;
+        return 0;
+    }
+    return (int64_t)((1 - k->tokens) / k->rate * NS_PER_S) + 1;
+}
+
+static void pump_fired(struct timer *timer)
+{
+    kube_pump(container_of(timer, struct kube, pump_later));
+}
+
+static bool may_go(struct kube *k, struct kube_call *call)
+{
+    if (!credentials_ready(k->credentials))
+        return false;
+    int64_t wait_ns = call->paid ? 0 : rate_wait_ns(k);
+    if (wait_ns)
+        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, pump_fired);
+    return !wait_ns;
+}
+
+void kube_pump(struct kube *k)
+{
+    struct kube_call *call;
+    while ((call = k->waiting)) {
+        int64_t now = loop_mono_ns(k->loop);
+        bool shut = call->gated && now >= k->gate_ns;
+        bool late = call->deadline_ns && now >= call->deadline_ns;
+        if (!shut && !late && !may_go(k, call))
+            return;
+        if (!(k->waiting = call->next_waiting))
+            k->last_waiting = &k->waiting;
+        call->next_waiting = NULL;
+        call->paid = true;
+        if (shut)
+            kube_call_fail(call, "not sent, as this process does not lead");
+        else if (late)
+            kube_call_fail(call, "not sent in time: too many requests wait");
+        else
+            kube_call_run(call);
+    }
+}
+
+static void pump_soon(struct deferred *deferred)
+{
+    kube_pump(container_of(deferred, struct kube, pump));
+}
+
+void kube_call_wait(struct kube_call *call)
+{
+    struct kube *k = call->k;
+    call->state = CALL_WAITING;
+    *k->last_waiting = call;
+    k->last_waiting = &call->next_waiting;
+    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
+}
+
+/* ---- the gate */
+
+static void gate_shut(struct timer *timer)
+{
+    struct kube *k = container_of(timer, struct kube, gate);
+    if (loop_mono_ns(k->loop) < k->gate_ns)
+        return;
+    /* a callback may end other calls: look from the start after each */
+    for (struct kube_call *call = k->calls; call;) {
+        if (call->gated && call->state != CALL_WAITING) {
+            kube_call_fail(call, "cut off, as this process does not lead any more");
+            call = k->calls;
+        } else {
+            call = call->next;
+        }
+    }
+    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon); /* those that wait are refused there */
+}
+
+void kube_gate(struct kube *k, int64_t mono_ns)
+{
+    k->gate_ns = mono_ns;
+    if (mono_ns == INT64_MAX)
+        timer_stop(&k->gate);
+    else
+        timer_set(k->loop, &k->gate, mono_ns, gate_shut);
+}
+
+/* ---- sending */
+
+struct kube_call *kube_send(struct kube *k, const struct kube_request *request)
+{
+    struct kube_call *call = kube_call_new(k, request);
+    kube_call_wait(call);
+    return call;
+}
+
+struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream)
+{
+    struct kube_call *call = kube_call_new(k, &stream->request);
+    call->is_stream = true;
+    call->on_data = stream->on_data;
+    call->done = stream->on_end;
+    call->context = stream->request.context;
+    if (stream->request.verb == KUBE_WATCH)
+        call->deadline_ns = 0;
+    kube_call_wait(call);
+    return call;
+}
+
+void kube_call_cancel(struct kube_call *call)
+{
+    if (call)
+        kube_call_free(call);
+}

@@ -1,0 +1,94 @@
+/* What client.c, call.c, reply.c and discovery.c share; nobody else includes this. */
+#ifndef FLYBALL_KUBE_CLIENT_INTERNAL_H
+#define FLYBALL_KUBE_CLIENT_INTERNAL_H
+
+#include "../base/map.h"
+#include "../net/http_client.h"
+#include "client.h"
+#include "credentials.h"
+
+/* One server identity: replaced as a whole when a plugin gives another client certificate, and freed
+ * when its last call is over. */
+struct kube_link {
+    struct http_client *http;
+    size_t calls;
+    bool retired;
+};
+
+enum call_state {
+    CALL_WAITING, /* for credentials or for the rate limit: in `waiting` */
+    CALL_PAUSED,  /* for Retry-After */
+    CALL_RUNNING,
+};
+
+struct kube_call {
+    struct kube *k;
+    struct kube_call *next, *previous; /* of all calls */
+    struct kube_call *next_waiting;
+    enum call_state state;
+
+    /* the request */
+    struct arena arena; /* texts, and the reply's tree */
+    enum kube_verb verb;
+    str method, target, content_type, accept, body;
+    str subject;         /* "patch deployments default/web", for sentences */
+    int64_t deadline_ns; /* mono; 0: none */
+    bool gated, is_stream, paid; /* paid: has passed the rate limit */
+    void (*on_data)(void *context, str bytes);
+    kube_reply_fn *done;
+    void *context;
+
+    /* the attempt under way */
+    struct kube_link *link;
+    struct http_call *http;
+    struct timer pause;
+    int attempts;
+    int64_t sent_ns;
+    int status, retry_after_s; /* -1: no Retry-After */
+    bool streamed;             /* on_data was called: no second attempt */
+    struct buf answer;
+};
+
+struct kube {
+    struct loop *loop;
+    struct kube_config *config; /* owned */
+    struct kube_link *link;
+    struct credentials *credentials;
+    str user_agent; /* in the config's arena */
+    struct kube_call *calls;                   /* all */
+    struct kube_call *waiting, **last_waiting; /* in the order they came */
+    struct deferred pump;
+    struct timer pump_later;
+    double rate, burst, tokens;
+    int64_t tokens_ns;
+    int64_t gate_ns;
+    struct timer gate;
+    struct kube_stats *stats;
+    struct kube_question *questions; /* discovery.c's, open */
+    struct map discovered;           /* "apps/v1 Deployment" to struct resource, in the config's arena */
+};
+
+/* call.c */
+struct kube_call *kube_call_new(struct kube *k, const struct kube_request *request);
+void kube_call_run(struct kube_call *call);                                    /* on the wire */
+void kube_call_fail(struct kube_call *call, const char *why); /* no answer; the call is gone after */
+void kube_call_free(struct kube_call *call);
+void kube_call_wait(struct kube_call *call); /* into the waiting list */
+
+/* reply.c: what the answer means. Texts live in the call's arena. */
+void kube_reply_read(struct kube_call *call, struct kube_reply *ret);
+void kube_reply_none(struct kube_call *call, const char *why, struct kube_reply *ret);
+
+/* discovery.c */
+void kube_questions_free(struct kube *k);
+
+/* client.c */
+void kube_pump(struct kube *k);
+void kube_link_release(struct kube_link *link);
+
+/* metrics.c */
+struct kube_stats *kube_stats_new(void);
+void kube_stats_free(struct kube_stats *s);
+void kube_stats_count(struct kube_stats *s, str method, int code, int64_t took_ns);
+
+#endif

@@ -1,0 +1,117 @@
+/* Which resource is "kind X of group/version"? Asked of the server once, then kept. */
+#include "client_internal.h"
+
+struct kube_question {
+    struct kube *k;
+    struct kube_question *next, **place; /* of the client's open ones */
+    struct buf api_version, kind;
+    kube_discover_fn *done;
+    void *context;
+    struct deferred later; /* an answer that is known is told in a later turn as well */
+    const struct resource *known;
+};
+
+static void question_free(struct kube_question *q)
+{
+    deferred_cancel(&q->later);
+    *q->place = q->next;
+    if (q->next)
+        q->next->place = q->place;
+    buf_done(&q->api_version);
+    buf_done(&q->kind);
+    free(q);
+}
+
+void kube_questions_free(struct kube *k)
+{
+    while (k->questions)
+        question_free(k->questions);
+}
+
+static void answer(struct kube_question *q, const struct resource *resource, const char *failure)
+{
+    kube_discover_fn *done = q->done;
+    void *context = q->context;
+    question_free(q);
+    done(context, resource, failure); /* may free the client */
+}
+
+static void answer_later(struct deferred *deferred)
+{
+    struct kube_question *q = container_of(deferred, struct kube_question, later);
+    answer(q, q->known, NULL);
+}
+
+static const char *keep(struct kube *k, str text)
+{
+    return arena_str(&k->config->arena, text).p;
+}
+
+static const struct resource *remember(struct kube *k, struct kube_question *q, const struct json *found)
+{
+    struct resource *r = arena_new(&k->config->arena, struct resource);
+    str version = buf_str(&q->api_version), group = { 0 };
+    size_t slash = str_find_char(version, '/');
+    if (slash != SIZE_MAX) {
+        group = str_upto(version, slash);
+        version = str_from(version, slash + 1);
+    }
+    *r = (struct resource){ keep(k, group), keep(k, version),
+                            keep(k, json_text(json_get(found, "name"))),
+                            keep(k, buf_str(&q->kind)),
+                            json_bool(json_get(found, "namespaced"), false) };
+    str key = arena_printf(&k->config->arena, STR_FMT " " STR_FMT, STR_ARG(buf_str(&q->api_version)),
+                           STR_ARG(buf_str(&q->kind)));
+    map_put(&k->discovered, key, r);
+    return r;
+}
+
+static void listed(void *context, const struct kube_reply *reply)
+{
+    struct kube_question *q = context;
+    const struct json *resources = json_get(reply->object, "resources");
+    if (reply->failure && reply->reason != KUBE_NOT_FOUND) {
+        answer(q, NULL, reply->failure);
+        return;
+    }
+    for (size_t i = 0; i < json_len(resources); i++) {
+        const struct json *r = json_item(resources, i);
+        bool is_sub = str_find_char(json_text(json_get(r, "name")), '/') != SIZE_MAX;
+        if (!is_sub && str_eq(json_text(json_get(r, "kind")), buf_str(&q->kind))) {
+            answer(q, remember(q->k, q, r), NULL);
+            return;
+        }
+    }
+    str failure = arena_printf(reply->arena, "the server has no kind " STR_FMT " in " STR_FMT,
+                               STR_ARG(buf_str(&q->kind)), STR_ARG(buf_str(&q->api_version)));
+    answer(q, NULL, failure.p);
+}
+
+void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *done, void *context)
+{
+    struct kube_question *q = mem_zero(1, sizeof(*q));
+    *q = (struct kube_question){ .k = k, .done = done, .context = context };
+    q->next = k->questions;
+    q->place = &k->questions;
+    if (q->next)
+        q->next->place = &q->next;
+    k->questions = q;
+    buf_put(&q->api_version, api_version);
+    buf_put(&q->kind, kind);
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, STR_FMT " " STR_FMT, STR_ARG(api_version), STR_ARG(kind));
+    if ((q->known = map_get(&k->discovered, buf_str(&key)))) {
+        loop_defer(k->loop, LOOP_SOON, &q->later, answer_later);
+        return;
+    }
+    auto_buf struct buf path = { 0 };
+    buf_put(&path, str_find_char(api_version, '/') == SIZE_MAX ? S("/api/") : S("/apis/"));
+    str part, rest = api_version;
+    for (bool first = true; str_cut(&rest, '/', &part); first = false) {
+        if (!first)
+            buf_putc(&path, '/');
+        uri_encode(&path, part);
+    }
+    kube_send(k, &(struct kube_request){
+                     .verb = KUBE_GET, .path = buf_str(&path), .done = listed, .context = q });
+}

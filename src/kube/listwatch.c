@@ -1,0 +1,420 @@
+/* See listwatch.h. One stream at a time: every state but the pause has a call under way.
+ *
+ *   STREAMING   a watch whose initial events are still coming
+ *   LISTING     a page of a list
+ *   WATCHING    live events
+ *   PAUSED      after a failure
+ *
+ * What follows a failure is decided by two facts: `has_list` (is there a version to watch from?) and
+ * whether streaming works. So every 410 is has_list = false, and every cut is only a pause. */
+#include "listwatch.h"
+
+#include "../base/random.h"
+#include "../json/frame.h"
+#include "../net/http.h"
+
+enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
+
+enum {
+    WATCH_LEAST_S = 300,
+    WATCH_SPREAD_S = 300,
+    STUCK_MAX = 5,    /* failures in a row without progress before we list again */
+    EXPIRED_PAGES_MAX = 2, /* continue tokens lost before we list without pages */
+};
+
+static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
+                     quiet_ns = 120 * NS_PER_S, short_watch_ns = NS_PER_S,
+                     initial_wait_ns = 30 * NS_PER_S, initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S;
+
+struct listwatch {
+    struct listwatch_options o;
+    struct loop *loop;
+    struct random random;
+    enum lw_state state;
+    struct kube_call *call;
+    struct frame frame;
+    struct buf rv;            /* watch from here */
+    struct buf continue_from; /* next page */
+    bool has_list, once_synced;
+    bool no_streaming; /* the server does not know it */
+    bool list_next;    /* it did not work this time */
+    int expired_pages, failures, stuck;
+    int64_t failed_ns;  /* mono: the last failure */
+    int64_t started_ns; /* mono: of this stream */
+    uint64_t seen;      /* lines and items of this stream */
+    struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
+    struct listwatch_stats stats;
+};
+
+static void go_on(struct listwatch *w);
+static void failed(struct listwatch *w, const char *why);
+
+static void set_text(struct buf *b, str text)
+{
+    buf_clear(b);
+    buf_put(b, text);
+}
+
+/* ---- the end of a stream */
+
+static void drop_call(struct listwatch *w)
+{
+    kube_call_cancel(w->call);
+    w->call = NULL;
+    timer_stop(&w->timer);
+}
+
+static void pause_over(struct timer *timer)
+{
+    go_on(container_of(timer, struct listwatch, timer));
+}
+
+static void failed(struct listwatch *w, const char *why)
+{
+    int64_t now = loop_mono_ns(w->loop);
+    if (now - w->failed_ns > quiet_ns)
+        w->failures = 0;
+    if (!w->seen && ++w->stuck >= STUCK_MAX)
+        w->has_list = false; /* perhaps it is the version that does not work */
+    double delay = (double)backoff_first_ns * (double)(UINT64_C(1) << MIN(w->failures, 10));
+    delay *= 1 + random_unit(&w->random);
+    w->failures++;
+    w->failed_ns = now;
+    w->stats.failures++;
+    if (w->o.on_trouble)
+        w->o.on_trouble(w->o.context, why);
+    drop_call(w);
+    w->state = LW_PAUSED;
+    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), pause_over);
+}
+
+static void expired(struct listwatch *w, const char *why)
+{
+    w->stats.expired++;
+    w->has_list = false;
+    /* the first new list comes at once; a server that expires those as well gets pauses */
+    if (w->seen || !w->failures) {
+        w->failures = MAX(w->failures, 1);
+        w->failed_ns = loop_mono_ns(w->loop);
+        drop_call(w);
+        go_on(w);
+    } else {
+        failed(w, why);
+    }
+}
+
+static bool is_expired(enum kube_reason reason)
+{
+    return reason == KUBE_GONE || reason == KUBE_VERSION_TOO_LARGE;
+}
+
+/* ---- lines of a watch */
+
+static void synced(struct listwatch *w)
+{
+    cache_list_end(w->o.cache);
+    w->has_list = true;
+    w->stats.lists++;
+    w->expired_pages = 0;
+    if (w->once_synced)
+        return;
+    w->once_synced = true;
+    if (w->o.on_synced)
+        w->o.on_synced(w->o.context);
+}
+
+static void watch_too_long(struct timer *timer)
+{
+    struct listwatch *w = container_of(timer, struct listwatch, timer);
+    failed(w, "the watch did not end when its time was over; the connection seems dead");
+}
+
+static void become_watching(struct listwatch *w, int64_t seconds)
+{
+    w->state = LW_WATCHING;
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + seconds * NS_PER_S + watch_grace_ns,
+              watch_too_long);
+}
+
+static int status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
+{
+    (void)w;
+    bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
+                str_eq(line->reason, S("Gone")) ||
+                str_find(line->message, S("Too large resource version")) != SIZE_MAX;
+    return err_set(e, gone ? ESTALE : EPROTO, "watch: the server says %d " STR_FMT, line->code,
+                   STR_ARG(str_upto(line->message, 300)));
+}
+
+static int on_line(void *context, str text, err_t *e)
+{
+    struct listwatch *w = context;
+    struct watch_line line;
+    int r = project_watch_line(cache_projection(w->o.cache), text, &line, e);
+    if (r < 0)
+        return r;
+    if (line.type == WATCH_ERROR)
+        return status_line(w, &line, e);
+    w->seen++;
+    w->stuck = 0;
+    if (line.type == WATCH_BOOKMARK) {
+        w->stats.bookmarks++;
+        if (line.rv.n)
+            set_text(&w->rv, line.rv);
+        if (line.initial_end && w->state == LW_STREAMING) {
+            synced(w);
+            become_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
+        }
+        return 0;
+    }
+    w->stats.events++;
+    set_text(&w->rv, line.record->rv);
+    if (line.type == WATCH_DELETED) {
+        cache_delete(w->o.cache, line.record->ns, line.record->name);
+        record_unref(line.record);
+    } else {
+        cache_put(w->o.cache, line.record);
+    }
+    return 0;
+}
+
+static void initial_silence(struct timer *timer)
+{
+    struct listwatch *w = container_of(timer, struct listwatch, timer);
+    if (w->seen)
+        w->no_streaming = true; /* events, but no end of them: it ignores what it does not know */
+    w->list_next = true;
+    drop_call(w);
+    go_on(w);
+}
+
+static void on_watch_data(void *context, str bytes)
+{
+    struct listwatch *w = context;
+    err_t e;
+    if (w->state == LW_STREAMING)
+        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + initial_silence_ns, initial_silence);
+    int r = frame_feed(&w->frame, bytes, &e);
+    if (r == -ESTALE)
+        expired(w, e.text);
+    else if (r < 0)
+        failed(w, e.text);
+}
+
+/* A server without streaming lists says so in many ways; these are the ones that mean something
+ * else. */
+static bool refuses_streaming(const struct kube_reply *reply)
+{
+    switch (reply->reason) {
+    case KUBE_NO_ANSWER:
+    case KUBE_UNAUTHORIZED:
+    case KUBE_FORBIDDEN:
+    case KUBE_NOT_FOUND:
+    case KUBE_TOO_MANY_REQUESTS:
+    case KUBE_GONE:
+    case KUBE_OK:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void on_watch_end(void *context, const struct kube_reply *reply)
+{
+    struct listwatch *w = context;
+    w->call = NULL;
+    timer_stop(&w->timer);
+    str rest;
+    err_t e;
+    if (reply->failure && w->state == LW_STREAMING && refuses_streaming(reply)) {
+        w->no_streaming = reply->code < 500;
+        w->list_next = true;
+        go_on(w);
+    } else if (reply->failure && is_expired(reply->reason)) {
+        expired(w, reply->failure);
+    } else if (reply->failure) {
+        failed(w, reply->failure);
+    } else if (w->state == LW_STREAMING) {
+        failed(w, "the watch ended before its initial events did");
+    } else if (frame_end(&w->frame, &rest, &e) < 0) {
+        failed(w, e.text);
+    } else if (!w->seen && loop_mono_ns(w->loop) - w->started_ns < short_watch_ns) {
+        failed(w, "the watch ended at once, without an event");
+    } else {
+        go_on(w);
+    }
+}
+
+/* ---- pages of a list */
+
+static int on_item(void *context, str text, err_t *e)
+{
+    struct listwatch *w = context;
+    struct record *record;
+    int r = project(cache_projection(w->o.cache), text, &record, e);
+    if (r < 0)
+        return r;
+    w->seen++;
+    cache_put(w->o.cache, record);
+    return 0;
+}
+
+static void on_list_data(void *context, str bytes)
+{
+    struct listwatch *w = context;
+    err_t e;
+    if (frame_feed(&w->frame, bytes, &e) < 0)
+        failed(w, e.text);
+}
+
+static int read_envelope(struct listwatch *w, err_t *e)
+{
+    auto_arena struct arena a = { 0 };
+    str text;
+    struct json *list;
+    int r = frame_end(&w->frame, &text, e);
+    if (r < 0 || (r = json_parse(&a, text, &list, e)) < 0)
+        return r;
+    str rv = json_text(json_at(list, "metadata", "resourceVersion", NULL));
+    if (!rv.n)
+        return err_set(e, EBADMSG, "the answer is no list: it has no metadata.resourceVersion");
+    set_text(&w->rv, rv);
+    set_text(&w->continue_from, json_text(json_at(list, "metadata", "continue", NULL)));
+    return 0;
+}
+
+static void list_refused(struct listwatch *w, const struct kube_reply *reply)
+{
+    bool lost_page = w->continue_from.n > 0;
+    buf_clear(&w->continue_from);
+    if (!is_expired(reply->reason)) {
+        failed(w, reply->failure);
+        return;
+    }
+    w->expired_pages += lost_page;
+    expired(w, reply->failure);
+}
+
+static void list_page(struct listwatch *w);
+
+static void on_list_end(void *context, const struct kube_reply *reply)
+{
+    struct listwatch *w = context;
+    w->call = NULL;
+    err_t e;
+    if (reply->failure) {
+        list_refused(w, reply);
+    } else if (read_envelope(w, &e) < 0) {
+        buf_clear(&w->continue_from);
+        failed(w, e.text);
+    } else if (w->continue_from.n) {
+        list_page(w);
+    } else {
+        synced(w);
+        w->stuck = 0;
+        go_on(w);
+    }
+}
+
+/* ---- the next stream */
+
+static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
+{
+    const struct cache_spec *spec = cache_spec(w->o.cache);
+    bool list = verb == KUBE_LIST;
+    frame_reset(&w->frame);
+    w->frame.mode = list ? FRAME_LIST : FRAME_LINES;
+    w->frame.each = list ? on_item : on_line;
+    w->started_ns = loop_mono_ns(w->loop);
+    struct kube_stream stream = {
+        .request = { .verb = verb,
+                     .resource = spec->resource,
+                     .ns = spec->ns,
+                     .label_selector = spec->label_selector,
+                     .field_selector = spec->field_selector,
+                     .query = query,
+                     .context = w },
+        .on_data = list ? on_list_data : on_watch_data,
+        .on_end = list ? on_list_end : on_watch_end,
+    };
+    w->call = kube_stream(w->o.kube, &stream);
+}
+
+static void list_page(struct listwatch *w)
+{
+    auto_buf struct buf query = { 0 };
+    if (w->expired_pages < EXPIRED_PAGES_MAX)
+        buf_printf(&query, "limit=%lld", (long long)(w->o.page ? w->o.page : 500));
+    else
+        buf_put(&query, S("resourceVersion="));
+    if (w->continue_from.n) {
+        buf_put(&query, S("&continue="));
+        uri_encode(&query, buf_str(&w->continue_from));
+    }
+    w->state = LW_LISTING;
+    start_stream(w, KUBE_LIST, buf_str(&query));
+}
+
+static void watch(struct listwatch *w)
+{
+    auto_buf struct buf query = { 0 };
+    int64_t seconds = WATCH_LEAST_S + random_below(&w->random, WATCH_SPREAD_S + 1);
+    buf_printf(&query, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%lld",
+               (long long)seconds);
+    w->stats.watches++;
+    if (w->has_list) {
+        buf_put(&query, S("&resourceVersion="));
+        uri_encode(&query, buf_str(&w->rv));
+        start_stream(w, KUBE_WATCH, buf_str(&query));
+        become_watching(w, seconds);
+    } else {
+        buf_put(&query, S("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
+        cache_list_begin(w->o.cache);
+        w->state = LW_STREAMING;
+        start_stream(w, KUBE_WATCH, buf_str(&query));
+        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + initial_wait_ns, initial_silence);
+    }
+}
+
+static void go_on(struct listwatch *w)
+{
+    w->seen = 0;
+    if (w->has_list || !(w->no_streaming || w->list_next)) {
+        watch(w);
+        return;
+    }
+    w->list_next = false;
+    cache_list_begin(w->o.cache);
+    buf_clear(&w->continue_from);
+    list_page(w);
+}
+
+/* ---- life */
+
+struct listwatch *listwatch_start(const struct listwatch_options *options)
+{
+    struct listwatch *w = mem_zero(1, sizeof(*w));
+    w->o = *options;
+    w->loop = kube_loop(options->kube);
+    w->no_streaming = options->no_streaming;
+    random_init(&w->random, options->seed, 1);
+    frame_init(&w->frame, FRAME_LIST, on_item, w);
+    go_on(w);
+    return w;
+}
+
+void listwatch_stop(struct listwatch *w)
+{
+    if (!w)
+        return;
+    drop_call(w);
+    frame_done(&w->frame);
+    buf_done(&w->rv);
+    buf_done(&w->continue_from);
+    free(w);
+}
+
+const struct listwatch_stats *listwatch_stats(const struct listwatch *w)
+{
+    return &w->stats;
+}

@@ -1,0 +1,101 @@
+/* What an answer means: the Status of a refusal as a reason, and everything as one sentence. */
+#include "client_internal.h"
+
+#include "../net/http.h"
+
+static const struct {
+    const char *name;
+    enum kube_reason reason;
+} by_name[] = {
+    { "BadRequest", KUBE_BAD_REQUEST },
+    { "Unauthorized", KUBE_UNAUTHORIZED },
+    { "Forbidden", KUBE_FORBIDDEN },
+    { "NotFound", KUBE_NOT_FOUND },
+    { "AlreadyExists", KUBE_ALREADY_EXISTS },
+    { "Conflict", KUBE_CONFLICT },
+    { "Gone", KUBE_GONE },
+    { "Expired", KUBE_GONE },
+    { "Invalid", KUBE_INVALID },
+    { "Timeout", KUBE_TIMEOUT },
+    { "ServerTimeout", KUBE_TIMEOUT },
+    { "TooManyRequests", KUBE_TOO_MANY_REQUESTS },
+    { "ServiceUnavailable", KUBE_UNAVAILABLE },
+    { "InternalError", KUBE_UNAVAILABLE },
+};
+
+static const struct {
+    int code;
+    enum kube_reason reason;
+} by_code[] = {
+    { 400, KUBE_BAD_REQUEST }, { 401, KUBE_UNAUTHORIZED }, { 403, KUBE_FORBIDDEN },
+    { 404, KUBE_NOT_FOUND },   { 409, KUBE_CONFLICT },     { 410, KUBE_GONE },
+    { 422, KUBE_INVALID },     { 429, KUBE_TOO_MANY_REQUESTS }, { 504, KUBE_TIMEOUT },
+};
+
+static bool is_too_large(const struct json *status)
+{
+    const struct json *causes = json_at(status, "details", "causes", NULL);
+    for (size_t i = 0; i < json_len(causes); i++)
+        if (str_eq(json_text(json_get(json_item(causes, i), "reason")),
+                   S("ResourceVersionTooLarge")))
+            return true;
+    return false;
+}
+
+static enum kube_reason reason_of(const struct json *status, int code)
+{
+    str name = json_text(json_get(status, "reason"));
+    for (size_t i = 0; i < countof(by_name); i++)
+        if (str_eqc(name, by_name[i].name))
+            return by_name[i].reason == KUBE_TIMEOUT && is_too_large(status)
+                       ? KUBE_VERSION_TOO_LARGE
+                       : by_name[i].reason;
+    for (size_t i = 0; i < countof(by_code); i++)
+        if (by_code[i].code == code)
+            return by_code[i].reason;
+    return code >= 500 ? KUBE_UNAVAILABLE : KUBE_REFUSED;
+}
+
+/* The server's words, or the beginning of a body that is no Status. */
+static str message_of(const struct json *status, str body)
+{
+    str message = json_text(json_get(status, "message"));
+    return message.n ? message : str_trim(str_upto(body, 200));
+}
+
+void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
+{
+    str body = buf_str(&call->answer);
+    *ret = (struct kube_reply){ .code = call->status, .body = body, .arena = &call->arena };
+    err_t e;
+    int r = body.n ? json_parse(&call->arena, body, &ret->object, &e) : 0;
+    bool success = call->status >= 200 && call->status < 300;
+    if (success && r < 0) {
+        kube_reply_none(call, e.text, ret);
+        ret->code = call->status;
+        return;
+    }
+    if (success)
+        return;
+    ret->reason = reason_of(ret->object, call->status);
+    ret->message = message_of(ret->object, body);
+    ret->failure = arena_printf(&call->arena, STR_FMT ": the server says %d %s%s" STR_FMT,
+                                STR_ARG(call->subject), call->status, http_reason(call->status),
+                                ret->message.n ? ": " : "", STR_ARG(str_upto(ret->message, 300)))
+                       .p;
+}
+
+void kube_reply_none(struct kube_call *call, const char *why, struct kube_reply *ret)
+{
+    *ret = (struct kube_reply){ .reason = KUBE_NO_ANSWER, .arena = &call->arena };
+    ret->message = arena_str(&call->arena, str_c(why));
+    ret->failure =
+        arena_printf(&call->arena, STR_FMT ": %s", STR_ARG(call->subject), ret->message.p).p;
+}
+
+str kube_status_body(struct arena *a, struct json *status)
+{
+    struct json *body = json_new_obj(a);
+    json_set(a, body, S("status"), status);
+    return json_to_str(a, body);
+}
