@@ -90,6 +90,7 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->content_type = str_c(verbs[r->verb].content_type);
     call->body = r->body.n ? arena_str(&call->arena, r->body) : S("");
     call->gated = verbs[r->verb].writes && !r->no_gate;
+    call->urgent = call->paid = r->no_gate;
     call->done = r->done;
     call->context = r->context;
     call->deadline_ns =

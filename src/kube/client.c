@@ -251,8 +251,11 @@ void kube_call_wait(struct kube_call *call)
 {
     struct kube *k = call->k;
     call->state = CALL_WAITING;
-    *k->last_waiting = call;
-    k->last_waiting = &call->next_waiting;
+    struct kube_call **place = call->urgent ? &k->waiting : k->last_waiting;
+    call->next_waiting = *place;
+    *place = call;
+    if (!call->next_waiting)
+        k->last_waiting = &call->next_waiting;
     loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
 }
 

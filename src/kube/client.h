@@ -99,7 +99,7 @@ struct kube_request {
     str label_selector, field_selector;
     str query;          /* more parameters, encoded: "propagationPolicy=Background" */
     bool dry_run;       /* dryRun=All */
-    bool no_gate;       /* may be sent by who is no leader: the Lease itself, events */
+    bool no_gate;       /* the Lease itself: by who is no leader too, and before all that wait */
     int64_t timeout_ns; /* 0: 60 s */
 
     kube_reply_fn *done; /* exactly once unless cancelled; may be NULL */

@@ -33,7 +33,8 @@ struct kube_call {
     str method, target, content_type, accept, body;
     str subject;         /* "patch deployments default/web", for sentences */
     int64_t deadline_ns; /* mono; 0: none */
-    bool gated, is_stream, paid; /* paid: has passed the rate limit */
+    bool gated, urgent, is_stream;
+    bool paid; /* has passed the rate limit */
     void (*on_data)(void *context, str bytes);
     kube_reply_fn *done;
     void *context;

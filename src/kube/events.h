@@ -23,9 +23,8 @@ struct event {
     str message;                     /* one sentence, for people */
 };
 
-/* `component` names who speaks ("flyball"). Events are written through the gate's back: a
- * follower has nothing to say, so nobody asks it to. */
-struct events *events_new(struct kube *k, const char *component, uint64_t seed);
+/* `component` names who speaks ("flyball"). Events pass the write gate: who does not lead is silent. */
+struct events *events_new(struct kube *k, const char *component);
 void events_free(struct events *ev);
 void events_emit(struct events *ev, const struct event *event);
 

@@ -1,0 +1,421 @@
+/* See controller.h. A turn is one reconcile() and the calls it asked for; it ends when reconcile() has
+ * returned and the last call was answered. Turns are used again, with their arenas, so that a steady
+ * state allocates nothing. */
+#include "controller.h"
+
+#include "../base/log.h"
+#include "../base/random.h"
+#include "../base/vec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct turn {
+    struct reconcile r; /* first: the feature holds a pointer to it */
+    struct turn *next;  /* of the running or the spare ones */
+    struct work_key *key;
+    struct arena arena;
+    struct turn_call *calls; /* not answered yet */
+    bool running;            /* reconcile() or a callback is on the stack */
+    int64_t after_ns;        /* 0: no wish */
+    const char *failure;
+};
+
+struct turn_call {
+    struct turn *turn;
+    struct turn_call *next;
+    struct kube_call *call;
+    void (*then)(struct reconcile *r, const struct kube_reply *reply);
+};
+
+struct watching { /* a cache that leads to keys */
+    struct controller *c;
+    struct cache *cache;
+    controller_map_fn *map; /* NULL: by `offset` */
+    size_t offset;          /* SIZE_MAX: the object's own key */
+    struct watching *next;
+};
+
+struct controller {
+    struct controller_spec spec;
+    struct kube *kube;
+    struct loop *loop;
+    struct workqueue queue;
+    struct watching *watching; /* the last is the first that was added */
+    struct cache *primary;
+    struct turn *turns, *spare;
+    int turn_count;
+    bool started;
+    struct deferred pump;
+    struct timer wake, resync;
+    struct controller_stats stats;
+};
+
+static void pump(struct controller *c);
+
+static void pump_deferred(struct deferred *deferred)
+{
+    pump(container_of(deferred, struct controller, pump));
+}
+
+static void pump_soon(struct controller *c)
+{
+    if (c->started)
+        loop_defer(c->loop, LOOP_SOON, &c->pump, pump_deferred);
+}
+
+/* ---- keys */
+
+void controller_add(struct controller *c, str ns, str name)
+{
+    workqueue_add(&c->queue, ns, name, loop_mono_ns(c->loop));
+    pump_soon(c);
+}
+
+void controller_add_after(struct controller *c, str ns, str name, int64_t after_ns)
+{
+    int64_t now = loop_mono_ns(c->loop);
+    workqueue_add_at(&c->queue, ns, name, now + after_ns, now);
+    pump_soon(c);
+}
+
+static void add_by_field(struct watching *w, const struct record *r)
+{
+    if (!r)
+        return;
+    if (w->offset == SIZE_MAX) {
+        controller_add(w->c, r->ns, r->name);
+        return;
+    }
+    str name = *(const str *)(const void *)((const char *)r + w->offset);
+    if (name.n)
+        controller_add(w->c, r->ns, name);
+}
+
+static void changed(void *context, const struct record *old, const struct record *now)
+{
+    struct watching *w = context;
+    if (w->map) {
+        w->map(w->c, old, now);
+        return;
+    }
+    add_by_field(w, old);
+    add_by_field(w, now);
+}
+
+static void watch_cache(struct controller *c, const struct watching *wanted)
+{
+    struct watching *w = mem_zero(1, sizeof(*w));
+    *w = *wanted;
+    w->c = c;
+    w->next = c->watching;
+    c->watching = w;
+    if (!c->primary)
+        c->primary = w->cache;
+    cache_handle(w->cache, changed, w);
+}
+
+void controller_watch(struct controller *c, struct cache *cache, controller_map_fn *map)
+{
+    watch_cache(c, &(struct watching){ .cache = cache, .map = map, .offset = SIZE_MAX });
+}
+
+void controller_watch_by(struct controller *c, struct cache *cache, size_t offset)
+{
+    watch_cache(c, &(struct watching){ .cache = cache, .offset = offset });
+}
+
+void *controller_context(const struct controller *c)
+{
+    return c->spec.context;
+}
+
+static void resync_set(struct controller *c);
+
+static void resync_fired(struct timer *timer)
+{
+    struct controller *c = container_of(timer, struct controller, resync);
+    const struct record *r;
+    cache_each(r, c->primary)
+        controller_add(c, r->ns, r->name);
+    resync_set(c);
+}
+
+static void resync_set(struct controller *c)
+{
+    if (c->primary)
+        timer_set(c->loop, &c->resync, loop_mono_ns(c->loop) + c->spec.resync_ns, resync_fired);
+}
+
+/* ---- turns */
+
+static struct turn *turn_new(struct controller *c, struct work_key *key)
+{
+    struct turn *t = c->spare;
+    if (t)
+        c->spare = t->next;
+    else
+        t = mem_zero(1, sizeof(*t));
+    *t = (struct turn){ .key = key, .arena = t->arena, .next = c->turns };
+    c->turns = t;
+    c->turn_count++;
+    t->r = (struct reconcile){ .ns = arena_str(&t->arena, key->ns),
+                               .name = arena_str(&t->arena, key->name),
+                               .now_ns = loop_wall_ns(c->loop),
+                               .arena = &t->arena,
+                               .context = c->spec.context,
+                               .controller = c };
+    return t;
+}
+
+static void turn_give_back(struct controller *c, struct turn *t)
+{
+    struct turn **at = &c->turns;
+    while (*at != t)
+        at = &(*at)->next;
+    *at = t->next;
+    arena_reset(&t->arena, (struct arena_mark){ 0 });
+    t->next = c->spare;
+    c->spare = t;
+    c->turn_count--;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / NS_PER_S;
+}
+
+static void turn_end(struct controller *c, struct turn *t)
+{
+    int64_t now = loop_mono_ns(c->loop);
+    histogram_add(&c->stats.work_s, seconds(now - t->key->started_ns));
+    histogram_add(&c->stats.turn_s, seconds(now - t->key->started_ns));
+    if (t->failure) {
+        c->stats.error++;
+        int64_t at = workqueue_retry(&c->queue, t->key, now);
+        log_warn("reconcile failed", KV_C("controller", c->spec.name), KV("namespace", t->r.ns),
+                 KV("name", t->r.name), KV_C("error", t->failure),
+                 KV_INT("retry_ms", (at - now) / NS_PER_MS));
+    } else {
+        workqueue_finish(&c->queue, t->key, now);
+        c->stats.success += !t->after_ns;
+        c->stats.requeue_after += t->after_ns > 0;
+    }
+    if (t->after_ns && !t->failure)
+        workqueue_add_at(&c->queue, t->r.ns, t->r.name, now + t->after_ns, now);
+    turn_give_back(c, t);
+    pump_soon(c);
+}
+
+static void turn_end_if_over(struct controller *c, struct turn *t)
+{
+    if (!t->running && !t->calls)
+        turn_end(c, t);
+}
+
+static void turn_start(struct controller *c, struct work_key *key)
+{
+    histogram_add(&c->stats.wait_s, seconds(key->started_ns - key->ready_ns));
+    struct turn *t = turn_new(c, key);
+    t->running = true;
+    struct reconciled result = c->spec.reconcile(&t->r);
+    t->running = false;
+    if (result.failure)
+        reconcile_fail(&t->r, result.failure);
+    if (result.after_ns)
+        reconcile_again(&t->r, result.after_ns);
+    turn_end_if_over(c, t);
+}
+
+static void wake_fired(struct timer *timer)
+{
+    pump(container_of(timer, struct controller, wake));
+}
+
+static void pump(struct controller *c)
+{
+    struct work_key *key;
+    int64_t now = loop_mono_ns(c->loop);
+    while (c->started && c->turn_count < c->spec.workers && (key = workqueue_take(&c->queue, now)))
+        turn_start(c, key);
+    int64_t wake = workqueue_wake(&c->queue, now);
+    if (c->started && wake > now && wake != INT64_MAX)
+        timer_set(c->loop, &c->wake, wake, wake_fired);
+    else
+        timer_stop(&c->wake);
+}
+
+/* ---- what a turn may do */
+
+struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...)
+{
+    char text[500];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return (struct reconciled){ .failure = arena_str(r->arena, str_c(text)).p };
+}
+
+void reconcile_fail(struct reconcile *r, const char *failure)
+{
+    struct turn *t = (struct turn *)r;
+    if (!t->failure)
+        t->failure = arena_str(&t->arena, str_c(failure)).p;
+}
+
+void reconcile_again(struct reconcile *r, int64_t after_ns)
+{
+    struct turn *t = (struct turn *)r;
+    if (after_ns > 0 && (!t->after_ns || after_ns < t->after_ns))
+        t->after_ns = after_ns;
+}
+
+static void answered(void *context, const struct kube_reply *reply)
+{
+    struct turn_call *call = context;
+    struct turn *t = call->turn;
+    struct turn_call **at = &t->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    t->running = true;
+    if (call->then)
+        call->then(&t->r, reply);
+    else if (reply->failure)
+        reconcile_fail(&t->r, reply->failure);
+    t->running = false;
+    turn_end_if_over(t->r.controller, t);
+}
+
+void reconcile_call(struct reconcile *r, const struct kube_request *request,
+                    void (*then)(struct reconcile *r, const struct kube_reply *reply))
+{
+    struct turn *t = (struct turn *)r;
+    struct turn_call *call = arena_new(&t->arena, struct turn_call);
+    *call = (struct turn_call){ .turn = t, .next = t->calls, .then = then };
+    t->calls = call;
+    struct kube_request copy = *request;
+    copy.done = answered;
+    copy.context = call;
+    call->call = kube_send(r->controller->kube, &copy);
+}
+
+void reconcile_send(struct reconcile *r, const struct kube_request *request)
+{
+    reconcile_call(r, request, NULL);
+}
+
+void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status)
+{
+    reconcile_send(r, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                              .resource = resource,
+                                              .ns = r->ns,
+                                              .name = r->name,
+                                              .subresource = "status",
+                                              .body = kube_status_body(r->arena, status) });
+}
+
+void reconcile_apply(struct reconcile *r, const struct resource *resource, struct json *object)
+{
+    auto_buf struct buf version = { 0 };
+    resource_api_version(resource, &version);
+    json_set_str(r->arena, object, "apiVersion", buf_str(&version));
+    json_set_str(r->arena, object, "kind", str_c(resource->kind));
+    struct json *meta = json_make(r->arena, object, "metadata", NULL);
+    if (resource->namespaced && !json_get(meta, "namespace"))
+        json_set_str(r->arena, meta, "namespace", r->ns);
+    reconcile_send(r, &(struct kube_request){ .verb = KUBE_APPLY,
+                                              .resource = resource,
+                                              .ns = json_text(json_get(meta, "namespace")),
+                                              .name = json_text(json_get(meta, "name")),
+                                              .body = json_to_str(r->arena, object) });
+}
+
+/* ---- life */
+
+static const double second_bounds[] = { 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                        1,     2.5,   5,    10,    30,   60 };
+
+struct controller *controller_new(struct kube *k, const struct controller_spec *spec)
+{
+    struct controller *c = mem_zero(1, sizeof(*c));
+    c->spec = *spec;
+    c->kube = k;
+    c->loop = kube_loop(k);
+    if (!c->spec.workers)
+        c->spec.workers = 4;
+    if (!c->spec.resync_ns)
+        c->spec.resync_ns = 36000 * NS_PER_S;
+    struct histogram *all[] = { &c->stats.turn_s, &c->stats.wait_s, &c->stats.work_s };
+    for (size_t i = 0; i < countof(all); i++)
+        *all[i] = (struct histogram){ .bounds = second_bounds, .n = countof(second_bounds) };
+    workqueue_init(&c->queue);
+    return c;
+}
+
+void controller_start(struct controller *c)
+{
+    c->started = true;
+    resync_set(c);
+    pump_soon(c);
+}
+
+void controller_stop(struct controller *c)
+{
+    c->started = false;
+    timer_stop(&c->wake);
+    timer_stop(&c->resync);
+    deferred_cancel(&c->pump);
+}
+
+size_t controller_turns(const struct controller *c)
+{
+    return (size_t)c->turn_count;
+}
+
+static void turns_free(struct turn *t)
+{
+    for (struct turn *next; t; t = next) {
+        next = t->next;
+        for (struct turn_call *call = t->calls; call; call = call->next)
+            kube_call_cancel(call->call);
+        arena_done(&t->arena);
+        free(t);
+    }
+}
+
+void controller_free(struct controller *c)
+{
+    if (!c)
+        return;
+    controller_stop(c);
+    turns_free(c->turns);
+    turns_free(c->spare);
+    for (struct watching *w = c->watching, *next; w; w = next) {
+        next = w->next;
+        free(w);
+    }
+    workqueue_done(&c->queue);
+    free(c);
+}
+
+const char *controller_name(const struct controller *c)
+{
+    return c->spec.name;
+}
+
+const struct controller_stats *controller_stats(const struct controller *c)
+{
+    return &c->stats;
+}
+
+const struct workqueue *controller_queue(const struct controller *c)
+{
+    return &c->queue;
+}
+
+int controller_workers(const struct controller *c)
+{
+    return c->spec.workers;
+}

@@ -1,0 +1,343 @@
+/* See election.h. One request at a time. The Lease's object is kept as the server last gave it, so that
+ * labels and annotations others put there survive our PUT.
+ *
+ *   candidate   GET; take it when it is free or its holder was silent for its own duration *by our
+ *               clock* (the times written in it are another machine's); else look again in 2 to 4.4 s
+ *   leader      PUT every 2 s from what we have; after a conflict GET once and decide again */
+#include "election.h"
+
+#include "../base/random.h"
+#include "../base/rfc3339.h"
+
+enum el_state { EL_CANDIDATE, EL_LEADER, EL_STOPPING };
+
+static const int64_t release_wait_ns = 3 * NS_PER_S;
+
+struct election {
+    struct election_options o;
+    struct arena names; /* ns, name, identity */
+    struct loop *loop;
+    struct random random;
+    enum el_state state;
+    struct kube_call *call;
+    struct timer timer;      /* the next try */
+    struct timer deadline;   /* leader: without success until then, it is lost */
+    struct buf object;       /* the Lease as last seen; empty: there is none */
+    struct buf holder;
+    int64_t duration_s;      /* of the one seen */
+    int64_t transitions;
+    struct buf renewed;      /* its renewTime: a change shows that the holder lives */
+    int64_t observed_ns;     /* mono: when that last changed */
+    int64_t sent_ns;         /* mono: of the PUT under way */
+    int64_t acquired_us;     /* wall */
+    void (*stopped)(void *context);
+    void *stopped_context;
+};
+
+static void look(struct election *el);
+static void write_lease(struct election *el, bool release);
+
+static void trouble(struct election *el, const char *sentence)
+{
+    if (el->o.on_trouble)
+        el->o.on_trouble(el->o.context, sentence);
+}
+
+/* ---- time */
+
+static void timer_fired(struct timer *timer)
+{
+    struct election *el = container_of(timer, struct election, timer);
+    if (el->state == EL_LEADER)
+        write_lease(el, false);
+    else
+        look(el);
+}
+
+static void try_later(struct election *el)
+{
+    double period = (double)el->o.retry_period_ns;
+    if (el->state == EL_CANDIDATE)
+        period *= 1 + 1.2 * random_unit(&el->random);
+    timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (int64_t)period, timer_fired);
+}
+
+static void lose(struct election *el)
+{
+    kube_gate(el->o.kube, 0);
+    kube_call_cancel(el->call);
+    el->call = NULL;
+    timer_stop(&el->timer);
+    timer_stop(&el->deadline);
+    el->state = EL_CANDIDATE;
+    if (el->o.on_lost)
+        el->o.on_lost(el->o.context);
+}
+
+static void deadline_passed(struct timer *timer)
+{
+    struct election *el = container_of(timer, struct election, deadline);
+    trouble(el, "the lease could not be renewed in time");
+    lose(el);
+}
+
+/* ---- what was seen */
+
+static void set_text(struct buf *b, str text)
+{
+    buf_clear(b);
+    buf_put(b, text);
+}
+
+static void observe(struct election *el, const struct kube_reply *reply)
+{
+    const struct json *spec = json_get(reply->object, "spec");
+    str holder = json_text(json_get(spec, "holderIdentity"));
+    str renewed = json_text(json_get(spec, "renewTime"));
+    set_text(&el->object, reply->body);
+    if (!str_eq(holder, buf_str(&el->holder)) || !str_eq(renewed, buf_str(&el->renewed)) ||
+        !el->observed_ns)
+        el->observed_ns = loop_mono_ns(el->loop);
+    set_text(&el->holder, holder);
+    set_text(&el->renewed, renewed);
+    el->duration_s = MAX(json_int(json_get(spec, "leaseDurationSeconds"), 0), 0);
+    el->transitions = json_int(json_get(spec, "leaseTransitions"), 0);
+    int64_t acquired;
+    if (rfc3339_parse_micro(json_text(json_get(spec, "acquireTime")), &acquired, NULL) == 0)
+        el->acquired_us = acquired;
+}
+
+static bool is_ours(const struct election *el)
+{
+    return str_eq(buf_str(&el->holder), el->o.identity);
+}
+
+static bool is_free(const struct election *el)
+{
+    int64_t duration_ns = MIN(el->duration_s, 86400) * NS_PER_S;
+    return !el->holder.n || is_ours(el) ||
+           loop_mono_ns(el->loop) >= el->observed_ns + duration_ns;
+}
+
+/* ---- leading */
+
+static void lead(struct election *el)
+{
+    int64_t until = el->sent_ns + el->o.renew_deadline_ns;
+    bool first = el->state == EL_CANDIDATE;
+    el->state = EL_LEADER;
+    kube_gate(el->o.kube, until);
+    timer_set(el->loop, &el->deadline, until, deadline_passed);
+    try_later(el);
+    if (first && el->o.on_lead)
+        el->o.on_lead(el->o.context);
+}
+
+static void wrote(void *context, const struct kube_reply *reply)
+{
+    struct election *el = context;
+    el->call = NULL;
+    if (!reply->failure)
+        observe(el, reply);
+    if (el->state == EL_STOPPING) {
+        write_lease(el, true);
+        return;
+    }
+    if (!reply->failure) {
+        lead(el);
+        return;
+    }
+    bool raced = reply->reason == KUBE_CONFLICT || reply->reason == KUBE_ALREADY_EXISTS ||
+                 reply->reason == KUBE_NOT_FOUND;
+    if (!raced)
+        trouble(el, reply->failure);
+    if (raced && el->state == EL_LEADER)
+        look(el); /* somebody wrote: once, and decide again */
+    else
+        try_later(el);
+}
+
+static struct json *lease_object(struct election *el, struct arena *a)
+{
+    struct json *lease = NULL;
+    if (el->object.n && json_parse(a, buf_str(&el->object), &lease, NULL) == 0 &&
+        json_is(lease, JSON_OBJ))
+        return lease;
+    lease = json_new_obj(a);
+    json_set_str(a, lease, "apiVersion", S("coordination.k8s.io/v1"));
+    json_set_str(a, lease, "kind", S("Lease"));
+    struct json *meta = json_make(a, lease, "metadata", NULL);
+    json_set_str(a, meta, "name", el->o.name);
+    json_set_str(a, meta, "namespace", el->o.ns);
+    return lease;
+}
+
+static void released(void *context, const struct kube_reply *reply);
+static void stop_end(struct election *el);
+
+static void write_lease(struct election *el, bool release)
+{
+    auto_arena struct arena a = { 0 };
+    char renew[RFC3339_TEXT_MAX], acquire[RFC3339_TEXT_MAX];
+    int64_t now_us = loop_wall_ns(el->loop) / 1000;
+    struct json *lease = lease_object(el, &a), *spec = json_make(&a, lease, "spec", NULL);
+    bool keeps = is_ours(el);
+    if (!keeps || release)
+        el->acquired_us = now_us;
+    int64_t transitions = el->transitions + (!keeps && el->object.n);
+    json_set_str(&a, spec, "holderIdentity", release ? S("") : el->o.identity);
+    json_set_int(&a, spec, "leaseDurationSeconds",
+                 release ? 1 : el->o.lease_duration_ns / NS_PER_S);
+    json_set_str(&a, spec, "acquireTime", rfc3339_micro_text(el->acquired_us, acquire));
+    json_set_str(&a, spec, "renewTime", rfc3339_micro_text(now_us, renew));
+    json_set_int(&a, spec, "leaseTransitions", transitions);
+    el->sent_ns = loop_mono_ns(el->loop);
+    el->call = kube_send(el->o.kube, &(struct kube_request){
+                                         .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
+                                         .resource = &resource_leases,
+                                         .ns = el->o.ns,
+                                         .name = el->o.name,
+                                         .body = json_to_str(&a, lease),
+                                         .no_gate = true,
+                                         .timeout_ns = el->o.renew_deadline_ns,
+                                         .done = release ? released : wrote,
+                                         .context = el });
+}
+
+static void release_if_ours(struct election *el, const struct kube_reply *reply)
+{
+    if (!reply->failure)
+        observe(el, reply);
+    if (is_ours(el))
+        write_lease(el, true);
+    else
+        stop_end(el);
+}
+
+static void looked(void *context, const struct kube_reply *reply)
+{
+    struct election *el = context;
+    el->call = NULL;
+    if (el->state == EL_STOPPING) {
+        release_if_ours(el, reply);
+        return;
+    }
+    if (reply->reason == KUBE_NOT_FOUND) {
+        buf_clear(&el->object);
+        buf_clear(&el->holder);
+        write_lease(el, false);
+        return;
+    }
+    if (reply->failure) {
+        trouble(el, reply->failure);
+        try_later(el);
+        return;
+    }
+    observe(el, reply);
+    if (is_free(el)) {
+        write_lease(el, false);
+    } else if (el->state == EL_LEADER) {
+        trouble(el, "somebody else holds the lease");
+        lose(el);
+    } else {
+        try_later(el);
+    }
+}
+
+static void look(struct election *el)
+{
+    el->call = kube_send(el->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                             .resource = &resource_leases,
+                                                             .ns = el->o.ns,
+                                                             .name = el->o.name,
+                                                             .no_gate = true,
+                                                             .timeout_ns = el->o.renew_deadline_ns,
+                                                             .done = looked,
+                                                             .context = el });
+}
+
+/* ---- life */
+
+int election_start(const struct election_options *options, struct election **ret, err_t *e)
+{
+    struct election_options o = *options;
+    o.lease_duration_ns = o.lease_duration_ns ? o.lease_duration_ns : 15 * NS_PER_S;
+    o.renew_deadline_ns = o.renew_deadline_ns ? o.renew_deadline_ns : 10 * NS_PER_S;
+    o.retry_period_ns = o.retry_period_ns ? o.retry_period_ns : 2 * NS_PER_S;
+    if (o.lease_duration_ns < NS_PER_S || o.renew_deadline_ns >= o.lease_duration_ns ||
+        o.retry_period_ns <= 0 || o.retry_period_ns >= o.renew_deadline_ns)
+        return err_set(e, EINVAL,
+                       "leader election needs retry period < renew deadline < lease duration, and "
+                       "a lease of at least 1s");
+    struct election *el = mem_zero(1, sizeof(*el));
+    el->o = o;
+    el->o.ns = arena_str(&el->names, o.ns);
+    el->o.name = arena_str(&el->names, o.name);
+    el->o.identity = arena_str(&el->names, o.identity);
+    el->loop = kube_loop(o.kube);
+    random_init(&el->random, o.seed, 2);
+    kube_gate(o.kube, 0);
+    look(el);
+    *ret = el;
+    return 0;
+}
+
+bool election_leads(const struct election *el)
+{
+    return el && el->state == EL_LEADER;
+}
+
+str election_holder(const struct election *el)
+{
+    return buf_str(&el->holder);
+}
+
+void election_free(struct election *el)
+{
+    if (!el)
+        return;
+    kube_call_cancel(el->call);
+    timer_stop(&el->timer);
+    timer_stop(&el->deadline);
+    buf_done(&el->object);
+    buf_done(&el->holder);
+    buf_done(&el->renewed);
+    arena_done(&el->names);
+    free(el);
+}
+
+static void stop_end(struct election *el)
+{
+    void (*stopped)(void *) = el->stopped;
+    void *context = el->stopped_context;
+    election_free(el);
+    stopped(context);
+}
+
+static void released(void *context, const struct kube_reply *reply)
+{
+    struct election *el = context;
+    el->call = NULL;
+    if (reply->failure)
+        trouble(el, reply->failure);
+    stop_end(el);
+}
+
+static void release_late(struct timer *timer)
+{
+    stop_end(container_of(timer, struct election, timer));
+}
+
+void election_stop(struct election *el, void (*done)(void *context), void *context)
+{
+    bool holds = el->state == EL_LEADER;
+    timer_stop(&el->deadline);
+    el->state = EL_STOPPING;
+    el->stopped = done;
+    el->stopped_context = context;
+    kube_gate(el->o.kube, 0);
+    if (holds && !el->call) /* a renewal under way ends first: its version is what we release */
+        write_lease(el, true);
+    timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (holds ? release_wait_ns : 0),
+              release_late);
+}
