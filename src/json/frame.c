@@ -78,15 +78,20 @@ static int feed_lines(struct frame *f, str bytes, err_t *e)
 /* Steps over text up to the byte after its closing quote; n when that has not come. */
 static size_t skip_text(struct frame *f, const char *p, size_t at, size_t n)
 {
-    for (; at < n; at++) {
-        if (f->escaped)
+    while (at < n) {
+        if (f->escaped) {
             f->escaped = false;
-        else if (p[at] == '\\')
-            f->escaped = true;
-        else if (p[at] == '"') {
-            f->in_text = false;
-            return at + 1;
+            at++;
         }
+        while (at < n && p[at] != '"' && p[at] != '\\')
+            at++;
+        if (at == n)
+            break;
+        if (p[at++] == '"') {
+            f->in_text = false;
+            return at;
+        }
+        f->escaped = true;
     }
     return n;
 }

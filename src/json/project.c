@@ -13,7 +13,10 @@
 
 #include <yyjson.h>
 
-enum { POOL_ITEM_MAX = 1 << 20 }; /* after a larger document the pool is given back */
+enum {
+    POOL_ITEM_MAX = 1 << 20, /* after a larger document the pool is given back */
+    LIST_MAX = 1 << 16, /* elements of an F_LIST: the text of one may be 3 bytes, its struct 100 */
+};
 
 struct projector *projector_new(void)
 {
@@ -124,7 +127,7 @@ static bool milli_of(yyjson_val *v, int64_t *ret)
 {
     int64_t whole;
     if (yyjson_is_str(v))
-        return quantity_to_milli(text_of(v), ret) == 0;
+        return quantity_parse_milli(text_of(v), ret, NULL) == 0;
     return integer_of(v, &whole) && !__builtin_mul_overflow(whole, INT64_C(1000), ret);
 }
 
@@ -137,9 +140,10 @@ static void set_number(struct walk *w, struct field_target *target, size_t slot,
 {
     int64_t *number = at(w->j, slot);
     bool more = target->many && target->seen == w->turn && target->field->type != F_TIME;
-    if (more && __builtin_add_overflow(*number, value, &value))
-        value = value < 0 ? INT64_MIN : INT64_MAX;
-    *number = value;
+    int64_t sum = value;
+    if (more && __builtin_add_overflow(*number, value, &sum))
+        sum = value < 0 ? INT64_MIN : INT64_MAX;
+    *number = sum;
 }
 
 static void set_map(struct projector *j, size_t slot, yyjson_val *v)
@@ -169,13 +173,15 @@ static void walk(struct walk *w, struct field_step *step, yyjson_val *v);
 
 static void set_list(struct projector *j, size_t slot, struct fieldtree *of, yyjson_val *v)
 {
-    size_t i, n, count = yyjson_arr_size(v), bytes = of->fields.bytes;
+    size_t i, n, count = MIN(yyjson_arr_size(v), (size_t)LIST_MAX), bytes = of->fields.bytes;
     size_t start = append(j, count * bytes, sizeof(max_align_t));
-    *(LIST(char) *)at(j, slot) = (LIST(char)){ (const char *)start, count };
+    *(bytes_list *)at(j, slot) = (bytes_list){ (const char *)start, count };
     vec_push(&j->places, slot);
     yyjson_val *element;
     yyjson_arr_foreach(v, i, n, element)
     {
+        if (i == count)
+            break;
         struct walk w = { j, start + i * bytes, ++j->turns };
         set_defaults(j, &of->fields, w.base);
         walk(&w, &of->root, element);

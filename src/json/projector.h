@@ -6,6 +6,8 @@
 #include "../base/vec.h"
 #include "fieldtree.h"
 
+typedef LIST(char) bytes_list; /* a list of which only the size of an element is known */
+
 struct projector {
     struct intern intern;
     void *pool;                    /* the parser's memory, used again for every document */

@@ -56,7 +56,7 @@ static void unshare(struct intern *in, const struct fields *fields, const void *
 
 static void unshare_list(struct intern *in, const struct field *f, const void *slot)
 {
-    const LIST(char) *list = slot;
+    const bytes_list *list = slot;
     for (size_t i = 0; i < list->n; i++)
         unshare(in, f->of, list->at + i * f->of->bytes);
 }
@@ -94,7 +94,7 @@ static bool fields_same(const struct fields *fields, const void *a, const void *
 
 static bool list_same(const struct field *f, const void *a, const void *b)
 {
-    const LIST(char) *left = a, *right = b;
+    const bytes_list *left = a, *right = b;
     for (size_t i = 0; i < left->n && left->n == right->n; i++)
         if (!fields_same(f->of, left->at + i * f->of->bytes, right->at + i * f->of->bytes))
             return false;
@@ -147,7 +147,7 @@ static size_t text_bytes(const struct fields *fields, const void *base)
             bytes += ((const str *)slot)->n + 1;
         if (f->type != F_LIST)
             continue;
-        const LIST(char) *list = slot;
+        const bytes_list *list = slot;
         for (size_t k = 0; k < list->n; k++)
             bytes += f->of->bytes + text_bytes(f->of, list->at + k * f->of->bytes);
     }

@@ -2,8 +2,8 @@
 #include "client_internal.h"
 
 enum {
-    ATTEMPTS_MAX = 10,      /* answers that said Retry-After */
-    READ_ATTEMPTS_MAX = 3,  /* connections that broke under a read */
+    ATTEMPTS_MAX = 10,     /* answers that said Retry-After */
+    READ_ATTEMPTS_MAX = 3, /* connections that broke under a read */
     RETRY_AFTER_MAX_S = 120,
     ANSWER_MAX_BYTES = 32 << 20,
 };
@@ -263,14 +263,15 @@ void kube_call_run(struct kube_call *call)
     int64_t deadline = call->deadline_ns;
     if (call->gated && k->gate_ns != INT64_MAX)
         deadline = MIN(deadline, k->gate_ns);
-    call->http = http_client_send(k->link->http, &(struct http_request){
-                                                     .method = call->method,
-                                                     .target = call->target,
-                                                     .headers = { headers, call->body.n ? 2 : 1 },
-                                                     .body = call->body,
-                                                     .deadline_ns = deadline,
-                                                     .on_head = on_head,
-                                                     .on_data = on_data,
-                                                     .on_done = on_done,
-                                                     .context = call });
+    call->http =
+        http_client_send(k->link->http,
+                         &(struct http_request){ .method = call->method,
+                                                 .target = call->target,
+                                                 .headers = { headers, call->body.n ? 2 : 1 },
+                                                 .body = call->body,
+                                                 .deadline_ns = deadline,
+                                                 .on_head = on_head,
+                                                 .on_data = on_data,
+                                                 .on_done = on_done,
+                                                 .context = call });
 }

@@ -106,11 +106,10 @@ static struct kube_config *config_copy(const struct kube_config *c)
     struct kube_config *copy = mem_zero(1, sizeof(*copy));
     *copy = *c;
     copy->arena = (struct arena){ 0 };
-    str *texts[] = { &copy->where,     &copy->server,          &copy->ns,
-                     &copy->ca_pem,    &copy->ca_file,         &copy->tls_server_name,
-                     &copy->cert_pem,  &copy->cert_file,       &copy->key_pem,
-                     &copy->key_file,  &copy->token,           &copy->token_file,
-                     &copy->username,  &copy->password,        &copy->impersonate };
+    str *texts[] = { &copy->where,    &copy->server,          &copy->ns,         &copy->ca_pem,
+                     &copy->ca_file,  &copy->tls_server_name, &copy->cert_pem,   &copy->cert_file,
+                     &copy->key_pem,  &copy->key_file,        &copy->token,      &copy->token_file,
+                     &copy->username, &copy->password,        &copy->impersonate };
     for (size_t i = 0; i < countof(texts); i++)
         if (texts[i]->n)
             *texts[i] = arena_str(&copy->arena, *texts[i]);

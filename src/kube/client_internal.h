@@ -55,7 +55,7 @@ struct kube {
     struct kube_config *config; /* owned */
     struct kube_link *link;
     struct credentials *credentials;
-    str user_agent; /* in the config's arena */
+    str user_agent;                            /* in the config's arena */
     struct kube_call *calls;                   /* all */
     struct kube_call *waiting, **last_waiting; /* in the order they came */
     struct deferred pump;
@@ -66,13 +66,14 @@ struct kube {
     struct timer gate;
     struct kube_stats *stats;
     struct kube_question *questions; /* discovery.c's, open */
-    struct map discovered;           /* "apps/v1 Deployment" to struct resource, in the config's arena */
+    struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
 };
 
 /* call.c */
 struct kube_call *kube_call_new(struct kube *k, const struct kube_request *request);
-void kube_call_run(struct kube_call *call);                                    /* on the wire */
-void kube_call_fail(struct kube_call *call, const char *why); /* no answer; the call is gone after */
+void kube_call_run(struct kube_call *call); /* on the wire */
+void kube_call_fail(struct kube_call *call,
+                    const char *why); /* no answer; the call is gone after */
 void kube_call_free(struct kube_call *call);
 void kube_call_wait(struct kube_call *call); /* into the waiting list */
 

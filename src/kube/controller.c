@@ -334,8 +334,8 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 
 /* ---- life */
 
-static const double second_bounds[] = { 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
-                                        1,     2.5,   5,    10,    30,   60 };
+static const double second_bounds[] = { 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                        0.5,   1,     2.5,  5,     10,   30,  60 };
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec)
 {

@@ -124,14 +124,15 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 /* ---- life, for the manager and for tests */
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec);
-void controller_start(struct controller *c); /* keys that came before are worked on now */
-void controller_stop(struct controller *c);  /* no new turns */
+void controller_start(struct controller *c);         /* keys that came before are worked on now */
+void controller_stop(struct controller *c);          /* no new turns */
 size_t controller_turns(const struct controller *c); /* under way */
 void controller_free(struct controller *c);          /* turns under way are cut off */
 
 struct controller_stats {
     uint64_t success, error, requeue_after; /* turns by how they ended */
-    struct histogram turn_s, wait_s, work_s; /* seconds: whole turns; in the queue; being worked on */
+    struct histogram turn_s, wait_s,
+        work_s; /* seconds: whole turns; in the queue; being worked on */
 };
 const char *controller_name(const struct controller *c);
 const struct controller_stats *controller_stats(const struct controller *c);

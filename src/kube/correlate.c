@@ -10,9 +10,9 @@ static const int64_t refill_ns = 300 * NS_PER_S, alike_ns = 600 * NS_PER_S;
 
 struct correlate_fact {
     struct correlate_fact *newer, *older;
-    str key;            /* points behind the struct */
-    double tokens;      /* object: how many more it may have */
-    int64_t seen_ns;    /* object: when the tokens were counted; alike, event: last seen */
+    str key;         /* points behind the struct */
+    double tokens;   /* object: how many more it may have */
+    int64_t seen_ns; /* object: when the tokens were counted; alike, event: last seen */
     uint64_t messages[ALIKE_MAX]; /* alike: hashes of those seen since first_ns */
     size_t n_messages;
     int64_t first_ns, count;

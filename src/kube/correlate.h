@@ -18,15 +18,15 @@ struct correlate {
 };
 
 struct correlate_in {
-    str object;  /* which object, by which component */
-    str alike;   /* all but the message */
+    str object; /* which object, by which component */
+    str alike;  /* all but the message */
     str message;
 };
 
 struct correlated {
     bool drop;
-    bool combined;   /* the message is to be marked as standing for several */
-    int64_t count;   /* 1: a new event */
+    bool combined; /* the message is to be marked as standing for several */
+    int64_t count; /* 1: a new event */
     int64_t first_ns;
     /* Where the caller keeps the name of the event that was written; lives until the fact is forgotten
      * and is empty for a new one. */

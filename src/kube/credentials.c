@@ -19,8 +19,8 @@ struct credentials {
     const struct kube_config *config;
     credentials_fn *on_change;
     void *context;
-    struct buf header;   /* "Bearer ..." or "Basic ..." */
-    int64_t read_ns;     /* mono: when the token file was last read; 0: never */
+    struct buf header; /* "Bearer ..." or "Basic ..." */
+    int64_t read_ns;   /* mono: when the token file was last read; 0: never */
     struct arena answer_arena;
     struct exec_answer answer; /* of the plugin */
     bool has_answer;
@@ -167,8 +167,8 @@ static void plugin_ended(void *context, const struct child_result *result)
         cr->on_change(cr->context, cr->plugin_failure.text, false);
         return;
     }
-    bool cert = cr->has_answer ? !str_eq(cr->answer.cert_pem, answer.cert_pem)
-                               : answer.cert_pem.n > 0;
+    bool cert =
+        cr->has_answer ? !str_eq(cr->answer.cert_pem, answer.cert_pem) : answer.cert_pem.n > 0;
     arena_done(&cr->answer_arena);
     cr->answer_arena = arena;
     cr->answer = answer;
@@ -204,7 +204,8 @@ static int plugin_start(struct credentials *cr, err_t *e)
     /* ours come first: the first of a name is what getenv() finds */
     for (size_t i = 0; i < x->env_count; i++)
         vec_push(&env, arena_printf(&a, STR_FMT "=" STR_FMT, STR_ARG(x->env[i].name),
-                                    STR_ARG(x->env[i].value)).p);
+                                    STR_ARG(x->env[i].value))
+                           .p);
     vec_push(&env, arena_printf(&a, "KUBERNETES_EXEC_INFO=" STR_FMT, STR_ARG(question(x, &a))).p);
     for (char **var = environ; *var; var++)
         vec_push(&env, *var);

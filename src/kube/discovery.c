@@ -47,7 +47,8 @@ static const char *keep(struct kube *k, str text)
     return arena_str(&k->config->arena, text).p;
 }
 
-static const struct resource *remember(struct kube *k, struct kube_question *q, const struct json *found)
+static const struct resource *remember(struct kube *k, struct kube_question *q,
+                                       const struct json *found)
 {
     struct resource *r = arena_new(&k->config->arena, struct resource);
     str version = buf_str(&q->api_version), group = { 0 };
@@ -57,11 +58,10 @@ static const struct resource *remember(struct kube *k, struct kube_question *q, 
         version = str_from(version, slash + 1);
     }
     *r = (struct resource){ keep(k, group), keep(k, version),
-                            keep(k, json_text(json_get(found, "name"))),
-                            keep(k, buf_str(&q->kind)),
+                            keep(k, json_text(json_get(found, "name"))), keep(k, buf_str(&q->kind)),
                             json_bool(json_get(found, "namespaced"), false) };
-    str key = arena_printf(&k->config->arena, STR_FMT " " STR_FMT, STR_ARG(buf_str(&q->api_version)),
-                           STR_ARG(buf_str(&q->kind)));
+    str key = arena_printf(&k->config->arena, STR_FMT " " STR_FMT,
+                           STR_ARG(buf_str(&q->api_version)), STR_ARG(buf_str(&q->kind)));
     map_put(&k->discovered, key, r);
     return r;
 }

@@ -20,16 +20,16 @@ struct election {
     struct random random;
     enum el_state state;
     struct kube_call *call;
-    struct timer timer;      /* the next try */
-    struct timer deadline;   /* leader: without success until then, it is lost */
-    struct buf object;       /* the Lease as last seen; empty: there is none */
+    struct timer timer;    /* the next try */
+    struct timer deadline; /* leader: without success until then, it is lost */
+    struct buf object;     /* the Lease as last seen; empty: there is none */
     struct buf holder;
-    int64_t duration_s;      /* of the one seen */
+    int64_t duration_s; /* of the one seen */
     int64_t transitions;
-    struct buf renewed;      /* its renewTime: a change shows that the holder lives */
-    int64_t observed_ns;     /* mono: when that last changed */
-    int64_t sent_ns;         /* mono: of the PUT under way */
-    int64_t acquired_us;     /* wall */
+    struct buf renewed;  /* its renewTime: a change shows that the holder lives */
+    int64_t observed_ns; /* mono: when that last changed */
+    int64_t sent_ns;     /* mono: of the PUT under way */
+    int64_t acquired_us; /* wall */
     void (*stopped)(void *context);
     void *stopped_context;
 };
@@ -115,8 +115,7 @@ static bool is_ours(const struct election *el)
 static bool is_free(const struct election *el)
 {
     int64_t duration_ns = MIN(el->duration_s, 86400) * NS_PER_S;
-    return !el->holder.n || is_ours(el) ||
-           loop_mono_ns(el->loop) >= el->observed_ns + duration_ns;
+    return !el->holder.n || is_ours(el) || loop_mono_ns(el->loop) >= el->observed_ns + duration_ns;
 }
 
 /* ---- leading */
@@ -192,16 +191,16 @@ static void write_lease(struct election *el, bool release)
     json_set_str(&a, spec, "renewTime", rfc3339_micro_text(now_us, renew));
     json_set_int(&a, spec, "leaseTransitions", transitions);
     el->sent_ns = loop_mono_ns(el->loop);
-    el->call = kube_send(el->o.kube, &(struct kube_request){
-                                         .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
-                                         .resource = &resource_leases,
-                                         .ns = el->o.ns,
-                                         .name = el->o.name,
-                                         .body = json_to_str(&a, lease),
-                                         .no_gate = true,
-                                         .timeout_ns = el->o.renew_deadline_ns,
-                                         .done = release ? released : wrote,
-                                         .context = el });
+    el->call = kube_send(el->o.kube,
+                         &(struct kube_request){ .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
+                                                 .resource = &resource_leases,
+                                                 .ns = el->o.ns,
+                                                 .name = el->o.name,
+                                                 .body = json_to_str(&a, lease),
+                                                 .no_gate = true,
+                                                 .timeout_ns = el->o.renew_deadline_ns,
+                                                 .done = release ? released : wrote,
+                                                 .context = el });
 }
 
 static void release_if_ours(struct election *el, const struct kube_reply *reply)

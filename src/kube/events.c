@@ -100,14 +100,14 @@ static void send_first(struct events *ev)
     if (!out || ev->call || timer_is_set(&ev->retry))
         return;
     bool repeat = out->patch.n > 0;
-    ev->call = kube_send(ev->kube, &(struct kube_request){
-                                       .verb = repeat ? KUBE_STRATEGIC_PATCH : KUBE_CREATE,
-                                       .resource = &resource_events,
-                                       .ns = out->ns,
-                                       .name = out->name,
-                                       .body = repeat ? out->patch : out->body,
-                                       .done = written,
-                                       .context = ev });
+    ev->call = kube_send(ev->kube, &(struct kube_request){ .verb = repeat ? KUBE_STRATEGIC_PATCH
+                                                                          : KUBE_CREATE,
+                                                           .resource = &resource_events,
+                                                           .ns = out->ns,
+                                                           .name = out->name,
+                                                           .body = repeat ? out->patch : out->body,
+                                                           .done = written,
+                                                           .context = ev });
 }
 
 /* ---- making */
@@ -146,8 +146,7 @@ static str make_body(struct events *ev, struct outgoing *out, const struct event
     json_set_str(a, body, "reportingInstance", S(""));
     json_set_int(a, body, "count", fate->count);
     json_set_str(a, body, "firstTimestamp", rfc3339_text(fate->first_ns / NS_PER_S, first));
-    json_set_str(a, body, "lastTimestamp",
-                 rfc3339_text(loop_wall_ns(ev->loop) / NS_PER_S, last));
+    json_set_str(a, body, "lastTimestamp", rfc3339_text(loop_wall_ns(ev->loop) / NS_PER_S, last));
     return json_to_str(a, body);
 }
 
@@ -159,8 +158,7 @@ static str make_patch(struct events *ev, struct outgoing *out, const struct corr
     struct json *patch = json_new_obj(a);
     json_set_int(a, patch, "count", fate->count);
     json_set_str(a, patch, "message", message);
-    json_set_str(a, patch, "lastTimestamp",
-                 rfc3339_text(loop_wall_ns(ev->loop) / NS_PER_S, last));
+    json_set_str(a, patch, "lastTimestamp", rfc3339_text(loop_wall_ns(ev->loop) / NS_PER_S, last));
     return json_to_str(a, patch);
 }
 
@@ -192,8 +190,8 @@ void events_emit(struct events *ev, const struct event *e)
     if (fate.drop || ev->waiting >= WAITING_MAX)
         return;
     if (fate.combined)
-        message = cut_message(arena_printf(
-            &scratch, "(combined from similar events): " STR_FMT, STR_ARG(message)));
+        message = cut_message(
+            arena_printf(&scratch, "(combined from similar events): " STR_FMT, STR_ARG(message)));
     if (!fate.name[0])
         make_name(fate.name, e->name, now);
     struct outgoing *out = mem_zero(1, sizeof(*out));

@@ -7,8 +7,8 @@
 enum { HISTOGRAM_BOUNDS_MAX = 16 };
 
 struct histogram {
-    const double *bounds; /* upper ends, rising; borrowed */
-    size_t n;             /* of them */
+    const double *bounds;                      /* upper ends, rising; borrowed */
+    size_t n;                                  /* of them */
     uint64_t counts[HISTOGRAM_BOUNDS_MAX + 1]; /* the last: above all bounds */
     uint64_t total;
     double sum;

@@ -18,13 +18,14 @@ enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
 enum {
     WATCH_LEAST_S = 300,
     WATCH_SPREAD_S = 300,
-    STUCK_MAX = 5,    /* failures in a row without progress before we list again */
+    STUCK_MAX = 5,         /* failures in a row without progress before we list again */
     EXPIRED_PAGES_MAX = 2, /* continue tokens lost before we list without pages */
 };
 
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
                      quiet_ns = 120 * NS_PER_S, short_watch_ns = NS_PER_S,
-                     initial_wait_ns = 30 * NS_PER_S, initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S;
+                     initial_wait_ns = 30 * NS_PER_S, initial_silence_ns = 10 * NS_PER_S,
+                     watch_grace_ns = 30 * NS_PER_S;
 
 struct listwatch {
     struct listwatch_options o;

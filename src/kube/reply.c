@@ -27,8 +27,8 @@ static const struct {
     int code;
     enum kube_reason reason;
 } by_code[] = {
-    { 400, KUBE_BAD_REQUEST }, { 401, KUBE_UNAUTHORIZED }, { 403, KUBE_FORBIDDEN },
-    { 404, KUBE_NOT_FOUND },   { 409, KUBE_CONFLICT },     { 410, KUBE_GONE },
+    { 400, KUBE_BAD_REQUEST }, { 401, KUBE_UNAUTHORIZED },      { 403, KUBE_FORBIDDEN },
+    { 404, KUBE_NOT_FOUND },   { 409, KUBE_CONFLICT },          { 410, KUBE_GONE },
     { 422, KUBE_INVALID },     { 429, KUBE_TOO_MANY_REQUESTS }, { 504, KUBE_TIMEOUT },
 };
 
