@@ -4,6 +4,7 @@
 
 #include "base/quantity.h"
 #include "market/market.h"
+#include "market/market_spec.h"
 #include "testbed/vpa_model.h"
 
 #include <math.h>
@@ -400,6 +401,46 @@ static void run_seed(struct golden *g, const struct json *c)
     }
 }
 
+/* ---- configuration */
+
+static const char *from_case(void *context, const char *name)
+{
+    const struct json *v = json_get(context, name);
+    return v ? json_text(v).p : NULL;
+}
+
+static void check_config(struct golden *g, const struct market_config *config,
+                         const struct json *want)
+{
+    struct json *got = market_config_print(config, g->arena);
+    json_each(m, want) {
+        const struct json *v = json_get_str(got, m->key);
+        if (json_is(v, JSON_REAL))
+            golden_eq_real(g, m->key.p, v->real, m->value, same);
+        else
+            golden_eq_json(g, m->key.p, v, m->value);
+    }
+}
+
+/* The words after "invalid KEY:" are our own; which key it is, and all else, must agree. */
+static void run_config(struct golden *g, const struct json *c)
+{
+    struct json *data = json_at(c, "input", "configmap_data", NULL);
+    const struct json *want = json_get(c, "expected");
+    struct market_config config = market_config_default(MARKET_DEFAULTS_COMPAT);
+    err_t e = { 0 };
+    str expected = json_text(json_get(want, "config_error"));
+    bool good = market_config_read_compat(&config, g->arena, data, &e) == 0;
+    size_t key = MIN(str_find(expected, S(": ")), expected.n);
+    golden_ok(g, good == (expected.n == 0) && str_starts(str_c(e.text), str_upto(expected, key)),
+              "config_error: want \"" STR_FMT "\", got \"%s\"", STR_ARG(expected), e.text);
+    market_config_read_env_compat(&config, g->arena, from_case, json_at(c, "input", "env", NULL));
+    e.text[0] = '\0';
+    (void)market_config_check(&config, &e);
+    golden_eq_str(g, "validate_error", str_c(e.text), json_get(want, "validate_error"));
+    check_config(g, &config, json_get(want, "config"));
+}
+
 /* ---- the yardstick */
 
 static void check_amount(struct golden *g, const char *what, struct vpa_amount got,
@@ -443,11 +484,19 @@ static void run_vpa(struct golden *g, const struct json *c)
 }
 
 const struct golden_family golden_market[] = {
-    { "mbcas-action", run_action }, { "mbcas-bid", run_bid },
-    { "mbcas-demand", run_demand }, { "mbcas-faststep", run_faststep },
-    { "mbcas-nash", run_nash },     { "mbcas-nash-exact", run_nash_exact },
-    { "mbcas-qlearn", run_qlearn }, { "mbcas-reward", run_reward },
-    { "mbcas-seed", run_seed },     { "mbcas-smoothing", run_smoothing },
-    { "mbcas-split", run_split },   { "mbcas-state", run_state },
-    { "mbcas-vpa", run_vpa },       { 0 },
+    { "mbcas-action", run_action },
+    { "mbcas-bid", run_bid },
+    { "mbcas-config", run_config },
+    { "mbcas-demand", run_demand },
+    { "mbcas-faststep", run_faststep },
+    { "mbcas-nash", run_nash },
+    { "mbcas-nash-exact", run_nash_exact },
+    { "mbcas-qlearn", run_qlearn },
+    { "mbcas-reward", run_reward },
+    { "mbcas-seed", run_seed },
+    { "mbcas-smoothing", run_smoothing },
+    { "mbcas-split", run_split },
+    { "mbcas-state", run_state },
+    { "mbcas-vpa", run_vpa },
+    { 0 },
 };
