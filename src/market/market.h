@@ -22,5 +22,7 @@
 #include "compat_core.h"
 #include "demand_core.h"
 #include "limit_core.h"
+#include "market_spec.h"
+#include "resize_core.h"
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "base/quantity.h"
 #include "market/market.h"
-#include "market/market_spec.h"
 #include "testbed/vpa_model.h"
 
 #include <math.h>
@@ -293,6 +292,43 @@ static void run_split(struct golden *g, const struct json *c)
     }
 }
 
+/* ---- resizing */
+
+static void run_safety(struct golden *g, const struct json *c)
+{
+    static const char *const names[] = { [STEP_OK] = "ok",
+                                         [STEP_COOLDOWN] = "cooldown",
+                                         [STEP_TOO_LARGE] = "step_size",
+                                         [STEP_NOT_POSITIVE] = "step_size" };
+    const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
+    int64_t ago = integer(in, "last_applied_seconds_ago"), current = 0, desired = 0;
+    struct step step = step_check(g->arena, 1, 1, ago < 0 ? -1 : ago * 1000000000);
+    bool readable =
+        quantity_parse_milli(json_text(json_get(in, "current_limit")), &current, NULL) == 0 &&
+        quantity_parse_milli(json_text(json_get(in, "desired_limit")), &desired, NULL) == 0;
+    if (step.verdict != STEP_COOLDOWN && readable)
+        step = step_check(g->arena, current, desired, -1);
+    const char *got = step.verdict == STEP_COOLDOWN ? "cooldown"
+                      : readable                    ? names[step.verdict]
+                                                    : "parse";
+    golden_eq_str(g, "result", str_c(got), json_get(want, "result"));
+    if (!strcmp(got, "step_size"))
+        golden_eq_str(g, "message", step.reason, json_get(want, "message"));
+}
+
+static void run_qos(struct golden *g, const struct json *c)
+{
+    const struct json *list = json_at(c, "input", "containers", NULL);
+    struct json *containers = json_new_arr(g->arena);
+    for (size_t i = 0; i < json_len(list); i++) {
+        struct json *container = json_new_obj(g->arena);
+        json_set(g->arena, container, S("resources"), json_item(list, i));
+        json_push(g->arena, containers, container);
+    }
+    golden_eq_str(g, "kubernetes_qos", str_c(qos_name(qos_class(containers))),
+                  json_at(c, "expected", "kubernetes_qos", NULL));
+}
+
 /* ---- counters */
 
 static void check_stat(struct golden *g, struct cpu_stat stat, const struct json *want)
@@ -492,7 +528,9 @@ const struct golden_family golden_market[] = {
     { "mbcas-nash", run_nash },
     { "mbcas-nash-exact", run_nash_exact },
     { "mbcas-qlearn", run_qlearn },
+    { "mbcas-qos", run_qos },
     { "mbcas-reward", run_reward },
+    { "mbcas-safety", run_safety },
     { "mbcas-seed", run_seed },
     { "mbcas-smoothing", run_smoothing },
     { "mbcas-split", run_split },

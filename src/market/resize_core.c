@@ -1,0 +1,157 @@
+/* Rules of in-place resizing: see resize_core.h. */
+#include "resize_core.h"
+
+#include "clear_core.h"
+
+#include "../base/quantity.h"
+
+#include <math.h>
+
+/* ---- QoS */
+
+/* The quantity, if there is a readable one that is not zero. */
+static bool amount(const struct json *list, const char *resource, struct quantity *ret)
+{
+    return json_is(json_get(list, resource), JSON_STR) &&
+           quantity_parse(json_text(json_get(list, resource)), ret, NULL) == 0 &&
+           !quantity_is_zero(ret);
+}
+
+static const char *const qos_resources[] = { "cpu", "memory" };
+
+/* A limit whose request was left out has one in a stored object: the API server fills it in. */
+static bool is_guaranteed(const struct json *resources)
+{
+    for (size_t i = 0; i < countof(qos_resources); i++) {
+        struct quantity request, limit;
+        if (!amount(json_get(resources, "limits"), qos_resources[i], &limit) ||
+            !amount(json_get(resources, "requests"), qos_resources[i], &request) ||
+            quantity_cmp(&request, &limit) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool asks_for_something(const struct json *resources)
+{
+    struct quantity q;
+    for (size_t i = 0; i < countof(qos_resources); i++)
+        if (amount(json_get(resources, "limits"), qos_resources[i], &q) ||
+            amount(json_get(resources, "requests"), qos_resources[i], &q))
+            return true;
+    return false;
+}
+
+enum qos qos_class(const struct json *containers)
+{
+    bool guaranteed = json_len(containers) > 0, anything = false;
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *resources = json_get(json_item(containers, i), "resources");
+        guaranteed &= is_guaranteed(resources);
+        anything |= asks_for_something(resources);
+    }
+    return guaranteed ? QOS_GUARANTEED : anything ? QOS_BURSTABLE : QOS_BEST_EFFORT;
+}
+
+const char *qos_name(enum qos qos)
+{
+    static const char *const names[QOS_N] = { "BestEffort", "Burstable", "Guaranteed" };
+    return names[qos];
+}
+
+/* ---- safety */
+
+static int64_t nearest_allowed(int64_t current, int64_t desired)
+{
+    int64_t base = MAX(current, (int64_t)100);
+    int64_t most = MIN((int64_t)(STEP_FACTOR_MAX * (double)base), current + STEP_DELTA_MAX_MILLI);
+    int64_t least =
+        MAX((int64_t)ceil((double)base / STEP_FACTOR_MAX), current - STEP_DELTA_MAX_MILLI);
+    return desired > current ? MIN(desired, most) : MAX(desired, least);
+}
+
+struct step step_check(struct arena *a, int64_t current, int64_t desired, int64_t since_last_ns)
+{
+    if (since_last_ns >= 0 && since_last_ns < STEP_COOLDOWN_NS)
+        return (struct step){
+            STEP_COOLDOWN, current, STEP_COOLDOWN_NS - since_last_ns,
+            arena_printf(a, "the last change was %.1f s ago, the next may come after 5 s",
+                         (double)since_last_ns / 1e9)
+        };
+    if (desired <= 0)
+        return (struct step){ STEP_NOT_POSITIVE, current, 0,
+                              S("step size exceeded: desired CPU must be > 0") };
+    if (desired == current)
+        return (struct step){ STEP_OK, desired, 0, S("") };
+    int64_t delta = desired > current ? desired - current : current - desired;
+    if (delta > STEP_DELTA_MAX_MILLI)
+        return (struct step){
+            STEP_TOO_LARGE, nearest_allowed(current, desired), 0,
+            arena_printf(a, "step size exceeded: absolute change %lldm exceeds maximum %lldm",
+                         (long long)delta, (long long)STEP_DELTA_MAX_MILLI)
+        };
+    double base = (double)MAX(current, (int64_t)100), wanted = (double)desired;
+    double factor = wanted > base ? wanted / base : base / wanted;
+    if (factor > STEP_FACTOR_MAX)
+        return (struct step){
+            STEP_TOO_LARGE, nearest_allowed(current, desired), 0,
+            arena_printf(a, "step size exceeded: change factor %.2fx exceeds maximum %.2fx", factor,
+                         STEP_FACTOR_MAX)
+        };
+    return (struct step){ STEP_OK, desired, 0, S("") };
+}
+
+/* ---- split */
+
+/* Largest-remainder division by weight with a floor and a cap each: the market's own kernel. */
+static void divide(int64_t total, const int64_t *weights, const int64_t *caps, size_t n,
+                   int64_t *out)
+{
+    struct clear_scratch scratch = { 0 };
+    auto_free struct bid *bids = mem_zero(n, sizeof(*bids));
+    int64_t heaviest = 1;
+    for (size_t i = 0; i < n; i++)
+        heaviest = MAX(heaviest, weights[i]);
+    for (size_t i = 0; i < n; i++)
+        bids[i] = (struct bid){
+            .min_milli = MIN(SHARE_MIN_MILLI, caps[i]),
+            .max_milli = caps[i],
+            .weight = fmax(0.001, CLEAR_WEIGHT_MAX * (double)weights[i] / (double)heaviest),
+        };
+    market_clear(total, bids, n, &scratch, out);
+    clear_scratch_done(&scratch);
+}
+
+int resize_split(int64_t limit_milli, int64_t request_milli, struct container_share *shares,
+                 size_t n, err_t *e)
+{
+    auto_free int64_t *numbers = mem_zero(n * 4, sizeof(*numbers));
+    int64_t *weights = numbers, *caps = numbers + n, *limits = numbers + 2 * n,
+            *requests = numbers + 3 * n;
+    size_t free_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (shares[i].fixed) {
+            limit_milli -= shares[i].limit_milli;
+            request_milli -= shares[i].request_milli;
+        } else {
+            weights[free_n] = shares[i].weight_milli;
+            caps[free_n++] = CLEAR_MILLI_MAX;
+        }
+    }
+    int64_t floor_milli = (int64_t)free_n * SHARE_MIN_MILLI;
+    if (free_n == 0 || limit_milli <= floor_milli || request_milli < floor_milli)
+        return err_set(e, ERANGE,
+                       "%lldm of CPU limit and %lldm of request do not suffice for %zu containers",
+                       (long long)limit_milli, (long long)request_milli, free_n);
+    divide(limit_milli, weights, caps, free_n, limits);
+    for (size_t k = 0; k < free_n; k++)
+        caps[k] = MAX(limits[k] - 1, SHARE_MIN_MILLI);
+    divide(request_milli, limits, caps, free_n, requests);
+    for (size_t i = 0, k = 0; i < n; i++) {
+        if (shares[i].fixed)
+            continue;
+        shares[i].limit_milli = limits[k];
+        shares[i].request_milli = requests[k++];
+    }
+    return 0;
+}
