@@ -8,7 +8,7 @@ enum { GZIP_WINDOW = 15 + 16, STEP = 16 * 1024 };
 
 struct gzip {
     z_stream stream;
-    bool writer, complete;
+    bool writer, complete, pending;
 };
 
 struct gzip *gzip_writer(void)
@@ -77,6 +77,7 @@ int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room)
         size_t n = step(z, inflate, Z_NO_FLUSH, out, &code);
         got += n;
         z->complete = code == Z_STREAM_END;
+        z->pending = !z->complete && z->stream.avail_out == 0;
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
             return -EBADMSG;
         if (n == 0 || (z->stream.avail_in == 0 && z->stream.avail_out > 0))
@@ -91,4 +92,9 @@ int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room)
 bool gzip_complete(const struct gzip *z)
 {
     return z->complete;
+}
+
+bool gzip_pending(const struct gzip *z)
+{
+    return z && z->pending;
 }

@@ -14,6 +14,7 @@ struct gzip *gzip_reader(void);
 /* Takes some of `*bytes` and appends at most about `room` to `out`. -EBADMSG: not gzip. */
 int gzip_read(struct gzip *z, str *bytes, struct buf *out, size_t room);
 bool gzip_complete(const struct gzip *z); /* reader: the stream's end was seen */
+bool gzip_pending(const struct gzip *z);  /* reader: more comes without more bytes. NULL: false */
 
 void gzip_free(struct gzip *z);
 

@@ -500,7 +500,10 @@ static void connected(struct link *l)
         return;
     }
     l->state = LINK_HANDSHAKE;
-    shake_hands(l);
+    if (l->events->connected)
+        l->events->connected(l->owner);
+    if (l->state == LINK_HANDSHAKE)
+        shake_hands(l);
 }
 
 static void on_events(void *context, unsigned events)

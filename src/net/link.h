@@ -19,6 +19,8 @@
 struct link;
 
 struct link_events {
+    /* The peer was reached; a handshake may follow. May be NULL. */
+    void (*connected)(void *owner);
     /* The connection stands and its handshake is over. */
     void (*opened)(void *owner);
     void (*received)(void *owner, str bytes);

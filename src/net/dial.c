@@ -1,0 +1,120 @@
+/* Name lookups in libuv's pool. Addresses written as numbers need none. See client_internal.h. */
+#include "client_internal.h"
+#include "loop_internal.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdio.h>
+
+enum { ADDRESSES_MAX = 16 };
+
+struct lookup {
+    uv_getaddrinfo_t request;
+    struct deferred known; /* a number: told at the end of the turn */
+    struct loop *loop;
+    char *host;
+    struct address address;
+    void (*done)(void *owner, const struct address *addresses, size_t n, const err_t *why);
+    void *owner; /* with done NULL: cancelled */
+};
+
+static void lookup_free(struct lookup *l)
+{
+    free(l->host);
+    free(l);
+}
+
+static size_t copy_addresses(const struct addrinfo *list, struct address *ret)
+{
+    size_t n = 0;
+    for (const struct addrinfo *a = list; a && n < ADDRESSES_MAX; a = a->ai_next) {
+        if (a->ai_addrlen > sizeof(ret[n].at))
+            continue;
+        memcpy(&ret[n].at, a->ai_addr, a->ai_addrlen);
+        ret[n++].n = a->ai_addrlen;
+    }
+    return n;
+}
+
+static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+{
+    struct lookup *l = request->data;
+    struct address addresses[ADDRESSES_MAX];
+    size_t n = status < 0 ? 0 : copy_addresses(list, addresses);
+    err_t e;
+    l->loop->jobs--;
+    loop_release(l->loop);
+    if (n == 0)
+        err_set(&e, EHOSTUNREACH, "host name %s: %s", l->host,
+                status < 0 ? uv_strerror(status) : "has no address");
+    if (l->done)
+        l->done(l->owner, n ? addresses : NULL, n, n ? NULL : &e);
+    uv_freeaddrinfo(list);
+    lookup_free(l);
+}
+
+static void on_known(struct deferred *d)
+{
+    struct lookup *l = container_of(d, struct lookup, known);
+    l->done(l->owner, &l->address, 1, NULL);
+    lookup_free(l);
+}
+
+static bool parse_number(const char *host, uint16_t port, struct address *ret)
+{
+    struct sockaddr_in *in = (void *)&ret->at;
+    struct sockaddr_in6 *in6 = (void *)&ret->at;
+    if (inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+        in->sin_family = AF_INET;
+        in->sin_port = htons(port);
+        ret->n = sizeof(*in);
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &in6->sin6_addr) == 1) {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(port);
+        ret->n = sizeof(*in6);
+        return true;
+    }
+    return false;
+}
+
+struct lookup *lookup_start(struct loop *loop, str host, uint16_t port,
+                            void (*done)(void *owner, const struct address *addresses, size_t n,
+                                         const err_t *why),
+                            void *owner)
+{
+    struct lookup *l = mem_zero(1, sizeof(*l));
+    l->loop = loop;
+    l->host = mem_dup(host.p, host.n);
+    l->done = done;
+    l->owner = owner;
+    if (parse_number(l->host, port, &l->address)) {
+        loop_defer(loop, LOOP_SOON, &l->known, on_known);
+        return l;
+    }
+    char service[8];
+    snprintf(service, sizeof(service), "%d", port);
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+    l->request.data = l;
+    loop->jobs++;
+    loop_hold(loop);
+    int r = uv_getaddrinfo(&loop->uv, &l->request, on_looked_up, l->host, service, &hints);
+    assert(r ==
+           0); /* fails only for arguments that are not there or too long: uri_parse saw to it */
+    (void)r;
+    return l;
+}
+
+void lookup_cancel(struct lookup *l)
+{
+    if (!l)
+        return;
+    l->done = NULL;
+    if (l->known.next) {
+        deferred_cancel(&l->known);
+        lookup_free(l);
+    } else {
+        uv_cancel((uv_req_t *)&l->request);
+    }
+}
