@@ -21,7 +21,16 @@ static bool read_pair(const struct json *pair, struct prom_sample *ret)
     return true;
 }
 
-static bool read_labels(struct arena *a, const struct json *metric, struct prom_series *s)
+/* The series of an answer mostly have the same label names: each is kept once in a run of them. */
+static str shared_name(struct arena *a, str name, const struct prom_series *previous, size_t at)
+{
+    if (previous && at < previous->label_n && str_eq(previous->labels[at].name, name))
+        return previous->labels[at].name;
+    return arena_str(a, name);
+}
+
+static bool read_labels(struct arena *a, const struct json *metric,
+                        const struct prom_series *previous, struct prom_series *s)
 {
     size_t n = json_len(metric);
     struct prom_label *labels = arena_array(a, n, sizeof(*labels));
@@ -31,8 +40,9 @@ static bool read_labels(struct arena *a, const struct json *metric, struct prom_
     json_each(m, metric) {
         if (!json_is(m->value, JSON_STR))
             return false;
-        labels[s->label_n++] =
-            (struct prom_label){ arena_str(a, m->key), arena_str(a, json_text(m->value)) };
+        labels[s->label_n] = (struct prom_label){ shared_name(a, m->key, previous, s->label_n),
+                                                  arena_str(a, json_text(m->value)) };
+        s->label_n++;
     }
     return true;
 }
@@ -51,14 +61,15 @@ static bool read_samples(struct arena *a, const struct json *pairs, struct prom_
 }
 
 /* 1: a series; 0: one without plain samples; -1: not what Prometheus sends. */
-static int read_series(struct arena *a, const struct json *item, struct prom_series *ret)
+static int read_series(struct arena *a, const struct json *item, const struct prom_series *previous,
+                       struct prom_series *ret)
 {
     struct prom_series s = { 0 };
     const struct json *value = json_get(item, "value"), *values = json_get(item, "values");
     if (!value && !values)
         return json_get(item, "histogram") || json_get(item, "histograms") ? 0 : -1;
     struct prom_sample *one = arena_array(a, 1, sizeof(*one));
-    if (!read_labels(a, json_get(item, "metric"), &s))
+    if (!read_labels(a, json_get(item, "metric"), previous, &s))
         return -1;
     if (value) {
         if (!read_pair(value, one))
@@ -76,7 +87,8 @@ static int read_list(struct arena *a, const struct json *list, struct prom_resul
 {
     struct prom_series *series = arena_array(a, json_len(list), sizeof(*series));
     for (size_t i = 0; i < json_len(list); i++) {
-        int got = read_series(a, json_item(list, i), &series[r->n]);
+        struct prom_series *next = &series[r->n];
+        int got = read_series(a, json_item(list, i), r->n ? next - 1 : NULL, next);
         if (got < 0)
             return err_set(e, EPROTO, "Prometheus sent a series (number %zu) that cannot be read",
                            i);

@@ -1,0 +1,285 @@
+/* The query client: see query.h. A call owns its request text, one HTTP call at a time and the timer
+ * of the pause before the next one; it lives from prom_client_query until on_done or cancel. Short
+ * queries are GETs, which proxies that authorise by verb let readers do; long ones are POSTs,
+ * because targets are limited. */
+#include "query.h"
+
+#include "../base/file.h"
+#include "../base/random.h"
+
+enum {
+    TOKEN_BYTES_MAX = 64 * 1024,
+    GET_BYTES_MAX = 2048, /* of the encoded parameters */
+    BODY_BYTES_MAX = 64 << 20,
+    MARGIN_MS = 100, /* left to the caller before its own deadline */
+};
+
+static const struct prom_retry RETRY = { 5, 500 * NS_PER_MS, 2, 0.1 };
+
+struct prom_client {
+    struct loop *loop;
+    struct http_client *http;
+    struct buf token; /* secret; the last that could be read */
+    char *token_file; /* owned; NULL: the token is fixed */
+    int64_t timeout_ns;
+    struct prom_retry retry;
+    size_t max_body_bytes;
+    struct random random;
+    struct prom_call *calls; /* under way */
+};
+
+struct prom_call {
+    struct prom_client *client;
+    struct prom_call *next, *previous; /* in the client's list */
+    struct buf path, form;             /* "/api/v1/query" and its encoded parameters */
+    struct http_call *http;            /* NULL during a pause */
+    struct timer pause;
+    int64_t deadline_ns; /* mono */
+    int64_t pause_ns;    /* the next one, before jitter */
+    int attempts_left;
+    struct prom_retry retry;
+    void (*on_done)(void *context, const struct prom_result *result, const err_t *failure);
+    void *context;
+};
+
+static void attempt(struct prom_call *call);
+
+/* ---- client */
+
+static int read_token(struct prom_client *c, err_t *e)
+{
+    struct buf fresh = { 0 };
+    int r = file_read(c->token_file, TOKEN_BYTES_MAX, &fresh, e);
+    str token = str_trim(buf_str(&fresh));
+    if (r == 0 && token.n == 0)
+        r = err_set(e, ENODATA, "token file %s is empty", c->token_file);
+    if (r == 0) {
+        buf_clear(&c->token);
+        buf_put(&c->token, token);
+    }
+    if (fresh.p)
+        explicit_bzero(fresh.p, fresh.cap);
+    buf_done(&fresh);
+    return r;
+}
+
+static void authorize(void *context, struct http_header_list *list)
+{
+    struct prom_client *c = context;
+    if (c->token_file)
+        read_token(c, NULL);
+    if (c->token.n == 0)
+        return;
+    auto_buf struct buf value = { 0 };
+    buf_printf(&value, "Bearer " STR_FMT, STR_ARG(buf_str(&c->token)));
+    http_header_list_add(list, S("authorization"), buf_str(&value));
+    explicit_bzero(value.p, value.cap);
+}
+
+int prom_client_new(struct loop *loop, const struct prom_client_options *o,
+                    struct prom_client **ret, err_t *e)
+{
+    struct prom_client *c = mem_zero(1, sizeof(*c));
+    c->loop = loop;
+    c->timeout_ns = o->timeout_ns ? o->timeout_ns : 10 * NS_PER_S;
+    c->retry = o->retry.attempts ? o->retry : RETRY;
+    c->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : BODY_BYTES_MAX;
+    random_init(&c->random, o->seed, 1);
+    buf_put(&c->token, str_trim(o->token));
+    int r = 0;
+    if (c->token.n == 0 && o->token_file && o->token_file[0]) {
+        c->token_file = mem_dup(o->token_file, strlen(o->token_file));
+        r = read_token(c, e);
+    }
+    struct http_client_options http = {
+        .url = o->url, .tls = o->tls, .authorize = authorize, .context = c
+    };
+    if (r == 0)
+        r = http_client_new(loop, &http, &c->http, e);
+    if (r) {
+        prom_client_free(c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+static void call_free(struct prom_call *call)
+{
+    timer_stop(&call->pause);
+    if (call->http)
+        http_call_cancel(call->http);
+    if (call->previous)
+        call->previous->next = call->next;
+    else
+        call->client->calls = call->next;
+    if (call->next)
+        call->next->previous = call->previous;
+    buf_done(&call->path);
+    buf_done(&call->form);
+    free(call);
+}
+
+/* The call is gone before its owner hears of it, and may be asked anew from inside. */
+static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure)
+{
+    void (*on_done)(void *, const struct prom_result *, const err_t *) = call->on_done;
+    void *context = call->context;
+    call_free(call);
+    on_done(context, result, failure);
+}
+
+void prom_client_free(struct prom_client *c)
+{
+    if (!c)
+        return;
+    err_t gone;
+    err_set(&gone, ECANCELED, "the Prometheus client was closed");
+    while (c->calls)
+        finish(c->calls, NULL, &gone);
+    http_client_free(c->http);
+    if (c->token.p)
+        explicit_bzero(c->token.p, c->token.cap);
+    buf_done(&c->token);
+    free(c->token_file);
+    free(c);
+}
+
+/* ---- call */
+
+static void on_pause_over(struct timer *timer)
+{
+    attempt(container_of(timer, struct prom_call, pause));
+}
+
+/* Pauses and tries again, or gives up when nothing is left to try with. */
+static void failed(struct prom_call *call, const err_t *why, bool final)
+{
+    struct prom_client *c = call->client;
+    int64_t pause = call->pause_ns;
+    pause += (int64_t)((double)pause * call->retry.jitter * random_unit(&c->random));
+    int64_t now = loop_mono_ns(c->loop);
+    if (final || --call->attempts_left <= 0 || pause >= call->deadline_ns - now) {
+        finish(call, NULL, why);
+        return;
+    }
+    call->pause_ns = (int64_t)((double)call->pause_ns * call->retry.factor);
+    timer_set(c->loop, &call->pause, now + pause, on_pause_over);
+}
+
+/* The answer's own words where it is Prometheus that answered, else its status. */
+static void describe_refusal(const struct http_response *response, err_t *e)
+{
+    auto_arena struct arena a = { 0 };
+    struct prom_result unused;
+    if (prom_result_read(&a, response->body, &unused, e) != -EREMOTEIO)
+        err_set(e, EREMOTEIO, "Prometheus answered %d %s", response->status,
+                http_reason(response->status));
+}
+
+static void on_answer(void *context, const struct http_response *response, const err_t *failure)
+{
+    struct prom_call *call = context;
+    call->http = NULL;
+    err_t e;
+    if (!response) {
+        e = *failure;
+        err_wrap(&e, "Prometheus did not answer");
+        failed(call, &e, false);
+        return;
+    }
+    if (response->status != 200) {
+        describe_refusal(response, &e);
+        failed(call, &e, response->status == 400 || response->status == 422);
+        return;
+    }
+    auto_arena struct arena a = { 0 };
+    struct prom_result result;
+    if (prom_result_read(&a, response->body, &result, &e))
+        failed(call, &e, false);
+    else
+        finish(call, &result, NULL);
+}
+
+static void attempt(struct prom_call *call)
+{
+    auto_buf struct buf target = { 0 };
+    buf_put(&target, buf_str(&call->path));
+    bool get = call->form.n <= GET_BYTES_MAX;
+    if (get)
+        buf_printf(&target, "?" STR_FMT, STR_ARG(buf_str(&call->form)));
+    struct http_fetch fetch = {
+        .method = get ? S("GET") : S("POST"),
+        .target = buf_str(&target),
+        .headers = HTTP_HEADERS({ S("accept"), S("application/json") },
+                                { S("content-type"), S("application/x-www-form-urlencoded") }),
+        .body = get ? S("") : buf_str(&call->form),
+        .deadline_ns = call->deadline_ns,
+        .max_body_bytes = call->client->max_body_bytes,
+        .on_done = on_answer,
+        .context = call,
+    };
+    fetch.headers.n -= get;
+    call->http = http_client_fetch(call->client->http, &fetch);
+}
+
+/* Seconds with milliseconds, as Prometheus reads them. */
+static void put_time(struct buf *out, const char *name, int64_t ms)
+{
+    uint64_t size = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
+    buf_printf(out, "&%s=%s%llu.%03llu", name, ms < 0 ? "-" : "", (unsigned long long)size / 1000,
+               (unsigned long long)size % 1000);
+}
+
+static void put_request(struct prom_call *call, const struct prom_query *q)
+{
+    bool range = q->step_ms > 0;
+    buf_put(&call->path, range ? S("/api/v1/query_range") : S("/api/v1/query"));
+    buf_put(&call->form, S("query="));
+    uri_encode(&call->form, q->promql);
+    if (range) {
+        put_time(&call->form, "start", q->start_ms);
+        put_time(&call->form, "end", q->end_ms);
+        put_time(&call->form, "step", q->step_ms);
+    } else if (q->time_ms) {
+        put_time(&call->form, "time", q->time_ms);
+    }
+}
+
+struct prom_call *prom_client_query(struct prom_client *c, const struct prom_query *q)
+{
+    struct prom_call *call = mem_zero(1, sizeof(*call));
+    int64_t now = loop_mono_ns(c->loop);
+    call->client = c;
+    call->on_done = q->on_done;
+    call->context = q->context;
+    call->retry = q->retry.attempts ? q->retry : c->retry;
+    call->attempts_left = call->retry.attempts;
+    call->pause_ns = call->retry.first_ns;
+    call->deadline_ns = now + c->timeout_ns;
+    if (q->deadline_ns)
+        call->deadline_ns = MIN(call->deadline_ns, q->deadline_ns - MARGIN_MS * NS_PER_MS);
+    call->deadline_ns = MAX(call->deadline_ns, now + NS_PER_MS);
+    call->next = c->calls;
+    if (c->calls)
+        c->calls->previous = call;
+    c->calls = call;
+    put_request(call, q);
+    attempt(call);
+    return call;
+}
+
+void prom_call_cancel(struct prom_call *call)
+{
+    if (call)
+        call_free(call);
+}
+
+void prom_query_escape(struct buf *out, str value)
+{
+    for (size_t i = 0; i < value.n; i++) {
+        if (value.p[i] == '\\' || value.p[i] == '"')
+            buf_putc(out, '\\');
+        buf_putc(out, value.p[i]);
+    }
+}
