@@ -1,9 +1,15 @@
-/* The table of commands: `flyball COMMAND ...` looks its word up here. */
+/* The table of commands: `flyball COMMAND ...` looks its word up here. And the table of features, which
+ * `operator` and `agent` choose from. */
 #include "cmd/cmd.h"
+#include "cmd/runtime.h"
 
 #include <stdio.h>
 
+const struct feature *const features[] = { NULL };
+
 static const struct command commands[] = {
+    { "agent", "run the controllers of one node", cmd_agent },
+    { "operator", "run the controllers of a cluster", cmd_operator },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "version", "print the version", cmd_version },
 };

@@ -181,6 +181,13 @@ void metrics_on_read(struct metrics *m, void (*collect)(void *context), void *co
     vec_push(&m->collectors, ((struct collector){ collect, context }));
 }
 
+void metrics_off_read(struct metrics *m, const void *context)
+{
+    for (size_t i = m->collectors.n; i--;)
+        if (m->collectors.at[i].context == context)
+            vec_remove(&m->collectors, i);
+}
+
 /* ---- reading */
 
 static int by_name(const void *a, const void *b)

@@ -50,6 +50,7 @@ size_t metric_drop_where(struct metric_family *f, const char *label, str value);
 
 /* `collect` is called before the registry is read: to set gauges that are only worth a look. */
 void metrics_on_read(struct metrics *m, void (*collect)(void *context), void *context);
+void metrics_off_read(struct metrics *m, const void *context); /* no longer for this context */
 
 /* ---- reading: families by name, series by label values */
 

@@ -1,6 +1,8 @@
 /* One call: the request as HTTP, the attempts, the answer. What an answer means is reply.c's. */
 #include "client_internal.h"
 
+#include <stdio.h>
+
 enum {
     ATTEMPTS_MAX = 10,     /* answers that said Retry-After */
     READ_ATTEMPTS_MAX = 3, /* connections that broke under a read */
@@ -228,13 +230,23 @@ static void on_data(void *context, str bytes)
         buf_put(&call->answer, bytes);
 }
 
+static void count(const struct kube_call *call, int status)
+{
+    struct kube *k = call->k;
+    char code[16];
+    snprintf(code, sizeof(code), "%d", status);
+    metric_add(METRIC(k->requests, status ? str_c(code) : S("<error>"), k->host, call->method), 1);
+    if (call->verb != KUBE_WATCH)
+        metric_observe(METRIC(k->durations, k->host, str_c(verbs[call->verb].name)),
+                       (double)(loop_mono_ns(k->loop) - call->sent_ns) / NS_PER_S);
+}
+
 static void on_done(void *context, const err_t *failure)
 {
     struct kube_call *call = context;
     struct kube *k = call->k;
     call->http = NULL; /* over: nothing to cancel */
-    kube_stats_count(k->stats, call->method, failure ? 0 : call->status,
-                     loop_mono_ns(k->loop) - call->sent_ns);
+    count(call, failure ? 0 : call->status);
     if (!failure && call->status == 401)
         credentials_refused(k->credentials);
     if (try_again(call, failure))

@@ -134,6 +134,31 @@ static struct kube_config *config_copy(const struct kube_config *c)
     return copy;
 }
 
+static void metrics_init(struct kube *k, struct metrics *given)
+{
+    static const double bounds[] = { 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60 };
+    k->own_metrics = given ? NULL : metrics_new();
+    k->metrics = given ? given : k->own_metrics;
+    k->requests =
+        metrics_family(k->metrics,
+                       &(struct metric_spec){ .name = "rest_client_requests_total",
+                                              .help = "Requests to the API server by answer.",
+                                              .kind = METRIC_COUNTER,
+                                              .labels = { "code", "host", "method" } });
+    k->durations =
+        metrics_family(k->metrics,
+                       &(struct metric_spec){ .name = "rest_client_request_duration_seconds",
+                                              .help = "Time until the answer, without watches.",
+                                              .kind = METRIC_HISTOGRAM,
+                                              .labels = { "host", "verb" },
+                                              .bounds = bounds,
+                                              .bound_n = countof(bounds) });
+    str host = k->config->server;
+    size_t scheme = str_find(host, S("://"));
+    k->host = scheme == SIZE_MAX ? host : str_from(host, scheme + 3);
+    k->host = str_upto(k->host, str_find_char(k->host, '/'));
+}
+
 int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
 {
     struct kube *k = mem_zero(1, sizeof(*k));
@@ -147,7 +172,7 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->tokens = k->burst;
     k->tokens_ns = loop_mono_ns(k->loop);
     k->gate_ns = INT64_MAX;
-    k->stats = kube_stats_new();
+    metrics_init(k, o->metrics);
     k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
     if (link_new(k, &k->link, e) < 0) {
         err_wrap(e, STR_FMT, STR_ARG(k->config->where));
@@ -170,7 +195,7 @@ void kube_free(struct kube *k)
     timer_stop(&k->gate);
     link_retire(k->link);
     credentials_free(k->credentials);
-    kube_stats_free(k->stats);
+    metrics_free(k->own_metrics);
     map_done(&k->discovered);
     kube_config_free(k->config);
     free(k);
@@ -179,6 +204,11 @@ void kube_free(struct kube *k)
 struct loop *kube_loop(const struct kube *k)
 {
     return k->loop;
+}
+
+struct metrics *kube_metrics(const struct kube *k)
+{
+    return k->metrics;
 }
 
 str kube_namespace(const struct kube *k)

@@ -21,6 +21,7 @@
 #ifndef FLYBALL_KUBE_CLIENT_H
 #define FLYBALL_KUBE_CLIENT_H
 
+#include "../base/metrics.h"
 #include "../json/json.h"
 #include "../net/loop.h"
 #include "config.h"
@@ -28,19 +29,20 @@
 
 struct kube;
 struct kube_call;
-struct kube_stats;
 
 struct kube_options {
     struct loop *loop;
     const struct kube_config *config; /* copied where kept; may be freed after */
     str user_agent;                   /* empty: "flyball/VERSION" */
     double rate, burst;               /* requests a second; 0: 20 and 30; negative: no limit */
+    struct metrics *metrics;          /* where to count; NULL: in a registry of its own */
 };
 
 int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);
 void kube_free(struct kube *k); /* calls under way are cancelled */
 struct loop *kube_loop(const struct kube *k);
 str kube_namespace(const struct kube *k); /* of the config */
+struct metrics *kube_metrics(const struct kube *k);
 
 enum kube_verb {
     KUBE_GET,

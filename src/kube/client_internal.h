@@ -56,6 +56,7 @@ struct kube {
     struct kube_link *link;
     struct credentials *credentials;
     str user_agent;                            /* in the config's arena */
+    str host;                                  /* "10.0.0.1:6443", likewise */
     struct kube_call *calls;                   /* all */
     struct kube_call *waiting, **last_waiting; /* in the order they came */
     struct deferred pump;
@@ -64,7 +65,8 @@ struct kube {
     int64_t tokens_ns;
     int64_t gate_ns;
     struct timer gate;
-    struct kube_stats *stats;
+    struct metrics *metrics, *own_metrics; /* the second is ours to free */
+    struct metric_family *requests, *durations;
     struct kube_question *questions; /* discovery.c's, open */
     struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
 };
@@ -87,10 +89,5 @@ void kube_questions_free(struct kube *k);
 /* client.c */
 void kube_pump(struct kube *k);
 void kube_link_release(struct kube_link *link);
-
-/* metrics.c */
-struct kube_stats *kube_stats_new(void);
-void kube_stats_free(struct kube_stats *s);
-void kube_stats_count(struct kube_stats *s, str method, int code, int64_t took_ns);
 
 #endif

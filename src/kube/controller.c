@@ -6,6 +6,7 @@
 #include "../base/log.h"
 #include "../base/random.h"
 #include "../base/vec.h"
+#include "controller_metrics.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ struct controller {
     bool started;
     struct deferred pump;
     struct timer wake, resync;
-    struct controller_stats stats;
+    struct controller_metrics *metrics;
 };
 
 static void pump(struct controller *c);
@@ -180,26 +181,18 @@ static void turn_give_back(struct controller *c, struct turn *t)
     c->turn_count--;
 }
 
-static double seconds(int64_t ns)
-{
-    return (double)ns / NS_PER_S;
-}
-
 static void turn_end(struct controller *c, struct turn *t)
 {
     int64_t now = loop_mono_ns(c->loop);
-    histogram_add(&c->stats.work_s, seconds(now - t->key->started_ns));
-    histogram_add(&c->stats.turn_s, seconds(now - t->key->started_ns));
+    enum turn_result result = t->failure ? TURN_ERROR : t->after_ns ? TURN_AGAIN : TURN_SUCCESS;
+    controller_metrics_turn(c->metrics, result, now - t->key->started_ns);
     if (t->failure) {
-        c->stats.error++;
         int64_t at = workqueue_retry(&c->queue, t->key, now);
         log_warn("reconcile failed", KV_C("controller", c->spec.name), KV("namespace", t->r.ns),
                  KV("name", t->r.name), KV_C("error", t->failure),
                  KV_INT("retry_ms", (at - now) / NS_PER_MS));
     } else {
         workqueue_finish(&c->queue, t->key, now);
-        c->stats.success += !t->after_ns;
-        c->stats.requeue_after += t->after_ns > 0;
     }
     if (t->after_ns && !t->failure)
         workqueue_add_at(&c->queue, t->r.ns, t->r.name, now + t->after_ns, now);
@@ -215,7 +208,7 @@ static void turn_end_if_over(struct controller *c, struct turn *t)
 
 static void turn_start(struct controller *c, struct work_key *key)
 {
-    histogram_add(&c->stats.wait_s, seconds(key->started_ns - key->ready_ns));
+    controller_metrics_wait(c->metrics, key->started_ns - key->ready_ns);
     struct turn *t = turn_new(c, key);
     t->running = true;
     struct reconciled result = c->spec.reconcile(&t->r);
@@ -334,9 +327,6 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 
 /* ---- life */
 
-static const double second_bounds[] = { 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-                                        0.5,   1,     2.5,  5,     10,   30,  60 };
-
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec)
 {
     struct controller *c = mem_zero(1, sizeof(*c));
@@ -347,10 +337,8 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
         c->spec.workers = 4;
     if (!c->spec.resync_ns)
         c->spec.resync_ns = 36000 * NS_PER_S;
-    struct histogram *all[] = { &c->stats.turn_s, &c->stats.wait_s, &c->stats.work_s };
-    for (size_t i = 0; i < countof(all); i++)
-        *all[i] = (struct histogram){ .bounds = second_bounds, .n = countof(second_bounds) };
     workqueue_init(&c->queue);
+    c->metrics = controller_metrics_new(kube_metrics(k), c, c->spec.workers);
     return c;
 }
 
@@ -396,6 +384,7 @@ void controller_free(struct controller *c)
         next = w->next;
         free(w);
     }
+    controller_metrics_free(c->metrics);
     workqueue_done(&c->queue);
     free(c);
 }
@@ -405,17 +394,12 @@ const char *controller_name(const struct controller *c)
     return c->spec.name;
 }
 
-const struct controller_stats *controller_stats(const struct controller *c)
-{
-    return &c->stats;
-}
-
 const struct workqueue *controller_queue(const struct controller *c)
 {
     return &c->queue;
 }
 
-int controller_workers(const struct controller *c)
+int64_t controller_now_ns(const struct controller *c)
 {
-    return c->spec.workers;
+    return loop_mono_ns(c->loop);
 }

@@ -44,7 +44,6 @@
 
 #include "cache.h"
 #include "client.h"
-#include "histogram.h"
 #include "workqueue.h"
 
 struct controller;
@@ -129,14 +128,8 @@ void controller_stop(struct controller *c);          /* no new turns */
 size_t controller_turns(const struct controller *c); /* under way */
 void controller_free(struct controller *c);          /* turns under way are cut off */
 
-struct controller_stats {
-    uint64_t success, error, requeue_after; /* turns by how they ended */
-    struct histogram turn_s, wait_s,
-        work_s; /* seconds: whole turns; in the queue; being worked on */
-};
 const char *controller_name(const struct controller *c);
-const struct controller_stats *controller_stats(const struct controller *c);
 const struct workqueue *controller_queue(const struct controller *c);
-int controller_workers(const struct controller *c);
+int64_t controller_now_ns(const struct controller *c); /* of the queue's clock */
 
 #endif

@@ -34,7 +34,6 @@ struct feature {
 };
 
 struct manager_options {
-    struct loop *loop;
     struct kube *kube;
     str watch_namespace; /* empty: all */
     str identity;        /* of logs, events and the Lease */
@@ -49,7 +48,7 @@ struct manager_options {
 
 int manager_new(const struct manager_options *options, struct manager **ret, err_t *e);
 int manager_add(struct manager *m, const struct feature *feature, err_t *e); /* calls its start */
-void manager_run(struct manager *m); /* starts caches; returns at once */
+int manager_run(struct manager *m, err_t *e); /* starts caches and election; returns at once */
 void manager_stop(struct manager *m, void (*done)(void *context), void *context);
 void manager_free(struct manager *m); /* features' stop is called */
 
@@ -59,6 +58,7 @@ bool manager_leads(const struct manager *m);
 /* ---- for features, in start() and later */
 
 struct loop *manager_loop(const struct manager *m);
+struct metrics *manager_metrics(const struct manager *m); /* to count in */
 struct kube *manager_kube(const struct manager *m);
 struct events *manager_events(const struct manager *m);
 str manager_identity(const struct manager *m);

@@ -1,0 +1,161 @@
+/* See flags.h. */
+#include "flags.h"
+
+#include "../base/duration.h"
+
+static const struct flag *find(const struct flag *flags, str name)
+{
+    for (; flags->name; flags++)
+        if (flags->kind != FLAG_TITLE && str_eqc(name, flags->name))
+            return flags;
+    return NULL;
+}
+
+static int set_bool(const struct flag *f, str value, err_t *e)
+{
+    bool on = str_eq(value, S("true")), off = str_eq(value, S("false"));
+    if (!on && !off)
+        return err_set(e, EINVAL, "--%s is \"" STR_FMT "\", but must be true or false", f->name,
+                       STR_ARG(value));
+    *(bool *)f->target = on;
+    return 0;
+}
+
+static int set(const struct flag *f, const char *text, err_t *e)
+{
+    str value = str_c(text);
+    int r;
+    switch (f->kind) {
+    case FLAG_BOOL:
+        return set_bool(f, value, e);
+    case FLAG_INT:
+        if (str_to_i64(value, f->target) < 0)
+            return err_set(e, EINVAL, "--%s is \"%s\", but must be a whole number", f->name, text);
+        return 0;
+    case FLAG_REAL:
+        if (str_to_f64(value, f->target) < 0)
+            return err_set(e, EINVAL, "--%s is \"%s\", but must be a number", f->name, text);
+        return 0;
+    case FLAG_DURATION:
+        r = duration_parse(value, f->target, e);
+        return r < 0 ? err_wrap(e, "--%s", f->name) : 0;
+    default:
+        *(const char **)f->target = text;
+        return 0;
+    }
+}
+
+static int take_word(struct flag_words *words, const char *word, err_t *e)
+{
+    if (!words)
+        return err_set(e, EINVAL, "\"%s\" is no flag, and nothing else is taken", word);
+    words->at[words->n++] = word;
+    return 0;
+}
+
+/* One flag of argv; `*at` is moved past its value. */
+static int take_flag(const struct flag *flags, char **argv, int *at, err_t *e)
+{
+    str text = str_from(str_c(argv[*at]), 2);
+    size_t equals = str_find_char(text, '=');
+    const struct flag *f = find(flags, str_upto(text, equals));
+    if (!f)
+        return err_set(e, EINVAL, "there is no flag --" STR_FMT "; see --help",
+                       STR_ARG(str_upto(text, equals)));
+    if (equals != SIZE_MAX)
+        return set(f, text.p + equals + 1, e);
+    if (f->kind == FLAG_BOOL)
+        return set(f, "true", e);
+    if (!argv[*at + 1])
+        return err_set(e, EINVAL, "--%s needs a value (%s)", f->name, f->value);
+    return set(f, argv[++*at], e);
+}
+
+int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
+                struct flag_words *words, err_t *e)
+{
+    bool only_words = false;
+    for (int at = 1; at < argc; at++) {
+        int r = 0;
+        if (!only_words && (!strcmp(argv[at], "--help") || !strcmp(argv[at], "-h")))
+            *ret_help = true;
+        else if (!only_words && !strcmp(argv[at], "--"))
+            only_words = true;
+        else if (!only_words && !strncmp(argv[at], "--", 2))
+            r = take_flag(flags, argv, &at, e);
+        else
+            r = take_word(words, argv[at], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- help */
+
+enum { HELP_COLUMN = 30, HELP_WIDTH = 100 };
+
+static void put_default(struct buf *out, const struct flag *f)
+{
+    char text[DURATION_TEXT_MAX];
+    switch (f->kind) {
+    case FLAG_TEXT:
+        if (*(const char **)f->target && **(const char **)f->target)
+            buf_printf(out, " (default %s)", *(const char **)f->target);
+        break;
+    case FLAG_BOOL:
+        if (*(bool *)f->target)
+            buf_put(out, S(" (default true)"));
+        break;
+    case FLAG_INT:
+        buf_printf(out, " (default %lld)", (long long)*(int64_t *)f->target);
+        break;
+    case FLAG_REAL:
+        buf_printf(out, " (default %g)", *(double *)f->target);
+        break;
+    case FLAG_DURATION:
+        buf_printf(out, " (default " STR_FMT ")",
+                   STR_ARG(duration_text(*(int64_t *)f->target, text)));
+        break;
+    default:
+        break;
+    }
+}
+
+/* The text in lines that fit, each after the first indented to the help's column. */
+static void put_wrapped(struct buf *out, str text)
+{
+    size_t column = HELP_COLUMN;
+    str word;
+    for (bool first = true; str_cut(&text, ' ', &word); first = false) {
+        if (!first && column + 1 + word.n > HELP_WIDTH) {
+            buf_printf(out, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (!first) {
+            buf_putc(out, ' ');
+            column++;
+        }
+        buf_put(out, word);
+        column += word.n;
+    }
+    buf_putc(out, '\n');
+}
+
+void flags_help(struct buf *out, const struct flag *flags)
+{
+    for (const struct flag *f = flags; f->name; f++) {
+        if (f->kind == FLAG_TITLE) {
+            buf_printf(out, "\n%s\n", f->name);
+            continue;
+        }
+        auto_buf struct buf head = { 0 }, text = { 0 };
+        buf_printf(&head, "  --%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+        buf_printf(&text, "%s", f->help);
+        put_default(&text, f);
+        if (head.n + 2 > HELP_COLUMN)
+            buf_printf(out, STR_FMT "\n%*s", STR_ARG(buf_str(&head)), HELP_COLUMN, "");
+        else
+            buf_printf(out, "%-*s", HELP_COLUMN, head.p);
+        put_wrapped(out, buf_str(&text));
+    }
+}

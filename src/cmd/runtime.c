@@ -1,0 +1,159 @@
+/* See runtime.h. */
+#include "../base/log.h"
+#include "../base/random.h"
+#include "runtime_internal.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const int64_t drain_ns = 2 * NS_PER_S;
+
+/* ---- the end */
+
+static void drained(void *context)
+{
+    loop_stop(((struct runtime *)context)->loop);
+}
+
+static void stopped(void *context)
+{
+    struct runtime *rt = context;
+    if (rt->server)
+        http_server_drain(rt->server, drain_ns, drained, rt);
+    else
+        drained(rt);
+}
+
+static void on_signal(void *context)
+{
+    struct runtime *rt = context;
+    if (rt->stopping) {
+        log_warn("asked twice to stop: ending at once");
+        _exit(EXIT_FAILURE);
+    }
+    rt->stopping = true;
+    log_info("stopping");
+    manager_stop(rt->manager, stopped, rt);
+}
+
+/* A process that lost the lease ends: whatever it believed may be outdated, and the one that runs it
+ * starts it again as a candidate. */
+static void on_lost(void *context)
+{
+    struct runtime *rt = context;
+    rt->lost = true;
+    loop_stop(rt->loop);
+}
+
+/* ---- the beginning */
+
+static const char *setting(void *context, const char *name)
+{
+    const struct runtime *rt = context;
+    if (!strcmp(name, "node-name"))
+        return rt->node_name;
+    for (size_t i = 0; i < rt->settings.n; i++)
+        if (!strcmp(rt->settings.at[i]->name, name))
+            return rt->settings.at[i]->value;
+    return NULL;
+}
+
+static int connect_cluster(struct runtime *rt, err_t *e)
+{
+    struct kube_config *config;
+    int r = kube_config_load(&(struct kube_config_options){ .kubeconfig = rt->kubeconfig,
+                                                            .context = rt->context,
+                                                            .ns = rt->ns },
+                             &config, e);
+    if (r < 0)
+        return r;
+    log_info("using the cluster", KV("server", config->server), KV("from", config->where));
+    r = kube_new(&(struct kube_options){ .loop = rt->loop,
+                                         .config = config,
+                                         .rate = rt->qps,
+                                         .burst = rt->burst,
+                                         .metrics = rt->metrics },
+                 &rt->kube, e);
+    kube_config_free(config);
+    return r;
+}
+
+static int start_manager(struct runtime *rt, err_t *e)
+{
+    char host[128] = "unknown", identity[160];
+    uint64_t seed = random_seed();
+    gethostname(host, sizeof(host) - 1);
+    snprintf(identity, sizeof(identity), "%s_%016llx", rt->spec->on_node ? rt->node_name : host,
+             (unsigned long long)seed);
+    str lease_ns = rt->lease_namespace ? str_c(rt->lease_namespace) : kube_namespace(rt->kube);
+    struct manager_options o = {
+        .kube = rt->kube,
+        .watch_namespace = str_c(rt->watch_namespace),
+        .identity = str_c(identity),
+        .seed = seed,
+        .elect = rt->elect,
+        .election = { .ns = lease_ns,
+                      .name = str_c(rt->lease_name),
+                      .lease_duration_ns = rt->lease_duration_ns,
+                      .renew_deadline_ns = rt->renew_deadline_ns,
+                      .retry_period_ns = rt->retry_period_ns },
+        .setting = setting,
+        .on_lost = on_lost,
+        .context = rt,
+    };
+    int r = manager_new(&o, &rt->manager, e);
+    for (const struct feature *const *f = features; r >= 0 && *f; f++)
+        if (runtime_wants(rt, *f))
+            r = manager_add(rt->manager, *f, e);
+    return r < 0 ? r : manager_run(rt->manager, e);
+}
+
+static int start(struct runtime *rt, err_t *e)
+{
+    int r = loop_new(&(struct loop_options){ 0 }, &rt->loop, e);
+    if (r < 0)
+        return r;
+    rt->metrics = metrics_new();
+    process_metrics(rt->metrics, loop_wall_ns(rt->loop));
+    if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
+        return r;
+    signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
+    signal_watch_new(rt->loop, SIGINT, on_signal, rt, &rt->interrupt);
+    return runtime_serve(rt, e);
+}
+
+static void finish(struct runtime *rt)
+{
+    signal_watch_free(rt->term);
+    signal_watch_free(rt->interrupt);
+    http_server_free(rt->server);
+    manager_free(rt->manager);
+    kube_free(rt->kube);
+    loop_free(rt->loop);
+    metrics_free(rt->metrics);
+    runtime_flags_done(rt);
+}
+
+int runtime_run(const struct runtime_spec *spec, int argc, char **argv)
+{
+    struct runtime rt = { .spec = spec };
+    err_t e;
+    int code = EXIT_SUCCESS;
+    mallopt(M_ARENA_MAX, 1); /* one thread allocates; each further arena would cost address space */
+    if (runtime_flags(&rt, argc, argv, &e) < 0) {
+        fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);
+        code = 2;
+    } else if (rt.help) {
+        runtime_help(&rt);
+    } else if (start(&rt, &e) < 0) {
+        fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);
+        code = EXIT_FAILURE;
+    } else {
+        loop_run(rt.loop);
+        code = rt.lost ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
+    finish(&rt);
+    return code;
+}

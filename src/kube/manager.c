@@ -1,0 +1,294 @@
+/* See manager.h. */
+#include "manager.h"
+
+#include "../base/log.h"
+#include "../base/random.h"
+#include "../base/vec.h"
+#include "manager_internal.h"
+
+static const int64_t stop_wait_ns = 5 * NS_PER_S;
+
+static void begin_if_due(struct manager *m);
+
+int manager_new(const struct manager_options *o, struct manager **ret, err_t *e)
+{
+    (void)e;
+    struct manager *m = mem_zero(1, sizeof(*m));
+    m->o = *o;
+    m->o.watch_namespace = arena_str(&m->arena, o->watch_namespace);
+    m->o.identity = arena_str(&m->arena, o->identity);
+    m->o.election.ns = arena_str(&m->arena, o->election.ns);
+    m->o.election.name = arena_str(&m->arena, o->election.name);
+    m->loop = kube_loop(o->kube);
+    m->projector = projector_new();
+    manager_metrics_init(m);
+    m->events = events_new(o->kube, "flyball");
+    random_init(&m->random, o->seed, 3);
+    *ret = m;
+    return 0;
+}
+
+int manager_add(struct manager *m, const struct feature *feature, err_t *e)
+{
+    vec_push(&m->features, ((struct manager_feature){ .feature = feature }));
+    struct manager_feature *added = &m->features.at[m->features.n - 1];
+    int r = feature->start(m, &added->state, e);
+    return r < 0 ? err_wrap(e, "%s", feature->name) : 0;
+}
+
+/* ---- caches */
+
+static void on_synced(void *context)
+{
+    struct manager_cache *c = context;
+    log_debug("cache is synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
+              KV_INT("objects", cache_count(c->cache)));
+    begin_if_due(c->m);
+}
+
+static void on_trouble(void *context, const char *sentence)
+{
+    struct manager_cache *c = context;
+    log_warn("watching has trouble", KV_C("error", sentence),
+             KV_C("resource", cache_spec(c->cache)->resource->plural));
+}
+
+int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e)
+{
+    struct cache_spec own = *spec;
+    if (!own.ns.n && own.resource->namespaced)
+        own.ns = m->o.watch_namespace;
+    struct cache *cache;
+    int r = cache_new(m->projector, &own, &cache, e);
+    if (r < 0)
+        return r;
+    struct manager_cache *c = mem_zero(1, sizeof(*c));
+    *c = (struct manager_cache){ .m = m, .cache = cache, .next = m->caches };
+    m->caches = c;
+    if (m->running)
+        manager_cache_start(c);
+    *ret = cache;
+    return 0;
+}
+
+void manager_cache_start(struct manager_cache *c)
+{
+    struct manager *m = c->m;
+    uint64_t seed = (uint64_t)random_u32(&m->random) << 32 | random_u32(&m->random);
+    c->listwatch = listwatch_start(&(struct listwatch_options){ .kube = m->o.kube,
+                                                                .cache = c->cache,
+                                                                .seed = seed,
+                                                                .on_synced = on_synced,
+                                                                .on_trouble = on_trouble,
+                                                                .context = c });
+}
+
+static bool all_synced(const struct manager *m)
+{
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        if (!cache_synced(c->cache))
+            return false;
+    return true;
+}
+
+bool manager_ready(const struct manager *m, struct buf *why_not)
+{
+    if (!m->running) {
+        buf_put(why_not, S("not started"));
+        return false;
+    }
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        if (!cache_synced(c->cache))
+            buf_printf(why_not, "%swaiting for %s", why_not->n ? ", " : "",
+                       cache_spec(c->cache)->resource->plural);
+    return all_synced(m);
+}
+
+/* ---- controllers */
+
+struct controller *manager_controller(struct manager *m, const struct controller_spec *spec)
+{
+    struct controller *c = controller_new(m->o.kube, spec);
+    vec_push(&m->controllers, c);
+    if (m->begun)
+        controller_start(c);
+    return c;
+}
+
+static void begin_if_due(struct manager *m)
+{
+    bool leads = !m->o.elect || election_leads(m->election);
+    if (m->begun || !m->running || m->stopping || !leads || !all_synced(m))
+        return;
+    m->begun = true;
+    log_info("controllers begin", KV_INT("controllers", m->controllers.n),
+             KV("identity", m->o.identity));
+    for (size_t i = 0; i < m->controllers.n; i++)
+        controller_start(m->controllers.at[i]);
+}
+
+static void on_lead(void *context)
+{
+    struct manager *m = context;
+    log_info("this process leads", KV("identity", m->o.identity));
+    begin_if_due(m);
+}
+
+static void on_lost(void *context)
+{
+    struct manager *m = context;
+    log_error("leadership is lost: all writing has stopped", KV("identity", m->o.identity));
+    for (size_t i = 0; i < m->controllers.n; i++)
+        controller_stop(m->controllers.at[i]);
+    if (m->o.on_lost)
+        m->o.on_lost(m->o.context);
+}
+
+static void on_election_trouble(void *context, const char *sentence)
+{
+    (void)context;
+    log_warn("leader election has trouble", KV_C("error", sentence));
+}
+
+int manager_run(struct manager *m, err_t *e)
+{
+    struct election_options election = m->o.election;
+    election.kube = m->o.kube;
+    election.identity = m->o.identity;
+    election.seed = m->o.seed + 1;
+    election.on_lead = on_lead;
+    election.on_lost = on_lost;
+    election.on_trouble = on_election_trouble;
+    election.context = m;
+    int r = m->o.elect ? election_start(&election, &m->election, e) : 0;
+    if (r < 0)
+        return r;
+    m->running = true;
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        manager_cache_start(c);
+    begin_if_due(m); /* without a cache there is nothing to wait for */
+    return 0;
+}
+
+bool manager_leads(const struct manager *m)
+{
+    return m->o.elect ? election_leads(m->election) : m->running;
+}
+
+/* ---- stop */
+
+static void stop_end(void *context)
+{
+    struct manager *m = context;
+    m->stopped(m->stopped_context);
+}
+
+static size_t turns_under_way(const struct manager *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->controllers.n; i++)
+        n += controller_turns(m->controllers.at[i]);
+    return n;
+}
+
+static void stop_go_on(struct timer *timer)
+{
+    struct manager *m = container_of(timer, struct manager, stop_timer);
+    int64_t now = loop_mono_ns(m->loop);
+    if (turns_under_way(m) && now < m->stop_by_ns) {
+        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, stop_go_on);
+        return;
+    }
+    struct election *election = take(m->election);
+    if (election)
+        election_stop(election, stop_end, m);
+    else
+        stop_end(m);
+}
+
+void manager_stop(struct manager *m, void (*done)(void *context), void *context)
+{
+    m->stopping = true;
+    m->stopped = done;
+    m->stopped_context = context;
+    for (size_t i = 0; i < m->controllers.n; i++)
+        controller_stop(m->controllers.at[i]);
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        listwatch_stop(take(c->listwatch));
+    m->stop_by_ns = loop_mono_ns(m->loop) + stop_wait_ns;
+    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), stop_go_on);
+}
+
+void manager_free(struct manager *m)
+{
+    if (!m)
+        return;
+    timer_stop(&m->stop_timer);
+    election_free(m->election);
+    for (size_t i = 0; i < m->controllers.n; i++)
+        controller_free(m->controllers.at[i]);
+    for (size_t i = m->features.n; i--;)
+        if (m->features.at[i].feature->stop)
+            m->features.at[i].feature->stop(m->features.at[i].state);
+    for (struct manager_cache *c = m->caches, *next; c; c = next) {
+        next = c->next;
+        listwatch_stop(c->listwatch);
+        cache_free(c->cache);
+        free(c);
+    }
+    metrics_off_read(kube_metrics(m->o.kube), m);
+    events_free(m->events);
+    projector_free(m->projector);
+    vec_done(&m->controllers);
+    vec_done(&m->features);
+    arena_done(&m->arena);
+    free(m);
+}
+
+/* ---- for features */
+
+struct loop *manager_loop(const struct manager *m)
+{
+    return m->loop;
+}
+
+struct metrics *manager_metrics(const struct manager *m)
+{
+    return kube_metrics(m->o.kube);
+}
+
+struct kube *manager_kube(const struct manager *m)
+{
+    return m->o.kube;
+}
+
+struct events *manager_events(const struct manager *m)
+{
+    return m->events;
+}
+
+str manager_identity(const struct manager *m)
+{
+    return m->o.identity;
+}
+
+str manager_watch_namespace(const struct manager *m)
+{
+    return m->o.watch_namespace;
+}
+
+static const char *default_of(const struct feature *feature, const char *name)
+{
+    for (const struct feature_setting *s = feature ? feature->settings : NULL; s && s->name; s++)
+        if (!strcmp(s->name, name))
+            return s->value;
+    return NULL;
+}
+
+const char *manager_setting(const struct manager *m, const char *name)
+{
+    const char *value = m->o.setting ? m->o.setting(m->o.context, name) : NULL;
+    for (size_t i = 0; i < m->features.n && !value; i++)
+        value = default_of(m->features.at[i].feature, name);
+    return value;
+}

@@ -1,0 +1,48 @@
+/* What manager.c and manager_metrics.c share; nobody else includes this. */
+#ifndef FLYBALL_KUBE_MANAGER_INTERNAL_H
+#define FLYBALL_KUBE_MANAGER_INTERNAL_H
+
+#include "../base/random.h"
+#include "../base/vec.h"
+#include "listwatch.h"
+#include "manager.h"
+
+enum { MANAGER_CACHE_FAMILIES = 5 };
+
+struct manager_cache {
+    struct manager *m;
+    struct cache *cache;             /* owned */
+    struct listwatch *listwatch;     /* owned; NULL: not started */
+    struct listwatch_stats reported; /* what metrics know of it */
+    struct manager_cache *next;
+};
+
+struct manager_feature {
+    const struct feature *feature;
+    void *state; /* the feature's */
+};
+
+struct manager {
+    struct manager_options o;
+    struct arena arena; /* texts of the options */
+    struct loop *loop;
+    struct projector *projector;
+    struct events *events;
+    struct election *election;
+    struct manager_cache *caches;
+    VEC(struct controller *) controllers; /* owned */
+    VEC(struct manager_feature) features;
+    struct random random;
+    struct metric_family *cache_families[MANAGER_CACHE_FAMILIES];
+    struct metric *leads;          /* NULL: no election */
+    bool running, begun, stopping; /* begun: the controllers were started */
+    struct timer stop_timer;
+    int64_t stop_by_ns;
+    void (*stopped)(void *context);
+    void *stopped_context;
+};
+
+void manager_cache_start(struct manager_cache *c);
+void manager_metrics_init(struct manager *m);
+
+#endif

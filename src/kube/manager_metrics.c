@@ -1,0 +1,72 @@
+/* What the manager shows of its caches and its leadership, taken over when somebody reads. */
+#include "manager_internal.h"
+
+enum { OBJECTS, BYTES, EVENTS, LISTS, FAILURES };
+
+static const struct metric_spec cache_specs[MANAGER_CACHE_FAMILIES] = {
+    [OBJECTS] = { "flyball_cache_objects",
+                  "Objects in a cache.",
+                  METRIC_GAUGE,
+                  { "group", "resource" } },
+    [BYTES] = { "flyball_cache_bytes",
+                "Memory of a cache's records and tables.",
+                METRIC_GAUGE,
+                { "group", "resource" } },
+    [EVENTS] = { "flyball_watch_events_total",
+                 "Events received.",
+                 METRIC_COUNTER,
+                 { "group", "resource" } },
+    [LISTS] = { "flyball_watch_lists_total",
+                "Complete lists received.",
+                METRIC_COUNTER,
+                { "group", "resource" } },
+    [FAILURES] = { "flyball_watch_failures_total",
+                   "Lists and watches that failed.",
+                   METRIC_COUNTER,
+                   { "group", "resource" } },
+};
+
+static struct metric *series(struct manager_cache *c, size_t family)
+{
+    const struct resource *r = cache_spec(c->cache)->resource;
+    return METRIC(c->m->cache_families[family], str_c(r->group), str_c(r->plural));
+}
+
+static void collect_cache(struct manager_cache *c)
+{
+    struct listwatch_stats now = c->listwatch ? *listwatch_stats(c->listwatch) : c->reported;
+    metric_add(series(c, EVENTS), (double)(now.events - c->reported.events));
+    metric_add(series(c, LISTS), (double)(now.lists - c->reported.lists));
+    metric_add(series(c, FAILURES), (double)(now.failures - c->reported.failures));
+    c->reported = now;
+    /* several caches may be of one resource: they share its gauges */
+    struct cache_sizes sizes = cache_sizes(c->cache);
+    metric_add(series(c, OBJECTS), (double)sizes.records);
+    metric_add(series(c, BYTES), (double)sizes.bytes);
+}
+
+static void collect(void *context)
+{
+    struct manager *m = context;
+    for (struct manager_cache *c = m->caches; c; c = c->next) {
+        metric_set(series(c, OBJECTS), 0);
+        metric_set(series(c, BYTES), 0);
+    }
+    for (struct manager_cache *c = m->caches; c; c = c->next)
+        collect_cache(c);
+    if (m->leads)
+        metric_set(m->leads, election_leads(m->election));
+}
+
+void manager_metrics_init(struct manager *m)
+{
+    static const struct metric_spec leads = {
+        "leader_election_master_status", "1 while this process leads.", METRIC_GAUGE, { "name" }
+    };
+    struct metrics *metrics = kube_metrics(m->o.kube);
+    for (size_t i = 0; i < MANAGER_CACHE_FAMILIES; i++)
+        m->cache_families[i] = metrics_family(metrics, &cache_specs[i]);
+    if (m->o.elect)
+        m->leads = METRIC(metrics_family(metrics, &leads), m->o.election.name);
+    metrics_on_read(metrics, collect, m);
+}
