@@ -11,8 +11,8 @@
  *                   defaults are filled in, and before validation and before status, generation and
  *                   the like are reset;
  *   apply_update    takes the stored object and the new one, after defaults and before such resets.
- * Both return the object with its managedFields. When only the times in managedFields would change,
- * the old times are kept, so that comparing with the stored object tells whether to write.
+ * Both return the object with its managedFields, with the old times where nothing else changed, so
+ * that comparing with the stored object tells whether to write.
  *
  * Everything is a pure function: the trees given are not changed, and the result is new. */
 #ifndef FLYBALL_APPLY_H
@@ -30,6 +30,7 @@ struct apply_request {
      * status subresource, {spec, metadata} or what the kind says for /status. NULL: none. */
     const struct fieldset *ignored;
     str version;     /* apiVersion of the request */
+    str kind;        /* what a configuration must be; "": not checked */
     str subresource; /* "" for the object itself */
     str manager;     /* fieldManager, or what the user agent says before "/"; "" is "unknown" */
     str now;         /* RFC 3339, seconds, "Z" */
@@ -57,6 +58,11 @@ struct apply_result {
  *   -EEXIST   conflicts, listed in the result (HTTP 409)
  *   -EBADMSG  it does not fit the shape: unknown field, wrong type, keys missing or twice (HTTP 500) */
 int apply_patch(struct arena *a, const struct apply_request *r, struct apply_result *ret, err_t *e);
+
+/* For the last step before a write: when `object` differs from `live` in nothing but the times of its
+ * managedFields, it gets the old times back. Both functions here do it, but defaults and resets
+ * that come later may make two objects equal. */
+void apply_keep_times(struct arena *a, const struct json *live, struct json *object);
 
 /* Never fails: an object whose ownership cannot be worked out is returned without managedFields, as
  * the API server does. */

@@ -47,6 +47,11 @@ struct fieldset_node {
 struct fieldset_node *fieldset_at(struct arena *a, struct fieldset *s,
                                   const struct fieldset_element *element);
 
+/* Many nodes at once: appended in any order, then put in order (and those for the same element
+ * together), which costs less than placing each. A node with nothing in it is left out. */
+void fieldset_append(struct arena *a, struct fieldset *s, struct fieldset_node node);
+void fieldset_sort(struct arena *a, struct fieldset *s);
+
 /* A set of plain paths: fieldset_of(a, "status", "metadata.labels", NULL). */
 struct fieldset fieldset_of(struct arena *a, const char *path, ...) __attribute__((sentinel));
 
@@ -77,6 +82,10 @@ struct fieldset fieldset_without(struct arena *a, const struct fieldset *x,
 /* Adds every declared field that has fields of the set below it. */
 struct fieldset fieldset_with_parents(struct arena *a, const struct fieldset *x,
                                       const struct shape *shape);
+
+/* The set as it would be had it been made with this shape: what became atomic since is one field. */
+struct fieldset fieldset_reconcile(struct arena *a, const struct fieldset *x,
+                                   const struct shape *shape);
 
 /* ---- fieldsV1 */
 

@@ -57,7 +57,8 @@ static const struct shape container = {
     SHAPE_OBJ,
     FIELDS(TEXT("name"), TEXT("image"), HOLDS("args", text_list), MERGES("env", envs, "name"),
            MERGES("ports", container_ports, "containerPort"), EMBEDS("resources", resources),
-           TEXT("imagePullPolicy"))
+           TEXT("imagePullPolicy"), TEXT("terminationMessagePath"),
+           TEXT("terminationMessagePolicy"))
 };
 static const struct shape containers = LIST_BY(container, STR_INIT("name"));
 static const struct shape empty_dir = { SHAPE_OBJ, FIELDS(TEXT("medium")) };
@@ -76,7 +77,9 @@ static const struct shape pod_spec = {
                         .shape = &volumes,
                         .patch = SHAPE_PATCH_MERGE | SHAPE_PATCH_RETAIN_KEYS,
                         .patch_key = STR_INIT("name") },
-                      HOLDS("tolerations", tolerations), TEXT("restartPolicy"))
+                      HOLDS("tolerations", tolerations), TEXT("restartPolicy"),
+                      NUMBER("terminationGracePeriodSeconds"), TEXT("dnsPolicy"),
+                      HOLDS("securityContext", shape_any), TEXT("schedulerName"))
 };
 static const struct shape pod_template = { SHAPE_OBJ, FIELDS(EMBEDS("metadata", metadata),
                                                              EMBEDS("spec", pod_spec)) };
@@ -86,7 +89,8 @@ static const struct shape rolling = { SHAPE_OBJ, FIELDS(ANY("maxSurge"), ANY("ma
 static const struct shape strategy = { SHAPE_OBJ,
                                        FIELDS(TEXT("type"), HOLDS("rollingUpdate", rolling)) };
 static const struct shape deployment_spec = {
-    SHAPE_OBJ, FIELDS(NUMBER("replicas"), BOOLEAN("paused"), HOLDS("selector", selector),
+    SHAPE_OBJ, FIELDS(NUMBER("replicas"), BOOLEAN("paused"), NUMBER("revisionHistoryLimit"),
+                      NUMBER("progressDeadlineSeconds"), HOLDS("selector", selector),
                       EMBEDS("template", pod_template),
                       { .name = STR_INIT("strategy"),
                         .shape = &strategy,
@@ -100,7 +104,7 @@ static const struct shape condition = {
 static const struct shape conditions = LIST_BY(condition, STR_INIT("type"));
 static const struct shape deployment_status = {
     SHAPE_OBJ, FIELDS(NUMBER("replicas"), NUMBER("observedGeneration"),
-                      MERGES("conditions", conditions, "type"))
+                      NUMBER("terminatingReplicas"), MERGES("conditions", conditions, "type"))
 };
 static const struct shape deployment = { SHAPE_OBJ, FIELDS(OBJECT, EMBEDS("spec", deployment_spec),
                                                            EMBEDS("status", deployment_status)) };
@@ -110,9 +114,12 @@ static const struct shape service_port = { SHAPE_OBJ, FIELDS(TEXT("name"), NUMBE
 static const struct shape service_ports =
     LIST_BY(service_port, STR_INIT("port"), STR_INIT("protocol"));
 static const struct shape atomic_texts = { SHAPE_OBJ, .atomic = true, .element = &shape_string };
-static const struct shape service_spec = { SHAPE_OBJ, FIELDS(MERGES("ports", service_ports, "port"),
-                                                             HOLDS("selector", atomic_texts),
-                                                             TEXT("type"), TEXT("clusterIP")) };
+static const struct shape service_spec = {
+    SHAPE_OBJ,
+    FIELDS(MERGES("ports", service_ports, "port"), HOLDS("selector", atomic_texts), TEXT("type"),
+           TEXT("clusterIP"), HOLDS("clusterIPs", text_list), TEXT("sessionAffinity"),
+           HOLDS("ipFamilies", text_list), TEXT("ipFamilyPolicy"), TEXT("internalTrafficPolicy"))
+};
 static const struct shape service UNUSED = { SHAPE_OBJ, FIELDS(OBJECT, EMBEDS("spec", service_spec),
                                                                EMBEDS("status", shape_any)) };
 
