@@ -1,0 +1,411 @@
+/* The client: requests as they go out, answers as they come in, retries, limits and the gate. */
+#include "fake.h"
+
+struct seen {
+    bool done;
+    int code;
+    enum kube_reason reason;
+    char failure[300], name[60];
+    int64_t at_ns;
+    struct fake *f;
+};
+
+static void on_reply(void *context, const struct kube_reply *reply)
+{
+    struct seen *seen = context;
+    seen->done = true;
+    seen->code = reply->code;
+    seen->reason = reply->reason;
+    seen->at_ns = loop_mono_ns(seen->f->loop);
+    snprintf(seen->failure, sizeof(seen->failure), "%s", reply->failure ? reply->failure : "");
+    snprintf(seen->name, sizeof(seen->name), STR_FMT,
+             STR_ARG(json_text(json_at(reply->object, "metadata", "name", NULL))));
+}
+
+static struct seen ask(struct fake *f, struct kube_request request)
+{
+    struct seen seen = { .f = f };
+    request.done = on_reply;
+    request.context = &seen;
+    kube_send(f->kube, &request);
+    OK(!seen.done);
+    fake_until(f, &seen.done);
+    return seen;
+}
+
+static void expect_log(struct fake *f, const char *want)
+{
+    EQ_STR(buf_str(&f->log), str_c(want));
+    buf_clear(&f->log);
+}
+
+/* ---- */
+
+static void serve_pod(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    fake_answer(x, 200, "{\"metadata\":{\"name\":\"p\"}}");
+}
+
+static void every_verb(void)
+{
+    struct fake f;
+    fake_start(&f, serve_pod);
+    const struct {
+        struct kube_request request;
+        const char *log;
+    } t[] = {
+        { { .verb = KUBE_GET, .resource = &resource_pods, .ns = S("a"), .name = S("b") },
+          "GET /api/v1/namespaces/a/pods/b\n" },
+        { { .verb = KUBE_LIST,
+            .resource = &resource_pods,
+            .label_selector = S("a=b,c"),
+            .field_selector = S("spec.nodeName=n"),
+            .query = S("limit=1") },
+          "GET /api/v1/pods?labelSelector=a%3Db%2Cc&fieldSelector=spec.nodeName%3Dn&limit=1\n" },
+        { { .verb = KUBE_CREATE,
+            .resource = &resource_pods,
+            .ns = S("a"),
+            .name = S("b"),
+            .body = S("{}") },
+          "POST /api/v1/namespaces/a/pods?fieldManager=flyball {}\n" },
+        { { .verb = KUBE_UPDATE,
+            .resource = &resource_deployments,
+            .ns = S("a"),
+            .name = S("b"),
+            .subresource = "scale",
+            .body = S("{}") },
+          "PUT /apis/apps/v1/namespaces/a/deployments/b/scale?fieldManager=flyball {}\n" },
+        { { .verb = KUBE_MERGE_PATCH,
+            .resource = &resource_pods,
+            .ns = S("a"),
+            .name = S("b"),
+            .subresource = "resize",
+            .body = S("{}"),
+            .dry_run = true },
+          "PATCH /api/v1/namespaces/a/pods/b/resize?fieldManager=flyball&dryRun=All {}\n" },
+        { { .verb = KUBE_APPLY,
+            .resource = &resource_services,
+            .ns = S("a"),
+            .name = S("b"),
+            .body = S("{}") },
+          "PATCH /api/v1/namespaces/a/services/b?force=true&fieldManager=flyball {}\n" },
+        { { .verb = KUBE_DELETE, .resource = &resource_nodes, .name = S("b") },
+          "DELETE /api/v1/nodes/b\n" },
+        { { .verb = KUBE_GET, .path = S("/version") }, "GET /version\n" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        struct seen seen = ask(&f, t[i].request);
+        EQ_INT(seen.code, 200);
+        EQ_STR(str_c(seen.failure), S(""));
+        EQ_STR(str_c(seen.name), S("p"));
+        expect_log(&f, t[i].log);
+    }
+    fake_stop(&f);
+}
+
+static str last_type;
+
+static void serve_type(struct fake *f, struct exchange *x)
+{
+    static char text[100];
+    (void)f;
+    str type = exchange_header(x, S("content-type"));
+    snprintf(text, sizeof(text), STR_FMT, STR_ARG(type));
+    last_type = str_c(text);
+    OK(str_starts(exchange_header(x, S("user-agent")), S("flyball/")));
+    EQ_STR(exchange_header(x, S("accept")), S("application/json"));
+    fake_answer(x, 200, "{}");
+}
+
+static void patches_say_their_kind(void)
+{
+    static const struct {
+        enum kube_verb verb;
+        const char *type;
+    } t[] = { { KUBE_JSON_PATCH, "application/json-patch+json" },
+              { KUBE_MERGE_PATCH, "application/merge-patch+json" },
+              { KUBE_STRATEGIC_PATCH, "application/strategic-merge-patch+json" },
+              { KUBE_APPLY, "application/apply-patch+yaml" },
+              { KUBE_CREATE, "application/json" } };
+    struct fake f;
+    fake_start(&f, serve_type);
+    for (size_t i = 0; i < countof(t); i++) {
+        ask(&f, (struct kube_request){ .verb = t[i].verb,
+                                       .resource = &resource_pods,
+                                       .ns = S("a"),
+                                       .name = S("b"),
+                                       .body = S("[]") });
+        EQ_STR(last_type, str_c(t[i].type));
+    }
+    fake_stop(&f);
+}
+
+/* ---- */
+
+static const struct refusal {
+    int status;
+    const char *body;
+    enum kube_reason reason;
+    const char *says;
+} refusals[] = {
+    { 404,
+      "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"message\":\"pods \\\"b\\\" not found\",\"code\":404}",
+      KUBE_NOT_FOUND, "get pods a/b: the server says 404 Not Found: pods \"b\" not found" },
+    { 409, "{\"reason\":\"AlreadyExists\",\"message\":\"m\"}", KUBE_ALREADY_EXISTS,
+      "409 Conflict: m" },
+    { 409, "{\"reason\":\"Conflict\"}", KUBE_CONFLICT, "409 Conflict" },
+    { 410, "{\"reason\":\"Expired\"}", KUBE_GONE, "410 Gone" },
+    { 504,
+      "{\"reason\":\"Timeout\",\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}}",
+      KUBE_VERSION_TOO_LARGE, "504" },
+    { 422, "{\"reason\":\"Invalid\"}", KUBE_INVALID, "422" },
+    { 502, "<html>bad gateway</html>", KUBE_UNAVAILABLE, "502 Bad Gateway: <html>bad gateway" },
+    { 418, "", KUBE_REFUSED, "418" },
+    { 200, "{\"cut\":", KUBE_NO_ANSWER, "invalid JSON" },
+};
+
+static void serve_refusal(struct fake *f, struct exchange *x)
+{
+    const struct refusal *r = &refusals[f->requests - 1];
+    fake_answer(x, r->status, r->body);
+}
+
+static void refusals_have_reasons(void)
+{
+    struct fake f;
+    fake_start(&f, serve_refusal);
+    for (size_t i = 0; i < countof(refusals); i++) {
+        struct seen seen =
+            ask(&f,
+                (struct kube_request){
+                    .verb = KUBE_GET, .resource = &resource_pods, .ns = S("a"), .name = S("b") });
+        EQ_INT(seen.code, refusals[i].status);
+        EQ_INT(seen.reason, refusals[i].reason);
+        if (!OK(strstr(seen.failure, refusals[i].says)))
+            printf("# said: %s\n", seen.failure);
+    }
+    EQ_INT(f.requests, (int)countof(refusals)); /* none was tried again */
+    fake_stop(&f);
+}
+
+/* ---- */
+
+static void serve_busy(struct fake *f, struct exchange *x)
+{
+    if (f->requests < 4)
+        exchange_answer(x, f->requests == 2 ? 503 : 429, HTTP_HEADERS({ S("retry-after"), S("3") }),
+                        S("{}"));
+    else
+        fake_answer(x, 200, "{\"metadata\":{\"name\":\"p\"}}");
+}
+
+static void waits_as_the_server_asks(void)
+{
+    struct fake f;
+    fake_start(&f, serve_busy);
+    int64_t start = loop_mono_ns(f.loop);
+    struct seen seen =
+        ask(&f,
+            (struct kube_request){
+                .verb = KUBE_CREATE, .resource = &resource_pods, .ns = S("a"), .body = S("{}") });
+    EQ_INT(seen.code, 200);
+    EQ_INT(f.requests, 4);
+    EQ_INT((seen.at_ns - start) / NS_PER_S, 9);
+    fake_stop(&f);
+}
+
+static void serve_always_busy(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    exchange_answer(x, 429, HTTP_HEADERS({ S("retry-after"), S("1") }),
+                    S("{\"reason\":\"TooManyRequests\"}"));
+}
+
+static void gives_up_on_a_busy_server(void)
+{
+    struct fake f;
+    fake_start(&f, serve_always_busy);
+    struct seen seen =
+        ask(&f, (struct kube_request){ .verb = KUBE_GET, .resource = &resource_pods });
+    EQ_INT(seen.reason, KUBE_TOO_MANY_REQUESTS);
+    EQ_INT(f.requests, 10);
+    fake_stop(&f);
+}
+
+/* ---- */
+
+static void serve_cut(struct fake *f, struct exchange *x)
+{
+    if (f->requests < 3)
+        exchange_abort(x);
+    else
+        fake_answer(x, 200, "{}");
+}
+
+static void only_reads_are_repeated(void)
+{
+    struct fake f;
+    fake_start(&f, serve_cut);
+    struct seen seen =
+        ask(&f, (struct kube_request){ .verb = KUBE_GET, .resource = &resource_pods });
+    EQ_INT(seen.code, 200);
+    f.requests = 0;
+    seen = ask(&f, (struct kube_request){
+                       .verb = KUBE_CREATE, .resource = &resource_pods, .body = S("{}") });
+    EQ_INT(seen.reason, KUBE_NO_ANSWER);
+    EQ_INT(f.requests, 1);
+    fake_stop(&f);
+}
+
+/* ---- */
+
+static void requests_are_spread(void)
+{
+    struct fake f;
+    fake_start(&f, serve_pod);
+    enum { N = 70 };
+    struct seen seen[N];
+    int64_t start = loop_mono_ns(f.loop);
+    for (int i = 0; i < N; i++) {
+        seen[i] = (struct seen){ .f = &f };
+        kube_send(f.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                  .resource = &resource_pods,
+                                                  .done = on_reply,
+                                                  .context = &seen[i] });
+    }
+    fake_until(&f, &seen[N - 1].done);
+    EQ_INT((seen[29].at_ns - start) / NS_PER_MS, 0);       /* the burst */
+    EQ_INT((seen[N - 1].at_ns - start) / NS_PER_MS, 2000); /* 40 more at 20 a second */
+    fake_stop(&f);
+}
+
+static void serve_never(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    static struct exchange *held[10];
+    static size_t n;
+    if (str_eq(exchange_path(x), S("/release"))) {
+        for (; n; n--)
+            exchange_abort(held[n - 1]);
+        fake_answer(x, 200, "{}");
+        return;
+    }
+    held[n++] = x;
+}
+
+static void the_gate_stops_writes(void)
+{
+    struct fake f;
+    fake_start(&f, serve_never);
+    int64_t start = loop_mono_ns(f.loop);
+    kube_gate(f.kube, start + 10 * NS_PER_S);
+    struct kube_request write = { .verb = KUBE_MERGE_PATCH,
+                                  .resource = &resource_pods,
+                                  .ns = S("a"),
+                                  .name = S("b"),
+                                  .body = S("{}") };
+    struct seen seen = ask(&f, write); /* is answered by nobody: cut off when the gate shuts */
+    EQ_INT(seen.reason, KUBE_NO_ANSWER);
+    EQ_INT((seen.at_ns - start) / NS_PER_MS, 10000);
+    EQ_INT(f.requests, 1);
+    seen = ask(&f, write); /* is not even sent */
+    EQ_INT(seen.reason, KUBE_NO_ANSWER);
+    OK(strstr(seen.failure, "does not lead"));
+    EQ_INT(f.requests, 1);
+    kube_gate(f.kube, loop_mono_ns(f.loop) + 5 * NS_PER_S);
+    seen = ask(&f, (struct kube_request){ .verb = KUBE_GET, .path = S("/release") });
+    EQ_INT(seen.code, 200);
+    fake_stop(&f);
+}
+
+static void a_cancelled_call_says_nothing(void)
+{
+    struct fake f;
+    fake_start(&f, serve_pod);
+    struct seen first = { .f = &f }, second = { .f = &f };
+    struct kube_request request = { .verb = KUBE_GET,
+                                    .resource = &resource_pods,
+                                    .done = on_reply };
+    request.context = &first;
+    struct kube_call *call = kube_send(f.kube, &request);
+    request.context = &second;
+    kube_send(f.kube, &request);
+    kube_call_cancel(call);
+    fake_until(&f, &second.done);
+    OK(!first.done);
+    EQ_INT(f.requests, 1);
+    request.context = &first;
+    kube_send(f.kube, &request); /* is under way when the client goes */
+    loop_turn(f.loop);
+    fake_stop(&f);
+    OK(!first.done);
+}
+
+/* ---- */
+
+static void serve_resources(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    if (str_eq(exchange_path(x), S("/apis/apps/v1")))
+        fake_answer(x, 200,
+                    "{\"resources\":[{\"name\":\"deployments/scale\",\"kind\":\"Scale\"},"
+                    "{\"name\":\"deployments\",\"kind\":\"Deployment\",\"namespaced\":true}]}");
+    else
+        fake_answer(x, 404, "{\"reason\":\"NotFound\"}");
+}
+
+struct discovered {
+    bool done;
+    const struct resource *resource;
+    char failure[200];
+};
+
+static void on_discovered(void *context, const struct resource *resource, const char *failure)
+{
+    struct discovered *d = context;
+    d->done = true;
+    d->resource = resource;
+    snprintf(d->failure, sizeof(d->failure), "%s", failure ? failure : "");
+}
+
+static void kinds_are_found(void)
+{
+    struct fake f;
+    fake_start(&f, serve_resources);
+    struct discovered d = { 0 };
+    for (int i = 0; i < 2; i++) {
+        d = (struct discovered){ 0 };
+        kube_discover(f.kube, S("apps/v1"), S("Deployment"), on_discovered, &d);
+        OK(!d.done);
+        fake_until(&f, &d.done);
+        if (OK(d.resource)) {
+            EQ_STR(str_c(d.resource->plural), S("deployments"));
+            EQ_STR(str_c(d.resource->group), S("apps"));
+            OK(d.resource->namespaced);
+        }
+    }
+    EQ_INT(f.requests, 1); /* the second was remembered */
+    d = (struct discovered){ 0 };
+    kube_discover(f.kube, S("example.org/v1"), S("Widget"), on_discovered, &d);
+    fake_until(&f, &d.done);
+    OK(!d.resource);
+    EQ_STR(str_c(d.failure), S("the server has no kind Widget in example.org/v1"));
+    kube_discover(f.kube, S("example.org/v1"), S("Widget"), on_discovered, &d); /* never answered */
+    fake_stop(&f);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(every_verb),
+                                        TAP(patches_say_their_kind),
+                                        TAP(refusals_have_reasons),
+                                        TAP(waits_as_the_server_asks),
+                                        TAP(gives_up_on_a_busy_server),
+                                        TAP(only_reads_are_repeated),
+                                        TAP(requests_are_spread),
+                                        TAP(the_gate_stops_writes),
+                                        TAP(a_cancelled_call_says_nothing),
+                                        TAP(kinds_are_found),
+                                        { 0 } });
+}
