@@ -8,6 +8,11 @@ struct schedule_bounds {
     int32_t min, max; /* an HPA without minReplicas has 1 */
 };
 
+static inline bool schedule_bounds_equal(struct schedule_bounds x, struct schedule_bounds y)
+{
+    return x.min == y.min && x.max == y.max;
+}
+
 enum schedule_applied {
     SCHEDULE_APPLY_OK,
     SCHEDULE_APPLY_CLAMPED,          /* the merged min was above the max, which wins */

@@ -132,23 +132,13 @@ static void find_last_ended(const struct schedule_spec *spec, int64_t created, i
     }
 }
 
-static void fill_unset(struct schedule_config *config, const struct schedule_config *from)
-{
-    if (!config->has_min && from->has_min)
-        config->has_min = true, config->min = from->min;
-    if (!config->has_max && from->has_max)
-        config->has_max = true, config->max = from->max;
-    if (!config->has_desired && from->has_desired)
-        config->has_desired = true, config->desired = from->desired;
-}
-
 static void rest(const struct schedule_spec *spec, struct schedule_effective *e)
 {
     if (e->trigger >= 0) {
         e->config = spec->triggers[e->trigger].end;
         e->source = schedule_config_empty(&e->config) ? SCHEDULE_FROM_HOLD : SCHEDULE_FROM_END;
     }
-    fill_unset(&e->config, &spec->resting);
+    schedule_config_fill(&e->config, &spec->resting);
 }
 
 struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,

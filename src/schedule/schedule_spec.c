@@ -159,6 +159,16 @@ struct schedule_config schedule_config_read(const struct json *config)
     };
 }
 
+void schedule_config_fill(struct schedule_config *config, const struct schedule_config *from)
+{
+    if (!config->has_min && from->has_min)
+        config->has_min = true, config->min = from->min;
+    if (!config->has_max && from->has_max)
+        config->has_max = true, config->max = from->max;
+    if (!config->has_desired && from->has_desired)
+        config->has_desired = true, config->desired = from->desired;
+}
+
 struct json *schedule_config_json(struct arena *a, const struct schedule_config *c)
 {
     struct json *out = json_new_obj(a);

@@ -114,6 +114,8 @@ struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spe
                                          struct schedule_defaults defaults);
 
 struct schedule_config schedule_config_read(const struct json *config);
+/* Takes fields that are not set from another config. */
+void schedule_config_fill(struct schedule_config *config, const struct schedule_config *from);
 struct json *schedule_config_json(struct arena *a, const struct schedule_config *c);
 
 bool schedule_problem_is_error(enum schedule_problem_kind kind);

@@ -53,5 +53,6 @@ extern const struct golden_family golden_base[];
 extern const struct golden_family golden_market[];
 extern const struct golden_family golden_saturation[];
 extern const struct golden_family golden_schedule[];
+extern const struct golden_family golden_timeline[];
 
 #endif

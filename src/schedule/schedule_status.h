@@ -1,0 +1,42 @@
+/* The status of a schedule: conditions that keep their transition times, and the smallest merge patch
+ * from what is to what should be. */
+#ifndef FLYBALL_SCHEDULE_STATUS_H
+#define FLYBALL_SCHEDULE_STATUS_H
+
+#include "../json/json.h"
+
+/* A status being built: starts as a copy of the old one, so that what others wrote there stays. */
+struct schedule_status {
+    struct arena *a;
+    const struct json *old; /* NULL: there was none */
+    struct json *next;
+    int64_t now, generation;
+};
+
+struct schedule_status schedule_status(struct arena *a, const struct json *old, int64_t now,
+                                       int64_t generation);
+
+struct schedule_condition {
+    const char *type;
+    bool holds;
+    const char *reason;
+    str message;
+};
+
+/* lastTransitionTime moves only when True becomes False or the other way round. */
+void schedule_status_condition(struct schedule_status *s, const struct schedule_condition *c);
+/* A condition that is there becomes False; one that is not stays away. */
+void schedule_status_clear(struct schedule_status *s, const struct schedule_condition *c);
+
+/* What the old status says. */
+const struct json *schedule_old_condition(const struct json *status, const char *type);
+bool schedule_condition_holds(const struct json *status, const char *type);
+int64_t schedule_condition_since(const struct json *status, const char *type); /* 0: never */
+
+void schedule_status_time(struct schedule_status *s, const char *field, int64_t at); /* 0: absent */
+void schedule_status_text(struct schedule_status *s, const char *field, str value); /* "": absent */
+
+/* The merge patch from the old to the new one; NULL when they are equal. */
+struct json *schedule_status_patch(const struct schedule_status *s);
+
+#endif

@@ -1,0 +1,23 @@
+/* The HPA that an object's template makes. */
+#ifndef FLYBALL_SCHEDULE_TEMPLATE_H
+#define FLYBALL_SCHEDULE_TEMPLATE_H
+
+#include "schedule_plan.h"
+
+/* Why a template cannot be used: a reason for the condition TemplateValid and a sentence. */
+struct schedule_template_problem {
+    const char *reason; /* NULL: it can */
+    str message;
+};
+
+struct schedule_template_problem schedule_template_check(struct arena *a,
+                                                         const struct schedule_object *o);
+
+/* Name and namespace of what it makes. */
+struct schedule_target schedule_template_target(struct arena *a, const struct schedule_spec *spec,
+                                                str ns, str name);
+
+/* The HPA, owned by the object, so that it goes when the object goes. */
+struct json *schedule_template_hpa(struct arena *a, const struct schedule_object *o);
+
+#endif
