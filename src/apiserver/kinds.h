@@ -42,6 +42,7 @@ struct kind_column {
 
 struct kind_selectable { /* a field selector the kind knows, beside metadata.name/.namespace */
     str label;           /* "spec.nodeName" */
+    str path;            /* where it is; mostly the same */
     str value_if_absent; /* what an unset field compares as: "" or "0" or "false" */
 };
 
@@ -62,9 +63,12 @@ struct kind {
     bool answer_only;            /* created, answered, never stored (SelfSubjectAccessReview) */
     bool background_by_default;  /* default propagation is Background; else as finalizers say */
     const struct schema *schema; /* of the whole object */
+    const struct json *openapi;  /* of a custom resource: its schema as written; or NULL */
     const struct kind *storage;  /* the version objects are stored as; itself in most kinds */
-    const struct kind_column *columns; /* n_columns, without Name (always first) */
+    const struct kind_column *columns; /* n_columns */
     uint32_t n_columns;
+    /* Pushes one cell for each column; NULL: each column has a path. */
+    void (*cells)(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells);
     const struct kind_selectable *selectable;
     uint32_t n_selectable;
     str scale_spec_path, scale_status_path, scale_selector_path; /* ".spec.replicas", or empty */
@@ -145,7 +149,8 @@ bool kind_field_known(const struct kind *k, str label);
  * or -1. 0: at once. Only pods wait. */
 int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int64_t asked);
 
-/* Called when a delete sets deletionTimestamp (a namespace becomes Terminating). */
+/* Called when a delete sets deletionTimestamp: the generation goes up where there is one, a
+ * namespace becomes Terminating. */
 void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *object);
 
 /* ---- scale */

@@ -132,6 +132,9 @@ void schema_report(struct schema_unknown *unknown, const struct field_path *at);
  * base64 canonical, empty values left out or filled in as `presence` says. Changes the tree. */
 int schema_decode(const struct schema *s, struct arena *a, struct json *value,
                   struct schema_unknown *unknown, err_t *e);
+/* The same for a part of an object: `at` is where it is. */
+int schema_decode_at(const struct schema *s, struct arena *a, struct json *value,
+                     const struct field_path *at, struct schema_unknown *unknown, err_t *e);
 
 /* Drops fields that the schema does not name, telling `unknown` (which may be NULL). An embedded
  * resource keeps apiVersion, kind and metadata. `root` says that `value` is a whole object. */

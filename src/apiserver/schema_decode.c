@@ -86,19 +86,32 @@ static bool is_zero(const struct json *v)
 
 static int decode_quantity(struct decoder *d, struct json *value, const struct field_path *at)
 {
-    str text = json_text(value);
+    char room[QUANTITY_TEXT_MAX];
+    str text = json_text(value), canonical = text;
     if (value->type == JSON_INT || value->type == JSON_REAL)
         text = json_to_str(d->arena, value);
     else if (value->type != JSON_STR)
         return refuse(d, at, "a quantity", value);
-    struct quantity q;
     err_t why;
-    if (quantity_parse(text, &q, &why) < 0) {
+    if (quantity_canonical(text, room, &canonical, &why) < 0) {
         str path = field_path_text(d->arena, at);
         return err_set(d->e, EINVAL, STR_FMT ": %s", STR_ARG(path), why.text);
     }
-    *value = *json_new_str(d->arena, quantity_text(d->arena, q));
+    *value = *json_new_str(d->arena, canonical);
     return 0;
+}
+
+/* Amounts of resources count no finer than a thousandth. */
+static void round_to_milli(struct arena *a, struct json *value)
+{
+    char room[QUANTITY_TEXT_MAX];
+    struct quantity q;
+    int64_t milli = 0;
+    if (quantity_parse(json_text(value), &q, NULL) < 0 || quantity_scaled(&q, -3, &milli) < 0)
+        return;
+    struct quantity rounded = quantity_of(milli, -3, q.format);
+    if (quantity_cmp(&q, &rounded) != 0)
+        *value = *json_new_str(a, quantity_text(&rounded, room));
 }
 
 static int decode_time(struct decoder *d, const struct schema *s, struct json *value,
@@ -205,6 +218,8 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
         int failed = decode(d, s->element, m->value, &at);
         if (failed)
             return failed;
+        if (s->element->format == SCHEMA_QUANTITY)
+            round_to_milli(d->arena, m->value);
     }
     return 0;
 }
@@ -256,4 +271,10 @@ int schema_decode(const struct schema *s, struct arena *a, struct json *value,
                   struct schema_unknown *unknown, err_t *e)
 {
     return decode(&(struct decoder){ a, unknown, e }, s, value, NULL);
+}
+
+int schema_decode_at(const struct schema *s, struct arena *a, struct json *value,
+                     const struct field_path *at, struct schema_unknown *unknown, err_t *e)
+{
+    return decode(&(struct decoder){ a, unknown, e }, s, value, at);
 }

@@ -1,0 +1,237 @@
+/* The rules of metadata, which hold for every object, and those of labels and selectors. */
+#include "formats.h"
+#include "kind_hooks.h"
+
+enum { ANNOTATIONS_BYTES_MAX = 256 * 1024 };
+
+static const char *check_name(const struct kind *k, str name)
+{
+    return k->hooks && k->hooks->name ? k->hooks->name(name) : format_dns_subdomain(name);
+}
+
+static void check_names(const struct kind_change *c, const struct json *metadata,
+                        const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *name = json_get(metadata, "name");
+    const struct json *prefix = json_get(metadata, "generateName");
+    if (json_text(prefix).n) {
+        str text = json_text(prefix);
+        if (text.p[text.n - 1] == '-' && text.n > 1)
+            text.n--; /* the suffix ends it properly */
+        const char *fault = check_name(c->kind, text);
+        if (fault)
+            field_invalid(errors, AT(at, "generateName"), prefix, "%s", fault);
+    }
+    if (!json_text(name).n) {
+        field_required(errors, AT(at, "name"), "name or generateName is needed");
+        return;
+    }
+    const char *fault = check_name(c->kind, json_text(name));
+    if (fault)
+        field_invalid(errors, AT(at, "name"), name, "%s", fault);
+}
+
+static struct json text_node(str text)
+{
+    return (struct json){ .type = JSON_STR, .n = (uint32_t)text.n, .text = text.p };
+}
+
+void kind_check_labels(const struct json *labels, const struct field_path *at,
+                       struct field_errors *errors)
+{
+    json_each(m, labels) {
+        struct json key = text_node(m->key);
+        const char *fault = format_qualified_name(m->key);
+        if (fault)
+            field_invalid(errors, at, &key, "%s", fault);
+        fault = format_label_value(json_text(m->value));
+        if (fault)
+            field_invalid(errors, at, m->value, "%s", fault);
+    }
+}
+
+static void check_annotations(const struct json *annotations, const struct field_path *at,
+                              struct field_errors *errors)
+{
+    size_t bytes = 0;
+    json_each(m, annotations) {
+        auto_buf struct buf key = { 0 };
+        buf_put(&key, m->key);
+        for (size_t i = 0; i < key.n; i++) /* keys may be in upper case here */
+            if (key.p[i] >= 'A' && key.p[i] <= 'Z')
+                key.p[i] = (char)(key.p[i] | 32);
+        struct json shown = text_node(m->key);
+        const char *fault = format_qualified_name(buf_str(&key));
+        if (fault)
+            field_invalid(errors, at, &shown, "%s", fault);
+        bytes += m->key.n + json_text(m->value).n;
+    }
+    if (bytes > ANNOTATIONS_BYTES_MAX)
+        field_too_long(errors, at, ANNOTATIONS_BYTES_MAX);
+}
+
+static bool standard_finalizer(str name)
+{
+    return str_eqc(name, "kubernetes") || str_eqc(name, "orphan") ||
+           str_eqc(name, "foregroundDeletion");
+}
+
+static void check_finalizers(const struct kind_change *c, const struct json *finalizers,
+                             const struct field_path *at, struct field_errors *errors)
+{
+    bool orphan = false, foreground = false;
+    for (uint32_t i = 0; i < json_len(finalizers); i++) {
+        const struct json *name = finalizers->items[i];
+        const char *fault = format_qualified_name(json_text(name));
+        if (fault)
+            field_invalid(errors, at, name, "%s", fault);
+        if (!c->kind->custom && str_find_char(json_text(name), '/') == SIZE_MAX &&
+            !standard_finalizer(json_text(name)))
+            field_invalid(errors, AT_INDEX(at, i), name,
+                          "is neither a standard finalizer nor has a domain before '/'");
+        orphan = orphan || str_eqc(json_text(name), "orphan");
+        foreground = foreground || str_eqc(json_text(name), "foregroundDeletion");
+    }
+    if (orphan && foreground)
+        field_invalid(errors, at, finalizers, "orphan and foregroundDeletion exclude each other");
+}
+
+static void check_owners(const struct json *owners, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    bool controlled = false;
+    for (uint32_t i = 0; i < json_len(owners); i++) {
+        const struct json *owner = owners->items[i];
+        struct field_path item = { at, .index = i, .how = FIELD_INDEX };
+        static const char *const needed[] = { "apiVersion", "kind", "name", "uid" };
+        for (size_t j = 0; j < countof(needed); j++)
+            if (!json_text(json_get(owner, needed[j])).n)
+                field_required(errors, &(struct field_path){ &item, .key = str_c(needed[j]) },
+                               "must not be empty");
+        if (str_eqc(json_text(json_get(owner, "apiVersion")), "v1") &&
+            str_eqc(json_text(json_get(owner, "kind")), "Event"))
+            field_invalid(errors, at, owner, "an Event cannot own anything");
+        bool controls = json_bool(json_get(owner, "controller"), false);
+        if (controls && controlled)
+            field_invalid(errors, at, owners, "only one owner can be the controller");
+        controlled = controlled || controls;
+    }
+}
+
+/* ---- changes */
+
+void kind_check_immutable(const struct json *object, const struct json *old,
+                          const struct field_path *at, struct field_errors *errors)
+{
+    if (!json_eq(object, old))
+        field_invalid(errors, at, object, "field is immutable");
+}
+
+static void check_finalizer_changes(const struct json *metadata, const struct json *old,
+                                    const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *before = json_get(old, "finalizers"),
+                      *now = json_get(metadata, "finalizers");
+    if (!json_get(old, "deletionTimestamp"))
+        return;
+    for (uint32_t i = 0; i < json_len(now); i++) {
+        bool known = false;
+        for (uint32_t j = 0; j < json_len(before) && !known; j++)
+            known = json_eq(now->items[i], before->items[j]);
+        if (!known) {
+            field_forbidden(errors, AT(at, "finalizers"),
+                            "none can be added to an object that is being deleted");
+            return;
+        }
+    }
+}
+
+static void check_metadata_change(const struct kind_change *c, const struct field_path *at,
+                                  struct field_errors *errors)
+{
+    static const char *const fixed[] = { "name",
+                                         "namespace",
+                                         "uid",
+                                         "creationTimestamp",
+                                         "deletionTimestamp",
+                                         "deletionGracePeriodSeconds" };
+    const struct json *metadata = json_get(c->object, "metadata");
+    const struct json *old = json_get(c->old, "metadata");
+    for (size_t i = 0; i < countof(fixed); i++)
+        kind_check_immutable(json_get(metadata, fixed[i]), json_get(old, fixed[i]),
+                             &(struct field_path){ at, .key = str_c(fixed[i]) }, errors);
+    check_finalizer_changes(metadata, old, at, errors);
+}
+
+static void check_metadata(const struct kind_change *c, const struct json *metadata,
+                           const struct field_path *at, struct field_errors *errors)
+{
+    kind_check_labels(json_get(metadata, "labels"), AT(at, "labels"), errors);
+    check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
+    check_owners(json_get(metadata, "ownerReferences"), AT(at, "ownerReferences"), errors);
+    check_finalizers(c, json_get(metadata, "finalizers"), AT(at, "finalizers"), errors);
+}
+
+/* The real server looks at the metadata of an update in two places, and clients see every complaint
+ * about a change twice; complaints about labels and the like only in some kinds. */
+void kind_check_metadata(const struct kind_change *c, struct field_errors *errors)
+{
+    const struct json *metadata = json_get(c->object, "metadata");
+    struct field_path at = { NULL, .key = S("metadata") };
+    if (!c->old)
+        check_names(c, metadata, &at, errors);
+    check_metadata(c, metadata, &at, errors);
+    if (!c->old)
+        return;
+    if (c->kind->hooks && c->kind->hooks->metadata_twice)
+        check_metadata(c, metadata, &at, errors);
+    check_metadata_change(c, &at, errors);
+    check_metadata_change(c, &at, errors);
+}
+
+/* ---- what the text of a built-in type says */
+
+static bool empty(const struct json *v)
+{
+    return !v || v->type == JSON_NULL ||
+           ((v->type == JSON_STR || v->type == JSON_ARR || v->type == JSON_OBJ) && !v->n);
+}
+
+static void check_field_limits(const struct schema *s, const struct json *value,
+                               const struct field_path *at, struct field_errors *errors)
+{
+    const struct schema_limits *l = s->limits;
+    if (!l || empty(value))
+        return;
+    struct schema bare = { .type = SCHEMA_ANY, .limits = l };
+    schema_validate(&bare, value, NULL, at, errors);
+}
+
+void kind_check_schema(const struct schema *s, const struct json *value,
+                       const struct field_path *up, struct field_errors *errors)
+{
+    if (json_is(value, JSON_ARR) && s->element) {
+        for (uint32_t i = 0; i < value->n; i++) {
+            check_field_limits(s->element, value->items[i], AT_INDEX(up, i), errors);
+            kind_check_schema(s->element, value->items[i], AT_INDEX(up, i), errors);
+        }
+        return;
+    }
+    if (!json_is(value, JSON_OBJ))
+        return;
+    const struct schema_message *m = s->message;
+    for (uint32_t i = 0; m && i < m->n_fields; i++) {
+        const struct schema_field *f = &m->fields[i];
+        const struct json *child = f->name.n ? json_get_str(value, f->name) : NULL;
+        struct field_path at = { up, .key = f->name };
+        if (f->needed && empty(child))
+            field_required(errors, &at, NULL);
+        if (!child)
+            continue;
+        check_field_limits(&f->schema, child, &at, errors);
+        kind_check_schema(&f->schema, child, &at, errors);
+    }
+    if (!m && s->element)
+        json_each(member, value)
+            kind_check_schema(s->element, member->value, AT_KEY(up, member->key), errors);
+}

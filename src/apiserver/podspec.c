@@ -1,0 +1,148 @@
+/* What is filled in for a PodSpec, alone in a Pod or in the template of a workload, and the class of
+ * service its resources make. */
+#include "kind_hooks.h"
+
+#include "../base/quantity.h"
+
+static struct json *list_of(const struct json *spec, const char *key)
+{
+    struct json *list = json_get(spec, key);
+    return json_is(list, JSON_ARR) ? list : NULL;
+}
+
+/* "latest" when the reference names neither a tag nor a digest. */
+static const char *pull_policy(str image)
+{
+    str name = image;
+    for (size_t i = image.n; i > 0; i--) {
+        if (image.p[i - 1] == '/') {
+            name = str_from(image, i);
+            break;
+        }
+    }
+    if (str_find_char(name, '@') != SIZE_MAX)
+        return "IfNotPresent";
+    size_t colon = str_find_char(name, ':');
+    bool latest = colon == SIZE_MAX || str_eqc(str_from(name, colon + 1), "latest");
+    return latest ? "Always" : "IfNotPresent";
+}
+
+static void fill_requests(struct arena *a, struct json *container)
+{
+    struct json *resources = json_get(container, "resources");
+    struct json *limits = json_get(resources, "limits");
+    if (!json_len(limits))
+        return;
+    struct json *requests = json_make(a, resources, "requests", NULL);
+    json_each(m, limits)
+        if (!json_get_str(requests, m->key))
+            json_set(a, requests, m->key, json_copy(a, m->value));
+}
+
+static void fill_host_ports(struct arena *a, struct json *container)
+{
+    struct json *ports = list_of(container, "ports");
+    for (uint32_t i = 0; i < json_len(ports); i++)
+        if (!json_get(ports->items[i], "hostPort"))
+            json_set_int(a, ports->items[i], "hostPort",
+                         json_int(json_get(ports->items[i], "containerPort"), 0));
+}
+
+static void fill_containers(struct arena *a, struct json *spec, const char *key, bool is_pod)
+{
+    struct json *list = list_of(spec, key);
+    bool host_network = json_bool(json_get(spec, "hostNetwork"), false);
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        struct json *container = list->items[i];
+        if (!json_is(container, JSON_OBJ))
+            continue;
+        if (!json_text(json_get(container, "imagePullPolicy")).n)
+            json_set_str(a, container, "imagePullPolicy",
+                         str_c(pull_policy(json_text(json_get(container, "image")))));
+        if (is_pod)
+            fill_requests(a, container);
+        if (host_network)
+            fill_host_ports(a, container);
+    }
+}
+
+/* A volume that names no source is an empty directory. */
+static void fill_volumes(struct arena *a, struct json *spec)
+{
+    struct json *volumes = list_of(spec, "volumes");
+    for (uint32_t i = 0; i < json_len(volumes); i++) {
+        struct json *volume = volumes->items[i];
+        bool source = false;
+        json_each(m, volume)
+            source = source || !str_eqc(m->key, "name");
+        if (json_is(volume, JSON_OBJ) && !source)
+            json_make(a, volume, "emptyDir", NULL);
+        struct json *image = json_get(volume, "image");
+        if (image && !json_text(json_get(image, "pullPolicy")).n)
+            json_set_str(a, image, "pullPolicy",
+                         str_c(pull_policy(json_text(json_get(image, "reference")))));
+    }
+}
+
+void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
+{
+    if (!json_is(spec, JSON_OBJ))
+        return;
+    fill_containers(a, spec, "initContainers", is_pod);
+    fill_containers(a, spec, "containers", is_pod);
+    fill_volumes(a, spec);
+    /* one name under two keys, the older kept for old clients */
+    str account = json_text(json_get(spec, "serviceAccountName"));
+    if (!account.n)
+        account = json_text(json_get(spec, "serviceAccount"));
+    if (account.n) {
+        json_set_str(a, spec, "serviceAccountName", account);
+        json_set_str(a, spec, "serviceAccount", account);
+    }
+    if (is_pod && !json_get(spec, "enableServiceLinks"))
+        json_set_bool(a, spec, "enableServiceLinks", true);
+}
+
+/* ---- quality of service */
+
+struct totals {
+    bool any;        /* cpu or memory asked for anywhere */
+    bool guaranteed; /* every container has limits for both, equal to its requests */
+};
+
+static bool positive(const struct json *list, const char *name, struct quantity *ret)
+{
+    const struct json *value = json_get(list, name);
+    return value && quantity_parse(json_text(value), ret, NULL) == 0 && !quantity_is_zero(ret) &&
+           !ret->negative;
+}
+
+static void count_container(const struct json *resources, struct totals *totals)
+{
+    static const char *const names[] = { "cpu", "memory" };
+    for (size_t i = 0; i < countof(names); i++) {
+        struct quantity request, limit;
+        bool requested = positive(json_get(resources, "requests"), names[i], &request);
+        bool limited = positive(json_get(resources, "limits"), names[i], &limit);
+        totals->any = totals->any || requested || limited;
+        if (!limited || (requested && quantity_cmp(&request, &limit) != 0))
+            totals->guaranteed = false;
+    }
+}
+
+const char *podspec_qos(const struct json *spec)
+{
+    struct totals totals = { .guaranteed = true };
+    const struct json *whole = json_get(spec, "resources");
+    static const char *const lists[] = { "initContainers", "containers" };
+    if (json_len(json_get(whole, "requests")) || json_len(json_get(whole, "limits"))) {
+        count_container(whole, &totals);
+    } else {
+        for (size_t i = 0; i < countof(lists); i++) {
+            const struct json *list = list_of(spec, lists[i]);
+            for (uint32_t j = 0; j < json_len(list); j++)
+                count_container(json_get(list->items[j], "resources"), &totals);
+        }
+    }
+    return !totals.any ? "BestEffort" : totals.guaranteed ? "Guaranteed" : "Burstable";
+}

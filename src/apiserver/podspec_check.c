@@ -1,0 +1,335 @@
+/* What is wrong with a PodSpec. Enumerations and what must not be empty stand in types/; here is what
+ * takes more than one field to judge. */
+#include "formats.h"
+#include "kind_hooks.h"
+
+#include "../base/quantity.h"
+
+static bool same_text(const struct json *a, const struct json *b)
+{
+    return json_is(a, JSON_STR) && json_eq(a, b);
+}
+
+/* An element of a list whose name (or other key) an earlier one has already. */
+static bool taken(const struct json *list, uint32_t at, const char *key)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (same_text(json_get(list->items[i], key), json_get(list->items[at], key)))
+            return true;
+    return false;
+}
+
+/* ---- resources */
+
+static bool standard_resource(str name)
+{
+    return str_eqc(name, "cpu") || str_eqc(name, "memory") || str_eqc(name, "ephemeral-storage") ||
+           str_starts(name, S("hugepages-"));
+}
+
+static bool domain_of(str name, str *ret)
+{
+    size_t slash = str_find_char(name, '/');
+    *ret = str_upto(name, slash);
+    return slash != SIZE_MAX;
+}
+
+/* Fully qualified, and not of Kubernetes itself: counted in whole units, limit equals request. */
+static bool extended_resource(str name)
+{
+    str domain;
+    return domain_of(name, &domain) && !str_eqc(domain, "kubernetes.io") &&
+           !str_ends(domain, S(".kubernetes.io")) && !str_starts(name, S("requests."));
+}
+
+static void check_resource_name(str name, const struct field_path *at, struct field_errors *errors)
+{
+    struct json shown = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
+    const char *fault = format_qualified_name(name);
+    str domain;
+    if (fault)
+        field_invalid(errors, at, &shown, "%s", fault);
+    else if (!domain_of(name, &domain) && !standard_resource(name)) {
+        field_invalid(errors, at, &shown, "must be a standard resource or fully qualified");
+        field_invalid(errors, at, &shown, "must be a standard resource of containers");
+    }
+}
+
+static void check_amount(str name, const struct json *value, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    struct quantity q;
+    int64_t milli = 0;
+    if (quantity_parse(json_text(value), &q, NULL) < 0)
+        return;
+    if (q.negative && !quantity_is_zero(&q))
+        field_invalid(errors, at, value, "must be greater than or equal to 0");
+    if (extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
+        field_invalid(errors, at, value, "must be a whole number");
+}
+
+static void check_against_limit(str name, const struct json *request, const struct json *limit,
+                                const struct field_path *at, struct field_errors *errors)
+{
+    struct quantity r, l;
+    if (quantity_parse(json_text(request), &r, NULL) < 0 ||
+        quantity_parse(json_text(limit), &l, NULL) < 0)
+        return;
+    int order = quantity_cmp(&r, &l);
+    bool exact = extended_resource(name) || str_starts(name, S("hugepages-"));
+    if (order > 0)
+        field_invalid(errors, at, request, "must be less than or equal to the " STR_FMT " limit",
+                      STR_ARG(name));
+    else if (exact && order)
+        field_invalid(errors, at, request, "must be equal to the " STR_FMT " limit", STR_ARG(name));
+}
+
+void podspec_check_resources(const struct json *resources, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    const struct json *limits = json_get(resources, "limits");
+    const struct json *requests = json_get(resources, "requests");
+    struct field_path in_limits = { at, .key = S("limits") };
+    struct field_path in_requests = { at, .key = S("requests") };
+    json_each(m, limits) {
+        check_resource_name(m->key, AT_KEY(&in_limits, m->key), errors);
+        check_amount(m->key, m->value, AT_KEY(&in_limits, m->key), errors);
+    }
+    json_each(m, requests) {
+        check_resource_name(m->key, AT_KEY(&in_requests, m->key), errors);
+        check_amount(m->key, m->value, AT_KEY(&in_requests, m->key), errors);
+        const struct json *limit = json_get_str(limits, m->key);
+        if (limit)
+            check_against_limit(m->key, m->value, limit, &in_requests, errors);
+        else if (extended_resource(m->key))
+            field_required(errors, &in_limits, "extended resources are limited as requested");
+    }
+}
+
+/* ---- containers */
+
+static void check_ports(const struct json *ports, const struct field_path *up,
+                        struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *port = json_get(ports->items[i], "containerPort");
+        const struct json *host = json_get(ports->items[i], "hostPort");
+        const struct json *name = json_get(ports->items[i], "name");
+        if (!json_int(port, 0))
+            field_required(errors, AT(&at, "containerPort"), NULL);
+        else if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
+            field_invalid(errors, AT(&at, "containerPort"), port, "must be between 1 and 65535");
+        if (host && (json_int(host, 0) < 1 || json_int(host, 0) > 65535))
+            field_invalid(errors, AT(&at, "hostPort"), host, "must be between 1 and 65535");
+        if (!name)
+            continue;
+        const char *fault = format_port_name(json_text(name));
+        if (fault)
+            field_invalid(errors, AT(&at, "name"), name, "%s", fault);
+        else if (taken(ports, i, "name"))
+            field_duplicate(errors, AT(&at, "name"), name);
+    }
+}
+
+static void check_env(const struct json *env, const struct field_path *up,
+                      struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(env); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(env->items[i], "name");
+        const struct json *from = json_get(env->items[i], "valueFrom");
+        if (!json_text(name).n) {
+            field_required(errors, AT(&at, "name"), NULL);
+        } else {
+            const char *fault = format_env_name(json_text(name));
+            if (fault)
+                field_invalid(errors, AT(&at, "name"), name, "%s", fault);
+        }
+        if (from && json_text(json_get(env->items[i], "value")).n)
+            field_invalid(errors, AT(&at, "valueFrom"), from, "excludes a value");
+        else if (from && !json_len(from))
+            field_invalid(errors, AT(&at, "valueFrom"), from, "must name one source");
+    }
+}
+
+static bool volume_named(const struct json *volumes, const struct json *name)
+{
+    for (uint32_t i = 0; i < json_len(volumes); i++)
+        if (same_text(json_get(volumes->items[i], "name"), name))
+            return true;
+    return false;
+}
+
+static void check_mounts(const struct json *mounts, const struct json *volumes,
+                         const struct field_path *up, struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(mounts); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(mounts->items[i], "name");
+        const struct json *path = json_get(mounts->items[i], "mountPath");
+        if (!json_text(name).n)
+            field_required(errors, AT(&at, "name"), NULL);
+        else if (!volume_named(volumes, name))
+            field_not_found(errors, AT(&at, "name"), name);
+        if (!json_text(path).n)
+            field_required(errors, AT(&at, "mountPath"), NULL);
+        else if (taken(mounts, i, "mountPath"))
+            field_invalid(errors, AT(&at, "mountPath"), path, "must be unique");
+    }
+}
+
+static void check_probe(const struct json *probe, const struct field_path *at,
+                        struct field_errors *errors)
+{
+    static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "grpc" };
+    static const char *const counts[] = { "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
+                                          "successThreshold", "failureThreshold" };
+    size_t n = 0;
+    if (!probe)
+        return;
+    for (size_t i = 0; i < countof(handlers); i++)
+        if (json_get(probe, handlers[i]) && n++)
+            field_forbidden(errors, &(struct field_path){ at, .key = str_c(handlers[i]) },
+                            "a probe has one handler");
+    if (!n)
+        field_required(errors, at, "must name how to probe");
+    for (size_t i = 0; i < countof(counts); i++) {
+        const struct json *count = json_get(probe, counts[i]);
+        if (json_int(count, 0) < 0)
+            field_invalid(errors, &(struct field_path){ at, .key = str_c(counts[i]) }, count,
+                          "must be greater than or equal to 0");
+    }
+}
+
+static void check_container(const struct json *container, const struct json *volumes,
+                            const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *image = json_get(container, "image");
+    str text = json_text(image);
+    if (text.n != str_trim(text).n)
+        field_invalid(errors, AT(at, "image"), image, "must not start or end with a blank");
+    check_ports(json_get(container, "ports"), AT(at, "ports"), errors);
+    check_env(json_get(container, "env"), AT(at, "env"), errors);
+    check_mounts(json_get(container, "volumeMounts"), volumes, AT(at, "volumeMounts"), errors);
+    check_probe(json_get(container, "livenessProbe"), AT(at, "livenessProbe"), errors);
+    check_probe(json_get(container, "readinessProbe"), AT(at, "readinessProbe"), errors);
+    check_probe(json_get(container, "startupProbe"), AT(at, "startupProbe"), errors);
+    podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
+}
+
+static void check_containers(const struct json *spec, const char *key, const struct field_path *up,
+                             struct field_errors *errors)
+{
+    const struct json *list = json_get(spec, key), *volumes = json_get(spec, "volumes");
+    const struct json *others =
+        str_eqc(str_c(key), "initContainers") ? json_get(spec, "containers") : NULL;
+    struct field_path at_list = { up, .key = str_c(key) };
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        struct field_path at = { &at_list, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(list->items[i], "name");
+        if (json_text(name).n) {
+            const char *fault = format_dns_label(json_text(name));
+            if (fault)
+                field_invalid(errors, AT(&at, "name"), name, "%s", fault);
+            else if (taken(list, i, "name") || volume_named(others, name))
+                field_duplicate(errors, AT(&at, "name"), name);
+        }
+        check_container(list->items[i], volumes, &at, errors);
+    }
+}
+
+/* ---- the rest of a pod */
+
+static void check_volumes(const struct json *volumes, const struct field_path *up,
+                          struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(volumes); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(volumes->items[i], "name");
+        size_t sources = 0;
+        json_each(m, volumes->items[i])
+            if (!str_eqc(m->key, "name") && sources++)
+                field_forbidden(errors, &(struct field_path){ &at, .key = m->key },
+                                "a volume has one source");
+        if (!json_text(name).n) {
+            field_required(errors, AT(&at, "name"), NULL);
+            continue;
+        }
+        const char *fault = format_dns_label(json_text(name));
+        if (fault)
+            field_invalid(errors, AT(&at, "name"), name, "%s", fault);
+        if (taken(volumes, i, "name"))
+            field_duplicate(errors, AT(&at, "name"), name);
+    }
+}
+
+static void check_tolerations(const struct json *list, const struct field_path *up,
+                              struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *t = list->items[i], *key = json_get(t, "key");
+        const struct json *op = json_get(t, "operator");
+        bool exists = str_eqc(json_text(op), "Exists");
+        if (json_text(key).n && format_qualified_name(json_text(key)))
+            field_invalid(errors, AT(&at, "key"), key, "%s", format_qualified_name(json_text(key)));
+        if (!json_text(key).n && !exists)
+            field_invalid(errors, AT(&at, "operator"), op, "must be Exists without a key");
+        if (exists && json_text(json_get(t, "value")).n)
+            field_invalid(errors, AT(&at, "operator"), t, "Exists takes no value");
+        if (json_get(t, "tolerationSeconds") &&
+            !str_eqc(json_text(json_get(t, "effect")), "NoExecute"))
+            field_invalid(errors, AT(&at, "effect"), json_get(t, "effect"),
+                          "must be NoExecute with tolerationSeconds");
+    }
+}
+
+static void check_names(const struct json *spec, const struct field_path *at,
+                        struct field_errors *errors)
+{
+    static const struct {
+        const char *key;
+        const char *(*check)(str text);
+    } names[] = {
+        { "nodeName", format_dns_subdomain },      { "serviceAccountName", format_dns_subdomain },
+        { "hostname", format_dns_label },          { "subdomain", format_dns_label },
+        { "schedulerName", format_dns_subdomain },
+    };
+    for (size_t i = 0; i < countof(names); i++) {
+        const struct json *name = json_get(spec, names[i].key);
+        const char *fault = json_text(name).n ? names[i].check(json_text(name)) : NULL;
+        if (fault)
+            field_invalid(errors, &(struct field_path){ at, .key = str_c(names[i].key) }, name,
+                          "%s", fault);
+    }
+    kind_check_labels(json_get(spec, "nodeSelector"), AT(at, "nodeSelector"), errors);
+}
+
+static void check_numbers(const struct json *spec, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    const struct json *deadline = json_get(spec, "activeDeadlineSeconds");
+    const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
+    if (deadline && (json_int(deadline, 1) < 1 || json_int(deadline, 1) > INT32_MAX))
+        field_invalid(errors, AT(at, "activeDeadlineSeconds"), deadline,
+                      "must be between 1 and 2147483647");
+    if (json_int(grace, 0) < 0)
+        field_invalid(errors, AT(at, "terminationGracePeriodSeconds"), grace,
+                      "must be greater than or equal to 0");
+}
+
+void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
+                   struct field_errors *errors)
+{
+    check_volumes(json_get(spec, "volumes"), AT(at, "volumes"), errors);
+    check_containers(spec, "containers", at, errors);
+    check_containers(spec, "initContainers", at, errors);
+    check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
+    check_names(spec, at, errors);
+    check_numbers(spec, at, errors);
+    const struct json *policy = json_get(spec, "restartPolicy");
+    if (rules.restart_policy && !str_eqc(json_text(policy), rules.restart_policy))
+        field_not_supported(errors, AT(at, "restartPolicy"), policy,
+                            (const char *const[]){ rules.restart_policy, NULL });
+}

@@ -1,0 +1,280 @@
+/* Services: addresses, ports and what goes with each type. One address family, IPv4, from one range:
+ * enough to name a service; nothing routes to it here. */
+#include "formats.h"
+#include "kind_hooks.h"
+
+#include <arpa/inet.h>
+
+/* 10.96.0.0/16, the range most clusters use. */
+enum { RANGE = 0x0a600000, RANGE_SIZE = 65536, RANGE_RESERVED = 256 };
+enum { NODE_PORT_FIRST = 30000, NODE_PORTS = 2768 };
+
+static str type_of(const struct json *object)
+{
+    return json_text(json_at(object, "spec", "type", NULL));
+}
+
+static bool is_external_name(const struct json *object)
+{
+    return str_eqc(type_of(object), "ExternalName");
+}
+
+static bool has_node_ports(const struct json *object)
+{
+    return str_eqc(type_of(object), "NodePort") || str_eqc(type_of(object), "LoadBalancer");
+}
+
+static bool is_headless(const struct json *object)
+{
+    return str_eqc(json_text(json_at(object, "spec", "clusterIP", NULL)), "None");
+}
+
+static void fill(struct arena *a, struct json *object)
+{
+    struct json *spec = json_make(a, object, "spec", NULL);
+    const struct json *ports = json_get(spec, "ports");
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        struct json *port = ports->items[i], *target = json_get(port, "targetPort");
+        bool unset = !target || (json_is(target, JSON_INT) && !target->integer) ||
+                     (json_is(target, JSON_STR) && !target->n);
+        if (json_is(port, JSON_OBJ) && unset)
+            json_set_int(a, port, "targetPort", json_int(json_get(port, "port"), 0));
+    }
+    if (str_eqc(json_text(json_get(spec, "sessionAffinity")), "None"))
+        json_del(spec, S("sessionAffinityConfig"));
+    else if (str_eqc(json_text(json_get(spec, "sessionAffinity")), "ClientIP")) {
+        struct json *client = json_make(a, spec, "sessionAffinityConfig", "clientIP", NULL);
+        if (!json_get(client, "timeoutSeconds"))
+            json_set_int(a, client, "timeoutSeconds", 10800);
+    }
+    if (has_node_ports(object) && !json_get(spec, "externalTrafficPolicy"))
+        json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
+    if (!is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
+        json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));
+    if (str_eqc(type_of(object), "LoadBalancer") &&
+        !json_get(spec, "allocateLoadBalancerNodePorts"))
+        json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+}
+
+/* ---- addresses */
+
+static uint64_t start_of(const struct json *object)
+{
+    uint64_t hash = 1469598103934665603u;
+    str uid = json_text(json_at(object, "metadata", "uid", NULL));
+    for (size_t i = 0; i < uid.n; i++)
+        hash = (hash ^ (unsigned char)uid.p[i]) * 1099511628211u;
+    return hash;
+}
+
+/* The first free address from a place that the service's uid picks. */
+static str choose_address(const struct kind_change *c, struct kind_env *env)
+{
+    uint64_t start = start_of(c->object);
+    for (uint32_t i = 0; i < RANGE_SIZE - RANGE_RESERVED - 1; i++) {
+        uint32_t host =
+            RANGE_RESERVED + (uint32_t)((start + i) % (RANGE_SIZE - RANGE_RESERVED - 1));
+        struct in_addr address = { htonl(RANGE + host) };
+        char text[INET_ADDRSTRLEN];
+        str shown = str_c(inet_ntop(AF_INET, &address, text, sizeof(text)));
+        if (!env->address_taken || !env->address_taken(env->context, shown))
+            return arena_str(env->arena, shown);
+    }
+    return S("");
+}
+
+static void set_addresses(struct arena *a, struct json *spec, str address)
+{
+    struct json *list = json_new_arr(a);
+    json_push(a, list, json_new_str(a, address));
+    json_set_str(a, spec, "clusterIP", address);
+    json_set(a, spec, S("clusterIPs"), list);
+}
+
+static void set_families(struct arena *a, struct json *spec)
+{
+    if (!json_len(json_get(spec, "ipFamilies"))) {
+        struct json *families = json_new_arr(a);
+        bool six = format_is_ipv6(json_text(json_get(spec, "clusterIP")));
+        json_push(a, families, json_new_str(a, six ? S("IPv6") : S("IPv4")));
+        json_set(a, spec, S("ipFamilies"), families);
+    }
+    if (!json_get(spec, "ipFamilyPolicy"))
+        json_set_str(a, spec, "ipFamilyPolicy", S("SingleStack"));
+}
+
+static void allocate_address(const struct kind_change *c, struct kind_env *env,
+                             struct kind_fault *fault)
+{
+    struct json *spec = json_make(env->arena, c->object, "spec", NULL);
+    str asked = json_text(json_get(spec, "clusterIP"));
+    if (!asked.n)
+        asked = json_text(json_item(json_get(spec, "clusterIPs"), 0));
+    str was = json_text(json_at(c->old, "spec", "clusterIP", NULL));
+    if (!asked.n && was.n)
+        asked = was;
+    if (!asked.n) {
+        asked = choose_address(c, env);
+        if (!asked.n)
+            kind_fault_set(fault, 500, "InternalError", S("all service addresses are in use"));
+    } else if (!str_eq(asked, was) && format_is_ip(asked) && env->address_taken &&
+               env->address_taken(env->context, asked)) {
+        struct json shown = { .type = JSON_STR, .n = (uint32_t)asked.n, .text = asked.p };
+        struct field_path at = { NULL, .key = S("spec") };
+        field_invalid(&fault->errors, AT(&at, "clusterIPs"), &shown,
+                      "is in use by another service");
+        kind_fault_set(fault, 422, "Invalid", field_summary(env->arena, &fault->errors));
+    }
+    set_addresses(env->arena, spec, asked);
+    set_families(env->arena, spec);
+}
+
+static int64_t old_node_port(const struct json *old, uint32_t i)
+{
+    return json_int(json_get(json_item(json_at(old, "spec", "ports", NULL), i), "nodePort"), 0);
+}
+
+static bool node_port_used(const struct json *ports, int64_t port)
+{
+    for (uint32_t i = 0; i < json_len(ports); i++)
+        if (json_int(json_get(ports->items[i], "nodePort"), 0) == port)
+            return true;
+    return false;
+}
+
+static void allocate_node_ports(const struct kind_change *c, struct kind_env *env)
+{
+    const struct json *ports = json_at(c->object, "spec", "ports", NULL);
+    uint64_t start = start_of(c->object);
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        if (json_int(json_get(ports->items[i], "nodePort"), 0))
+            continue;
+        int64_t port = old_node_port(c->old, i);
+        for (uint64_t j = 0; !port && j < NODE_PORTS; j++) {
+            int64_t candidate = NODE_PORT_FIRST + (int64_t)((start + i + j) % NODE_PORTS);
+            if (!node_port_used(ports, candidate))
+                port = candidate;
+        }
+        json_set_int(env->arena, ports->items[i], "nodePort", port);
+    }
+}
+
+static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+{
+    if (c->sub == KIND_STATUS)
+        return;
+    struct json *spec = json_make(env->arena, c->object, "spec", NULL);
+    if (is_external_name(c->object)) {
+        if (c->old && !is_external_name(c->old)) /* what belonged to the old type goes with it */
+            for (const char *const *key =
+                     (const char *const[]){ "clusterIP", "clusterIPs", "ipFamilies",
+                                            "ipFamilyPolicy", "internalTrafficPolicy", NULL };
+                 *key; key++)
+                json_del(spec, str_c(*key));
+        return;
+    }
+    allocate_address(c, env, fault);
+    if (has_node_ports(c->object))
+        allocate_node_ports(c, env);
+}
+
+/* ---- rules */
+
+static void check_port_number(const struct json *port, const struct field_path *at,
+                              struct field_errors *errors)
+{
+    if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
+        field_invalid(errors, at, port, "must be between 1 and 65535");
+}
+
+static void check_target(const struct json *target, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    if (json_is(target, JSON_INT)) {
+        check_port_number(target, at, errors);
+    } else if (target) {
+        const char *fault = format_port_name(json_text(target));
+        if (fault)
+            field_invalid(errors, at, target, "%s", fault);
+    }
+}
+
+static bool same_port(const struct json *a, const struct json *b)
+{
+    return json_eq(json_get(a, "port"), json_get(b, "port")) &&
+           json_eq(json_get(a, "protocol"), json_get(b, "protocol"));
+}
+
+static void check_ports(const struct json *ports, const struct field_path *up,
+                        struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(ports->items[i], "name");
+        if (!json_text(name).n && json_len(ports) > 1)
+            field_required(errors, AT(&at, "name"), NULL);
+        else if (json_text(name).n && format_dns_label(json_text(name)))
+            field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_label(json_text(name)));
+        check_port_number(json_get(ports->items[i], "port"), AT(&at, "port"), errors);
+        check_target(json_get(ports->items[i], "targetPort"), AT(&at, "targetPort"), errors);
+        for (uint32_t j = 0; j < i; j++) {
+            if (json_text(name).n && json_eq(name, json_get(ports->items[j], "name")))
+                field_duplicate(errors, AT(&at, "name"), name);
+            if (same_port(ports->items[i], ports->items[j]))
+                field_duplicate(errors, &at, ports->items[i]);
+        }
+    }
+}
+
+static void check_external_name(const struct json *spec, const struct field_path *at,
+                                struct field_errors *errors)
+{
+    const struct json *name = json_get(spec, "externalName");
+    str text = json_text(name);
+    if (text.n && text.p[text.n - 1] == '.')
+        text.n--;
+    if (!text.n)
+        field_required(errors, AT(at, "externalName"), NULL);
+    else if (format_dns_subdomain(text))
+        field_invalid(errors, AT(at, "externalName"), name, "%s", format_dns_subdomain(text));
+    if (json_get(spec, "clusterIP"))
+        field_forbidden(errors, AT(at, "clusterIPs"), "an ExternalName has no address");
+}
+
+static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
+                     struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("spec") };
+    const struct json *spec = json_get(c->object, "spec");
+    const struct json *address = json_get(spec, "clusterIP");
+    const struct json *ports = json_get(spec, "ports");
+    if (c->sub == KIND_STATUS)
+        return;
+    kind_check_labels(json_get(spec, "selector"), AT(&at, "selector"), errors);
+    if (is_external_name(c->object)) {
+        check_external_name(spec, &at, errors);
+    } else {
+        if (!json_len(ports) && !is_headless(c->object))
+            field_required(errors, AT(&at, "ports"), NULL);
+        if (address && !is_headless(c->object) && !format_is_ip(json_text(address)))
+            field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
+                          "must be an IP address or None");
+        if (is_headless(c->object) && has_node_ports(c->object))
+            field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
+                          "cannot be None for this type of service");
+    }
+    check_ports(ports, AT(&at, "ports"), errors);
+    const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
+    if (was && !is_external_name(c->object) && !is_external_name(c->old))
+        if (!json_eq(was, address))
+            field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
+                          "may not change once set");
+}
+
+const struct kind_hooks hooks_service = {
+    .name = format_dns_label,
+    .fill = fill,
+    .prepare = prepare,
+    .validate = validate,
+    .metadata_twice = true,
+};

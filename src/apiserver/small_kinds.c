@@ -1,0 +1,285 @@
+/* Kinds with few rules of their own: namespaces, nodes, configuration, accounts, claims, leases. */
+#include "formats.h"
+#include "kind_hooks.h"
+
+#include "../base/base64.h"
+#include "../base/quantity.h"
+
+enum { CONFIG_BYTES_MAX = 1024 * 1024 };
+
+/* ---- Namespace */
+
+static void fill_namespace(struct arena *a, struct json *object)
+{
+    str name = json_text(json_at(object, "metadata", "name", NULL));
+    if (name.n)
+        json_set_str(a, json_make(a, object, "metadata", "labels", NULL),
+                     "kubernetes.io/metadata.name", name);
+}
+
+/* Its own finalizer holds a namespace until it is empty; only /finalize may take it off. */
+static void prepare_namespace(const struct kind_change *c, struct kind_env *env,
+                              struct kind_fault *fault UNUSED)
+{
+    struct json *spec = json_make(env->arena, c->object, "spec", NULL);
+    fill_namespace(env->arena, c->object);
+    if (c->old && c->sub != KIND_FINALIZE) {
+        const struct json *was = json_at(c->old, "spec", "finalizers", NULL);
+        json_del(spec, S("finalizers"));
+        if (was)
+            json_set(env->arena, spec, S("finalizers"), json_copy(env->arena, was));
+    } else if (!c->old) {
+        struct json *finalizers = json_get(spec, "finalizers");
+        if (!json_is(finalizers, JSON_ARR))
+            json_set(env->arena, spec, S("finalizers"), finalizers = json_new_arr(env->arena));
+        for (uint32_t i = 0; i < finalizers->n; i++)
+            if (str_eqc(json_text(finalizers->items[i]), "kubernetes"))
+                return;
+        json_push(env->arena, finalizers, json_new_str(env->arena, S("kubernetes")));
+    }
+}
+
+const struct kind_hooks hooks_namespace = {
+    .name = format_dns_label,
+    .fill = fill_namespace,
+    .prepare = prepare_namespace,
+};
+
+/* ---- Node */
+
+static void fill_node(struct arena *a, struct json *object)
+{
+    struct json *status = json_make(a, object, "status", NULL);
+    const struct json *capacity = json_get(status, "capacity");
+    if (capacity && !json_get(status, "allocatable"))
+        json_set(a, status, S("allocatable"), json_copy(a, capacity));
+}
+
+static void validate_node(const struct kind_change *c, struct kind_env *env UNUSED,
+                          struct field_errors *errors)
+{
+    struct field_path spec = { NULL, .key = S("spec") };
+    const struct json *was = json_at(c->old, "spec", "providerID", NULL);
+    if (c->sub != KIND_STATUS && json_text(was).n &&
+        !json_eq(was, json_at(c->object, "spec", "providerID", NULL)))
+        field_forbidden(errors, AT(&spec, "providerID"), "may be set once");
+    const struct json *taints = json_at(c->object, "spec", "taints", NULL);
+    for (uint32_t i = 0; i < json_len(taints); i++) {
+        struct field_path at = { AT(&spec, "taints"), .index = i, .how = FIELD_INDEX };
+        const struct json *key = json_get(taints->items[i], "key");
+        const char *fault = format_qualified_name(json_text(key));
+        if (fault)
+            field_invalid(errors, AT(&at, "key"), key, "%s", fault);
+        if (!json_text(json_get(taints->items[i], "effect")).n)
+            field_required(errors, AT(&at, "effect"), NULL);
+    }
+}
+
+const struct kind_hooks hooks_node = {
+    .fill = fill_node,
+    .validate = validate_node,
+    .status_on_create = true,
+};
+
+/* ---- ConfigMap, Secret */
+
+static size_t check_keys(const struct json *data, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    size_t bytes = 0;
+    json_each(m, data) {
+        struct json key = { .type = JSON_STR, .n = (uint32_t)m->key.n, .text = m->key.p };
+        const char *fault = format_config_key(m->key);
+        if (fault)
+            field_invalid(errors, AT_KEY(at, m->key), &key, "%s", fault);
+        bytes += json_text(m->value).n;
+    }
+    return bytes;
+}
+
+/* What cannot be changed once `immutable` is true: itself and the data. */
+static void check_immutable_data(const struct kind_change *c, const char *const *fields,
+                                 struct field_errors *errors)
+{
+    if (!json_bool(json_get(c->old, "immutable"), false))
+        return;
+    if (!json_bool(json_get(c->object, "immutable"), false))
+        field_forbidden(errors, AT(NULL, "immutable"), "cannot be taken back");
+    for (; *fields; fields++)
+        if (!json_eq(json_get(c->object, *fields), json_get(c->old, *fields)))
+            field_forbidden(errors, &(struct field_path){ NULL, .key = str_c(*fields) },
+                            "cannot change while `immutable` is set");
+}
+
+static void validate_configmap(const struct kind_change *c, struct kind_env *env UNUSED,
+                               struct field_errors *errors)
+{
+    static const char *const fields[] = { "data", "binaryData", NULL };
+    const struct json *data = json_get(c->object, "data");
+    const struct json *binary = json_get(c->object, "binaryData");
+    size_t bytes = check_keys(data, AT(NULL, "data"), errors);
+    bytes += check_keys(binary, AT(NULL, "binaryData"), errors) / 4 * 3;
+    json_each(m, binary) {
+        struct json key = { .type = JSON_STR, .n = (uint32_t)m->key.n, .text = m->key.p };
+        if (json_get_str(data, m->key))
+            field_invalid(errors, AT_KEY(AT(NULL, "data"), m->key), &key,
+                          "is in data and in binaryData");
+    }
+    if (bytes > CONFIG_BYTES_MAX)
+        field_too_long(errors, NULL, CONFIG_BYTES_MAX);
+    if (c->old)
+        check_immutable_data(c, fields, errors);
+}
+
+const struct kind_hooks hooks_configmap = {
+    .validate = validate_configmap,
+    .metadata_twice = true,
+};
+
+/* stringData is written, never read: it becomes data. */
+static void fill_secret(struct arena *a, struct json *object)
+{
+    json_each(m, json_get(object, "stringData")) {
+        auto_buf struct buf text = { 0 };
+        base64_encode(&text, json_text(m->value));
+        json_set(a, json_make(a, object, "data", NULL), m->key, json_new_str(a, buf_str(&text)));
+    }
+    json_del(object, S("stringData"));
+}
+
+/* Keys that secrets of a known type must have. */
+static void check_secret_type(const struct json *object, struct field_errors *errors)
+{
+    static const struct {
+        const char *type, *keys[2];
+    } types[] = {
+        { "kubernetes.io/dockercfg", { ".dockercfg" } },
+        { "kubernetes.io/dockerconfigjson", { ".dockerconfigjson" } },
+        { "kubernetes.io/ssh-auth", { "ssh-privatekey" } },
+        { "kubernetes.io/tls", { "tls.crt", "tls.key" } },
+    };
+    str type = json_text(json_get(object, "type"));
+    const struct json *data = json_get(object, "data");
+    struct field_path at = { NULL, .key = S("data") };
+    for (size_t i = 0; i < countof(types); i++)
+        for (size_t j = 0; j < 2 && types[i].keys[j] && str_eqc(type, types[i].type); j++)
+            if (!json_get(data, types[i].keys[j]))
+                field_required(errors, AT_KEY(&at, str_c(types[i].keys[j])), NULL);
+    if (str_eqc(type, "kubernetes.io/basic-auth") && !json_get(data, "username") &&
+        !json_get(data, "password")) {
+        field_required(errors, AT_KEY(&at, S("username")), NULL);
+        field_required(errors, AT_KEY(&at, S("password")), NULL);
+    }
+}
+
+static void validate_secret(const struct kind_change *c, struct kind_env *env UNUSED,
+                            struct field_errors *errors)
+{
+    static const char *const fields[] = { "data", NULL };
+    size_t bytes = check_keys(json_get(c->object, "data"), AT(NULL, "data"), errors) / 4 * 3;
+    if (bytes > CONFIG_BYTES_MAX)
+        field_too_long(errors, AT(NULL, "data"), CONFIG_BYTES_MAX);
+    check_secret_type(c->object, errors);
+    if (!c->old)
+        return;
+    kind_check_immutable(json_get(c->object, "type"), json_get(c->old, "type"), AT(NULL, "type"),
+                         errors);
+    check_immutable_data(c, fields, errors);
+}
+
+const struct kind_hooks hooks_secret = {
+    .fill = fill_secret,
+    .validate = validate_secret,
+    .metadata_twice = true,
+};
+
+const struct kind_hooks hooks_serviceaccount = { .metadata_twice = true };
+
+/* ---- PersistentVolumeClaim */
+
+static bool grows(const struct json *now, const struct json *was)
+{
+    struct quantity n, w;
+    return quantity_parse(json_text(now), &n, NULL) == 0 &&
+           quantity_parse(json_text(was), &w, NULL) == 0 && quantity_cmp(&n, &w) >= 0;
+}
+
+/* A claim may ask for more later, and be bound to a volume; nothing else changes. */
+static void check_claim_change(const struct kind_change *c, const struct field_path *spec,
+                               struct field_errors *errors)
+{
+    struct json *new = json_copy(errors->arena, json_get(c->object, "spec"));
+    struct json *old = json_copy(errors->arena, json_get(c->old, "spec"));
+    const struct json *now = json_at(new, "resources", "requests", "storage", NULL);
+    const struct json *was = json_at(old, "resources", "requests", "storage", NULL);
+    bool bound = json_text(json_get(old, "volumeName")).n > 0;
+    if (was && !grows(now, was))
+        field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
+                        "a claim cannot shrink");
+    for (int side = 0; side < 2; side++) {
+        struct json *s = side ? old : new;
+        json_del(s, S("resources"));
+        if (!bound)
+            json_del(s, S("volumeName"));
+    }
+    if (!json_eq(new, old))
+        field_forbidden(errors, spec, "only the requested storage of a claim may change");
+}
+
+static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
+{
+    struct field_path spec = { NULL, .key = S("spec") };
+    const struct json *object = json_get(c->object, "spec");
+    if (c->sub == KIND_STATUS)
+        return;
+    if (!json_len(json_get(object, "accessModes")))
+        field_required(errors, AT(&spec, "accessModes"), "at least one");
+    const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
+    struct field_path resources = { &spec, .key = S("resources") };
+    if (!storage)
+        field_required(errors, AT_KEY(&resources, S("storage")), NULL);
+    else if (str_starts(json_text(storage), S("-")) || str_eqc(json_text(storage), "0"))
+        field_invalid(errors, AT_KEY(&resources, S("storage")), storage, "must be positive");
+    if (c->old)
+        check_claim_change(c, &spec, errors);
+}
+
+const struct kind_hooks hooks_pvc = { .validate = validate_pvc };
+
+/* ---- Lease */
+
+static void validate_lease(const struct kind_change *c, struct kind_env *env UNUSED,
+                           struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("spec") };
+    const struct json *spec = json_get(c->object, "spec");
+    const struct json *seconds = json_get(spec, "leaseDurationSeconds");
+    const struct json *transitions = json_get(spec, "leaseTransitions");
+    if (seconds && json_int(seconds, 1) <= 0)
+        field_invalid(errors, AT(&at, "leaseDurationSeconds"), seconds, "must be greater than 0");
+    if (json_int(transitions, 0) < 0)
+        field_invalid(errors, AT(&at, "leaseTransitions"), transitions,
+                      "must be greater than or equal to 0");
+}
+
+const struct kind_hooks hooks_lease = { .validate = validate_lease };
+
+/* ---- SelfSubjectAccessReview */
+
+static void validate_review(const struct kind_change *c, struct kind_env *env UNUSED,
+                            struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("spec") };
+    const struct json *spec = json_get(c->object, "spec");
+    bool resource = json_get(spec, "resourceAttributes");
+    bool path = json_get(spec, "nonResourceAttributes");
+    if (resource && path)
+        field_invalid(errors, AT(&at, "nonResourceAttributes"),
+                      json_get(spec, "nonResourceAttributes"), "excludes resourceAttributes");
+    if (!resource && !path)
+        field_invalid(errors, AT(&at, "resourceAttributes"), NULL,
+                      "resourceAttributes or nonResourceAttributes must be set");
+}
+
+const struct kind_hooks hooks_access_review = { .validate = validate_review };
