@@ -10,10 +10,9 @@ static void mark_if_cut(err_t *e, int wanted)
         memcpy(e->text + sizeof(e->text) - 4, "...", 4);
 }
 
-int err_set(err_t *e, int code, const char *format, ...)
+int(err_set)(err_t *e, int code, const char *format, ...)
 {
-    if (code == 0)
-        code = EINVAL;
+    code = code ? abs(code) : EINVAL;
     if (e) {
         va_list args;
         va_start(args, format);
@@ -24,7 +23,7 @@ int err_set(err_t *e, int code, const char *format, ...)
     return -code;
 }
 
-int err_wrap(err_t *e, const char *format, ...)
+int(err_wrap)(err_t *e, const char *format, ...)
 {
     if (!e)
         return -EINVAL;

@@ -18,10 +18,21 @@ typedef struct err {
     char text[500]; /* one sentence, no final full stop, cut with "..." when too long */
 } err_t;
 
-/* Fills `e` and returns -code, so that failing is one line. A code of 0 is taken as EINVAL. */
+/* Fills `e` and returns -code, so that failing is one line. The sign of a code does not matter; 0 is
+ * taken as EINVAL. */
 int err_set(err_t *e, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* Puts context before the sentence ("context: sentence") and returns -e->code. */
 int err_wrap(err_t *e, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Tells compilers and analyzers, who see one file at a time, that a failure is never 0. */
+static inline int err_negative(int result)
+{
+    if (result >= 0)
+        __builtin_unreachable();
+    return result;
+}
+#define err_set(...) err_negative(err_set(__VA_ARGS__))
+#define err_wrap(...) err_negative(err_wrap(__VA_ARGS__))
 
 #endif
