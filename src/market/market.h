@@ -5,7 +5,10 @@
  *
  *   clear_core     the market itself: capacity and bids in, allocations and prices out
  *   agent_core     one pod's agent: state, action, reward, Q-learning, bid
- *   limit_core     from an allocation to a limit worth writing: smoothing, hysteresis, boost, rounding
+ *   pod_core       one pod: what its counters say it needs, and when its limit follows
+ *   round_core     a round of the whole node: windows close, agents bid, the market clears
+ *   limit_core     rounding, boosts, and when a change is too small to be worth it
+ *   forecast_core  where a pod's demand is going
  *   demand_core    what the kernel's counters say of usage, throttling and unmet demand
  *   compat_core    the same steps exactly as the original computes them, for side-by-side runs
  *   market_spec    configuration: every key, from ConfigMap and environment, validated
@@ -23,6 +26,8 @@
 #include "demand_core.h"
 #include "limit_core.h"
 #include "market_spec.h"
+#include "pod_core.h"
 #include "resize_core.h"
+#include "round_core.h"
 
 #endif

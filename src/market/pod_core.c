@@ -1,0 +1,245 @@
+/* A pod between its counters and its limit: see pod_core.h. */
+#include "pod_core.h"
+
+#include "limit_core.h"
+
+#include "../base/clock.h"
+#include "../base/quantity.h"
+
+#include <math.h>
+
+/* In slow windows: how far ahead a growing pod is served, and how long one is watched before it shrinks. */
+enum { FORECAST_WINDOWS = 4, PEAKS_TO_SHRINK = 8 };
+
+/* Of the limit: use above the first makes it grow; an allocation below the second makes it shrink, as a
+ * smaller cut can wait until somebody needs it. */
+static const double nearly_all = 0.97, worth_shrinking = 0.85;
+
+struct pod_rules pod_rules_from(const struct market_config *c)
+{
+    int64_t baseline = 0;
+    if (quantity_parse_milli(c->baseline_cpu, &baseline, NULL))
+        baseline = 100; /* market_config_check() refuses what cannot be read */
+    return (struct pod_rules){
+        .agent = { .learning_rate = c->learning_rate,
+                   .discount = c->discount,
+                   .absolute_min_milli = c->absolute_min_milli,
+                   .baseline_milli = baseline,
+                   .need_headroom = c->need_headroom,
+                   .want_headroom = c->want_headroom,
+                   .cost_efficiency = c->cost_efficiency,
+                   .alpha_down = c->alpha_down,
+                   .alpha_up = c->alpha_up,
+                   .idle_decay = c->idle_decay,
+                   .target_throttling = c->target_throttling },
+        .min_change_percent = c->min_change_percent,
+        .throttling_threshold = c->throttling_threshold,
+        .target_throttling = c->target_throttling,
+        .fast_step_min = c->fast_step_min,
+        .fast_step_max = c->fast_step_max,
+        .slow_ns = c->slow_ns,
+        .grace_ns = c->grace_ns,
+        .hold_ns = MAX(30 * NS_PER_S, 2 * c->slow_ns),
+        .kalman = c->kalman,
+        .price_response = c->price_response,
+    };
+}
+
+void pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
+              uint64_t seed)
+{
+    *pod = (struct market_pod){ .started_ns = now_ns, .slo_weight = 1 };
+    agent_init(&pod->agent, config->exploration_rate, seed);
+}
+
+/* ---- what the counters say */
+
+/* Millicores the pod would have used in the window had there been no quota. Throttling tells that it was
+ * more, hardly how much: a thread that lacks a hundredth of its time stands still as visibly as one that
+ * lacks all of it. So the first guess is small and each that did not suffice makes the next one bolder,
+ * up to what the threads that stood still could have used. */
+static double need_of(const struct market_pod *pod, const struct pod_rules *rules,
+                      struct cpu_stat from, struct cpu_stat to, int64_t elapsed_ns)
+{
+    static const double steps[] = { 0.2, 0.4, 0.8, 1.0 };
+    struct cpu_window w = cpu_window(from, to, elapsed_ns);
+    double used = (double)w.usage_milli;
+    if (w.throttled <= rules->target_throttling)
+        return used;
+    double stopped = (double)(to.throttled_usec - from.throttled_usec) / (double)elapsed_ns * 1e6;
+    double step = steps[MIN(pod->boosts, countof(steps) - 1)];
+    double more = fmax((double)pod->limit_milli, used) * step * w.throttled;
+    return fmax((double)pod->limit_milli, used) + fmin(fmax(stopped, 0.1 * more), more);
+}
+
+void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,
+                int64_t now_ns)
+{
+    if (!pod->last_ns ||
+        stat.usage_usec < pod->last.usage_usec) { /* first, or the container restarted */
+        pod->fast_anchor = pod->slow_anchor = stat;
+        pod->fast_ns = pod->slow_ns = now_ns;
+    } else if (now_ns > pod->last_ns) {
+        double need = need_of(pod, rules, pod->last, stat, now_ns - pod->last_ns);
+        struct cpu_window w = cpu_window(pod->last, stat, now_ns - pod->last_ns);
+        pod->slow_need_milli = fmax(pod->slow_need_milli, need);
+        pod->slow_max_milli = MAX(pod->slow_max_milli, w.usage_milli);
+        forecast_update(&pod->forecast, (double)w.usage_milli / 1000, w.throttled,
+                        (double)(now_ns - pod->last_ns) / 1e9);
+    }
+    pod->last = stat;
+    pod->last_ns = now_ns;
+}
+
+int64_t pod_need(const struct market_pod *pod)
+{
+    double peak = pod->slow_need_milli;
+    for (uint8_t i = 0; i < pod->peak_n; i++)
+        peak = fmax(peak, (double)pod->peaks[i].need);
+    return (int64_t)llround(peak);
+}
+
+/* Use above the old limit, not throttled, is the answer to what the estimates at that limit guessed. */
+static void resolve_estimates(struct market_pod *pod)
+{
+    for (uint8_t i = 0; i < pod->peak_n; i++) {
+        struct pod_peak *p = &pod->peaks[i];
+        if (p->bound > 0 && (double)pod->slow_max_milli >= (double)p->bound)
+            *p = (struct pod_peak){ p->bound, 0 };
+    }
+}
+
+static void remember_peak(struct market_pod *pod)
+{
+    bool throttled = pod->slow.throttled > 0;
+    if (!throttled)
+        resolve_estimates(pod);
+    pod->peaks[pod->peak] =
+        (struct pod_peak){ (float)pod->slow_need_milli, throttled ? (float)pod->limit_milli : 0 };
+    pod->peak = (uint8_t)((pod->peak + 1) % POD_PEAKS);
+    pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, POD_PEAKS);
+}
+
+void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns)
+{
+    if (!pod->last_ns || pod->last_ns <= pod->slow_ns)
+        return;
+    pod->slow = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
+    agent_learn(&pod->agent, &rules->agent,
+                (struct outcome){ .usage_milli = pod->slow.usage_milli,
+                                  .allocation_milli = pod->limit_milli,
+                                  .throttling = pod->slow.throttled,
+                                  .slo_violation = pod->slo_ratio > 1 });
+    remember_peak(pod);
+    pod->slow_need_milli = 0;
+    pod->slow_max_milli = 0;
+    pod->slow_anchor = pod->last;
+    pod->slow_ns = now_ns;
+}
+
+/* ---- the fast loop */
+
+int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int64_t room_milli,
+                      int64_t now_ns)
+{
+    if (!pod->last_ns || pod->last_ns <= pod->fast_ns || pod->limit_milli <= 0)
+        return pod->limit_milli;
+    int64_t elapsed = pod->last_ns - pod->fast_ns;
+    struct cpu_window w = cpu_window(pod->fast_anchor, pod->last, elapsed);
+    double need = need_of(pod, rules, pod->fast_anchor, pod->last, elapsed);
+    pod->fast_anchor = pod->last;
+    pod->fast_ns = pod->last_ns;
+    bool missing_objective = pod->slo_ratio > 1;
+    if (!(w.throttled > rules->throttling_threshold) && !missing_objective) {
+        pod->boosts = 0;
+        return pod->limit_milli;
+    }
+    struct fast_rules fast = { -1, rules->fast_step_min, rules->fast_step_max };
+    int64_t wanted = limit_boost(pod->limit_milli, w.throttled, &fast);
+    wanted = MAX(wanted, (int64_t)llround(need * (1 + rules->agent.want_headroom)));
+    if (pod->max_milli)
+        wanted = MIN(wanted, pod->max_milli);
+    wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
+    if (!limit_differs(pod->limit_milli, wanted, rules->min_change_percent) ||
+        wanted <= pod->limit_milli)
+        return pod->limit_milli;
+    pod->boost_until_ns = now_ns + rules->hold_ns;
+    pod->boosts = (uint8_t)MIN(pod->boosts + 1, 100);
+    return wanted;
+}
+
+/* ---- the market */
+
+/* The least a pod can do with: its need. When the needs of all do not fit, what it uses on average, so
+ * that nobody holds back for a burst what another could use now. */
+static int64_t floor_of(const struct market_pod *pod, const struct pod_rules *rules, bool scarce,
+                        int64_t now_ns)
+{
+    int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
+    int64_t used =
+        (int64_t)llround((double)pod->slow.usage_milli * (1 + rules->agent.need_headroom));
+    least = MAX(least, scarce ? MIN(used, pod_need(pod)) : pod_need(pod));
+    if (!scarce && (now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns))
+        least = MAX(least, pod->limit_milli);
+    return MAX(least, pod->min_milli);
+}
+
+/* How much more than its need a pod asks for: the bolder its action, the more. */
+static double headroom(const struct pod_rules *rules, enum agent_action action)
+{
+    static const double boldness[AGENT_ACTION_N] = { 1.5, 1.0, 0.5 };
+    return rules->agent.want_headroom * boldness[action];
+}
+
+struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
+                   int64_t now_ns)
+{
+    bool explore = !(pod->slo_ratio > 1) && pod->slow.throttled <= rules->target_throttling;
+    double effective = rules->price_response ? price : 0;
+    enum agent_action action = agent_choose(&pod->agent, effective, explore);
+    double need = (double)pod_need(pod);
+    if (rules->kalman)
+        need = fmax(need, forecast_demand(&pod->forecast,
+                                          FORECAST_WINDOWS * (double)rules->slow_ns / 1e9) *
+                              1000);
+    /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
+    int64_t wanted =
+        scarce ? pod_need(pod) : (int64_t)llround(need * (1 + headroom(rules, action)));
+    struct bid bid = {
+        .demand_milli = agent_price_response(wanted, effective),
+        .min_milli = floor_of(pod, rules, scarce, now_ns),
+        .max_milli = wanted,
+        .weight = agent_action_weight(action) * pod->slo_weight,
+    };
+    if (pod->max_milli) {
+        bid.max_milli = MIN(bid.max_milli, pod->max_milli);
+        bid.min_milli = MIN(bid.min_milli, pod->max_milli);
+    }
+    bid.max_milli = MAX(bid.max_milli, bid.min_milli);
+    pod->action = action;
+    pod->bid = bid;
+    return bid;
+}
+
+int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
+                   int64_t now_ns)
+{
+    pod->allocation_milli = allocation_milli;
+    int64_t limit = pod->limit_milli, need = MIN(allocation_milli, pod_need(pod));
+    if (limit <= 0)
+        return allocation_milli;
+    if (allocation_milli > limit)
+        return (double)need > nearly_all * (double)limit &&
+                       limit_differs(limit, allocation_milli, rules->min_change_percent)
+                   ? allocation_milli
+                   : limit;
+    if (now_ns < pod->boost_until_ns || pod->peak_n < PEAKS_TO_SHRINK)
+        return limit;
+    return (double)allocation_milli < worth_shrinking * (double)limit ? allocation_milli : limit;
+}
+
+void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli)
+{
+    pod->limit_milli = limit_milli;
+    pod->request_milli = request_milli;
+}

@@ -1,0 +1,93 @@
+/* One pod in the market: what its counters say it needs, and what becomes of an allocation.
+ *
+ * Readings come once a second (pod_sample). Two windows look at them: the fast one asks whether the pod
+ * is throttled right now, the slow one what it used and needed since the last clearing. Each keeps its
+ * own anchor reading, so neither shortens the other's window.
+ *
+ * Need is the peak of the last minutes: of usage where the pod ran freely, of an estimate where it was
+ * throttled. A throttled thread stands still and is counted, so used plus throttled time tells how many
+ * threads wanted to run; a quota that cuts only the tips of short bursts shows in the share of throttled
+ * periods instead, and asks for a step up.
+ *
+ * A limit follows need upwards at once and downwards only after the peak has left the window, so a
+ * steady pod is left alone and a bursty one keeps room for its next burst. */
+#ifndef FLYBALL_POD_CORE_H
+#define FLYBALL_POD_CORE_H
+
+#include "agent_core.h"
+#include "demand_core.h"
+#include "forecast_core.h"
+#include "market_spec.h"
+
+enum { POD_PEAKS = 20 }; /* slots of the peak window */
+
+struct market_pod {
+    struct agent agent;
+    struct forecast forecast;
+
+    struct cpu_stat last, fast_anchor, slow_anchor;
+    int64_t last_ns, fast_ns, slow_ns; /* mono time of each; 0: not yet */
+
+    struct cpu_window slow; /* of the last slow window */
+    double slow_need_milli; /* highest need estimate since the slow anchor */
+    int64_t slow_max_milli; /* highest usage of a second since then */
+    struct pod_peak {
+        float need;     /* millicores */
+        float bound;    /* the limit that made it an estimate; 0: it was measured */
+    } peaks[POD_PEAKS]; /* one a slow window; `peak` is overwritten next */
+    uint8_t peak, peak_n;
+
+    int64_t limit_milli, request_milli; /* in force */
+    int64_t boost_until_ns;             /* no decrease before; the boosted limit is a minimum */
+    uint8_t boosts; /* raises in a row that did not suffice: each next one is bolder */
+    int64_t started_ns;
+    int64_t min_milli, max_milli; /* by annotation; 0: none */
+    double slo_ratio;             /* p99 over its target; 0: no objective, or nothing known */
+    double slo_weight;            /* grows while the objective is missed, 0.5 .. 4 */
+
+    /* the last clearing */
+    struct bid bid;
+    int64_t allocation_milli;
+    enum agent_action action;
+};
+
+struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
+    struct agent_rules agent;
+    double min_change_percent, throttling_threshold, target_throttling;
+    double fast_step_min, fast_step_max;
+    int64_t slow_ns, grace_ns, hold_ns;
+    bool kalman, price_response;
+};
+
+struct pod_rules pod_rules_from(const struct market_config *config);
+
+void pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
+              uint64_t seed);
+
+/* One reading. `ended` windows are the caller's to close: pod_fast_step and pod_close_window. */
+void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,
+                int64_t now_ns);
+
+/* The fast loop: the limit the pod should have at once, at most `room_milli` above the current one; the
+ * current limit when nothing must be done. Ends the fast window. */
+int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int64_t room_milli,
+                      int64_t now_ns);
+
+/* Ends the slow window: learns from it. */
+void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns);
+
+/* A bid for the market at this price. `scarce`: the needs of all exceed the node, so that only what is
+ * used now can be asked for as a minimum. */
+struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
+                   int64_t now_ns);
+
+/* What to do about an allocation: the new limit, or the current one when a change is not worth it. */
+int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
+                   int64_t now_ns);
+
+/* Tells the pod what was really applied. */
+void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli);
+
+int64_t pod_need(const struct market_pod *pod); /* the peak of the window, millicores */
+
+#endif

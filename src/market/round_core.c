@@ -1,0 +1,112 @@
+/* A market round: see round_core.h. */
+#include "round_core.h"
+
+#include "limit_core.h"
+
+/* Two passes: the first finds the price of what everybody wants, the second bids knowing it. */
+static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules, int64_t *x)
+{
+    struct bid *bids = arena_array(r->arena, r->n, sizeof(*bids));
+    int64_t needs = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        bids[i] = pod_bid(r->pods[i], rules, 0, false, r->now_ns);
+        needs += bids[i].min_milli;
+    }
+    bool scarce = needs > r->capacity_milli;
+    double price = market_price(r->capacity_milli, bids, r->n);
+    for (size_t i = 0; i < r->n; i++)
+        bids[i] = pod_bid(r->pods[i], rules, price, scarce, r->now_ns);
+    return market_clear(r->capacity_milli, bids, r->n, r->scratch, x);
+}
+
+struct slack {
+    size_t pod;
+    int64_t milli;
+};
+
+static int most_first(const void *a, const void *b)
+{
+    const struct slack *x = a, *y = b;
+    return (x->milli < y->milli) - (x->milli > y->milli);
+}
+
+/* Limits above their allocation are tolerated while nobody needs the room. Here somebody does: the
+ * largest slack goes first; what is not worth a change stays. Returns what that saved. */
+static int64_t take_back_slack(const struct round *r, const struct pod_rules *rules,
+                               const int64_t *x, int64_t *limits, int64_t excess)
+{
+    struct slack *slack = arena_array(r->arena, r->n, sizeof(*slack));
+    int64_t saved = 0;
+    for (size_t i = 0; i < r->n; i++)
+        slack[i] = (struct slack){ i, limits[i] - x[i] };
+    qsort(slack, r->n, sizeof(*slack), most_first);
+    for (size_t k = 0; k < r->n && saved < excess; k++) {
+        size_t i = slack[k].pod;
+        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], rules->min_change_percent / 2))
+            continue;
+        limits[i] = x[i];
+        saved += slack[k].milli;
+    }
+    return saved;
+}
+
+/* What is still too much is not given to those who grow. */
+static void grow_less(const struct round *r, int64_t *limits, int64_t excess)
+{
+    for (size_t i = 0; i < r->n && excess > 0; i++) {
+        int64_t growth = limits[i] - r->pods[i]->limit_milli, cut = MIN(growth, excess);
+        if (growth <= 0)
+            continue;
+        limits[i] -= cut;
+        excess -= cut;
+    }
+}
+
+/* Who grows does without headroom before anybody else is disturbed. Returns what that saved. */
+static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t excess)
+{
+    int64_t saved = 0;
+    for (size_t i = 0; i < r->n && saved < excess; i++) {
+        int64_t least = MAX(r->pods[i]->limit_milli, pod_need(r->pods[i]));
+        if (limits[i] <= least)
+            continue;
+        int64_t cut = MIN(limits[i] - least, excess - saved);
+        limits[i] -= cut;
+        saved += cut;
+    }
+    return saved;
+}
+
+struct clearing market_slow_round(const struct round *r, const struct pod_rules *rules,
+                                  int64_t *ret_limits)
+{
+    int64_t *x = arena_array(r->arena, r->n, sizeof(*x)), total = 0;
+    for (size_t i = 0; i < r->n; i++)
+        pod_close_window(r->pods[i], rules, r->now_ns);
+    struct clearing clearing = clear_twice(r, rules, x);
+    for (size_t i = 0; i < r->n; i++) {
+        ret_limits[i] = pod_settle(r->pods[i], rules, x[i], r->now_ns);
+        total += ret_limits[i];
+    }
+    total -= forgo_headroom(r, ret_limits, total - r->capacity_milli);
+    total -= take_back_slack(r, rules, x, ret_limits, total - r->capacity_milli);
+    grow_less(r, ret_limits, total - r->capacity_milli);
+    for (size_t i = 0; i < r->n; i++) { /* a crumb of growth is not worth a resize */
+        int64_t limit = r->pods[i]->limit_milli;
+        if (ret_limits[i] > limit &&
+            !limit_differs(limit, ret_limits[i], rules->min_change_percent))
+            ret_limits[i] = limit;
+    }
+    return clearing;
+}
+
+void market_fast_round(const struct round *r, const struct pod_rules *rules, int64_t *ret_limits)
+{
+    int64_t room = r->capacity_milli;
+    for (size_t i = 0; i < r->n; i++)
+        room -= r->pods[i]->limit_milli;
+    for (size_t i = 0; i < r->n; i++) {
+        ret_limits[i] = pod_fast_step(r->pods[i], rules, room, r->now_ns);
+        room -= ret_limits[i] - r->pods[i]->limit_milli;
+    }
+}
