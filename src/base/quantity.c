@@ -160,6 +160,16 @@ static void limit(struct quantity *q)
     }
 }
 
+/* How many digits there are without the zeros at both ends, which canonical form does not keep. */
+static size_t significant(str digits)
+{
+    while (digits.n && digits.p[0] == '0')
+        digits = str_from(digits, 1);
+    while (digits.n && digits.p[digits.n - 1] == '0')
+        digits.n--;
+    return digits.n;
+}
+
 static int unreadable(str text, const char *why, err_t *e)
 {
     return err_set(e, EINVAL, "quantity \"" STR_FMT "\": %s", STR_ARG(str_upto(text, 200)), why);
@@ -170,7 +180,7 @@ int quantity_parse(str text, struct quantity *ret, err_t *e)
     struct parts p;
     struct suffix s;
     if (text.n > QUANTITY_BYTES_MAX)
-        return unreadable(text, "a quantity has at most 128 characters", e);
+        return unreadable(text, "a quantity has at most 255 characters", e);
     if (text.n == 0 || !take_apart(text, &p))
         return unreadable(text,
                           "quantities must match the regular expression "
@@ -184,12 +194,15 @@ int quantity_parse(str text, struct quantity *ret, err_t *e)
             e);
     if (p.empty && !is_small(&p, &s)) /* but "m" alone is zero, as in Go */
         return unreadable(text, "unable to parse numeric part of quantity", e);
-    char digits[QUANTITY_BYTES_MAX];
-    memcpy(digits, p.whole.p, p.whole.n);
+    char joined[QUANTITY_BYTES_MAX];
+    memcpy(joined, p.whole.p, p.whole.n);
     if (p.fraction.n)
-        memcpy(digits + p.whole.n, p.fraction.p, p.fraction.n);
+        memcpy(joined + p.whole.n, p.fraction.p, p.fraction.n);
+    str digits = { joined, p.whole.n + p.fraction.n };
+    if (significant(digits) > QUANTITY_DIGITS_MAX)
+        return unreadable(text, "a quantity has at most 128 digits", e);
     struct quantity q = { .negative = p.negative, .format = s.format, .wide = !is_small(&p, &s) };
-    natural_from_digits((str){ digits, p.whole.n + p.fraction.n }, &q.digits); /* it has the room */
+    natural_from_digits(digits, &q.digits); /* it has the room, also for the powers of 1024 below */
     q.as_written = !q.wide && is_as_written(&p, &s, &q.digits);
     q.exponent = -(int32_t)p.fraction.n;
     if (s.format == QUANTITY_BINARY)

@@ -11,7 +11,8 @@
 #include "natural.h"
 
 enum {
-    QUANTITY_BYTES_MAX = 128,                /* of a text that is read */
+    QUANTITY_BYTES_MAX = 255,                /* of a text that is read, */
+    QUANTITY_DIGITS_MAX = 128,               /* and of its digits, without zeros at the ends */
     QUANTITY_TEXT_MAX = NATURAL_DIGITS + 24, /* room for any printed one and its NUL */
 };
 

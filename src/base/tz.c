@@ -145,6 +145,8 @@ static const char *read_footer(struct tz *z, str rest)
     z->has_rule = end > 0;
     if (z->has_rule && tz_rule_parse(str_upto(rest, end), &z->rule))
         return "ends with a rule that cannot be read";
+    if (z->has_rule && z->n && z->at[z->n - 1].at == z->rule_from)
+        z->n--; /* from here on the rule says it, even where a broken file disagrees with itself */
     return NULL;
 }
 
@@ -339,9 +341,8 @@ static struct tz_span listed_span(const struct tz *z, int64_t utc)
 }
 
 /* Listed transitions and the rule meet at `rule_from`; a span that lies across it is made whole. */
-struct tz_span tz_span_at(const struct tz *z, int64_t utc)
+static struct tz_span whole_span(const struct tz *z, int64_t utc)
 {
-    utc = clamp(utc, HORIZON);
     if (!z->has_rule)
         return listed_span(z, utc);
     int64_t seam = clamp(z->rule_from, HORIZON);
@@ -358,6 +359,15 @@ struct tz_span tz_span_at(const struct tz *z, int64_t utc)
         struct tz_span after = tz_rule_span(&z->rule, seam);
         span.until = after.offset == span.offset ? after.until : seam;
     }
+    return span;
+}
+
+/* What lies beyond the horizon is not told from what has no end. */
+struct tz_span tz_span_at(const struct tz *z, int64_t utc)
+{
+    struct tz_span span = whole_span(z, clamp(utc, HORIZON));
+    span.from = span.from <= -HORIZON ? INT64_MIN : span.from;
+    span.until = span.until > HORIZON ? INT64_MAX : span.until;
     return span;
 }
 

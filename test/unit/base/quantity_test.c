@@ -92,7 +92,12 @@ static void refuses_the_rest(void)
     memset(longer, '1', sizeof(longer));
     struct quantity q;
     OK(quantity_parse((str){ longer, sizeof(longer) }, &q, NULL) == -EINVAL);
-    OK(quantity_parse((str){ longer, sizeof(longer) - 1 }, &q, NULL) == 0);
+    OK(quantity_parse((str){ longer, QUANTITY_DIGITS_MAX + 1 }, &q, NULL) == -EINVAL);
+    OK(quantity_parse((str){ longer, QUANTITY_DIGITS_MAX }, &q, NULL) == 0);
+    memset(longer + 1, '0', sizeof(longer) - 1);
+    OK(quantity_parse((str){ longer, QUANTITY_BYTES_MAX }, &q, NULL) == 0);
+    memcpy(longer + QUANTITY_BYTES_MAX - 2, "Ei", 2);
+    OK(quantity_parse((str){ longer, QUANTITY_BYTES_MAX }, &q, NULL) == 0);
     OK(quantity_parse((str){ "1\0", 2 }, &q, NULL) == -EINVAL);
 }
 
