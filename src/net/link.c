@@ -405,6 +405,7 @@ static void write_some(struct link *l)
             return;
         if (total >= TURN_BYTES) {
             l->wants_write = true; /* go on in the next turn, after the others */
+            l->stalled_since = l->loop->mono_ns;
             return;
         }
         l->events->fill(l->owner, &l->out, FILL_BYTES);
@@ -561,7 +562,12 @@ uint64_t link_bytes_written(const struct link *l)
     return l->written;
 }
 
+bool link_has_output(const struct link *l)
+{
+    return l->out.n > l->out_at || l->wants_write;
+}
+
 int64_t link_stalled_since(const struct link *l)
 {
-    return l->out.n > l->out_at ? l->stalled_since : 0;
+    return link_has_output(l) ? l->stalled_since : 0;
 }

@@ -57,7 +57,8 @@ struct tls_peer *link_peer(struct link *l); /* a block to free(), or NULL */
 bool link_is_open(const struct link *l);
 bool link_reached_peer(const struct link *l); /* connected; the handshake may still be under way */
 uint64_t link_bytes_written(const struct link *l);
-/* Since when output has waited without the peer taking a byte; 0: none waits. */
+/* Output waits; since when without the peer taking a byte (0: it was not refused one yet). */
+bool link_has_output(const struct link *l);
 int64_t link_stalled_since(const struct link *l);
 
 /* --- listeners of this process, for loops in virtual time --- */

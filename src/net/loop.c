@@ -102,7 +102,7 @@ static void begin_turn(struct loop *loop)
 {
     if (loop->time == LOOP_VIRTUAL) {
         poll_virtual(loop);
-    } else if (loop_deferred_left(loop)) {
+    } else if (loop_deferred_left(loop) || loop_timer_due(loop)) {
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     } else {
         loop_set_alarm(loop);

@@ -33,6 +33,7 @@ struct loop {
     struct local_listener *listeners; /* of this process: see transport.h */
 };
 
+bool loop_timer_due(const struct loop *loop);
 void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest timer */
 void loop_fire_due(struct loop *loop);  /* timer.c */
 bool loop_deferred_left(const struct loop *loop);

@@ -200,8 +200,8 @@ static void on_timer(struct timer *timer)
         conn_close(c);
         return;
     }
-    if (stalled)
-        arm(c, stalled + stall_limit);
+    if (link_has_output(c->link))
+        arm(c, (stalled ? stalled : loop->mono_ns) + stall_limit);
     if (c->session->ops->deadline(c->session) <= loop->mono_ns)
         c->session->ops->late(c->session);
     settle(c);

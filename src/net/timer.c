@@ -17,6 +17,12 @@ void timer_stop(struct timer *timer)
         heap_del(&timer->loop->timers, &timer->node);
 }
 
+bool loop_timer_due(const struct loop *loop)
+{
+    const struct heap_node *next = heap_min(&loop->timers);
+    return next && next->key <= loop->mono_ns;
+}
+
 static void on_alarm(uv_timer_t *alarm UNUSED)
 {
     /* Waking up was all: loop_fire_due() looks at the heap. */
@@ -38,7 +44,9 @@ void loop_set_alarm(struct loop *loop)
      * no more than that, and a waking that comes too early only costs another turn. */
     uint64_t wait_ms = (uint64_t)(wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS != 0));
     uv_update_time(&loop->uv);
-    uv_timer_start(&loop->alarm, on_alarm, wait_ms, 0);
+    /* It repeats, because libuv before 1.45 fires what is due and then waits all the same, for what
+     * comes next: that must not be "for ever". */
+    uv_timer_start(&loop->alarm, on_alarm, wait_ms, 1);
 }
 
 /* Only timers that were set before this turn's firing began: one that sets itself again for now

@@ -1,0 +1,131 @@
+/* Headers, percent-encoding, queries, URLs. */
+#include "net/http.h"
+#include "tap.h"
+
+static void values_name_tokens(void)
+{
+    OK(http_value_has(S("gzip"), S("gzip")));
+    OK(http_value_has(S("deflate, GZIP;q=0.5, br"), S("gzip")));
+    OK(http_value_has(S("gzip;q=1.0"), S("gzip")));
+    OK(!http_value_has(S("gzip;q=0"), S("gzip")));
+    OK(!http_value_has(S("gzip; q=0.000"), S("gzip")));
+    OK(!http_value_has(S("x-gzip"), S("gzip")));
+    OK(!http_value_has(S(""), S("gzip")));
+    OK(!http_value_has((str){ 0 }, S("gzip")));
+}
+
+static void headers_are_found_and_judged(void)
+{
+    struct http_headers h = HTTP_HEADERS({ S("Content-Type"), S("a") }, { S("x"), S("") },
+                                         { S("content-type"), S("b") });
+    EQ_STR(http_header_get(h, S("CONTENT-TYPE")), S("a"));
+    OK(http_header_get(h, S("x")).p != NULL);
+    OK(http_header_get(h, S("y")).p == NULL);
+    OK(http_header_valid((struct http_header){ S("x-a_b"), S("tab\tand \xc3\xa4") }));
+    OK(!http_header_valid((struct http_header){ S(""), S("v") }));
+    OK(!http_header_valid((struct http_header){ S("a b"), S("v") }));
+    OK(!http_header_valid((struct http_header){ S("a:"), S("v") }));
+    OK(!http_header_valid((struct http_header){ S("a"), S("v\r") }));
+    OK(!http_header_valid((struct http_header){ S("a"), S("v\0w") }));
+    EQ_STR(str_c(http_reason(404)), S("Not Found"));
+    EQ_STR(str_c(http_reason(299)), S("Unknown"));
+}
+
+static void percent_signs(void)
+{
+    static const struct {
+        const char *text;
+        bool plus;
+        const char *want; /* NULL: refused */
+    } table[] = {
+        { "", false, "" },          { "plain", false, "plain" }, { "a%20b", false, "a b" },
+        { "a+b", false, "a+b" },    { "a+b", true, "a b" },      { "%41%5a%7E", false, "AZ~" },
+        { "%", false, NULL },       { "%4", false, NULL },       { "ab%4", false, NULL },
+        { "%zz", false, NULL },     { "%00", false, NULL },      { "%c3%a4", false, "\xc3\xa4" },
+        { "%%34%31", false, NULL }, { "x%41", false, "xA" },
+    };
+    auto_arena struct arena a = { 0 };
+    for (size_t i = 0; i < countof(table); i++) {
+        str got = S("");
+        int r = uri_decode(&a, str_c(table[i].text), table[i].plus, &got);
+        EQ_INT(r, table[i].want ? 0 : -EINVAL);
+        if (table[i].want)
+            EQ_STR(got, str_c(table[i].want));
+    }
+    auto_buf struct buf b = { 0 };
+    uri_encode(&b, S("a/b c~\xff"));
+    EQ_STR(buf_str(&b), S("a%2Fb%20c~%FF"));
+}
+
+static void queries(void)
+{
+    auto_arena struct arena a = { 0 };
+    str rest = S("a=1&&b&c=&=d&a=2"), name, value;
+    auto_buf struct buf seen = { 0 };
+    while (query_next(&rest, &name, &value))
+        buf_printf(&seen, "[" STR_FMT "|" STR_FMT "]", STR_ARG(name), STR_ARG(value));
+    EQ_STR(buf_str(&seen), S("[a|1][b|][c|][|d][a|2]"));
+    EQ_INT(query_get(&a, S("x=1&fieldSelector=a%3Db+c"), S("fieldSelector"), &value), 1);
+    EQ_STR(value, S("a=b c"));
+    EQ_INT(query_get(&a, S("x=1"), S("y"), &value), 0);
+    EQ_INT(query_get(&a, S(""), S("y"), &value), 0);
+    EQ_INT(query_get(&a, S("y=%"), S("y"), &value), -EINVAL);
+    EQ_INT(query_get(&a, S("%79=3"), S("y"), &value), 1);
+}
+
+static void urls(void)
+{
+    static const struct {
+        const char *text;
+        bool tls;
+        const char *host; /* NULL: refused */
+        int port;
+        const char *prefix;
+    } table[] = {
+        { "https://10.0.0.1:6443", true, "10.0.0.1", 6443, "" },
+        { "https://host/", true, "host", 443, "" },
+        { "http://host", false, "host", 80, "" },
+        { "http://host:/x/y//", false, "host", 80, "/x/y" },
+        { "https://[::1]:8443/k8s/clusters/c-1", true, "::1", 8443, "/k8s/clusters/c-1" },
+        { "https://[fe80::1]", true, "fe80::1", 443, "" },
+        { "ftp://host", false, NULL, 0, NULL },
+        { "host:80", false, NULL, 0, NULL },
+        { "http://", false, NULL, 0, NULL },
+        { "http://:80", false, NULL, 0, NULL },
+        { "http://host:0", false, NULL, 0, NULL },
+        { "http://host:65536", false, NULL, 0, NULL },
+        { "http://host:8a", false, NULL, 0, NULL },
+        { "http://[::1", false, NULL, 0, NULL },
+        { "http://[::1]x", false, NULL, 0, NULL },
+        { "http://user@host", false, NULL, 0, NULL },
+        { "http://host?q", false, NULL, 0, NULL },
+        { "http://host#f", false, NULL, 0, NULL },
+        { "http://ho st", false, NULL, 0, NULL },
+        { "http://h\xc3\xa4", false, NULL, 0, NULL },
+    };
+    for (size_t i = 0; i < countof(table); i++) {
+        struct uri u = { 0 };
+        err_t e = { 0 };
+        int r = uri_parse(str_c(table[i].text), &u, &e);
+        if (!OK((r == 0) == (table[i].host != NULL)))
+            printf("# %s: %s\n", table[i].text, e.text);
+        if (r < 0) {
+            OK(strstr(e.text, table[i].text) != NULL);
+            continue;
+        }
+        EQ_INT(u.tls, table[i].tls);
+        EQ_STR(u.host, str_c(table[i].host));
+        EQ_INT(u.port, table[i].port);
+        EQ_STR(u.prefix, str_c(table[i].prefix));
+    }
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(values_name_tokens),
+                                        TAP(headers_are_found_and_judged),
+                                        TAP(percent_signs),
+                                        TAP(queries),
+                                        TAP(urls),
+                                        { 0 } });
+}
