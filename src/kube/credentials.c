@@ -172,6 +172,8 @@ static void plugin_ended(void *context, const struct child_result *result)
     arena_done(&cr->answer_arena);
     cr->answer_arena = arena;
     cr->answer = answer;
+    /* one that is expired already is tried all the same, and not asked for again at once */
+    cr->answer.expires_ns = MAX(answer.expires_ns, loop_wall_ns(cr->loop) + plugin_pause_ns);
     cr->has_answer = true;
     set_header(cr, "Bearer", answer.token);
     cr->on_change(cr->context, NULL, cert);
