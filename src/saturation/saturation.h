@@ -9,6 +9,7 @@
  *   hybrid_core     capacity and model-based targets brought together; scale to zero
  *   queue_core      a queueing model of one server: rates and latencies
  *   alloc_core      the model-based optimizer: which accelerator, how many replicas
+ *   text_core       accelerator names, cache keys, ages, words of a command line
  *
  * All of these are pure: no clock, no I/O; results live in the caller's arena. The order of replicas
  * and variants in the input changes nothing in the answer.
@@ -22,5 +23,6 @@
 #include "hybrid_core.h"
 #include "queue_core.h"
 #include "target_core.h"
+#include "text_core.h"
 
 #endif

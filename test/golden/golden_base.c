@@ -1,8 +1,10 @@
-/* Families of base: wva-duration, mbcas-quantity. */
+/* Families of small values: wva-duration, wva-strings, mbcas-quantity. */
 #include "golden.h"
 
 #include "base/duration.h"
 #include "base/quantity.h"
+#include "prom/query.h"
+#include "saturation/text_core.h"
 
 static void run_duration(struct golden *g, const struct json *c)
 {
@@ -47,8 +49,69 @@ static void run_quantity(struct golden *g, const struct json *c)
         golden_eq_int(g, "our value", value, json_get(want, "value"));
 }
 
+static void run_escape(struct golden *g, const struct json *in, const struct json *want)
+{
+    auto_buf struct buf out = { 0 };
+    prom_query_escape(&out, json_text(json_get(in, "value")));
+    golden_eq_str(g, "escaped", buf_str(&out), want);
+}
+
+static void run_accelerator(struct golden *g, const struct json *in, const struct json *want)
+{
+    golden_eq_str(g, "name", accelerator_short_name(json_text(json_get(in, "value"))), want);
+}
+
+static void run_cache_key(struct golden *g, const struct json *in, const struct json *want)
+{
+    auto_buf struct buf out = { 0 };
+    const struct json *params = json_get(in, "params");
+    struct text_pair *pairs = arena_array(g->arena, json_len(params), sizeof(*pairs));
+    size_t n = 0;
+    json_each(m, params) {
+        pairs[n++] = (struct text_pair){ m->key, json_text(m->value) };
+    }
+    metrics_cache_key(&out, json_text(json_get(in, "query")), pairs, n);
+    golden_eq_str(g, "key", buf_str(&out), want);
+}
+
+static void run_freshness(struct golden *g, const struct json *in, const struct json *want)
+{
+    enum freshness f = freshness_of(json_int(json_get(in, "ageNs"), 0));
+    golden_eq_str(g, "freshness", str_c(freshness_name(f)), want);
+}
+
+static void run_split(struct golden *g, const struct json *in, const struct json *want)
+{
+    struct words words = shell_words(g->arena, json_text(json_get(in, "value")));
+    struct json *got = json_new_arr(g->arena);
+    for (size_t i = 0; i < words.n; i++)
+        json_push(g->arena, got, json_new_str(g->arena, words.at[i]));
+    golden_eq_json(g, "words", got, want);
+}
+
+/* The name of a case says which function it is for. */
+static void run_strings(struct golden *g, const struct json *c)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct golden *g, const struct json *in, const struct json *want);
+    } functions[] = {
+        { "escape", run_escape },      { "normalizeAccelerator", run_accelerator },
+        { "cacheKey", run_cache_key }, { "freshness", run_freshness },
+        { "splitShell", run_split },
+    };
+    str name = json_text(json_get(c, "name"));
+    for (size_t i = 0; i < countof(functions); i++)
+        if (str_starts(name, str_c(functions[i].name))) {
+            functions[i].run(g, json_get(c, "input"), json_get(c, "expected"));
+            return;
+        }
+    golden_ok(g, false, "there is no function \"" STR_FMT "\"", STR_ARG(name));
+}
+
 const struct golden_family golden_base[] = {
     { "mbcas-quantity", run_quantity },
     { "wva-duration", run_duration },
+    { "wva-strings", run_strings },
     { 0 },
 };
