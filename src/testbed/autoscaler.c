@@ -1,0 +1,217 @@
+/* HorizontalPodAutoscalers on Deployments: every 15 seconds the model (hpa_model.h) gets the metrics and
+ * says how many replicas there should be. External metrics come from whoever embeds the testbed; other
+ * kinds of metric are reported as not available, which never scales down. */
+#include "cluster.h"
+
+#include "../base/clock.h"
+#include "../base/quantity.h"
+#include "../base/rfc3339.h"
+#include "../json/json.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { METRICS_MAX = 8 };
+
+struct autoscaler {
+    struct record meta;
+    str target_kind, target;
+    int64_t min, max, generation;
+    str metrics, behavior; /* raw */
+    int64_t shown_current, shown_desired, observed;
+};
+
+static const struct field autoscaler_fields[] = {
+    { "metadata.generation", F_INT, offsetof(struct autoscaler, generation) },
+    { "spec.scaleTargetRef.kind", F_WORD, offsetof(struct autoscaler, target_kind) },
+    { "spec.scaleTargetRef.name", F_STR, offsetof(struct autoscaler, target) },
+    { "spec.minReplicas", F_INT, offsetof(struct autoscaler, min), .otherwise = 1 },
+    { "spec.maxReplicas", F_INT, offsetof(struct autoscaler, max), .otherwise = 1 },
+    { "spec.metrics", F_RAW, offsetof(struct autoscaler, metrics) },
+    { "spec.behavior", F_RAW, offsetof(struct autoscaler, behavior) },
+    { "status.currentReplicas", F_INT, offsetof(struct autoscaler, shown_current) },
+    { "status.desiredReplicas", F_INT, offsetof(struct autoscaler, shown_desired) },
+    { "status.observedGeneration", F_INT, offsetof(struct autoscaler, observed) },
+};
+
+static const struct cache_spec autoscaler_cache = {
+    .resource = &resource_hpas, .keep = FIELDS(struct autoscaler, autoscaler_fields)
+};
+
+struct hpa_memory {
+    struct hpa_history history;
+    char key[]; /* namespace/name */
+};
+
+void hpa_memory_free(struct hpa_memory *memory)
+{
+    hpa_history_done(&memory->history);
+    free(memory);
+}
+
+static struct hpa_memory *memory_of(struct cluster *c, const struct autoscaler *a)
+{
+    char key[600];
+    int n =
+        snprintf(key, sizeof(key), STR_FMT "/" STR_FMT, STR_ARG(a->meta.ns), STR_ARG(a->meta.name));
+    struct hpa_memory *memory = map_get(&c->histories, str_c(key));
+    if (memory)
+        return memory;
+    memory = mem_zero(1, sizeof(*memory) + (size_t)n + 1);
+    memcpy(memory->key, key, (size_t)n + 1);
+    map_put(&c->histories, str_c(memory->key), memory);
+    return memory;
+}
+
+/* ---- the spec */
+
+static void read_rules(struct hpa_rules *rules, const struct json *spec)
+{
+    const struct json *policies = json_get(spec, "policies");
+    str select = json_text(json_get(spec, "selectPolicy"));
+    rules->stabilization_s =
+        (int32_t)json_int(json_get(spec, "stabilizationWindowSeconds"), rules->stabilization_s);
+    if (select.n)
+        rules->select = str_eqc(select, "Min")        ? HPA_SELECT_MIN
+                        : str_eqc(select, "Disabled") ? HPA_SELECT_DISABLED
+                                                      : HPA_SELECT_MAX;
+    if (!json_len(policies))
+        return;
+    rules->policy_n = MIN(json_len(policies), countof(rules->policies));
+    for (size_t i = 0; i < rules->policy_n; i++) {
+        const struct json *p = json_item(policies, i);
+        rules->policies[i] =
+            (struct hpa_policy){ str_eqc(json_text(json_get(p, "type")), "Percent") ? HPA_PERCENT
+                                                                                    : HPA_PODS,
+                                 (int32_t)json_int(json_get(p, "value"), 1),
+                                 (int32_t)json_int(json_get(p, "periodSeconds"), 15) };
+    }
+}
+
+static double quantity_real(const struct json *v)
+{
+    int64_t milli;
+    return quantity_parse_milli(json_text(v), &milli, NULL) ? NAN : (double)milli / 1000;
+}
+
+static struct hpa_metric read_metric(struct cluster *c, const struct json *spec)
+{
+    const struct json *external = json_get(spec, "external"),
+                      *metric = json_get(external, "metric");
+    const struct json *target = json_get(external, "target");
+    bool average = str_eqc(json_text(json_get(target, "type")), "AverageValue");
+    double value = external && c->external_metric
+                       ? c->external_metric(c->metric_context, json_text(json_get(metric, "name")),
+                                            json_at(metric, "selector", "matchLabels", NULL))
+                       : NAN;
+    return (struct hpa_metric){
+        .available = !isnan(value),
+        .kind = average ? HPA_AVERAGE_VALUE : HPA_VALUE,
+        .target = quantity_real(json_get(target, average ? "averageValue" : "value")),
+        .value = value,
+    };
+}
+
+static struct hpa_input read_input(struct reconcile *r, const struct autoscaler *a,
+                                   const struct workload *d, struct hpa_metric metrics[METRICS_MAX])
+{
+    struct json *list = NULL, *behavior = NULL;
+    (void)json_parse(r->arena, a->metrics, &list, NULL);
+    (void)json_parse(r->arena, a->behavior, &behavior, NULL);
+    struct hpa_input in = {
+        .now_s = r->now_ns / NS_PER_S,
+        .current = (int32_t)d->replicas,
+        .ready = (int32_t)d->shown_ready,
+        .min = (int32_t)a->min,
+        .max = (int32_t)a->max,
+        .metrics = metrics,
+        .metric_n = MIN(json_len(list), METRICS_MAX),
+        .behavior = hpa_default_behavior(),
+    };
+    read_rules(&in.behavior.up, json_get(behavior, "scaleUp"));
+    read_rules(&in.behavior.down, json_get(behavior, "scaleDown"));
+    for (size_t i = 0; i < in.metric_n; i++)
+        metrics[i] = read_metric(r->context, json_item(list, i));
+    return in;
+}
+
+/* ---- the answer */
+
+static void scale(struct reconcile *r, const struct autoscaler *a, int32_t replicas)
+{
+    str body = arena_printf(r->arena, "{\"spec\":{\"replicas\":%d}}", replicas);
+    reconcile_send(r, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                              .resource = &resource_deployments,
+                                              .ns = r->ns,
+                                              .name = a->target,
+                                              .subresource = "scale",
+                                              .body = body });
+}
+
+static void show(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
+                 struct hpa_decision decision)
+{
+    if (a->shown_current == d->replicas && a->shown_desired == decision.desired &&
+        a->observed == a->generation)
+        return;
+    struct json *status = json_new_obj(r->arena), *conditions = json_new_arr(r->arena);
+    const struct {
+        const char *type, *reason;
+        bool holds;
+    } rows[] = {
+        { "AbleToScale", "SucceededGetScale", true },
+        { "ScalingActive", decision.active ? "ValidMetricFound" : "FailedGetExternalMetric",
+          decision.active },
+        { "ScalingLimited", decision.limited, strcmp(decision.limited, "DesiredWithinRange") != 0 },
+    };
+    char text[RFC3339_TEXT_MAX];
+    for (size_t i = 0; i < countof(rows); i++) {
+        struct json *c = json_new_obj(r->arena);
+        json_set_str(r->arena, c, "type", str_c(rows[i].type));
+        json_set_str(r->arena, c, "status", rows[i].holds ? S("True") : S("False"));
+        json_set_str(r->arena, c, "reason", str_c(rows[i].reason));
+        json_push(r->arena, conditions, c);
+    }
+    json_set_int(r->arena, status, "observedGeneration", a->generation);
+    json_set_int(r->arena, status, "currentReplicas", d->replicas);
+    json_set_int(r->arena, status, "desiredReplicas", decision.desired);
+    json_set(r->arena, status, S("conditions"), conditions);
+    if (decision.desired != d->replicas)
+        json_set_str(r->arena, status, "lastScaleTime", rfc3339_text(r->now_ns / NS_PER_S, text));
+    reconcile_status(r, &resource_hpas, status);
+}
+
+static struct reconciled reconcile_autoscaler(struct reconcile *r)
+{
+    static const int64_t period_ns = 15 * NS_PER_S;
+    struct cluster *c = r->context;
+    const struct autoscaler *a = cache_get(c->hpas, r->ns, r->name);
+    if (!a || !str_eqc(a->target_kind, "Deployment"))
+        return reconciled();
+    const struct workload *d = cache_get(c->deployments, r->ns, a->target);
+    if (!d)
+        return reconciled_after(period_ns);
+    struct hpa_metric metrics[METRICS_MAX];
+    struct hpa_input in = read_input(r, a, d, metrics);
+    struct hpa_memory *memory = memory_of(c, a);
+    struct hpa_decision decision = hpa_decide(&memory->history, &in);
+    if (decision.desired != in.current) {
+        scale(r, a, decision.desired);
+        hpa_scaled(&memory->history, in.now_s, in.current, decision.desired);
+    }
+    show(r, a, d, decision);
+    return reconciled_after(period_ns);
+}
+
+int cluster_start_autoscaler(struct cluster *c, err_t *e)
+{
+    int failed = manager_cache(c->manager, &autoscaler_cache, &c->hpas, e);
+    if (failed)
+        return failed;
+    c->autoscaler =
+        manager_controller(c->manager, &(struct controller_spec){ .name = "testbed-autoscaler",
+                                                                  .reconcile = reconcile_autoscaler,
+                                                                  .context = c });
+    controller_watch(c->autoscaler, c->hpas, NULL);
+    return 0;
+}

@@ -1,0 +1,164 @@
+/* The cluster's caches, and who watches what: see cluster.h. */
+#include "cluster.h"
+
+#include "../base/duration.h"
+#include "../base/quantity.h"
+#include "../json/json.h"
+
+static const struct field node_fields[] = {
+    { "status.allocatable.cpu", F_MILLI, offsetof(struct node, cpu_milli) },
+};
+
+static const struct field workload_fields[] = {
+    { "metadata.generation", F_INT, offsetof(struct workload, generation) },
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct workload, deleting) },
+    { OWNER_NAME, F_STR, offsetof(struct workload, owner) },
+    { OWNER_UID, F_STR, offsetof(struct workload, owner_uid) },
+    { "spec.replicas", F_INT, offsetof(struct workload, replicas), .otherwise = 1 },
+    { "spec.selector", F_RAW, offsetof(struct workload, selector) },
+    { "spec.template", F_RAW, offsetof(struct workload, pod_template) },
+    { "status.observedGeneration", F_INT, offsetof(struct workload, observed) },
+    { "status.replicas", F_INT, offsetof(struct workload, shown_replicas) },
+    { "status.readyReplicas", F_INT, offsetof(struct workload, shown_ready) },
+    { "status.updatedReplicas", F_INT, offsetof(struct workload, shown_updated) },
+};
+
+static const struct field pod_fields[] = {
+    { "metadata.generation", F_INT, offsetof(struct pod, generation) },
+    { "metadata.creationTimestamp", F_TIME, offsetof(struct pod, created_ns) },
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct pod, deleting) },
+    { "metadata.labels", F_MAP, offsetof(struct pod, labels) },
+    { "metadata.annotations", F_MAP, offsetof(struct pod, annotations) },
+    { OWNER_NAME, F_STR, offsetof(struct pod, owner) },
+    { OWNER_UID, F_STR, offsetof(struct pod, owner_uid) },
+    { "spec.nodeName", F_WORD, offsetof(struct pod, node) },
+    { "spec.containers", F_RAW, offsetof(struct pod, containers) },
+    { "status.phase", F_WORD, offsetof(struct pod, phase) },
+    { "status.podIP", F_STR, offsetof(struct pod, ip) },
+    { "status.conditions[type=Ready].status", F_WORD, offsetof(struct pod, ready) },
+    { "status.conditions[type=PodResizePending].reason", F_WORD,
+      offsetof(struct pod, resize_pending) },
+    { "status.containerStatuses", F_RAW, offsetof(struct pod, statuses) },
+};
+
+static const struct cache_spec node_cache = { .resource = &resource_nodes,
+                                              .keep = FIELDS(struct node, node_fields) };
+static const struct cache_spec deployment_cache = { .resource = &resource_deployments,
+                                                    .keep =
+                                                        FIELDS(struct workload, workload_fields) };
+static const struct cache_spec set_cache = { .resource = &resource_replicasets,
+                                             .keep = FIELDS(struct workload, workload_fields),
+                                             .indexes = { offsetof(struct workload, owner_uid) } };
+static const struct cache_spec pod_cache = { .resource = &resource_pods,
+                                             .keep = FIELDS(struct pod, pod_fields),
+                                             .indexes = { offsetof(struct pod, owner_uid),
+                                                          offsetof(struct pod, node) } };
+
+/* ---- nodes */
+
+int64_t containers_request_milli(const struct json *containers)
+{
+    int64_t sum = 0, milli;
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *resources = json_get(json_item(containers, i), "resources");
+        const struct json *cpu = json_at(resources, "requests", "cpu", NULL);
+        if (!cpu)
+            cpu = json_at(resources, "limits", "cpu", NULL);
+        if (cpu && quantity_parse_milli(json_text(cpu), &milli, NULL) == 0)
+            sum += milli;
+    }
+    return sum;
+}
+
+static int64_t pod_request_milli(const struct pod *pod)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *containers = NULL;
+    if (json_parse(&a, pod->containers, &containers, NULL))
+        return 0;
+    return containers_request_milli(containers);
+}
+
+int64_t node_requested_milli(const struct cluster *c, str node, const struct pod *except)
+{
+    int64_t sum = 0;
+    const struct pod *pod;
+    cache_each_in(pod, c->pods, PODS_BY_NODE, node)
+        if (pod != except)
+            sum += pod_request_milli(pod);
+    return sum;
+}
+
+str node_for(const struct cluster *c, const struct json *containers)
+{
+    int64_t wanted = containers_request_milli(containers), most = -1;
+    str best = S("");
+    const struct node *node;
+    cache_each(node, c->nodes) {
+        int64_t room = node->cpu_milli - node_requested_milli(c, node->meta.name, NULL);
+        bool better = room > most || (room == most && str_cmp(node->meta.name, best) < 0);
+        if (room >= wanted && better) {
+            best = node->meta.name;
+            most = room;
+        }
+    }
+    return best;
+}
+
+void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
+{
+    if (reply->failure && reply->reason != KUBE_NOT_FOUND)
+        reconcile_fail(r, reply->failure);
+}
+
+/* ---- life */
+
+static const struct feature_setting settings[] = {
+    { "testbed-start-delay", "2s", "how long a simulated pod takes to become ready" },
+    { 0 },
+};
+
+static int start(struct manager *m, void **ret_state, err_t *e)
+{
+    struct cluster *c = mem_zero(1, sizeof(*c));
+    *ret_state = c;
+    c->manager = m;
+    random_init(&c->random, 1, 1);
+    if (duration_parse(str_c(manager_setting(m, "testbed-start-delay")), &c->start_delay_ns, e) < 0)
+        return err_wrap(e, "--testbed-start-delay");
+    int failed = manager_cache(m, &node_cache, &c->nodes, e);
+    failed = failed ? failed : manager_cache(m, &deployment_cache, &c->deployments, e);
+    failed = failed ? failed : manager_cache(m, &set_cache, &c->sets, e);
+    failed = failed ? failed : manager_cache(m, &pod_cache, &c->pods, e);
+    failed = failed ? failed : cluster_start_workloads(c, e);
+    failed = failed ? failed : cluster_start_kubelets(c, e);
+    return failed ? failed : cluster_start_autoscaler(c, e);
+}
+
+static void stop(void *state)
+{
+    struct cluster *c = state;
+    if (!c)
+        return;
+    for (struct map_slot *s = NULL; (s = map_next(&c->histories, s));)
+        hpa_memory_free(s->value);
+    map_done(&c->histories);
+    free(c);
+}
+
+void cluster_set_metrics(struct cluster *c,
+                         double (*external_metric)(void *context, str name,
+                                                   const struct json *selector),
+                         void *context)
+{
+    c->external_metric = external_metric;
+    c->metric_context = context;
+}
+
+const struct feature testbed_feature = {
+    .name = "testbed",
+    .summary = "a simulated cluster: nodes, kubelets, deployments, autoscalers",
+    .settings = settings,
+    .start = start,
+    .stop = stop,
+};

@@ -1,0 +1,84 @@
+/* The simulated cluster: controllers that stand where Kubernetes' own and its kubelets stand, on any API
+ * server. Deployments get ReplicaSets, these get pods, pods get a node, start, resize and end, and
+ * HorizontalPodAutoscalers move replica counts. All of it is reached only through the API, and everything
+ * it must remember is in the API: it may be stopped and started at any moment.
+ *
+ * What it leaves out: rolling updates keep no surge or availability bounds; there are no init
+ * containers, volumes, probes or images; a pod is placed when it is made. */
+#ifndef FLYBALL_CLUSTER_H
+#define FLYBALL_CLUSTER_H
+
+#include "../base/map.h"
+#include "../base/random.h"
+#include "../kube/manager.h"
+#include "hpa_model.h"
+
+#define TESTBED_DOMAIN "testbed.flyball.dev"
+
+struct node {
+    struct record meta;
+    int64_t cpu_milli; /* status.allocatable.cpu */
+};
+
+struct workload { /* a Deployment or ReplicaSet */
+    struct record meta;
+    int64_t generation, replicas;
+    str selector, pod_template; /* raw JSON */
+    bool deleting;
+    str owner, owner_uid;
+    int64_t observed, shown_replicas, shown_ready, shown_updated; /* status */
+};
+
+struct pod {
+    struct record meta;
+    int64_t generation, created_ns;
+    str owner, owner_uid; /* of the ReplicaSet */
+    str node, phase, ready, ip;
+    bool deleting;
+    str containers;     /* raw spec.containers */
+    str statuses;       /* raw status.containerStatuses */
+    str resize_pending; /* reason of the condition; "" */
+    const struct labels *labels, *annotations;
+};
+
+struct cluster {
+    struct manager *manager;
+    struct cache *nodes, *deployments, *sets, *pods, *hpas;
+    struct controller *deployment_controller, *set_controller, *kubelet, *autoscaler;
+    struct random random;
+    int64_t start_delay_ns; /* from creation to ready */
+    struct map histories;   /* of autoscalers, by namespace/name: struct hpa_memory, owned */
+    /* The value of an external metric (the sum over its series), NaN when there is none. */
+    double (*external_metric)(void *context, str name, const struct json *selector);
+    void *metric_context;
+};
+
+enum { PODS_BY_OWNER, PODS_BY_NODE }; /* indexes of the pod cache */
+enum { SETS_BY_OWNER };
+
+/* The parts: each declares its controller on the cluster. */
+int cluster_start_workloads(struct cluster *c, err_t *e);
+int cluster_start_kubelets(struct cluster *c, err_t *e);
+int cluster_start_autoscaler(struct cluster *c, err_t *e);
+
+/* For deletions: that it is gone already is what was wanted. */
+void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply);
+
+/* All of it, as a feature of a manager of its own (`flyball up`). */
+extern const struct feature testbed_feature;
+/* For who embeds it: the state that testbed_feature.start made. */
+void cluster_set_metrics(struct cluster *c,
+                         double (*external_metric)(void *context, str name,
+                                                   const struct json *selector),
+                         void *context);
+
+struct hpa_memory;
+void hpa_memory_free(struct hpa_memory *memory);
+
+/* CPU requests of everything on a node, millicores; `except` is left out. */
+int64_t node_requested_milli(const struct cluster *c, str node, const struct pod *except);
+/* The node with most room for a pod of these containers; "" when it fits nowhere. */
+str node_for(const struct cluster *c, const struct json *containers);
+int64_t containers_request_milli(const struct json *containers);
+
+#endif

@@ -1,0 +1,191 @@
+/* Kubelets: pods on a node start, take on new resources in place, and end.
+ *
+ * A resize is admitted when the node's requests, this pod's new ones included, fit: then the new
+ * values appear in containerStatuses. Else the pod gets the condition PodResizePending, Infeasible when
+ * it would not fit an empty node, Deferred otherwise, and is tried again when a pod of the node
+ * changes. */
+#include "cluster.h"
+
+#include "../base/clock.h"
+#include "../base/rfc3339.h"
+#include "../json/json.h"
+
+static void add_condition(struct reconcile *r, struct json *list, const char *type,
+                          const char *status, const char *reason)
+{
+    struct json *c = json_new_obj(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    json_set_str(r->arena, c, "type", str_c(type));
+    json_set_str(r->arena, c, "status", str_c(status));
+    if (*reason)
+        json_set_str(r->arena, c, "reason", str_c(reason));
+    json_set_str(r->arena, c, "lastTransitionTime", rfc3339_text(r->now_ns / NS_PER_S, text));
+    json_push(r->arena, list, c);
+}
+
+static struct json *conditions_of(struct reconcile *r, bool running, const char *resize_pending)
+{
+    struct json *list = json_new_arr(r->arena);
+    add_condition(r, list, "PodScheduled", "True", "");
+    add_condition(r, list, "Initialized", "True", "");
+    add_condition(r, list, "ContainersReady", running ? "True" : "False", "");
+    add_condition(r, list, "Ready", running ? "True" : "False", "");
+    if (*resize_pending)
+        add_condition(r, list, "PodResizePending", "True", resize_pending);
+    return list;
+}
+
+/* What the kubelet reports of each container: the resources are those in the spec, enacted. */
+static struct json *container_statuses(struct reconcile *r, const struct json *containers)
+{
+    struct json *list = json_new_arr(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *container = json_item(containers, i);
+        struct json *status = json_new_obj(r->arena), *resources = json_get(container, "resources");
+        json_set(r->arena, status, S("name"), json_get(container, "name"));
+        json_set_bool(r->arena, status, "ready", true);
+        json_set_bool(r->arena, status, "started", true);
+        json_set_int(r->arena, status, "restartCount", 0);
+        json_set(r->arena, status, S("image"), json_get(container, "image"));
+        json_set_str(r->arena, status, "imageID", S(""));
+        json_set_str(r->arena, json_make(r->arena, status, "state", "running", NULL), "startedAt",
+                     rfc3339_text(r->now_ns / NS_PER_S, text));
+        if (json_len(resources)) {
+            json_set(r->arena, status, S("resources"), resources);
+            if (json_get(resources, "requests"))
+                json_set(r->arena, status, S("allocatedResources"),
+                         json_get(resources, "requests"));
+        }
+        json_push(r->arena, list, status);
+    }
+    return list;
+}
+
+/* An address of its own for every pod, so that a pod can serve its /metrics on this machine. */
+static str address_of(struct reconcile *r, const struct pod *pod)
+{
+    uint32_t h = 2166136261u; /* FNV-1a: the same in every run */
+    for (size_t i = 0; i < pod->meta.uid.n; i++)
+        h = (h ^ (unsigned char)pod->meta.uid.p[i]) * 16777619u;
+    return arena_printf(r->arena, "127.%u.%u.%u", 64 + (h >> 16) % 64, (h >> 8) & 255, 1 + h % 254);
+}
+
+static void start_pod(struct reconcile *r, const struct pod *pod, const struct json *containers)
+{
+    struct json *status = json_new_obj(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    json_set_str(r->arena, status, "phase", S("Running"));
+    json_set(r->arena, status, S("conditions"), conditions_of(r, true, ""));
+    json_set(r->arena, status, S("containerStatuses"), container_statuses(r, containers));
+    json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
+    json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
+    json_set_str(r->arena, status, "podIP", address_of(r, pod));
+    reconcile_status(r, &resource_pods, status);
+}
+
+/* ---- resize */
+
+static bool is_enacted(const struct json *containers, const struct json *statuses)
+{
+    for (size_t i = 0; i < json_len(containers); i++) {
+        const struct json *want = json_get(json_item(containers, i), "resources");
+        const struct json *have = json_get(json_item(statuses, i), "resources");
+        if (json_len(want) + json_len(have) && !json_eq(want, have))
+            return false;
+    }
+    return true;
+}
+
+static const char *resize_verdict(struct cluster *c, const struct pod *pod,
+                                  const struct json *containers)
+{
+    const struct node *node = cache_get(c->nodes, S(""), pod->node);
+    int64_t wanted = containers_request_milli(containers);
+    if (!node || wanted > node->cpu_milli)
+        return "Infeasible";
+    return node_requested_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
+}
+
+static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
+                                    const struct json *containers)
+{
+    struct cluster *c = r->context;
+    const char *verdict = resize_verdict(c, pod, containers);
+    struct json *status = json_new_obj(r->arena);
+    if (!*verdict) {
+        json_set(r->arena, status, S("containerStatuses"), container_statuses(r, containers));
+        json_set(r->arena, status, S("conditions"), conditions_of(r, true, ""));
+        reconcile_status(r, &resource_pods, status);
+    } else if (!str_eqc(pod->resize_pending, verdict)) {
+        json_set(r->arena, status, S("conditions"), conditions_of(r, true, verdict));
+        reconcile_status(r, &resource_pods, status);
+    }
+    return *verdict ? reconciled_after(30 * NS_PER_S) : reconciled();
+}
+
+/* ---- the pod's life */
+
+static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
+{
+    reconcile_call(r,
+                   &(struct kube_request){
+                       .verb = KUBE_DELETE,
+                       .resource = &resource_pods,
+                       .ns = r->ns,
+                       .name = pod->meta.name,
+                       .body = S("{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
+                                 "\"gracePeriodSeconds\":0}") },
+                   cluster_gone_is_fine);
+    return reconciled();
+}
+
+static struct reconciled reconcile_pod(struct reconcile *r)
+{
+    struct cluster *c = r->context;
+    const struct pod *pod = cache_get(c->pods, r->ns, r->name);
+    if (!pod || !pod->node.n)
+        return reconciled();
+    if (pod->deleting)
+        return end_pod(r, pod);
+    struct json *containers = NULL, *statuses = NULL;
+    if (json_parse(r->arena, pod->containers, &containers, NULL))
+        return reconciled();
+    if (!str_eqc(pod->phase, "Running")) {
+        int64_t left = pod->created_ns + c->start_delay_ns - r->now_ns;
+        if (left > 0)
+            return reconciled_after(left);
+        start_pod(r, pod, containers);
+        return reconciled();
+    }
+    (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
+    if (!is_enacted(containers, statuses))
+        return resize_pod(r, pod, containers);
+    return reconciled();
+}
+
+/* A change of one pod may make room for the waiting resizes of its neighbours. */
+static void add_with_neighbours(struct controller *controller, const struct record *old,
+                                const struct record *now)
+{
+    struct cluster *c = controller_context(controller);
+    const struct pod *changed = (const struct pod *)(const void *)(now ? now : old), *pod;
+    controller_add(controller, changed->meta.ns, changed->meta.name);
+    if (!changed->node.n)
+        return;
+    cache_each_in(pod, c->pods, PODS_BY_NODE, changed->node)
+        if (str_eqc(pod->resize_pending, "Deferred"))
+            controller_add(controller, pod->meta.ns, pod->meta.name);
+}
+
+int cluster_start_kubelets(struct cluster *c, err_t *e)
+{
+    (void)e;
+    c->kubelet =
+        manager_controller(c->manager, &(struct controller_spec){ .name = "testbed-kubelet",
+                                                                  .reconcile = reconcile_pod,
+                                                                  .context = c,
+                                                                  .workers = 16 });
+    controller_watch(c->kubelet, c->pods, add_with_neighbours);
+    return 0;
+}
