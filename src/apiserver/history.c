@@ -43,7 +43,7 @@ void history_drop(struct history *h, history_dropped *dropped, void *context)
 
 void history_add(struct history *h, struct event e, history_dropped *dropped, void *context)
 {
-    assert(h->first == h->next || history_at(h, h->next - 1)->now->rev < e.now->rev);
+    assert(h->first == h->next || h->ring[(h->next - 1) % h->cap].now->rev < e.now->rev);
     while (h->next - h->first == h->cap ||
            (h->first < h->next && h->bytes + cost(&e) > h->bytes_max))
         history_drop(h, dropped, context);

@@ -24,8 +24,10 @@ enum regex_assert {
     REGEX_NO_WORD_EDGE,
 };
 
+enum regex_kind { REGEX_EMPTY, REGEX_SET, REGEX_ASSERT, REGEX_CAT, REGEX_ALT, REGEX_REPEAT };
+
 struct regex_node {
-    enum { REGEX_EMPTY, REGEX_SET, REGEX_ASSERT, REGEX_CAT, REGEX_ALT, REGEX_REPEAT } kind;
+    enum regex_kind kind;
     enum regex_assert assert;
     struct regex_set set;
     const struct regex_node *left, *right; /* REGEX_REPEAT: left */

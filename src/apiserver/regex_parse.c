@@ -68,15 +68,15 @@ static uint32_t take_char(struct parser *p)
     return c;
 }
 
-static struct regex_node *new_node(struct parser *p, int kind)
+static struct regex_node *new_node(struct parser *p, enum regex_kind kind)
 {
     struct regex_node *node = arena_new(p->arena, struct regex_node);
     node->kind = kind;
     return node;
 }
 
-static const struct regex_node *join(struct parser *p, int kind, const struct regex_node *left,
-                                     const struct regex_node *right)
+static const struct regex_node *join(struct parser *p, enum regex_kind kind,
+                                     const struct regex_node *left, const struct regex_node *right)
 {
     if (!left || !right)
         return left ? left : right;

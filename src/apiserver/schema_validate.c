@@ -233,8 +233,8 @@ static const struct json *old_element(const struct schema *s, const struct json 
                                       const struct json *old)
 {
     for (uint32_t i = 0; s->list == SHAPE_MAP_LIST && i < json_len(old); i++)
-        if (json_is(old, JSON_ARR) && same_keys(s, item, old->items[i]))
-            return old->items[i];
+        if (same_keys(s, item, json_item(old, i)))
+            return json_item(old, i);
     return NULL;
 }
 

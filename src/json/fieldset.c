@@ -230,7 +230,7 @@ static struct fieldset_node meet(struct arena *a, enum operation operation,
     case WITHOUT:
         if (y->member)
             return node;
-        /* fall through */
+        __attribute__((fallthrough));
     case DIFFERENCE:
         node.member = x->member && !y->member;
         break;

@@ -217,7 +217,7 @@ static void merge_maps(struct arena *a, const struct shape *s, const struct json
 }
 
 /* Two lists of elements with keys. `pair` of an element is its place in the other list, or NONE. */
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct weave {
     const struct json *base, *over;

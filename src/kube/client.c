@@ -221,7 +221,7 @@ str kube_namespace(const struct kube *k)
 /* Takes a token; else how long until there is one. */
 static int64_t rate_wait_ns(struct kube *k)
 {
-    if (!k->rate)
+    if (k->rate <= 0)
         return 0;
     int64_t now = loop_mono_ns(k->loop);
     double filled = k->tokens + (double)(now - k->tokens_ns) / NS_PER_S * k->rate;

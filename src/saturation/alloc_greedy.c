@@ -169,7 +169,7 @@ static void serve_in_turns(struct greedy *g, const struct queue *left, size_t fr
         }
     }
     for (size_t i = 0; i < to - from; i++)
-        if (tickets[i].replicas)
+        if (tickets[i].candidate && tickets[i].replicas)
             settle_part(g, &left->at[from + i], tickets[i].candidate, tickets[i].replicas);
 }
 

@@ -157,6 +157,7 @@ static void draw_reason(struct buf *out, const struct schedule_spec *spec,
     const struct schedule_trigger *winner = e->trigger < 0 ? NULL : &spec->triggers[e->trigger];
     switch (states[at].state) {
     case SCHEDULE_STATE_WITHIN:
+        assert(states[at].rank == SCHEDULE_GOVERNS || winner); /* an open trigger loses to one */
         if (states[at].rank == SCHEDULE_GOVERNS)
             buf_put(out, S("open, and governs"));
         else if (states[at].rank == SCHEDULE_LOWER_PRIORITY)
