@@ -58,7 +58,8 @@ static str make_target(struct arena *a, const struct kube_request *r)
     if (r->verb == KUBE_APPLY)
         put_parameter(&out, &separator, "force", S("true"));
     if (verbs[r->verb].writes && r->verb != KUBE_DELETE)
-        put_parameter(&out, &separator, "fieldManager", S("flyball"));
+        put_parameter(&out, &separator, "fieldManager",
+                      r->field_manager.n ? r->field_manager : S("flyball"));
     if (r->dry_run)
         put_parameter(&out, &separator, "dryRun", S("All"));
     if (r->query.n) {

@@ -100,6 +100,7 @@ struct kube_request {
     str body;                /* JSON */
     str label_selector, field_selector;
     str query;          /* more parameters, encoded: "propagationPolicy=Background" */
+    str field_manager;  /* empty: "flyball" */
     bool dry_run;       /* dryRun=All */
     bool no_gate;       /* the Lease itself: by who is no leader too, and before all that wait */
     int64_t timeout_ns; /* 0: 60 s */
@@ -142,6 +143,7 @@ void kube_gate(struct kube *k, int64_t mono_ns);
 /* {"status": ...}, for a merge patch of the status subresource. */
 str kube_status_body(struct arena *a, struct json *status);
 
-const char *kube_verb_name(enum kube_verb verb); /* "get", "list", "patch", ... */
+const char *kube_reason_name(enum kube_reason reason); /* "NotFound", "NoAnswer", ... */
+const char *kube_verb_name(enum kube_verb verb);       /* "get", "list", "patch", ... */
 
 #endif

@@ -32,6 +32,23 @@ static const struct {
     { 422, KUBE_INVALID },     { 429, KUBE_TOO_MANY_REQUESTS }, { 504, KUBE_TIMEOUT },
 };
 
+const char *kube_reason_name(enum kube_reason reason)
+{
+    for (size_t i = 0; i < countof(by_name); i++)
+        if (by_name[i].reason == reason)
+            return by_name[i].name;
+    switch (reason) {
+    case KUBE_OK:
+        return "OK";
+    case KUBE_VERSION_TOO_LARGE:
+        return "ResourceVersionTooLarge";
+    case KUBE_NO_ANSWER:
+        return "NoAnswer";
+    default:
+        return "Refused";
+    }
+}
+
 static bool is_too_large(const struct json *status)
 {
     const struct json *causes = json_at(status, "details", "causes", NULL);

@@ -1,0 +1,103 @@
+/* Records to plain structs: see schedule_records.h. */
+#include "schedule_records.h"
+
+#include "../base/clock.h"
+#include "../kube/controller.h"
+
+const struct resource schedule_resource = { "autoscaling.sarabala.io", "v1alpha1",
+                                            "smarthorizontalpodautoscalers",
+                                            "SmartHorizontalPodAutoscaler", true };
+
+static const struct field schedule_fields[] = {
+    { "spec", F_RAW, offsetof(struct schedule_record, spec) },
+    { "status", F_RAW, offsetof(struct schedule_record, status) },
+    { "metadata.finalizers", F_RAW, offsetof(struct schedule_record, finalizers) },
+    { "metadata.annotations[\"" SCHEDULE_PAUSED "\"]", F_STR,
+      offsetof(struct schedule_record, paused) },
+    { "metadata.generation", F_INT, offsetof(struct schedule_record, generation) },
+    { "metadata.creationTimestamp", F_TIME, offsetof(struct schedule_record, created_ns) },
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct schedule_record, deleting) },
+};
+
+static const struct field hpa_fields[] = {
+    { "spec.minReplicas", F_INT, offsetof(struct schedule_hpa_record, min), .otherwise = 1 },
+    { "spec.maxReplicas", F_INT, offsetof(struct schedule_hpa_record, max) },
+    { "status.currentReplicas", F_INT, offsetof(struct schedule_hpa_record, replicas) },
+    { "spec.metrics[type=Object].type", F_HAS,
+      offsetof(struct schedule_hpa_record, has_object_metric) },
+    { "spec.metrics[type=External].type", F_HAS,
+      offsetof(struct schedule_hpa_record, has_external_metric) },
+    { "metadata.annotations[\"" SCHEDULE_BASELINE "\"]", F_STR,
+      offsetof(struct schedule_hpa_record, baseline) },
+    { OWNER_UID, F_STR, offsetof(struct schedule_hpa_record, owner_uid) },
+    { "spec.scaleTargetRef.apiVersion", F_WORD,
+      offsetof(struct schedule_hpa_record, target_api_version) },
+    { "spec.scaleTargetRef.kind", F_WORD, offsetof(struct schedule_hpa_record, target_kind) },
+    { "spec.scaleTargetRef.name", F_STR, offsetof(struct schedule_hpa_record, target_name) },
+};
+
+static const struct fields schedule_kept = { sizeof(struct schedule_record), schedule_fields,
+                                             countof(schedule_fields) };
+static const struct fields hpa_kept = { sizeof(struct schedule_hpa_record), hpa_fields,
+                                        countof(hpa_fields) };
+
+const struct cache_spec schedule_cache = { .resource = &schedule_resource, .keep = &schedule_kept };
+const struct cache_spec schedule_hpa_cache = { .resource = &resource_hpas, .keep = &hpa_kept };
+
+static const struct json *parse(struct arena *a, str text)
+{
+    struct json *tree = NULL;
+    return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+static bool lists(const struct json *finalizers, const char *name)
+{
+    for (size_t i = 0; i < json_len(finalizers); i++)
+        if (str_eqc(json_text(json_item(finalizers, i)), name))
+            return true;
+    return false;
+}
+
+struct schedule_object schedule_record_object(struct arena *a, const struct schedule_record *r,
+                                              struct schedule_defaults defaults)
+{
+    return (struct schedule_object){
+        .ns = arena_str(a, r->meta.ns),
+        .name = arena_str(a, r->meta.name),
+        .uid = arena_str(a, r->meta.uid),
+        .generation = r->generation,
+        .created = r->created_ns / NS_PER_S,
+        .deleting = r->deleting,
+        .has_finalizer = lists(parse(a, r->finalizers), SCHEDULE_FINALIZER),
+        .paused = str_eqc(r->paused, "true"),
+        .spec = schedule_spec_read(a, parse(a, r->spec), defaults),
+        .status = parse(a, r->status),
+    };
+}
+
+static int32_t to_replicas(int64_t value)
+{
+    return (int32_t)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
+}
+
+struct schedule_hpa schedule_record_hpa(const struct schedule_hpa_record *r, str owner)
+{
+    if (!r)
+        return (struct schedule_hpa){ .replicas = -1 };
+    return (struct schedule_hpa){
+        .found = true,
+        .bounds = { to_replicas(r->min), to_replicas(r->max) },
+        .may_be_zero = r->has_object_metric || r->has_external_metric,
+        .ours = owner.n && str_eq(r->owner_uid, owner),
+        .baseline = r->baseline,
+        .has_target = r->target_name.n > 0,
+        .replicas = r->replicas,
+    };
+}
+
+bool schedule_record_matters(const struct schedule_record *old, const struct schedule_record *now)
+{
+    return !old || !now || old->generation != now->generation || old->deleting != now->deleting ||
+           !str_eq(old->spec, now->spec) || !str_eq(old->finalizers, now->finalizers) ||
+           !str_eq(old->paused, now->paused) || !str_eq(old->meta.uid, now->meta.uid);
+}
