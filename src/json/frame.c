@@ -2,8 +2,9 @@
  * That costs about a nanosecond a byte and leaves the parser one item at a time, whose memory stays
  * in the processor's cache; a whole-list document costs 2.5 times the list and twice the time.
  *
- * Depth 1 is the list object, 2 its items array, 3 and more an item. "items" is recognised by the
- * end of the envelope when a bracket opens at depth 1, so the keys may come in any order. */
+ * Depth 1 is the list object, 2 its items array, 3 and more an item; with FRAME_RESULT all of them are one
+ * deeper. The key ("items", "result") is recognised by the end of the envelope when a bracket opens at
+ * the depth of the list, so the keys may come in any order. */
 #include "frame.h"
 
 enum { KEEP_BYTES = 256 << 10 }; /* a larger carry is given back after the stream */
@@ -129,16 +130,23 @@ static bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Does the envelope end in the key `"items":`? */
+/* Of the object that has the items. */
+static int list_depth(const struct frame *f)
+{
+    return f->mode == FRAME_RESULT ? 2 : 1;
+}
+
+/* Does the envelope end in the key of the items and a colon? */
 static bool at_items(const struct frame *f)
 {
+    str key = f->mode == FRAME_RESULT ? S("\"result\"") : S("\"items\"");
     str s = str_trim(buf_str(&f->envelope));
     if (!str_ends(s, S(":")))
         return false;
     s = str_trim(str_upto(s, s.n - 1));
-    if (!str_ends(s, S("\"items\"")))
+    if (!str_ends(s, key))
         return false;
-    s = str_trim(str_upto(s, s.n - 7));
+    s = str_trim(str_upto(s, s.n - key.n));
     return str_ends(s, S("{")) || str_ends(s, S(","));
 }
 
@@ -154,7 +162,7 @@ static int feed_envelope(struct frame *f, char c, err_t *e)
     } else if (c == '"') {
         f->in_text = true;
     } else if (step_of[(unsigned char)c]) {
-        if (c == '[' && f->depth == 1 && at_items(f))
+        if (c == '[' && f->depth == list_depth(f) && at_items(f))
             f->place = FRAME_BETWEEN;
         f->depth += step_of[(unsigned char)c];
     }
@@ -176,9 +184,13 @@ static int feed_between(struct frame *f, str bytes, size_t *at, err_t *e)
         }
         if (c == ']') {
             f->place = FRAME_OUTSIDE;
-            f->depth = 1;
+            f->depth = list_depth(f);
             ++*at;
             buf_putc(&f->envelope, c);
+            return 0;
+        }
+        if (c != ',' && !is_blank(c) && f->mode == FRAME_RESULT) {
+            f->place = FRAME_OUTSIDE;
             return 0;
         }
         if (c != ',' && !is_blank(c))
@@ -190,9 +202,9 @@ static int feed_between(struct frame *f, str bytes, size_t *at, err_t *e)
 static int feed_item(struct frame *f, str bytes, size_t *at, err_t *e)
 {
     size_t start = *at;
-    *at = skip_to_depth(f, bytes, start, 2);
+    *at = skip_to_depth(f, bytes, start, list_depth(f) + 1);
     str part = { bytes.p + start, *at - start };
-    if (f->depth > 2)
+    if (f->depth > list_depth(f) + 1)
         return keep(f, part, e);
     f->place = FRAME_BETWEEN;
     return deliver(f, part, e);

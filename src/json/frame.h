@@ -2,6 +2,8 @@
  *
  *   FRAME_LIST   {"kind":"PodList","metadata":{...},"items":[{...},{...}]}: every item as it completes;
  *                what surrounds the items is kept and handed out at the end
+ *   FRAME_RESULT {"status":"success","data":{"resultType":"vector","result":[{...},{...}]}}: the same
+ *                for what Prometheus answers; a result that is no list of objects stays outside
  *   FRAME_LINES  one document a line, as a watch sends them
  *
  *     struct frame f;
@@ -17,7 +19,7 @@
 
 #include "../base/buf.h"
 
-enum frame_mode { FRAME_LIST, FRAME_LINES };
+enum frame_mode { FRAME_LIST, FRAME_RESULT, FRAME_LINES };
 
 enum {
     FRAME_ITEM_MAX = 16 << 20,    /* a server stores at most 1.5 MiB an object */
@@ -32,7 +34,7 @@ struct frame {
     frame_fn *each;
     void *context;
     struct buf carry;    /* the beginning of a document whose end has not come */
-    struct buf envelope; /* FRAME_LIST: all bytes outside the items */
+    struct buf envelope; /* of lists: all bytes outside the items */
     enum { FRAME_OUTSIDE, FRAME_BETWEEN, FRAME_INSIDE } place;
     int depth;
     bool in_text, escaped;

@@ -33,6 +33,12 @@ struct prom_call {
     struct prom_call *next, *previous; /* in the client's list */
     struct buf path, form;             /* "/api/v1/query" and its encoded parameters */
     struct http_call *http;            /* NULL during a pause */
+    struct arena arena;                /* of this attempt's result */
+    struct prom_reader reader;
+    int status;
+    size_t body_bytes;
+    bool broken; /* the answer cannot be read, as `problem` says */
+    err_t problem;
     struct timer pause;
     int64_t deadline_ns; /* mono */
     int64_t pause_ns;    /* the next one, before jitter */
@@ -115,16 +121,20 @@ static void call_free(struct prom_call *call)
         call->client->calls = call->next;
     if (call->next)
         call->next->previous = call->previous;
+    prom_reader_done(&call->reader);
+    arena_done(&call->arena);
     buf_done(&call->path);
     buf_done(&call->form);
     free(call);
 }
 
-/* The call is gone before its owner hears of it, and may be asked anew from inside. */
+/* The call is gone before its owner hears of it, except for the memory of the result. */
 static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure)
 {
     void (*on_done)(void *, const struct prom_result *, const err_t *) = call->on_done;
     void *context = call->context;
+    auto_arena struct arena kept = call->arena;
+    call->arena = (struct arena){ 0 };
     call_free(call);
     on_done(context, result, failure);
 }
@@ -167,38 +177,71 @@ static void failed(struct prom_call *call, const err_t *why, bool final)
     timer_set(c->loop, &call->pause, now + pause, on_pause_over);
 }
 
-/* The answer's own words where it is Prometheus that answered, else its status. */
-static void describe_refusal(const struct http_response *response, err_t *e)
+static void on_head(void *context, const struct http_head *head)
 {
-    auto_arena struct arena a = { 0 };
-    struct prom_result unused;
-    if (prom_result_read(&a, response->body, &unused, e) != -EREMOTEIO)
-        err_set(e, EREMOTEIO, "Prometheus answered %d %s", response->status,
-                http_reason(response->status));
+    struct prom_call *call = context;
+    call->status = head->status;
 }
 
-static void on_answer(void *context, const struct http_response *response, const err_t *failure)
+/* The rest of an answer that cannot be used is not waited for; that of a refusal is, to know why. */
+static void on_data(void *context, str bytes)
+{
+    struct prom_call *call = context;
+    size_t most = call->client->max_body_bytes;
+    call->body_bytes += bytes.n;
+    if (call->broken)
+        return;
+    if (call->body_bytes > most)
+        call->broken = err_set(&call->problem, EMSGSIZE,
+                               "the answer of Prometheus is larger than %zu bytes", most) < 0;
+    else
+        call->broken = prom_reader_feed(&call->reader, bytes, &call->problem) < 0;
+    if (call->broken && call->status == 200) {
+        err_t e = call->problem;
+        http_call_cancel(call->http);
+        call->http = NULL;
+        failed(call, &e, false);
+    }
+}
+
+/* An answer that came whole. What Prometheus says about its refusal counts more than the status. */
+static void on_answer(struct prom_call *call)
+{
+    struct prom_result result;
+    err_t e = call->problem;
+    int read = call->broken ? -e.code : prom_reader_end(&call->reader, &result, &e);
+    if (call->status == 200 && read == 0) {
+        finish(call, &result, NULL);
+        return;
+    }
+    if (call->status != 200 && read != -EREMOTEIO)
+        err_set(&e, EREMOTEIO, "Prometheus answered %d %s", call->status,
+                http_reason(call->status));
+    failed(call, &e, call->status == 400 || call->status == 422);
+}
+
+static void on_done(void *context, const err_t *failure)
 {
     struct prom_call *call = context;
     call->http = NULL;
-    err_t e;
-    if (!response) {
-        e = *failure;
-        err_wrap(&e, "Prometheus did not answer");
-        failed(call, &e, false);
+    if (!failure) {
+        on_answer(call);
         return;
     }
-    if (response->status != 200) {
-        describe_refusal(response, &e);
-        failed(call, &e, response->status == 400 || response->status == 422);
-        return;
-    }
-    auto_arena struct arena a = { 0 };
-    struct prom_result result;
-    if (prom_result_read(&a, response->body, &result, &e))
-        failed(call, &e, false);
-    else
-        finish(call, &result, NULL);
+    err_t e = *failure;
+    err_wrap(&e, "Prometheus did not answer");
+    failed(call, &e, false);
+}
+
+static void reset_answer(struct prom_call *call)
+{
+    prom_reader_done(&call->reader);
+    arena_done(&call->arena);
+    call->arena = (struct arena){ 0 };
+    prom_reader_init(&call->reader, &call->arena);
+    call->broken = false;
+    call->body_bytes = 0;
+    call->status = 0;
 }
 
 static void attempt(struct prom_call *call)
@@ -208,19 +251,21 @@ static void attempt(struct prom_call *call)
     bool get = call->form.n <= GET_BYTES_MAX;
     if (get)
         buf_printf(&target, "?" STR_FMT, STR_ARG(buf_str(&call->form)));
-    struct http_fetch fetch = {
+    struct http_request request = {
         .method = get ? S("GET") : S("POST"),
         .target = buf_str(&target),
         .headers = HTTP_HEADERS({ S("accept"), S("application/json") },
                                 { S("content-type"), S("application/x-www-form-urlencoded") }),
         .body = get ? S("") : buf_str(&call->form),
         .deadline_ns = call->deadline_ns,
-        .max_body_bytes = call->client->max_body_bytes,
-        .on_done = on_answer,
+        .on_head = on_head,
+        .on_data = on_data,
+        .on_done = on_done,
         .context = call,
     };
-    fetch.headers.n -= get;
-    call->http = http_client_fetch(call->client->http, &fetch);
+    request.headers.n -= get;
+    reset_answer(call);
+    call->http = http_client_send(call->client->http, &request);
 }
 
 /* Seconds with milliseconds, as Prometheus reads them. */

@@ -282,6 +282,17 @@ static void reads_the_token_anew(void)
     stop();
 }
 
+static void bounds_the_answer(void)
+{
+    start(ANSWERS,
+          (struct prom_client_options){ .max_body_bytes = 50, .retry = { .attempts = 1 } });
+    ask((struct prom_query){ 0 });
+    wait_for(&t.done, 1);
+    EQ_INT(t.failure.code, EMSGSIZE);
+    OK(strstr(t.failure.text, "larger than 50 bytes"));
+    stop();
+}
+
 static void can_be_cancelled(void)
 {
     static const struct step steps[] = { { 0, "" }, { 503, "" }, { 0 } };
@@ -339,6 +350,7 @@ int main(void)
                                         TAP(does_not_repeat_a_wrong_query),
                                         TAP(ends_in_time),
                                         TAP(reads_the_token_anew),
+                                        TAP(bounds_the_answer),
                                         TAP(can_be_cancelled),
                                         TAP(says_when_nobody_is_there),
                                         TAP(escapes_values),

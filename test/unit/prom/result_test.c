@@ -57,8 +57,15 @@ static void says_what_is_wrong(void)
         int want;
         const char *words;
     } t[] = {
-        { "", -EINVAL, "the answer of Prometheus" },
-        { "<html>", -EINVAL, "the answer of Prometheus" },
+        { "", -EPROTO, "ended too early" },
+        { "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{", -EPROTO,
+          "ended too early" },
+        { "{\"status\" \"success\"}", -EINVAL, "the answer of Prometheus" },
+        { "{\"data\":{\"result\":[{\"metric\" 1}]}}", -EINVAL,
+          "the answer of Prometheus, series 0" },
+        { "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[1]}}", -EPROTO,
+          "no object" },
+        { "<html>", -EPROTO, "not that of a Prometheus query" },
         { "{}", -EPROTO, "not that of a Prometheus query" },
         { "[]", -EPROTO, "not that of a Prometheus query" },
         { "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error: x\"}",
@@ -92,10 +99,34 @@ static void says_what_is_wrong(void)
     }
 }
 
+/* However the bytes are cut, the result is the same. */
+static void reads_in_pieces(void)
+{
+    static const char body[] =
+        "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+        "{\"metric\":{\"a\":\"x\\\"]}\"},\"value\":[1,\"2\"]},"
+        "{\"metric\":{\"a\":\"y\"},\"value\":[3,\"4\"]}]}}";
+    for (size_t step = 1; step < sizeof(body); step++) {
+        struct prom_reader reader;
+        struct prom_result r = { 0 };
+        err_t e;
+        prom_reader_init(&reader, &arena);
+        for (str rest = ((str){ body, sizeof(body) - 1 }); rest.n; rest = str_from(rest, step))
+            OK_CALL(prom_reader_feed(&reader, str_upto(rest, step), &e), &e);
+        OK_CALL(prom_reader_end(&reader, &r, &e), &e);
+        prom_reader_done(&reader);
+        OK(r.n == 2 && r.series[1].samples[0].value == 4);
+        EQ_STR(r.n ? prom_series_label(&r.series[0], S("a")) : S(""), S("x\"]}"));
+    }
+}
+
 int main(void)
 {
-    int status = tap_run((struct tap_case[]){
-        TAP(reads_a_vector), TAP(reads_the_other_kinds), TAP(says_what_is_wrong), { 0 } });
+    int status = tap_run((struct tap_case[]){ TAP(reads_a_vector),
+                                              TAP(reads_the_other_kinds),
+                                              TAP(says_what_is_wrong),
+                                              TAP(reads_in_pieces),
+                                              { 0 } });
     arena_done(&arena);
     return status;
 }
