@@ -105,9 +105,12 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 
 /* ---- quality of service */
 
+enum { CPU, MEMORY, COUNTED };
+
 struct totals {
-    bool any;        /* cpu or memory asked for anywhere */
-    bool guaranteed; /* every container has limits for both, equal to its requests */
+    bool all_limited; /* every container limits both */
+    bool requested[COUNTED], limited[COUNTED];
+    struct quantity requests[COUNTED], limits[COUNTED]; /* sums */
 };
 
 static bool positive(const struct json *list, const char *name, struct quantity *ret)
@@ -117,22 +120,42 @@ static bool positive(const struct json *list, const char *name, struct quantity 
            !ret->negative;
 }
 
-static void count_container(const struct json *resources, struct totals *totals)
+static void add_amount(bool *there, struct quantity *sum, const struct quantity *amount)
 {
-    static const char *const names[] = { "cpu", "memory" };
-    for (size_t i = 0; i < countof(names); i++) {
-        struct quantity request, limit;
-        bool requested = positive(json_get(resources, "requests"), names[i], &request);
-        bool limited = positive(json_get(resources, "limits"), names[i], &limit);
-        totals->any = totals->any || requested || limited;
-        if (!limited || (requested && quantity_cmp(&request, &limit) != 0))
-            totals->guaranteed = false;
+    if (*there)
+        quantity_add(sum, amount);
+    else
+        *sum = *amount;
+    *there = true;
+}
+
+static void count_container(const struct json *resources, struct totals *t)
+{
+    static const char *const names[COUNTED] = { "cpu", "memory" };
+    for (size_t i = 0; i < COUNTED; i++) {
+        struct quantity amount;
+        if (positive(json_get(resources, "requests"), names[i], &amount))
+            add_amount(&t->requested[i], &t->requests[i], &amount);
+        if (positive(json_get(resources, "limits"), names[i], &amount))
+            add_amount(&t->limited[i], &t->limits[i], &amount);
+        else
+            t->all_limited = false;
     }
+}
+
+static const char *class_of(const struct totals *t)
+{
+    bool any = false, equal = t->all_limited;
+    for (size_t i = 0; i < COUNTED; i++) {
+        any = any || t->requested[i] || t->limited[i];
+        equal = equal && t->requested[i] && quantity_cmp(&t->requests[i], &t->limits[i]) == 0;
+    }
+    return !any ? "BestEffort" : equal ? "Guaranteed" : "Burstable";
 }
 
 const char *podspec_qos(const struct json *spec)
 {
-    struct totals totals = { .guaranteed = true };
+    struct totals totals = { .all_limited = true };
     const struct json *whole = json_get(spec, "resources");
     static const char *const lists[] = { "initContainers", "containers" };
     if (json_len(json_get(whole, "requests")) || json_len(json_get(whole, "limits"))) {
@@ -144,5 +167,5 @@ const char *podspec_qos(const struct json *spec)
                 count_container(json_get(list->items[j], "resources"), &totals);
         }
     }
-    return !totals.any ? "BestEffort" : totals.guaranteed ? "Guaranteed" : "Burstable";
+    return class_of(&totals);
 }
