@@ -25,6 +25,7 @@ struct events {
     struct loop *loop;
     str component;
     struct correlate correlate;
+    int64_t stamp_ns; /* of the last new name: time stands still within a turn, names must not */
     struct outgoing *first, **last;
     size_t waiting;
     struct kube_call *call;
@@ -192,8 +193,10 @@ void events_emit(struct events *ev, const struct event *e)
     if (fate.combined)
         message = cut_message(
             arena_printf(&scratch, "(combined from similar events): " STR_FMT, STR_ARG(message)));
-    if (!fate.name[0])
-        make_name(fate.name, e->name, now);
+    if (!fate.name[0]) {
+        ev->stamp_ns = MAX(now, ev->stamp_ns + 1);
+        make_name(fate.name, e->name, ev->stamp_ns);
+    }
     struct outgoing *out = mem_zero(1, sizeof(*out));
     out->ns = arena_str(&out->arena, e->ns.n ? e->ns : S("default"));
     out->name = arena_str(&out->arena, str_c(fate.name));

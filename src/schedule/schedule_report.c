@@ -152,6 +152,17 @@ static void tell_source(struct planner *p)
                      STR_ARG(now->name), (long long)now->priority);
 }
 
+/* "minReplicas 1 -> 5, maxReplicas 10 -> 50": what changed. */
+static str bounds_change(struct arena *a, struct schedule_bounds from, struct schedule_bounds to)
+{
+    str min = arena_printf(a, "minReplicas %d -> %d", from.min, to.min);
+    str max = arena_printf(a, "maxReplicas %d -> %d", from.max, to.max);
+    if (from.max == to.max)
+        return min;
+    return from.min == to.min ? max
+                              : arena_printf(a, STR_FMT ", " STR_FMT, STR_ARG(min), STR_ARG(max));
+}
+
 static void tell_change(struct planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -159,9 +170,8 @@ static void tell_change(struct planner *p)
     bool back = p->plan.effective.source == SCHEDULE_FROM_NONE && !p->plan.governed;
     if (pass->changed)
         report_event(p, false, back ? "BaselineRestored" : "HPAUpdated",
-                     STR_FMT ": minReplicas %d -> %d, maxReplicas %d -> %d by " STR_FMT,
-                     STR_ARG(planner_target_text(p)), from.min, to.min, from.max, to.max,
-                     STR_ARG(p->source));
+                     STR_FMT ": " STR_FMT " by " STR_FMT, STR_ARG(planner_target_text(p)),
+                     STR_ARG(bounds_change(p->a, from, to)), STR_ARG(p->source));
     if (!pass->changed && str_eq(p->source, p->last_source))
         return;
     if (p->applied == SCHEDULE_APPLY_CLAMPED)

@@ -70,6 +70,19 @@ static void a_new_event_is_written_whole(void)
     run_stop(&run);
 }
 
+/* Time stands still within a turn; names must not. */
+static void events_of_one_turn_have_names_of_their_own(void)
+{
+    struct run run;
+    run_start(&run);
+    emit(&run, "web", "1 -> 5");
+    emit(&run, "web", "5 -> 9");
+    fake_for(&run.f, NS_PER_S);
+    EQ_INT(count(&run, "\"name\":\"web.186cc6acd4b00000\""), 1);
+    EQ_INT(count(&run, "\"name\":\"web.186cc6acd4b00001\""), 1);
+    run_stop(&run);
+}
+
 static void a_repeat_raises_the_count(void)
 {
     struct run run;
@@ -176,6 +189,7 @@ static void long_messages_are_cut(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(a_new_event_is_written_whole),
+                                        TAP(events_of_one_turn_have_names_of_their_own),
                                         TAP(a_repeat_raises_the_count),
                                         TAP(failures_are_tried_again_and_then_dropped),
                                         TAP(one_object_cannot_flood),
