@@ -9,6 +9,14 @@ struct fd_watch {
     void *context;
 };
 
+static void on_ready(uv_poll_t *handle, int status, int got);
+
+static void start(struct fd_watch *w)
+{
+    int wanted = (w->events & FD_READ ? UV_READABLE : 0) | (w->events & FD_WRITE ? UV_WRITABLE : 0);
+    uv_poll_start(&w->handle, wanted, on_ready);
+}
+
 static void on_ready(uv_poll_t *handle, int status, int got)
 {
     struct fd_watch *w = handle->data;
@@ -16,6 +24,8 @@ static void on_ready(uv_poll_t *handle, int status, int got)
     if (status == 0)
         events &= (got & (UV_READABLE | UV_DISCONNECT) ? FD_READ : 0u) |
                   (got & UV_WRITABLE ? FD_WRITE : 0u);
+    else
+        start(w); /* libuv stops at an error, but there may be bytes before it to be read first */
     w->loop->activity++;
     if (events)
         w->fn(w->context, events);
@@ -46,8 +56,7 @@ void fd_watch_set(struct fd_watch *w, unsigned events)
         uv_poll_stop(&w->handle);
         return;
     }
-    int wanted = (events & FD_READ ? UV_READABLE : 0) | (events & FD_WRITE ? UV_WRITABLE : 0);
-    uv_poll_start(&w->handle, wanted, on_ready);
+    start(w);
 }
 
 static void on_watch_closed(uv_handle_t *handle)
