@@ -79,8 +79,10 @@ static int on_value_end(llhttp_t *parser)
 static int on_head_end(llhttp_t *parser)
 {
     struct h1_client *h = h1_of(parser);
+    if (parser->status_code < 100 || parser->status_code == 101)
+        return HPE_USER; /* nobody asked to change the protocol */
     if (parser->status_code < 200)
-        return parser->status_code == 101 ? HPE_USER : 0; /* nobody asked to change the protocol */
+        return 0;
     h->head_done = true;
     parser->upgrade = 0;
     bool no_body = h->call && str_eq(h->call->request.method, S("HEAD"));
@@ -96,6 +98,8 @@ static int on_head_end(llhttp_t *parser)
 static int on_body(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_client *h = h1_of(parser);
+    if (!h->head_done)
+        return HPE_USER; /* a body for "100 Continue" and its like */
     if (h->call)
         call_data(h->call, (str){ at, n });
     return 0;
