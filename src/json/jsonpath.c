@@ -1,0 +1,531 @@
+/* Evaluating JSONPath: see jsonpath.h. A list of values goes through the steps; what a step makes of
+ * the list when it fails matters too, as the filter "exists" looks at it: see run(). */
+#include "jsonpath_op.h"
+
+#include <stdio.h>
+
+struct values {
+    const struct json **at;
+    size_t n, cap;
+};
+
+struct run {
+    struct arena *arena;
+    unsigned flags;
+    err_t *e;
+    bool ranged; /* a {range} was met: the list is to be looped over */
+};
+
+static int run_path(struct run *r, const struct jsonpath *p, const struct values *in,
+                    struct values *out);
+
+static int fail(struct run *r, int code, const struct jsonpath_op *op, const char *what)
+{
+    return err_set(r->e, code, "column %u: %s", op->column, what);
+}
+
+static int push(struct run *r, struct values *v, const struct json *value)
+{
+    if (v->n >= JSONPATH_VALUES_MAX)
+        return err_set(r->e, EBADMSG, "the path names more than %d values", JSONPATH_VALUES_MAX);
+    if (v->n == v->cap) {
+        v->cap = v->cap ? v->cap * 2 : 8;
+        const struct json **larger = arena_array(r->arena, v->cap, sizeof(*larger));
+        if (v->n)
+            memcpy(larger, v->at, v->n * sizeof(*larger));
+        v->at = larger;
+    }
+    v->at[v->n++] = value;
+    return 0;
+}
+
+static const char *go_type(const struct json *v)
+{
+    static const char *const names[] = {
+        "nil", "bool", "int64", "float64", "string", "[]interface {}", "map[string]interface {}"
+    };
+    return names[v->type];
+}
+
+/* ---- fields and indices */
+
+static int run_field(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                     struct values *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < in->n && result == 0; i++) {
+        const struct json *found = json_get_str(in->at[i], op->name);
+        if (found)
+            result = push(r, out, found);
+    }
+    if (result == 0 && in->n && !out->n && !(r->flags & JSONPATH_ALLOW_MISSING))
+        return err_set(r->e, ENOENT, "column %u: %.200s is not found", op->column,
+                       arena_str(r->arena, op->name).p);
+    return result;
+}
+
+/* The range of a slice in a list of n: 1 when it holds something, 0 when it does not. */
+static int slice_range(struct run *r, const struct jsonpath_op *op, int64_t n, int64_t ret[2])
+{
+    const struct jsonpath_slice *s = &op->slice;
+    int64_t start = s->start < 0 ? s->start + n : s->start;
+    int64_t end = s->has_end ? s->end : n;
+    if (end < 0 || (end == 0 && s->derived))
+        end += n;
+    if (start == end)
+        return 0;
+    if (start < 0 || start >= n || end < 0 || end > n)
+        return err_set(r->e, EBADMSG,
+                       "column %u: array index out of bounds: index %lld, length %lld", op->column,
+                       (long long)(start < 0 || start >= n ? start : end - 1), (long long)n);
+    if (start > end)
+        return err_set(r->e, EBADMSG,
+                       "column %u: starting index %lld is greater than ending index %lld",
+                       op->column, (long long)start, (long long)end);
+    if (s->has_step && s->step <= 0)
+        return fail(r, EBADMSG, op, "step must be > 0");
+    ret[0] = start;
+    ret[1] = end;
+    return 1;
+}
+
+static int run_slice(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                     struct values *out)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        const struct json *v = in->at[i];
+        int64_t range[2], step = op->slice.has_step ? op->slice.step : 1;
+        if (v->type == JSON_NULL)
+            continue;
+        if (v->type != JSON_ARR)
+            return err_set(r->e, EBADMSG, "column %u: %s is not array or slice", op->column,
+                           go_type(v));
+        int result = slice_range(r, op, v->n, range);
+        if (result <= 0)
+            return result; /* an empty range ends the step, also for values to come */
+        for (int64_t at = range[0]; at < range[1]; at += MIN(step, range[1] - at))
+            if ((result = push(r, out, v->items[at])) < 0)
+                return result;
+    }
+    return 0;
+}
+
+/* ---- all that is in a value */
+
+/* Go sees text as bytes. */
+static int push_children(struct run *r, const struct json *v, struct values *out)
+{
+    int result = 0;
+    for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && result == 0; i++)
+        result = push(r, out, v->items[i]);
+    for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && result == 0; i++)
+        result = push(r, out, v->members[i].value);
+    for (uint32_t i = 0; v->type == JSON_STR && i < v->n && result == 0; i++)
+        result = push(r, out, json_new_int(r->arena, (unsigned char)v->text[i]));
+    return result;
+}
+
+static int run_wildcard(struct run *r, const struct values *in, struct values *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < in->n && result == 0; i++)
+        result = push_children(r, in->at[i], out);
+    return result;
+}
+
+/* Values that hold something, each before what it holds. */
+static int descend(struct run *r, const struct json *v, struct values *out)
+{
+    bool holds = (v->type == JSON_ARR || v->type == JSON_OBJ || v->type == JSON_STR) && v->n;
+    int result = holds ? push(r, out, v) : 0;
+    for (uint32_t i = 0; v->type == JSON_ARR && i < v->n && result == 0; i++)
+        result = descend(r, v->items[i], out);
+    for (uint32_t i = 0; v->type == JSON_OBJ && i < v->n && result == 0; i++)
+        result = descend(r, v->members[i].value, out);
+    return result;
+}
+
+static int run_recursive(struct run *r, const struct values *in, struct values *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < in->n && result == 0; i++)
+        result = descend(r, in->at[i], out);
+    return result;
+}
+
+static int run_union(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                     struct values *out)
+{
+    int result = 0;
+    for (uint32_t i = 0; i < op->n_branches && result == 0; i++) {
+        struct values one = { 0 };
+        result = run_path(r, &op->branches[i], in, &one);
+        for (size_t k = 0; k < one.n && result == 0; k++)
+            result = push(r, out, one.at[k]);
+    }
+    return result;
+}
+
+/* ---- filters */
+
+/* -1, 0 or 1; false when the two cannot be compared. Equality alone takes booleans. */
+static bool order(const struct json *a, const struct json *b, int *ret)
+{
+    if (a->type != b->type)
+        return false;
+    switch (a->type) {
+    case JSON_INT:
+        *ret = a->integer < b->integer ? -1 : a->integer > b->integer;
+        return true;
+    case JSON_REAL:
+        *ret = a->real < b->real ? -1 : a->real > b->real;
+        return true;
+    case JSON_STR:
+        *ret = str_cmp(json_text(a), json_text(b));
+        return true;
+    case JSON_BOOL:
+        *ret = (int)a->boolean - (int)b->boolean;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int compare(struct run *r, const struct jsonpath_op *op, const struct json *a,
+                   const struct json *b)
+{
+    int way = 0;
+    enum jsonpath_compare compare = op->filter->compare;
+    if (compare == PATH_BAD)
+        return fail(r, EBADMSG, op, "unrecognized filter operator");
+    if (!order(a, b, &way) || (a->type == JSON_BOOL && compare != PATH_EQ && compare != PATH_NE))
+        return fail(r, EBADMSG, op, "incompatible types for comparison");
+    switch (compare) {
+    case PATH_EQ:
+        return way == 0;
+    case PATH_NE:
+        return way != 0;
+    case PATH_LT:
+        return way < 0;
+    case PATH_LE:
+        return way <= 0;
+    case PATH_GT:
+        return way > 0;
+    default:
+        return way >= 0;
+    }
+}
+
+/* 1: keep the element, 0: not. */
+static int passes(struct run *r, const struct jsonpath_op *op, const struct json *element)
+{
+    struct values in = { .at = &element, .n = 1 }, left = { 0 }, right = { 0 };
+    const struct jsonpath_filter *f = op->filter;
+    int result = run_path(r, &f->left, &in, &left);
+    if (f->compare == PATH_EXISTS)
+        return left.n > 0;
+    if (result < 0 || left.n == 0)
+        return result;
+    if (left.n > 1)
+        return fail(r, EBADMSG, op, "can only compare one element at a time");
+    result = run_path(r, &f->right, &in, &right);
+    if (result < 0 || right.n == 0)
+        return result;
+    if (right.n > 1)
+        return fail(r, EBADMSG, op, "can only compare one element at a time");
+    return compare(r, op, left.at[0], right.at[0]);
+}
+
+static int run_filter(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                      struct values *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < in->n; i++) {
+        const struct json *v = in->at[i];
+        if (v->type != JSON_ARR)
+            return err_set(r->e, EBADMSG,
+                           "column %u: %s is not array or slice and cannot be filtered", op->column,
+                           go_type(v));
+        for (uint32_t k = 0; k < v->n; k++) {
+            result = passes(r, op, v->items[k]);
+            if (result > 0)
+                result = push(r, out, v->items[k]);
+            if (result < 0)
+                return result;
+        }
+    }
+    return 0;
+}
+
+/* ---- steps */
+
+static int run_scalar(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                      struct values *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < in->n && result == 0; i++)
+        result = push(r, out, op->literal);
+    return result;
+}
+
+static int run_word(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                    struct values *out)
+{
+    if (str_eq(op->name, S("range"))) {
+        r->ranged = true;
+        *out = *in;
+        return 0;
+    }
+    if (str_eq(op->name, S("end")))
+        return fail(r, EBADMSG, op, "not in range, nothing to end");
+    return err_set(r->e, EBADMSG, "column %u: unrecognized identifier %.200s", op->column,
+                   arena_str(r->arena, op->name).p);
+}
+
+static int run_op(struct run *r, const struct jsonpath_op *op, const struct values *in,
+                  struct values *out)
+{
+    switch (op->kind) {
+    case PATH_FIELD:
+        return run_field(r, op, in, out);
+    case PATH_SLICE:
+        return run_slice(r, op, in, out);
+    case PATH_WILDCARD:
+        return run_wildcard(r, in, out);
+    case PATH_RECURSIVE:
+        return run_recursive(r, in, out);
+    case PATH_UNION:
+        return run_union(r, op, in, out);
+    case PATH_FILTER:
+        return run_filter(r, op, in, out);
+    case PATH_TEXT:
+        return push(r, out, op->literal);
+    case PATH_SCALAR:
+        return run_scalar(r, op, in, out);
+    default:
+        return run_word(r, op, in, out);
+    }
+}
+
+/* When a step fails, the list is what it was before, except that a missing field leaves nothing. */
+static int run_path(struct run *r, const struct jsonpath *p, const struct values *in,
+                    struct values *out)
+{
+    *out = *in;
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct values next = { 0 };
+        int result = run_op(r, &p->ops[i], out, &next);
+        if (result == 0 || result == -ENOENT)
+            *out = next;
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- plain paths, one value all the way */
+
+static int run_plain(const struct jsonpath *p, const struct json *root, const struct json **ret,
+                     err_t *e)
+{
+    const struct json *v = root;
+    for (uint32_t i = 0; i < p->n && v; i++) {
+        const struct jsonpath_op *op = &p->ops[i];
+        if (op->kind == PATH_FIELD) {
+            v = json_get_str(v, op->name);
+            if (!v && !(p->flags & JSONPATH_ALLOW_MISSING))
+                return err_set(e, ENOENT, "column %u: " STR_FMT " is not found", op->column,
+                               STR_ARG(str_upto(op->name, 200)));
+        } else if (v->type == JSON_NULL) {
+            v = NULL;
+        } else {
+            int64_t range[2];
+            struct run r = { .e = e };
+            int result = v->type == JSON_ARR ? slice_range(&r, op, v->n, range) : 0;
+            if (v->type != JSON_ARR)
+                return err_set(e, EBADMSG, "column %u: %s is not array or slice", op->column,
+                               go_type(v));
+            if (result < 0)
+                return result;
+            v = result ? v->items[range[0]] : NULL;
+        }
+    }
+    *ret = v;
+    return 0;
+}
+
+int jsonpath_find(struct arena *scratch, const struct jsonpath *p, const struct json *root,
+                  struct jsonpath_values *ret, err_t *e)
+{
+    struct run r = { .arena = scratch, .flags = p->flags, .e = e };
+    struct values in = { .at = &root, .n = 1 }, out;
+    int result = run_path(&r, p, &in, &out);
+    if (result < 0)
+        return result;
+    if (out.at == &root) { /* nothing was done: the list must not point at our argument */
+        out = (struct values){ 0 };
+        push(&r, &out, root);
+    }
+    *ret = (struct jsonpath_values){ out.at, r.ranged ? 0 : out.n };
+    return 0;
+}
+
+int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct json *root,
+                 const struct json **ret, err_t *e)
+{
+    const struct json *one = NULL;
+    if (p->plain) {
+        int result = run_plain(p, root, &one, e);
+        if (result < 0)
+            return result;
+    } else {
+        struct jsonpath_values all;
+        int result = jsonpath_find(scratch, p, root, &all, e);
+        if (result < 0)
+            return result;
+        if (all.n > 1)
+            return err_set(e, E2BIG, "the path names %zu values, one was expected", all.n);
+        one = all.n ? all.at[0] : NULL;
+    }
+    if (!one)
+        return err_set(e, ENOENT, "the path names no value");
+    *ret = one;
+    return 0;
+}
+
+/* ---- printing */
+
+/* %v of a float: the shortest digits, with an exponent below -4 and from 6 on. */
+static void put_real(struct buf *out, double v)
+{
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof(digits), "%.*e", precision - 1, v);
+        if (strtod(digits, NULL) == v)
+            break;
+    }
+    const char *e = strchr(digits, 'e');
+    long exponent = e ? strtol(e + 1, NULL, 10) : 0;
+    if (v != 0 && (exponent < -4 || exponent >= 6))
+        buf_put(out, str_c(digits));
+    else
+        json_write_real(out, v);
+}
+
+void jsonpath_put(struct buf *out, const struct json *v)
+{
+    switch (v->type) {
+    case JSON_NULL:
+        buf_put(out, S("<nil>"));
+        break;
+    case JSON_STR:
+        buf_put(out, json_text(v));
+        break;
+    case JSON_REAL:
+        put_real(out, v->real);
+        break;
+    default:
+        json_write_canonical(out, v);
+    }
+}
+
+/* ---- templates */
+
+static bool is_end(const struct jsonpath *part)
+{
+    return part->n && part->ops[0].kind == PATH_WORD && str_eq(part->ops[0].name, S("end"));
+}
+
+static bool is_range(const struct jsonpath *part)
+{
+    return part->n && part->ops[0].kind == PATH_WORD && str_eq(part->ops[0].name, S("range"));
+}
+
+/* The part after the {end} of a range whose body starts here; n where there is none. */
+static size_t after_end(const struct jsonpath_template *t, size_t at)
+{
+    for (size_t depth = 1; at < t->n; at++) {
+        depth += is_range(&t->parts[at]);
+        depth -= is_end(&t->parts[at]);
+        if (depth == 0)
+            return at + 1;
+    }
+    return at;
+}
+
+static void put_values(struct buf *out, const struct values *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        if (i)
+            buf_putc(out, ' ');
+        if (v->at[i]->type == JSON_NULL)
+            buf_put(out, S("null"));
+        else
+            jsonpath_put(out, v->at[i]);
+    }
+}
+
+/* Renders parts [from, to) with that root. */
+static int render(struct run *r, struct jsonpath_template t, const struct json *root,
+                  struct buf *out)
+{
+    for (size_t i = 0; i < t.n; i++) {
+        struct values in = { .at = &root, .n = 1 }, found;
+        r->flags = t.parts[i].flags;
+        r->ranged = false;
+        int result = run_path(r, &t.parts[i], &in, &found);
+        if (result < 0)
+            return result;
+        if (!r->ranged) {
+            put_values(out, &found);
+            continue;
+        }
+        size_t next = after_end(&t, i + 1);
+        struct jsonpath_template body = { t.parts + i + 1, next - i - 1 };
+        if (body.n && is_end(&body.parts[body.n - 1]))
+            body.n--;
+        for (size_t k = 0; k < found.n && result == 0; k++)
+            result = render(r, body, found.at[k], out);
+        if (result < 0)
+            return result;
+        i = next - 1;
+    }
+    return 0;
+}
+
+int jsonpath_template_render(const struct jsonpath_template *t, const struct json *root,
+                             struct buf *out, err_t *e)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct run r = { .arena = &scratch, .e = e };
+    return render(&r, *t, root, out);
+}
+
+/* ---- dotted paths */
+
+int jsonpath_check_dotted(str text, err_t *e)
+{
+    str rest = str_from(text, 1), name;
+    if (!text.n || text.p[0] != '.')
+        return err_set(e, EINVAL, "\"" STR_FMT "\" must be a path like .spec.replicas",
+                       STR_ARG(text));
+    while (str_cut(&rest, '.', &name)) {
+        bool plain = name.n > 0;
+        for (size_t i = 0; i < name.n; i++)
+            plain = plain && !strchr(" \t\r\n,[]$@{}\\'\"*", name.p[i]);
+        if (!plain)
+            return err_set(e, EINVAL,
+                           "\"" STR_FMT "\" must be a path of plain names like .spec.replicas",
+                           STR_ARG(text));
+    }
+    return 0;
+}
+
+struct json *jsonpath_dotted(const struct json *root, str text)
+{
+    struct json *v = (struct json *)(uintptr_t)root;
+    str rest = str_from(text, 1), name;
+    while (v && str_cut(&rest, '.', &name))
+        v = json_get_str(v, name);
+    return v;
+}

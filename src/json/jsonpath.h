@@ -1,0 +1,79 @@
+/* JSONPath as Kubernetes speaks it (client-go: kubectl -o jsonpath, printer columns, templates).
+ *
+ *   .name  .a\.b  ..name  .*  [2]  [-1]  [1:3]  [::2]  [*]  [0,2]  ['a','b']  ['key']
+ *   [?(@.type=="Ready")]  [?(@.n>2)]  [?(@.x)]  "text"  3  true      $ and @ mean where we are
+ *
+ * An expression is parsed once and evaluated as often as wanted. It walks a list of values, which
+ * starts with the root; each step makes the next list. A field that no value of the list has is an
+ * error, unless missing keys are allowed. A path of plain fields and single indices is evaluated
+ * without allocating.
+ *
+ * In ['a.b'] client-go takes dots as steps and backslashes as escapes; with JSONPATH_LITERAL_KEYS
+ * the quotes, single or double, hold the key as it is. */
+#ifndef FLYBALL_JSONPATH_H
+#define FLYBALL_JSONPATH_H
+
+#include "json.h"
+
+enum {
+    JSONPATH_LITERAL_KEYS = 1,  /* bracketed keys are taken as they are, and may hold anything */
+    JSONPATH_ALLOW_MISSING = 2, /* a missing field gives no value instead of an error */
+};
+
+enum { JSONPATH_VALUES_MAX = 100000 }; /* more are an error: `..` can multiply */
+
+struct jsonpath_op;
+
+struct jsonpath {
+    const struct jsonpath_op *ops; /* in the arena it was parsed in; texts borrow the source */
+    uint32_t n;
+    unsigned flags;
+    bool plain; /* fields and single indices only */
+};
+
+struct jsonpath_source {
+    str text;      /* what stands between the braces */
+    size_t column; /* of its first byte, for errors; 0 is taken as 1 */
+    unsigned flags;
+};
+
+struct jsonpath_values {
+    const struct json **at;
+    size_t n;
+};
+
+/* -EINVAL: "column 17: unterminated array". The text must outlive the path. */
+int jsonpath_parse(struct arena *a, struct jsonpath_source source, struct jsonpath *ret, err_t *e);
+
+/* All values. -ENOENT "column 5: x is not found" or -EBADMSG for what cannot be evaluated (an index
+ * out of bounds, text compared with a number). `scratch` holds the list. */
+int jsonpath_find(struct arena *scratch, const struct jsonpath *p, const struct json *root,
+                  struct jsonpath_values *ret, err_t *e);
+
+/* The one value: the same errors, -ENOENT for none and -E2BIG for more than one. */
+int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct json *root,
+                 const struct json **ret, err_t *e);
+
+/* As fmt prints it in Go: text as it is, 1.5e+06, <nil>; lists and maps as JSON. */
+void jsonpath_put(struct buf *out, const struct json *v);
+
+/* ---- kubectl's templates: text with expressions in braces, {range .items[*]}...{end} */
+
+struct jsonpath_template {
+    const struct jsonpath *parts; /* text is a part, too */
+    size_t n;
+};
+
+int jsonpath_template_parse(struct arena *a, struct jsonpath_source source,
+                            struct jsonpath_template *ret, err_t *e);
+/* Values of one expression are separated by blanks. */
+int jsonpath_template_render(const struct jsonpath_template *t, const struct json *root,
+                             struct buf *out, err_t *e);
+
+/* ---- the strict subset of a CRD: .spec.replicas, for scale and selectable fields */
+
+/* -EINVAL unless it is ".a.b.c" of plain names, starting with a dot. */
+int jsonpath_check_dotted(str text, err_t *e);
+struct json *jsonpath_dotted(const struct json *root, str text); /* NULL: nothing there */
+
+#endif
