@@ -7,6 +7,7 @@
 #include "schedule_controller.h"
 
 #include "../base/log.h"
+#include "../prom/query.h"
 #include "schedule_turn.h"
 #include "schedule_wallclock.h"
 
@@ -84,8 +85,23 @@ static const struct feature_setting settings[] = {
       "which day decides about the hours after midnight of a window: calendar or start" },
     { "restrict-cross-namespace", "false",
       "true: a schedule may govern only HPAs of its own namespace" },
+    { "smarthpa-prometheus-url", NULL, "Prometheus with the history for smartRecommendation" },
+    { "smarthpa-prometheus-token-file", NULL, "bearer token for it" },
     { 0 },
 };
+
+static int connect_prometheus(struct scheduler *s, err_t *e)
+{
+    const char *url = manager_setting(s->manager, "smarthpa-prometheus-url");
+    if (!url || !*url)
+        return 0;
+    struct prom_client_options options = {
+        .url = str_c(url),
+        .token_file = manager_setting(s->manager, "smarthpa-prometheus-token-file"),
+        .timeout_ns = 60 * NS_PER_S,
+    };
+    return prom_client_new(manager_loop(s->manager), &options, &s->prometheus, e);
+}
 
 static int read_settings(struct scheduler *s, err_t *e)
 {
@@ -107,7 +123,8 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     *ret_state = s;
     s->manager = m;
     schedule_metrics_init(&s->metrics, manager_metrics(m));
-    if (read_settings(s, e) < 0 || manager_cache(m, &schedule_cache, &s->schedules, e) < 0 ||
+    if (read_settings(s, e) < 0 || connect_prometheus(s, e) < 0 ||
+        manager_cache(m, &schedule_cache, &s->schedules, e) < 0 ||
         manager_cache(m, &schedule_hpa_cache, &s->hpas, e) < 0)
         return -e->code;
     s->controller =
@@ -128,6 +145,8 @@ static void stop(void *state)
     kube_call_cancel(s->probe_call);
     schedule_wallclock_free(s->wallclock);
     schedule_questions_free(s);
+    schedule_inquiries_free(s);
+    prom_client_free(s->prometheus);
     schedule_targets_done(&s->targets);
     free(s);
 }

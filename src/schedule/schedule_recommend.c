@@ -350,6 +350,17 @@ static void steps_to_triggers(struct arena *a, const struct step *steps, size_t 
     }
 }
 
+static void keep_profile(struct arena *a, const struct history *h, unsigned weekdays, double tau,
+                         struct schedule_recommendation *out)
+{
+    for (int k = 0; k < SCHEDULE_SLOTS; k++) {
+        double median = slot_quantile(a, h, weekdays, k, tau);
+        for (int w = 0; w < WEEK; w++)
+            if (weekdays >> w & 1)
+                out->profile[(w + 1) % WEEK][k] = median;
+    }
+}
+
 struct schedule_recommendation *schedule_recommend(struct arena *a,
                                                    const struct schedule_sample *samples, size_t n,
                                                    const struct tz *zone,
@@ -369,10 +380,28 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
     for (size_t i = 0; i < out->groups_n; i++) {
         out->groups[i] = sunday_first(groups[i]);
         steps_n += group_steps(a, &h, params, groups[i], steps + steps_n);
+        keep_profile(a, &h, groups[i], params->tau_group, out);
     }
     steps_n = merge_equal(steps, steps_n);
     steps_to_triggers(a, steps, steps_n, params->lead_minutes, out);
     return out;
+}
+
+int32_t schedule_recommended_floor(const struct schedule_recommendation *r, const struct tz *zone,
+                                   int64_t at, bool *ret_open)
+{
+    int64_t local = at + tz_offset_at(zone, at), day = civil_day_of(local);
+    int minute = (int)((local - day * CIVIL_DAY_S) / 60);
+    const struct schedule_learned *best = NULL;
+    for (size_t i = 0; i < r->triggers_n; i++) {
+        const struct schedule_learned *t = &r->triggers[i];
+        bool open = t->weekdays >> civil_weekday(day) & 1 && minute >= t->start_minute &&
+                    minute < t->end_minute;
+        if (open && (!best || t->priority > best->priority))
+            best = t;
+    }
+    *ret_open = best != NULL;
+    return best ? best->min : r->base_min;
 }
 
 /* ---- as a manifest */

@@ -46,7 +46,8 @@ struct schedule_recommendation {
     int32_t base_min, base_max;
     struct schedule_learned *triggers; /* by start, end, level */
     size_t triggers_n;
-    size_t days_n; /* dates that were used */
+    size_t days_n;                     /* dates that were used */
+    double profile[7][SCHEDULE_SLOTS]; /* by weekday (0 is Sunday): the median of those like it */
 };
 
 /* NULL when the samples are too few. Samples may come in any order; NAN is skipped. */
@@ -59,6 +60,11 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
 str schedule_learned_name(struct arena *a, const struct schedule_learned *t);
 struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
                                    size_t at, str zone_name);
+
+/* The floor that the recommendation sets at an instant: of the open window with the highest priority, or
+ * the base. `*ret_open` says which. */
+int32_t schedule_recommended_floor(const struct schedule_recommendation *r, const struct tz *zone,
+                                   int64_t at, bool *ret_open);
 
 /* "M,TU,W": Monday first. */
 str schedule_weekdays_text(struct arena *a, uint8_t weekdays);

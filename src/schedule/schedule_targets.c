@@ -72,6 +72,8 @@ static void free_tracked(struct schedule_tracked *one)
     free(one->workload_kind);
     free(one->trouble);
     free(one->active);
+    free(one->advice);
+    free(one->learned);
     free(one);
 }
 

@@ -29,7 +29,10 @@ struct schedule_tracked {
     struct schedule_echo own, hpa;
     struct schedule_turn *turn;      /* under way, in the turn's arena; NULL: none */
     char *active;                    /* owned; shown in the metrics as governing; NULL: none */
-    int64_t advised;                 /* when history was last asked for; 0: never */
+    int64_t advised;                 /* when history was last asked for, in seconds; 0: never */
+    bool inquiring;                  /* it is being asked for */
+    char *advice;                    /* owned; a recommendation to publish, JSON; NULL: none */
+    char *learned;                   /* owned; triggers to apply, JSON; NULL: none */
     const struct resource *workload; /* what can be scaled; NULL: not known yet */
     char *workload_kind;             /* owned "apiVersion kind" that `workload` belongs to */
     char *trouble;                   /* owned; why it cannot be known */

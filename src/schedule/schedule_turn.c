@@ -65,6 +65,9 @@ static struct schedule_turn *gather(struct reconcile *r, const struct schedule_r
     const struct schedule_tracked *rival = schedule_targets_rival(&s->targets, tracked);
     pass->rival = rival ? arena_str(r->arena, str_c(rival->key)) : S("");
     pass->stay_home = s->stay_home;
+    struct json *advice = NULL;
+    if (tracked->advice && json_parse(r->arena, str_c(tracked->advice), &advice, NULL) == 0)
+        pass->recommendation = advice;
     pass->now = r->now_ns / NS_PER_S;
     pass->memory = &tracked->memory;
     rfc3339_parse(json_text(json_get(pass->object.status, "nextTransitionTime")), &turn->boundary,
@@ -143,7 +146,7 @@ static void fail(struct reconcile *r, struct schedule_turn *turn, const struct k
 
 /* ---- the end of a turn */
 
-static void emit(struct schedule_turn *turn, const struct schedule_event *event)
+void schedule_turn_event(struct schedule_turn *turn, const struct schedule_event *event)
 {
     const struct schedule_object *o = &turn->pass.object;
     events_emit(manager_events(turn->state->manager),
@@ -170,6 +173,8 @@ static void status_written(struct reconcile *r, const struct kube_reply *reply)
     schedule_echo_clear(echo);
     echo->before_rv = mem_dup(turn->rv.p, turn->rv.n);
     echo->status = mem_dup(status.p, status.n);
+    if (turn->pass.recommendation)
+        free(take(turn->tracked->advice));
 }
 
 static void send_status(struct reconcile *r, const struct json *status)
@@ -199,7 +204,7 @@ static void finish(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_plan *plan = &turn->plan;
     for (size_t i = 0; i < plan->events_n; i++)
-        emit(turn, &plan->events[i]);
+        schedule_turn_event(turn, &plan->events[i]);
     if (plan->status)
         send_status(r, plan->status);
     schedule_metrics_pass(&turn->state->metrics, &turn->pass.object, plan, &turn->tracked->active);
@@ -209,6 +214,7 @@ static void finish(struct reconcile *r, struct schedule_turn *turn)
     if (plan->wake == plan->effective.next)
         after += spread_ns(turn);
     reconcile_again(r, MAX(after, NS_PER_MS));
+    schedule_turn_advise(r, turn);
 }
 
 /* ---- writes */
@@ -233,7 +239,8 @@ static void finalizer_written(struct reconcile *r, const struct kube_reply *repl
         return;
     if (reply->failure) {
         if (!is_away(reply) && reply->reason != KUBE_CONFLICT)
-            emit(turn, &(struct schedule_event){ true, "FinalizerFailed", str_c(reply->failure) });
+            schedule_turn_event(turn, &(struct schedule_event){ true, "FinalizerFailed",
+                                                                str_c(reply->failure) });
         fail(r, turn, reply);
         return;
     }
@@ -285,7 +292,7 @@ static void hpa_created(struct reconcile *r, const struct kube_reply *reply)
     str message =
         arena_printf(r->arena, "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT " was created",
                      STR_ARG(r->ns), STR_ARG(name));
-    emit(turn, &(struct schedule_event){ false, "HPACreated", message });
+    schedule_turn_event(turn, &(struct schedule_event){ false, "HPACreated", message });
     log_info("HPA created from the template", KV("namespace", r->ns), KV("name", r->name),
              KV("hpa", name));
     reconcile_again(r, NS_PER_S); /* its watch event comes first */
@@ -392,7 +399,7 @@ void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
         schedule_turn_scale(r, turn);
     } else if (plan->remove_finalizer) {
         for (size_t i = 0; i < plan->events_n; i++)
-            emit(turn, &plan->events[i]);
+            schedule_turn_event(turn, &plan->events[i]);
         send_finalizers(r, turn, false);
     } else if (!turn->pass.object.deleting) {
         finish(r, turn);

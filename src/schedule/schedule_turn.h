@@ -8,6 +8,8 @@
 #include "schedule_targets.h"
 #include "schedule_template.h"
 
+struct prom_client;
+struct schedule_inquiry;
 struct schedule_question;
 struct schedule_wallclock;
 
@@ -23,6 +25,8 @@ struct scheduler {
     struct kube_call *probe_call;        /* under way */
     struct schedule_question *questions; /* owned; about kinds that can be scaled */
     struct schedule_wallclock *wallclock;
+    struct prom_client *prometheus;     /* NULL: none was named */
+    struct schedule_inquiry *inquiries; /* owned; histories being asked for */
 };
 
 struct schedule_turn {
@@ -50,5 +54,12 @@ void schedule_turn_await_server(struct reconcile *r, struct schedule_turn *turn,
 /* schedule_scale.c: carries out plan.scale, then steps on. */
 void schedule_turn_scale(struct reconcile *r, struct schedule_turn *turn);
 void schedule_questions_free(struct scheduler *s);
+
+/* schedule_inquiry.c: asks for history when it is time to, and applies what was learned. */
+void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn);
+void schedule_inquiries_free(struct scheduler *s);
+
+/* An event about the turn's schedule. */
+void schedule_turn_event(struct schedule_turn *turn, const struct schedule_event *event);
 
 #endif

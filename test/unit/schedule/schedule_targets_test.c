@@ -1,0 +1,137 @@
+/* Who governs which HPA, and what the caches keep. */
+#include "schedule/schedule_targets.h"
+#include "tap.h"
+
+struct kept {
+    struct projector *projector;
+    struct projection *projection;
+    struct schedule_targets targets;
+};
+
+static void kept_start(struct kept *k)
+{
+    err_t e;
+    *k = (struct kept){ .projector = projector_new() };
+    OK_CALL(projection_new(k->projector, schedule_cache.keep, 0, &k->projection, &e), &e);
+}
+
+static void kept_stop(struct kept *k)
+{
+    schedule_targets_done(&k->targets);
+    projection_free(k->projection);
+    projector_free(k->projector);
+}
+
+static struct record *parse(struct kept *k, const char *name, const char *created, const char *spec)
+{
+    auto_buf struct buf text = { 0 };
+    struct record *r = NULL;
+    err_t e;
+    buf_printf(&text,
+               "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"%s\",\"uid\":\"u-%s\","
+               "\"creationTimestamp\":\"%s\",\"generation\":3,\"finalizers\":[\"x\",\"%s\"],"
+               "\"annotations\":{\"%s\":\"true\"}},\"spec\":%s,\"status\":{\"source\":\"none\"}}",
+               name, name, created, SCHEDULE_FINALIZER, SCHEDULE_PAUSED, spec);
+    OK_CALL(project(k->projection, buf_str(&text), &r, &e), &e);
+    return r;
+}
+
+static struct schedule_tracked *put(struct kept *k, const char *name, const char *created,
+                                    const char *spec)
+{
+    struct record *r = parse(k, name, created, spec);
+    struct schedule_tracked *one =
+        schedule_targets_put(&k->targets, (const struct schedule_record *)(const void *)r);
+    record_unref(r);
+    return one;
+}
+
+static size_t count(const struct kept *k, const char *ns, const char *name)
+{
+    size_t n = 0;
+    for (struct schedule_tracked *one = schedule_targets_of(&k->targets, str_c(ns), str_c(name));
+         one; one = one->next)
+        n++;
+    return n;
+}
+
+#define WEB "{\"HPAObjectRef\":{\"name\":\"web\"}}"
+
+static void targets_are_found_by_every_spelling(void)
+{
+    struct kept k;
+    kept_start(&k);
+    put(&k, "a", "2026-01-01T00:00:00Z", WEB);
+    put(&k, "b", "2026-01-01T00:00:00Z",
+        "{\"hpaObjectRef\":{\"name\":\"web\",\"namespace\":\"x\"}}");
+    put(&k, "c", "2026-01-01T00:00:00Z", "{\"HPASpecTemplate\":{}}");
+    put(&k, "d", "2026-01-01T00:00:00Z", "{}");
+    EQ_INT(count(&k, "shop", "web"), 1);
+    EQ_INT(count(&k, "x", "web"), 1);
+    EQ_INT(count(&k, "shop", "c-generated"), 1);
+    OK(!schedule_targets_find(&k.targets, S("shop"), S("d"))->target_key);
+    kept_stop(&k);
+}
+
+static void the_oldest_claim_counts(void)
+{
+    struct kept k;
+    kept_start(&k);
+    struct schedule_tracked *late = put(&k, "late", "2026-01-02T00:00:00Z", WEB);
+    struct schedule_tracked *early = put(&k, "early", "2026-01-01T00:00:00Z", WEB);
+    struct schedule_tracked *equal = put(&k, "equal", "2026-01-02T00:00:00Z", WEB);
+    OK(!schedule_targets_rival(&k.targets, early));
+    OK(schedule_targets_rival(&k.targets, late) == early);
+    OK(schedule_targets_rival(&k.targets, equal) == early);
+    early->deleting = true;
+    OK(schedule_targets_rival(&k.targets, late) == equal); /* of one age, by name */
+    schedule_targets_drop(&k.targets, S("shop"), S("early"));
+    EQ_INT(count(&k, "shop", "web"), 2);
+    put(&k, "equal", "2026-01-02T00:00:00Z", "{\"HPAObjectRef\":{\"name\":\"other\"}}");
+    OK(!schedule_targets_rival(&k.targets, late));
+    EQ_INT(count(&k, "shop", "web"), 1);
+    EQ_INT(count(&k, "shop", "other"), 1);
+    schedule_targets_drop(&k.targets, S("shop"), S("late"));
+    EQ_INT(count(&k, "shop", "web"), 0);
+    kept_stop(&k);
+}
+
+static void records_become_objects(void)
+{
+    struct kept k;
+    kept_start(&k);
+    auto_arena struct arena a = { 0 };
+    struct record *r = parse(&k, "a", "2026-01-01T00:00:00Z", WEB);
+    struct record *again = parse(&k, "a", "2026-01-01T00:00:00Z", "{}");
+    const struct schedule_record *kept = (const struct schedule_record *)(const void *)r;
+    struct schedule_object o = schedule_record_object(&a, kept, (struct schedule_defaults){ 0 });
+    OK(o.has_finalizer && o.paused && !o.deleting && o.generation == 3);
+    EQ_INT(o.created, 1767225600);
+    EQ_STR(o.spec->hpa_name, S("web"));
+    EQ_STR(json_text(json_get(o.status, "source")), S("none"));
+    OK(!schedule_record_matters(kept, kept));
+    OK(schedule_record_matters(kept, (const struct schedule_record *)(const void *)again));
+    OK(schedule_record_matters(NULL, kept) && schedule_record_matters(kept, NULL));
+    record_unref(r);
+    record_unref(again);
+    kept_stop(&k);
+}
+
+static void an_echo_holds_until_the_cache_moves(void)
+{
+    struct schedule_echo e = { .before_rv = mem_dup("7", 1), .status = mem_dup("{}", 2) };
+    OK(schedule_echo_holds(&e, S("7")));
+    OK(!schedule_echo_holds(&e, S("9")));
+    OK(!e.before_rv && !e.status && !schedule_echo_holds(&e, S("7")));
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(targets_are_found_by_every_spelling),
+        TAP(the_oldest_claim_counts),
+        TAP(records_become_objects),
+        TAP(an_echo_holds_until_the_cache_moves),
+        { 0 },
+    });
+}
