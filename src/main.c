@@ -10,6 +10,7 @@ const struct feature *const features[] = { &schedule_feature, NULL };
 
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },
+    { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "version", "print the version", cmd_version },

@@ -309,25 +309,6 @@ bool label_selector_matches(const struct label_selector *s, const struct object 
     return true;
 }
 
-static bool field_is(const struct object *o, str path, str wanted)
-{
-    struct key_parts parts = key_split(object_key(o));
-    if (str_eq(path, S("metadata.name")))
-        return str_eq(parts.name, wanted);
-    if (str_eq(path, S("metadata.namespace")))
-        return str_eq(parts.ns, wanted);
-    auto_arena struct arena scratch = { 0 };
-    return str_eq(scan_text(&scratch, scan_path(object_json(o), path)), wanted);
-}
-
-bool field_selector_matches(const struct field_selector *s, const struct object *o)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (field_is(o, s->terms[i].path, s->terms[i].value) == s->terms[i].negated)
-            return false;
-    return true;
-}
-
 str field_selector_exact(const struct field_selector *s, str path)
 {
     for (size_t i = 0; i < s->n; i++)

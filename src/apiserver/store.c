@@ -270,6 +270,16 @@ void batch_write(struct batch *b)
     b->result = b->store->db ? db_commit(b->store->db, &t, &b->error) : 0;
 }
 
+void *batch_context(const struct batch *b)
+{
+    return b->store->options.context;
+}
+
+bool store_is_durable(const struct store *s)
+{
+    return s->db != NULL;
+}
+
 static void publish(struct store *s, struct batch *b)
 {
     for (size_t i = 0; i < b->writes.n; i++) {

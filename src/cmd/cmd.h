@@ -15,6 +15,7 @@ struct command {
 enum { EXIT_USAGE = 2 };
 
 int cmd_agent(int argc, char **argv);
+int cmd_apiserver(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 int cmd_version(int argc, char **argv);

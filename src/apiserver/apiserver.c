@@ -1,0 +1,216 @@
+/* The server on its socket: exchanges become calls, answers become responses. */
+#include "apiserver.h"
+
+#include "../base/log.h"
+#include "auth.h"
+#include "credentials.h"
+#include "server.h"
+#include "watch.h"
+
+#include <stdio.h>
+
+struct apiserver {
+    struct loop *loop;
+    struct server *server;
+    struct http_server *http;
+    struct credentials credentials;
+    char url[80];
+    bool log_requests, tls;
+};
+
+/* ---- requests */
+
+struct visit {
+    struct call call;
+    struct request request;
+    struct exchange *exchange;
+    struct apiserver *owner;
+};
+
+static void log_request(const struct visit *v)
+{
+    const struct call *c = &v->call;
+    if (!v->owner->log_requests && !log_enabled(LOG_DEBUG))
+        return;
+    struct log_kv kvs[] = { KV("method", v->request.method),
+                            KV("path", v->request.path),
+                            KV("query", v->request.query),
+                            KV_INT("status", c->answer.status),
+                            KV("user", c->user.name),
+                            KV("agent", call_header(c, "user-agent")),
+                            KV_INT("us", (clock_mono_ns() - c->started_ns) / 1000),
+                            { 0 } };
+    log_write(v->owner->log_requests ? LOG_INFO : LOG_DEBUG, "request", kvs);
+}
+
+static void finished(struct call *c)
+{
+    struct visit *v = container_of(c, struct visit, call);
+    struct exchange *x = v->exchange;
+    log_request(v);
+    /* the call lives in the exchange and goes with it when the answer begins */
+    struct answer answer = c->answer;
+    struct http_header fixed[] = { { S("content-type"), str_c(answer.content_type) },
+                                   { S("cache-control"), S("no-cache, private") } };
+    bool cached = false;
+    for (size_t i = 0; i < answer.headers.n; i++) {
+        exchange_add_header(x, answer.headers.at[i].name, answer.headers.at[i].value);
+        cached |= str_eq(answer.headers.at[i].name, S("Cache-Control"));
+    }
+    vec_done(&answer.headers);
+    struct http_headers headers = { fixed, cached ? 1 : 2 };
+    if (answer.stream) {
+        buf_done(&answer.body);
+        if (watch_is(answer.stream))
+            watch_attach(answer.stream, x);
+        exchange_stream(x, answer.status, headers, answer.stream);
+    } else {
+        exchange_answer_buf(x, answer.status, headers, &answer.body);
+    }
+}
+
+static void on_request(void *context, struct exchange *x)
+{
+    struct apiserver *s = context;
+    struct visit *v = arena_new(exchange_arena(x), struct visit);
+    v->owner = s;
+    v->exchange = x;
+    v->request = (struct request){ .method = exchange_method(x),
+                                   .path = exchange_path(x),
+                                   .query = exchange_query(x),
+                                   .body = exchange_body(x),
+                                   .headers = exchange_headers(x),
+                                   .peer = exchange_peer(x) };
+    v->call = (struct call){ .arena = exchange_arena(x),
+                             .request = &v->request,
+                             .finished = finished,
+                             .context = v,
+                             .started_ns = clock_mono_ns() };
+    server_handle(s->server, &v->call);
+}
+
+/* ---- life */
+
+static bool is_loopback(const char *address)
+{
+    return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
+}
+
+static int listen_on(struct apiserver *s, const struct apiserver_options *o, const char *address,
+                     err_t *e)
+{
+    struct tls *tls = NULL;
+    if (s->tls) {
+        struct tls_server_options t = { .cert_pem = buf_str(&s->credentials.server.cert),
+                                        .key_pem = buf_str(&s->credentials.server.key),
+                                        .client_ca_pem = buf_str(&s->credentials.ca.cert) };
+        int result = tls_server_new(&t, &tls, e);
+        if (result < 0)
+            return result;
+    }
+    struct http_server_options h = { .address = strcmp(address, "localhost") ? address : "127.0.0.1",
+                                     .port = o->port,
+                                     .tls = tls,
+                                     .on_request = on_request,
+                                     .context = s };
+    int result = http_server_new(s->loop, &h, &s->http, e);
+    tls_unref(tls);
+    return result;
+}
+
+static int open_server(struct apiserver *s, const struct apiserver_options *o, err_t *e)
+{
+    auto_buf struct buf path = { 0 };
+    buf_printf(&path, "%s/state.db", o->data);
+    struct server_options so = { .db_path = o->in_memory ? NULL : path.p,
+                                 .history_events = o->history_events };
+    int result = server_new(s->loop, &so, &s->server, e);
+    if (result < 0)
+        return result;
+    struct auth *auth = auth_new();
+    s->server->auth = auth;
+    const str admins[] = { S(AUTH_ADMINS) }, readers[] = { S(AUTH_READERS) };
+    auth_add_token(auth, str_c(s->credentials.admin_token), S("admin"), admins, 1);
+    auth_add_token(auth, str_c(s->credentials.reader_token), S("reader"), readers, 1);
+    return o->token_file ? auth_add_file(auth, o->token_file, e) : 0;
+}
+
+int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct apiserver **ret,
+                  err_t *e)
+{
+    const char *address = o->address ? o->address : "127.0.0.1";
+    if (!is_loopback(address) && (!o->allow_remote || o->insecure_http))
+        return err_set(e, EPERM,
+                       o->insecure_http ? "plain HTTP is served on loopback only, not on %s"
+                                        : "listening on %s, beyond this machine, must be allowed "
+                                          "explicitly (--allow-remote)",
+                       address);
+    struct apiserver *s = mem_zero(1, sizeof(*s));
+    s->loop = loop;
+    s->tls = !o->insecure_http;
+    s->log_requests = o->log_requests;
+    int result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
+    if (result == 0)
+        result = open_server(s, o, e);
+    if (result == 0)
+        result = listen_on(s, o, address, e);
+    if (result == 0) {
+        bool six = strchr(address, ':') != NULL;
+        bool any = !strcmp(address, "0.0.0.0") || !strcmp(address, "::");
+        snprintf(s->url, sizeof(s->url), "%s://%s%s%s:%u", s->tls ? "https" : "http",
+                 six && !any ? "[" : "", any ? "127.0.0.1" : address, six && !any ? "]" : "",
+                 http_server_port(s->http));
+        result = credentials_write_kubeconfig(&s->credentials, s->url, e);
+    }
+    if (result < 0) {
+        apiserver_free(s);
+        return result;
+    }
+    *ret = s;
+    return 0;
+}
+
+const char *apiserver_url(const struct apiserver *s)
+{
+    return s->url;
+}
+
+const char *apiserver_kubeconfig(const struct apiserver *s)
+{
+    return s->credentials.kubeconfig_path;
+}
+
+const char *apiserver_admin_token(const struct apiserver *s)
+{
+    return s->credentials.admin_token;
+}
+
+const char *apiserver_ca_file(const struct apiserver *s)
+{
+    return s->tls ? s->credentials.ca_path : NULL;
+}
+
+void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context), void *context)
+{
+    server_stop(s->server);
+    http_server_drain(s->http, limit_ns, done, context);
+}
+
+void apiserver_free(struct apiserver *s)
+{
+    if (!s)
+        return;
+    if (s->server)
+        server_stop(s->server);
+    while (s->server && (!server_idle(s->server)))
+        loop_turn(s->loop);
+    http_server_free(s->http);
+    if (s->server) {
+        while (s->server->n_watches) /* their streams are told one turn later */
+            loop_turn(s->loop);
+        auth_free(s->server->auth);
+        server_free(s->server);
+    }
+    credentials_done(&s->credentials);
+    free(s);
+}

@@ -1,0 +1,210 @@
+/* See auth.h. Tokens are few: each is compared in constant time. */
+#include "auth.h"
+
+#include "../base/file.h"
+#include "../net/tls.h"
+#include "server.h"
+
+enum { TOKEN_FILE_MAX = 1 << 20, TOKEN_MIN = 8 };
+
+struct token {
+    str secret;
+    struct user user;
+};
+
+struct auth {
+    struct arena arena;
+    VEC(struct token) tokens;
+};
+
+struct auth *auth_new(void)
+{
+    return mem_zero(1, sizeof(struct auth));
+}
+
+void auth_free(struct auth *a)
+{
+    if (!a)
+        return;
+    vec_done(&a->tokens);
+    arena_done(&a->arena);
+    free(a);
+}
+
+static struct user user_of(str name, const str *groups, size_t n_groups)
+{
+    struct user u = { .name = name, .groups = groups, .n_groups = n_groups };
+    for (size_t i = 0; i < n_groups; i++) {
+        u.admin |= str_eq(groups[i], S(AUTH_ADMINS));
+        u.reader |= str_eq(groups[i], S(AUTH_READERS));
+    }
+    return u;
+}
+
+void auth_add_token(struct auth *a, str token, str user, const str *groups, size_t n_groups)
+{
+    str *kept = arena_array(&a->arena, n_groups, sizeof(*kept));
+    for (size_t i = 0; i < n_groups; i++)
+        kept[i] = arena_str(&a->arena, groups[i]);
+    struct token t = { .secret = arena_str(&a->arena, token) };
+    t.user = user_of(arena_str(&a->arena, user), kept, n_groups);
+    vec_push(&a->tokens, t);
+}
+
+static int add_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
+{
+    str token, user, uid, groups[16], part;
+    size_t n = 0;
+    if (!str_cut(&line, ',', &token) || !str_cut(&line, ',', &user) || token.n < TOKEN_MIN || !user.n)
+        return err_set(e, EINVAL,
+                       "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
+                       "at least %d characters",
+                       path, number, TOKEN_MIN);
+    str_cut(&line, ',', &uid);
+    str rest = line.p ? str_trim(line) : S("");
+    if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"')
+        rest = (str){ rest.p + 1, rest.n - 2 };
+    while (n < countof(groups) && str_cut(&rest, ',', &part))
+        if (str_trim(part).n)
+            groups[n++] = str_trim(part);
+    auth_add_token(a, token, user, groups, n);
+    return 0;
+}
+
+int auth_add_file(struct auth *a, const char *path, err_t *e)
+{
+    auto_buf struct buf text = { 0 };
+    int result = file_read(path, TOKEN_FILE_MAX, &text, e);
+    str rest = buf_str(&text), line;
+    for (size_t number = 1; result == 0 && str_cut(&rest, '\n', &line); number++) {
+        line = str_trim(line);
+        if (line.n && line.p[0] != '#')
+            result = add_line(a, path, number, line, e);
+    }
+    return result;
+}
+
+/* ---- who */
+
+static bool find_token(const struct auth *a, str secret, struct user *ret)
+{
+    bool found = false;
+    for (size_t i = 0; i < a->tokens.n; i++) {
+        if (tls_same_secret(secret, a->tokens.at[i].secret)) {
+            *ret = a->tokens.at[i].user;
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool call_authenticate(struct call *c)
+{
+    if (!c->server->auth) {
+        c->user = (struct user){ .name = S("system:admin"), .admin = true };
+        return true;
+    }
+    str header = call_header(c, "authorization"), scheme = S("");
+    str_cut(&header, ' ', &scheme);
+    const struct tls_peer *peer = c->request->peer;
+    if (str_eq_nocase(scheme, S("bearer")) && header.p && str_trim(header).n) {
+        if (find_token(c->server->auth, str_trim(header), &c->user))
+            return true;
+        call_status(c, &(struct status){ .code = 401,
+                                         .reason = "Unauthorized",
+                                         .message = S("Unauthorized") });
+        return false;
+    }
+    c->user = peer ? user_of(peer->user, peer->groups, peer->group_count)
+                   : (struct user){ .name = S("system:anonymous") };
+    return true;
+}
+
+/* ---- may they */
+
+static bool is_read(str verb)
+{
+    return str_eq(verb, S("get")) || str_eq(verb, S("list")) || str_eq(verb, S("watch"));
+}
+
+static bool may(const struct user *u, str verb, str group, str resource)
+{
+    if (u->admin)
+        return true;
+    if (!u->reader)
+        return false;
+    bool secret = !group.n && str_eq(resource, S("secrets"));
+    bool review = str_eq(verb, S("create")) && str_eq(resource, S("selfsubjectaccessreviews"));
+    return review || (is_read(verb) && !secret);
+}
+
+static bool may_see_page(const struct user *u, str path)
+{
+    static const char *const open[] = { "/healthz", "/livez", "/readyz", "/version" };
+    if (u->admin || u->reader)
+        return true;
+    for (size_t i = 0; i < countof(open); i++) {
+        str prefix = str_c(open[i]);
+        if (str_starts(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/'))
+            return true;
+    }
+    return false;
+}
+
+static void refuse_resource(struct call *c, str verb)
+{
+    struct arena *a = c->arena;
+    str quoted = c->name.n ? arena_printf(a, " \"" STR_FMT "\"", STR_ARG(c->name)) : S("");
+    str where = c->ns.n ? arena_printf(a, " in the namespace \"" STR_FMT "\"", STR_ARG(c->ns))
+                        : S(" at the cluster scope");
+    str resource = c->group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(c->resource),
+                                             STR_ARG(c->group))
+                              : c->resource;
+    str message = arena_printf(a,
+                               STR_FMT STR_FMT " is forbidden: User \"" STR_FMT "\" cannot " STR_FMT
+                                               " resource \"" STR_FMT "\" in API group \"" STR_FMT "\"" STR_FMT,
+                               STR_ARG(resource), STR_ARG(quoted), STR_ARG(c->user.name), STR_ARG(verb),
+                               STR_ARG(c->resource), STR_ARG(c->group), STR_ARG(where));
+    call_status(c, &(struct status){ .code = 403,
+                                     .reason = "Forbidden",
+                                     .message = message,
+                                     .name = c->name,
+                                     .group = c->group,
+                                     .kind = c->resource });
+}
+
+bool call_authorize(struct call *c)
+{
+    static const char *const words[VERB_N] = { "get",    "get",   "list",   "watch",           "create",
+                                               "update", "patch", "delete", "deletecollection" };
+    if (c->resource.n) {
+        if (may(&c->user, str_c(words[c->verb]), c->group, c->resource))
+            return true;
+        refuse_resource(c, str_c(words[c->verb]));
+        return false;
+    }
+    if (may_see_page(&c->user, c->request->path))
+        return true;
+    str message = arena_printf(c->arena, "forbidden: User \"" STR_FMT "\" cannot get path \"" STR_FMT "\"",
+                               STR_ARG(c->user.name), STR_ARG(c->request->path));
+    call_status(c, &(struct status){ .code = 403,
+                                     .reason = "Forbidden",
+                                     .message = message,
+                                     .empty_details = true });
+    return false;
+}
+
+void answer_review(struct call *c, struct json *review)
+{
+    const struct json *spec = json_get(review, "spec");
+    const struct json *resource = json_get(spec, "resourceAttributes");
+    const struct json *page = json_get(spec, "nonResourceAttributes");
+    bool allowed = resource ? may(&c->user, json_text(json_get(resource, "verb")),
+                                  json_text(json_get(resource, "group")),
+                                  json_text(json_get(resource, "resource")))
+                            : page && may_see_page(&c->user, json_text(json_get(page, "path"))) &&
+                                  (c->user.admin || str_eq(json_text(json_get(page, "verb")), S("get")));
+    struct json *status = json_make(c->arena, review, "status", NULL);
+    json_set_bool(c->arena, status, "allowed", allowed);
+    call_object(c, 201, c->kind, review);
+}

@@ -1,0 +1,69 @@
+/* See managed.h. */
+#include "managed.h"
+
+#include "ownership.h"
+#include "server.h"
+
+/* Entries written through another version are read by that version's shape. */
+static const struct shape *shape_of_version(void *context, str version)
+{
+    struct call *c = context;
+    str group = S(""), rest = version;
+    if (str_find_char(version, '/') != SIZE_MAX)
+        str_cut(&rest, '/', &group);
+    struct kind_set *set;
+    const struct kind *k =
+        str_eq(group, c->kind->group)
+            ? registry_find(&c->server->registry, group, rest, c->kind->plural, &set)
+            : NULL;
+    return k ? schema_shape(k->schema) : NULL;
+}
+
+static struct ownership request_of(struct call *c, const struct write_options *o,
+                                   const struct json *live, const struct json *object)
+{
+    return (struct ownership){ .shape = schema_shape(c->kind->schema),
+                               .shape_of = shape_of_version,
+                               .context = c,
+                               .ignored = kind_reset_fields(c->kind, c->sub),
+                               .version = kind_api_version(c->arena, c->kind),
+                               .subresource = c->subresource,
+                               .manager = o->manager,
+                               .now = server_time(c->server, c->arena),
+                               .force = o->force,
+                               .live = live,
+                               .object = object };
+}
+
+void managed_update(struct call *c, const struct write_options *o, const struct json *old,
+                    struct json *object)
+{
+    struct ownership r = request_of(c, o, old, object);
+    struct json *settled = ownership_update(c->arena, &r);
+    struct json *managed = json_at(settled, "metadata", "managedFields", NULL);
+    struct json *metadata = json_make(c->arena, object, "metadata", NULL);
+    if (json_len(managed))
+        json_set(c->arena, metadata, S("managedFields"), managed);
+    else
+        json_del(metadata, S("managedFields"));
+}
+
+struct json *managed_apply(struct call *c, const struct write_options *o, const struct json *live,
+                           const struct json *config)
+{
+    struct ownership r = request_of(c, o, live, config);
+    struct json *object = NULL, *causes = NULL;
+    str message = S("");
+    err_t e = { 0 };
+    int result = ownership_apply(c->arena, &r, &object, &causes, &message, &e);
+    if (result == 0)
+        return object;
+    struct status s = { .message = message, .causes = causes, .code = 409, .reason = "Conflict" };
+    if (result != -EEXIST) {
+        s.code = result == -EINVAL ? 400 : 500;
+        s.reason = result == -EINVAL ? "BadRequest" : NULL;
+        s.message = arena_str(c->arena, str_c(e.text));
+    }
+    call_status(c, &s);
+    return NULL;
+}

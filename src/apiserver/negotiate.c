@@ -1,0 +1,142 @@
+/* What the answer may look like. The Accept header is a list of media types, the first that can be served
+ * wins after sorting by weight; a type may ask for a Table or for metadata alone. Answers are JSON or
+ * YAML: clients that prefer protobuf name JSON behind it, and those that do not get 406. */
+#include "call.h"
+
+struct clause {
+    str type; /* "application/json" */
+    str as, group, version;
+    double weight;
+};
+
+str call_header(const struct call *c, const char *name)
+{
+    str value = http_header_get(c->request->headers, str_c(name));
+    return value.p ? value : S("");
+}
+
+static struct clause parse_clause(str text)
+{
+    struct clause clause = { .weight = 1 };
+    str part;
+    for (bool first = true; str_cut(&text, ';', &part); first = false) {
+        part = str_trim(part);
+        size_t eq = str_find_char(part, '=');
+        if (first) {
+            clause.type = part;
+            continue;
+        }
+        str name = str_upto(part, eq), value = eq == SIZE_MAX ? S("") : str_from(part, eq + 1);
+        if (str_eq(name, S("as")))
+            clause.as = value;
+        else if (str_eq(name, S("g")))
+            clause.group = value;
+        else if (str_eq(name, S("v")))
+            clause.version = value;
+        else if (str_eq(name, S("q")) && str_to_f64(value, &clause.weight) < 0)
+            clause.weight = 0;
+    }
+    return clause;
+}
+
+static bool take_text(struct call *c, str type)
+{
+    if (str_eq_nocase(type, S("application/yaml"))) {
+        c->text = TEXT_YAML;
+        return true;
+    }
+    c->text = TEXT_JSON;
+    return str_eq_nocase(type, S("application/json")) || str_eq(type, S("*/*")) ||
+           str_eq_nocase(type, S("application/*")) || !type.n;
+}
+
+static bool take_form(struct call *c, const struct clause *clause)
+{
+    static const struct {
+        str word;
+        enum answer_form form;
+    } forms[] = {
+        { { "Table", 5 }, FORM_TABLE },
+        { { "PartialObjectMetadata", 21 }, FORM_PARTIAL },
+        { { "PartialObjectMetadataList", 25 }, FORM_PARTIAL_LIST },
+    };
+    c->form = FORM_OBJECT;
+    if (!clause->as.n)
+        return true;
+    bool v1 = str_eq(clause->version, S("v1")), v1beta1 = str_eq(clause->version, S("v1beta1"));
+    if (!str_eq(clause->group, S("meta.k8s.io")) || (!v1 && !v1beta1))
+        return false;
+    for (size_t i = 0; i < countof(forms); i++) {
+        if (!str_eq(clause->as, forms[i].word))
+            continue;
+        bool collection = c->verb == VERB_LIST || c->verb == VERB_DELETECOLLECTION;
+        if ((forms[i].form == FORM_PARTIAL_LIST) != collection && forms[i].form != FORM_TABLE)
+            return false;
+        c->form = forms[i].form;
+        c->form_v1beta1 = v1beta1;
+        return true;
+    }
+    return false;
+}
+
+bool call_negotiate(struct call *c)
+{
+    str accept = call_header(c, "accept"), part;
+    if (!str_trim(accept).n)
+        return true;
+    /* the heaviest first, ties in the order they came */
+    VEC(struct clause) clauses = { 0 };
+    while (str_cut(&accept, ',', &part) && clauses.n < 64) {
+        struct clause clause = parse_clause(part);
+        size_t at = clauses.n;
+        vec_push(&clauses, clause);
+        for (; at > 0 && clauses.at[at - 1].weight < clause.weight; at--)
+            clauses.at[at] = clauses.at[at - 1];
+        clauses.at[at] = clause;
+    }
+    bool found = false;
+    for (size_t i = 0; i < clauses.n && !found; i++)
+        found = clauses.at[i].weight > 0 && take_text(c, clauses.at[i].type) &&
+                take_form(c, &clauses.at[i]);
+    vec_done(&clauses);
+    if (!found) {
+        c->text = TEXT_JSON;
+        c->form = FORM_OBJECT;
+        call_status(c, &(struct status){ .code = 406,
+                                         .reason = "NotAcceptable",
+                                         .message = S("only the following media types are accepted: "
+                                                      "application/json, application/yaml") });
+    }
+    return found;
+}
+
+const char *call_wants_aggregated(const struct call *c)
+{
+    str accept = call_header(c, "accept"), part;
+    while (str_cut(&accept, ',', &part)) {
+        struct clause clause = parse_clause(part);
+        if (!str_eq_nocase(clause.type, S("application/json")))
+            continue;
+        if (!clause.as.n)
+            return NULL;
+        if (!str_eq(clause.as, S("APIGroupDiscoveryList")) ||
+            !str_eq(clause.group, S("apidiscovery.k8s.io")))
+            continue;
+        if (str_eq(clause.version, S("v2")))
+            return "v2";
+        if (str_eq(clause.version, S("v2beta1")))
+            return "v2beta1";
+    }
+    return NULL;
+}
+
+str call_content_type(const struct call *c)
+{
+    str value = call_header(c, "content-type"), type = value;
+    str_cut(&value, ';', &type);
+    type = str_trim(type);
+    char *lower = arena_alloc(c->arena, type.n + 1);
+    for (size_t i = 0; i < type.n; i++)
+        lower[i] = (char)(type.p[i] >= 'A' && type.p[i] <= 'Z' ? type.p[i] + 32 : type.p[i]);
+    return (str){ lower, type.n };
+}

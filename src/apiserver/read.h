@@ -1,0 +1,24 @@
+/* Stored objects as they are served. Most are served byte for byte as stored; those of another version than
+ * the one asked for, or written before the schema changed, are parsed and read anew. */
+#ifndef FLYBALL_READ_H
+#define FLYBALL_READ_H
+
+#include "call.h"
+#include "registry.h"
+
+bool read_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o);
+/* The object in the version of k. NULL only if the stored text cannot be parsed (a bug). */
+struct json *read_tree(struct arena *a, const struct kind *k, const struct object *o);
+
+/* Whether o is among what a list or watch of k selects. */
+bool read_selected(const struct kind *k, const struct list_options *o, const struct object *object);
+
+/* One object of an answer (`item`: of a list) appended as JSON. */
+void read_put(struct buf *out, const struct kind *k, const struct kind_set *set,
+              const struct object *o, bool item);
+
+/* A tree in the form the call asked for: itself, a Table of one row, or its metadata. (answer.c) */
+struct json *call_form_object(struct call *c, const struct kind *k, struct json *object,
+                              bool no_columns);
+
+#endif

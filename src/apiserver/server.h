@@ -1,0 +1,87 @@
+/* The server behind the sockets: everything a call touches, and what goes on without one.
+ *
+ *   store       state, past, file             registry    kinds, built in and custom
+ *   watchers    who is told of what           gc, namespace, definition, expiry    controllers
+ *
+ * One thread. Controllers run after commits: they are told of each event, note what to look at, and act
+ * once the batch is done, through the same write path as requests (write.h). */
+#ifndef FLYBALL_SERVER_H
+#define FLYBALL_SERVER_H
+
+#include "call.h"
+#include "../base/random.h"
+#include "registry.h"
+
+struct watch;
+struct gc;
+struct auth;
+
+struct server_options {
+    const char *db_path;   /* NULL: memory only */
+    size_t history_events; /* 0: the store's default */
+    bool log_requests;
+};
+
+struct server {
+    struct loop *loop; /* NULL in tests without one: commits are then made at once */
+    struct store *store;
+    struct registry registry;
+    struct auth *auth; /* NULL: everybody is admin (tests) */
+    struct gc *gc;
+    struct map watches; /* "group/resource/" to the first watch of a list */
+    size_t n_watches;
+    struct deferred commit, tend;
+    struct timer ticker;  /* every minute */
+    struct timer patience; /* server_tend_later */
+    struct batch *out;    /* being written by a pool thread */
+    struct random random;
+    VEC(char *) newborn;  /* names of namespaces that need a service account */
+    VEC(char *) draining; /* names of namespaces being emptied */
+    VEC(char *) crds;     /* names of definitions to look at */
+    bool crds_all;        /* names changed hands: look at every definition */
+    bool log_requests, stopping;
+    uint64_t discovery_generation;
+};
+
+int server_new(struct loop *loop, const struct server_options *options, struct server **ret, err_t *e);
+/* Ends watches; further calls get 503. */
+void server_stop(struct server *s);
+void server_free(struct server *s); /* not while a batch is out: see server_idle */
+bool server_idle(const struct server *s);
+
+int64_t server_now_ns(const struct server *s); /* wall clock */
+/* There are staged writes: commit them at the end of the turn. */
+void server_commit_soon(struct server *s);
+/* There is work for a controller: do it at the end of the turn. */
+void server_tend_soon(struct server *s);
+void server_tend_later(struct server *s); /* in a moment: something waits for time to pass */
+/* A POST of our own, as the administrator. False: it was refused. */
+bool server_post(struct server *s, str path, str body);
+/* Without a loop: commits and tends until nothing is left to do. */
+void server_settle(struct server *s);
+
+str server_uid(struct server *s, struct arena *a);         /* a new UUID */
+str server_time(struct server *s, struct arena *a);        /* now, as metadata writes it */
+str server_name_suffix(struct server *s, struct arena *a); /* five letters and digits */
+
+/* The namespace of that name: exists (or will)? being deleted? */
+bool namespace_state(struct server *s, str name, bool *ret_deleting);
+
+/* ---- controllers: told of events, act when tended; true if they did something */
+void gc_told(struct server *s, const struct event *e);
+bool gc_tend(struct server *s);
+struct gc *gc_new(void);
+void gc_free(struct gc *gc);
+
+void namespace_told(struct server *s, const struct event *e);
+bool namespace_tend(struct server *s);
+
+void definition_told(struct server *s, const struct event *e);
+bool definition_tend(struct server *s);
+
+void expire_events(struct server *s); /* core events older than an hour */
+
+/* First start: namespaces default and kube-*. */
+void server_seed(struct server *s);
+
+#endif

@@ -1,0 +1,60 @@
+/* GET of one object, or of its scale. */
+#include "read.h"
+#include "server.h"
+#include "verbs.h"
+
+/* The real server waits three seconds for a version to come, because its cache lags behind; ours does not
+ * lag, so waiting could not help. */
+bool call_from_the_future(struct call *c, int64_t rev)
+{
+    int64_t now = store_rev(c->server->store);
+    if (rev <= now)
+        return false;
+    struct json *cause = json_new_obj(c->arena), *causes = json_new_arr(c->arena);
+    json_set_str(c->arena, cause, "reason", S("ResourceVersionTooLarge"));
+    json_set_str(c->arena, cause, "message", S("Too large resource version"));
+    json_push(c->arena, causes, cause);
+    str message = arena_printf(c->arena, "Timeout: Too large resource version: %lld, current: %lld",
+                               (long long)rev, (long long)now);
+    call_status(c, &(struct status){ .code = 504,
+                                     .reason = "Timeout",
+                                     .message = message,
+                                     .causes = causes,
+                                     .retry_after_s = 1 });
+    return true;
+}
+
+static void answer_scale(struct call *c, const struct object *o)
+{
+    struct kind_fault fault = { .errors.arena = c->arena };
+    struct json *scale = kind_scale_of(c->kind, c->arena, read_tree(c->arena, c->kind, o), &fault);
+    if (!scale)
+        call_fault(c, c->kind, c->name, &fault);
+    else
+        call_object(c, 200, kind_scale_kind(), scale);
+}
+
+void verb_get(struct call *c)
+{
+    str version = call_query(c, "resourceVersion");
+    int64_t rev = 0;
+    if (version.n && (str_to_i64(version, &rev) < 0 || rev < 0)) {
+        call_bad_request(c, "invalid resource version: resourceVersion: Invalid value: \"" STR_FMT "\"",
+                         STR_ARG(version));
+        return;
+    }
+    if (call_from_the_future(c, rev))
+        return;
+    const struct object *o = store_get(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+    if (!o) {
+        call_not_found(c, c->kind, c->name);
+    } else if (c->sub == KIND_SCALE) {
+        answer_scale(c, o);
+    } else if (c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty) {
+        c->answer.status = 200;
+        c->answer.content_type = "application/json";
+        read_put(&c->answer.body, c->kind, c->set, o, false);
+    } else {
+        call_object(c, 200, c->kind, read_tree(c->arena, c->kind, o));
+    }
+}

@@ -1,0 +1,255 @@
+/* PATCH in four languages. Three of them make a new state out of the old one, which then goes the way of
+ * a PUT; apply (a configuration with an owner) settles ownership itself and may create. */
+#include "../json/merge.h"
+#include "../json/patch.h"
+#include "../json/strategic.h"
+#include "../json/yaml.h"
+#include "managed.h"
+#include "read.h"
+#include "verbs.h"
+#include "write.h"
+
+enum language { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
+
+static enum language language_of(const struct call *c)
+{
+    static const struct {
+        str type;
+        enum language language;
+    } t[] = {
+        { { "application/json-patch+json", 27 }, PATCH_JSON },
+        { { "application/merge-patch+json", 28 }, PATCH_MERGE },
+        { { "application/strategic-merge-patch+json", 38 }, PATCH_STRATEGIC },
+        { { "application/apply-patch+yaml", 28 }, PATCH_APPLY },
+    };
+    str type = call_content_type(c);
+    for (size_t i = 0; i < countof(t); i++)
+        if (str_eq(type, t[i].type))
+            return t[i].language == PATCH_STRATEGIC && c->kind->custom ? PATCH_UNKNOWN : t[i].language;
+    return PATCH_UNKNOWN;
+}
+
+static void unsupported(struct call *c)
+{
+    call_status(c, &(struct status){ .code = 415,
+                                     .reason = "UnsupportedMediaType",
+                                     .message = c->kind->custom
+                                                    ? S("the body of the request was in an unknown "
+                                                        "format - accepted media types include: "
+                                                        "application/json-patch+json, "
+                                                        "application/merge-patch+json, "
+                                                        "application/apply-patch+yaml")
+                                                    : S("the body of the request was in an unknown "
+                                                        "format - accepted media types include: "
+                                                        "application/json-patch+json, "
+                                                        "application/merge-patch+json, "
+                                                        "application/strategic-merge-patch+json, "
+                                                        "application/apply-patch+yaml") });
+}
+
+/* What only apply may say, and what it must. False: answered. */
+static bool check_options(struct call *c, const struct write_options *o, enum language language)
+{
+    struct field_errors errors = { .arena = c->arena };
+    if (language == PATCH_APPLY && !o->manager_given)
+        field_required(&errors, &(struct field_path){ .key = S("fieldManager") },
+                       "is required for apply patch");
+    if (language != PATCH_APPLY && call_query(c, "force").p)
+        field_forbidden(&errors, &(struct field_path){ .key = S("force") },
+                        "may not be specified for non-apply patch");
+    if (errors.n)
+        call_invalid(c, S("PatchOptions"), S("meta.k8s.io"), S(""), &errors);
+    return errors.n == 0;
+}
+
+static struct json *read_patch(struct call *c, enum language language)
+{
+    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1 };
+    struct json *patch = NULL;
+    err_t e = { 0 };
+    int result = language == PATCH_APPLY
+                     ? yaml_parse_limited(c->arena, c->request->body, &limits, &patch, &e)
+                     : json_parse_limited(c->arena, c->request->body, &limits, &patch, &e);
+    if (result < 0)
+        call_bad_request(c, "error decoding patch: %s", e.text);
+    else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
+        call_bad_request(c, "error decoding patch: it must be an object, not %s",
+                         json_type_name(patch));
+    else
+        return patch;
+    return NULL;
+}
+
+/* The patch could be read but does not lead to a state. */
+static void rejected(struct call *c, int result, const err_t *e)
+{
+    struct status s = { .code = 422, .reason = "Invalid", .empty_details = true };
+    s.message = arena_str(c->arena, str_c(e->text));
+    if (result == -EINVAL) {
+        s = (struct status){ .code = 400, .reason = "BadRequest", .message = s.message };
+    } else if (result == -E2BIG) {
+        s.code = 413;
+        s.reason = "RequestEntityTooLarge";
+    } else if (result == -EBADMSG) {
+        s = (struct status){ .code = 500, .message = s.message };
+    }
+    call_status(c, &s);
+}
+
+/* NULL: answered. The old tree is not changed. */
+static struct json *patched(struct call *c, enum language language, const struct kind *k,
+                            struct json *old, const struct json *patch)
+{
+    struct json *result = old;
+    err_t e = { 0 };
+    int code = 0;
+    if (language == PATCH_JSON)
+        code = patch_apply(c->arena, old, patch, &result, &e);
+    else if (language == PATCH_STRATEGIC)
+        code = strategic_patch(c->arena, schema_shape(k->schema), &result, patch, &e);
+    else
+        result = merge_patch(c->arena, old, patch);
+    if (code == 0)
+        return result;
+    rejected(c, code, &e);
+    return NULL;
+}
+
+static void undecodable(struct call *c, struct json *tree, const char *why)
+{
+    struct field_errors errors = { .arena = c->arena };
+    field_invalid(&errors, &(struct field_path){ .key = S("patch") },
+                  json_new_str(c->arena, str_upto(json_to_str(c->arena, tree), 1000)), "%s", why);
+    call_invalid(c, S(""), S(""), S(""), &errors);
+}
+
+/* The result of a patch must read as the kind it was. False: answered. */
+static bool decode(struct call *c, const struct write_options *o, const struct kind *k,
+                   struct json *tree)
+{
+    struct schema_unknown unknown = { .arena = c->arena };
+    err_t e = { 0 };
+    if (!json_is(tree, JSON_OBJ) || !str_eq(json_text(json_get(tree, "kind")), k->kind) ||
+        !str_eq(json_text(json_get(tree, "apiVersion")), kind_api_version(c->arena, k))) {
+        undecodable(c, tree, "kind and apiVersion cannot be changed");
+        return false;
+    }
+    if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
+        undecodable(c, tree, e.text);
+        return false;
+    }
+    return call_field_validation(c, k, o, &unknown, NULL, true);
+}
+
+static void patch_scale(struct call *c, const struct write_options *o, enum language language,
+                        const struct object *old, const struct json *patch)
+{
+    struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
+    struct kind_fault fault = { .errors.arena = c->arena };
+    struct json *scale = kind_scale_of(c->kind, c->arena, tree, &fault);
+    if (scale && (scale = patched(c, language, kind_scale_kind(), scale, patch))) {
+        if (!decode(c, o, kind_scale_kind(), scale))
+            return;
+        kind_scale_apply(c->kind, c->arena, scale, object, &fault);
+    } else if (!fault.code && !fault.errors.n) {
+        return; /* answered */
+    }
+    if (fault.code || fault.errors.n) {
+        call_fault(c, c->kind, c->name, &fault);
+        return;
+    }
+    json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
+             json_new_str(c->arena, json_text(json_at(scale, "metadata", "resourceVersion", NULL))));
+    write_update(c, &(struct update){ o, old, tree, object, .patched = true });
+}
+
+/* apply needs to know what it talks about; the path says where. False: answered. */
+static bool check_config(struct call *c, struct json *config)
+{
+    str kind = json_text(json_get(config, "kind")), wanted = kind_api_version(c->arena, c->kind);
+    str version = json_text(json_get(config, "apiVersion"));
+    str name = json_text(json_at(config, "metadata", "name", NULL));
+    str ns = json_text(json_at(config, "metadata", "namespace", NULL));
+    if (!str_eq(kind, c->kind->kind) || !str_eq(version, wanted))
+        call_bad_request(c,
+                         "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
+                         "\", but " STR_FMT " " STR_FMT " is applied here",
+                         STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(c->kind->kind));
+    else if (name.n && !str_eq(name, c->name))
+        call_bad_request(c,
+                         "the name of the object (" STR_FMT ") does not match the name on the URL (" STR_FMT
+                         ")",
+                         STR_ARG(name), STR_ARG(c->name));
+    else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
+        call_bad_request(c, "the namespace of the provided object does not match the namespace sent on "
+                            "the request");
+    else
+        return true;
+    return false;
+}
+
+static void apply(struct call *c, const struct write_options *o, const struct object *old,
+                  struct json *config)
+{
+    if (!check_config(c, config))
+        return;
+    struct json *metadata = json_make(c->arena, config, "metadata", NULL);
+    str version = json_text(json_get(metadata, "resourceVersion"));
+    json_set_str(c->arena, metadata, "name", c->name);
+    if (!old && c->sub != KIND_MAIN) {
+        call_not_found(c, c->kind, c->name);
+        return;
+    }
+    if (!old && json_text(json_get(metadata, "uid")).n) {
+        call_conflict(c, c->kind, c->name,
+                      S("uid mismatch: the provided object specified a uid, and no existing object was "
+                        "found"));
+        return;
+    }
+    struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
+    struct json *object = managed_apply(c, o, tree, config);
+    if (!object || !decode(c, o, c->kind, object))
+        return;
+    if (!old) {
+        c->apply_settled = true;
+        write_create(c, o, object);
+        return;
+    }
+    if (version.n)
+        json_set_str(c->arena, json_make(c->arena, object, "metadata", NULL), "resourceVersion",
+                     version);
+    write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
+}
+
+void verb_patch(struct call *c)
+{
+    struct write_options o;
+    enum language language = language_of(c);
+    if (language == PATCH_UNKNOWN) {
+        unsupported(c);
+        return;
+    }
+    if (!call_write_options(c, "PatchOptions", &o) || !check_options(c, &o, language))
+        return;
+    struct json *patch = read_patch(c, language);
+    if (!patch)
+        return;
+    const struct object *old =
+        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+    if (language == PATCH_APPLY && c->sub != KIND_SCALE) {
+        apply(c, &o, old, patch);
+        return;
+    }
+    if (!old) {
+        call_not_found(c, c->kind, c->name);
+        return;
+    }
+    if (c->sub == KIND_SCALE) {
+        patch_scale(c, &o, language == PATCH_APPLY ? PATCH_MERGE : language, old, patch);
+        return;
+    }
+    struct json *tree = read_tree(c->arena, c->kind, old);
+    struct json *object = patched(c, language, c->kind, tree, patch);
+    if (object && decode(c, &o, c->kind, object))
+        write_update(c, &(struct update){ &o, old, tree, object, .patched = true });
+}

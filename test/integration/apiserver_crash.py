@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+"""Kills the API server in the middle of its work, again and again, and looks for broken promises.
+
+    apiserver_crash.py FLYBALL [--rounds N] [--seed N]
+
+Writers create, change and delete configmaps of their own and note what was acknowledged. At a random moment
+the server is killed with SIGKILL and started again on the same directory. Then:
+
+  * every acknowledged write is there; what was under way when the server died may or may not be, but nothing
+    else is (no phantom);
+  * resource versions have not gone back;
+  * a watch from any acknowledged version replays exactly what came after it, in order.
+"""
+import argparse
+import http.client
+import json
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "conformance"))
+from running import Server  # noqa: E402
+
+WRITERS, KEYS = 6, 4
+HERE = "/api/v1/namespaces/default/configmaps"
+BROKEN = (OSError, http.client.HTTPException, ValueError)
+
+
+class Gone(Exception):
+    """The server died before it answered."""
+
+
+class Client:
+    def __init__(self, server):
+        url = urllib.parse.urlsplit(server.url)
+        self.connection = http.client.HTTPConnection(url.hostname, url.port, timeout=20)
+        self.headers = {"Authorization": "Bearer " + server.token, "Content-Type": "application/json"}
+
+    def ask(self, method, path, body=None, kind=None):
+        headers = {**self.headers, "Content-Type": kind} if kind else self.headers
+        try:
+            self.connection.request(method, path, None if body is None else json.dumps(body), headers)
+            reply = self.connection.getresponse()
+            return reply.status, json.loads(reply.read())
+        except BROKEN as e:
+            raise Gone from e
+
+    def events(self, rev):
+        """Events of our configmaps after version rev, as they come."""
+        self.connection.request("GET", HERE + "?watch=true&resourceVersion=%s&timeoutSeconds=20" % rev,
+                                headers=self.headers)
+        reply = self.connection.getresponse()
+        while line := reply.readline():
+            yield json.loads(line)
+
+
+class Writer:
+    """Owns a few names. `known` is what was acknowledged last, `perhaps` what an unanswered write would make
+    of it; `acks` is the whole history: (version, name, value or None)."""
+
+    def __init__(self, number, seed):
+        self.random = random.Random(seed * 1000 + number)
+        self.known = {"w%d-%d" % (number, i): None for i in range(KEYS)}
+        self.perhaps, self.acks, self.counter = {}, [], 0
+        self.doubtful = set()  # names whose write a kill cut off, once
+
+    def step(self, client):
+        name = self.random.choice(list(self.known))
+        self.counter += 1
+        value = "%s.%d" % (name, self.counter)
+        old = self.known[name]
+        if old is None:
+            request = ("POST", HERE, {"metadata": {"name": name}, "data": {"v": value}})
+        elif self.random.random() < 0.3:
+            request, value = ("DELETE", HERE + "/" + name), None
+        else:
+            request = ("PATCH", HERE + "/" + name, {"data": {"v": value}}, "application/merge-patch+json")
+        self.perhaps = {name: value}
+        status, body = client.ask(*request)
+        if status >= 300:
+            raise AssertionError("%s was refused: %s" % (request, body))
+        self.known[name], self.perhaps = value, {}
+        # a delete is answered without a version; the watch tells it
+        self.acks.append((None if value is None else int(body["metadata"]["resourceVersion"]), name, value))
+
+    def work(self, server, stop):
+        client = Client(server)
+        try:
+            while not stop.is_set():
+                self.step(client)
+        except Gone:
+            pass
+
+
+def state_of(client):
+    status, body = client.ask("GET", HERE)
+    assert status == 200, body
+    items = {i["metadata"]["name"]: i["data"]["v"] for i in body["items"] if "v" in i.get("data", {})}
+    return items, int(body["metadata"]["resourceVersion"])
+
+
+def check_state(writers, client, highest):
+    """Settles what was under way; returns the complaints."""
+    items, rev = state_of(client)
+    found = ["version went back: %d after %d" % (rev, highest)] if rev < highest else []
+    for writer in writers:
+        for name, value in writer.known.items():
+            there = items.pop(name, None)
+            if there == value:
+                continue
+            if name in writer.perhaps and there == writer.perhaps[name]:
+                writer.known[name] = there
+            else:
+                found.append("%s is %r, but %r was acknowledged" % (name, there, value))
+        writer.perhaps = {}
+    return found + ["phantom %s = %s" % pair for pair in items.items()]
+
+
+def check_replay(writers, client, server, choose):
+    """Watches from an acknowledged version up to a marker written now."""
+    acks = sorted(a for w in writers for a in w.acks if a[0])
+    if not acks:
+        return []
+    rev = choose.choice(acks)[0]
+    status, marker = client.ask("POST", HERE, {"metadata": {"generateName": "marker-"}})
+    assert status == 201, marker
+    end, seen, last = marker["metadata"]["name"], [], rev
+    found = []
+    for event in Client(server).events(rev):
+        if event["type"] == "ERROR":
+            return ["the watch from %d was refused: %s" % (rev, event["object"])]
+        meta = event["object"]["metadata"]
+        if int(meta["resourceVersion"]) <= last:
+            found.append("event %s is not after %d" % (meta["resourceVersion"], last))
+        last = int(meta["resourceVersion"])
+        if meta["name"] == end:
+            break
+        if not meta["name"].startswith("marker-"):
+            value = None if event["type"] == "DELETED" else event["object"]["data"]["v"]
+            seen.append((last, meta["name"], value))
+    return found + compare_history(acks, writers, rev, seen)
+
+
+def compare_history(acks, writers, rev, seen):
+    found, replayed = [], {(r, n, v) for r, n, v in seen if v is not None}
+    for ack in acks:
+        if ack[0] > rev and ack not in replayed:
+            found.append("the watch from %d did not tell of %r" % (rev, ack))
+    acknowledged = {(n, v) for w in writers for _, n, v in w.acks}
+    for _, name, value in seen:  # what was under way at a kill may be told, but is then the state since
+        if value is not None and (name, value) not in acknowledged and name not in unsettled(writers):
+            found.append("the watch told of %s = %s, which nobody wrote" % (name, value))
+    state = {}
+    for _, name, value in seen:
+        state[name] = value
+    for name, value in state.items():
+        for writer in writers:
+            if name in writer.known and writer.known[name] != value:
+                found.append("the watch ends with %s = %r, the list with %r" % (name, value,
+                                                                               writer.known[name]))
+    return found
+
+
+def unsettled(writers):
+    return {name for w in writers for name in w.doubtful}
+
+
+def run_round(server, writers, choose):
+    stop = threading.Event()
+    threads = [threading.Thread(target=w.work, args=(server, stop)) for w in writers]
+    for thread in threads:
+        thread.start()
+    time.sleep(choose.uniform(0.02, 0.4))
+    server.stop(signal.SIGKILL)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for writer in writers:
+        writer.doubtful |= set(writer.perhaps)
+    highest = max([a[0] for w in writers for a in w.acks if a[0]] or [0])
+    server.start()
+    client = Client(server)
+    found = check_state(writers, client, highest)
+    return found or check_replay(writers, client, server, choose)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("flyball")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    args = parser.parse_args()
+    choose = random.Random(args.seed)
+    writers = [Writer(i, args.seed) for i in range(WRITERS)]
+    print("# seed %d" % args.seed)
+    print("1..1", flush=True)
+    found = []
+    with Server(args.flyball, ["--insecure-http"]) as server:
+        for number in range(args.rounds):
+            found = run_round(server, writers, choose)
+            if found:
+                print("# round %d: %s" % (number, "; ".join(found[:5])))
+                break
+    total = sum(len(w.acks) for w in writers)
+    print("%s 1 - %d acknowledged writes survive %d kills" % ("not ok" if found else "ok", total,
+                                                              args.rounds))
+    sys.exit(bool(found) or bool(server.complaints()))
+
+
+if __name__ == "__main__":
+    main()
