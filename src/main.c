@@ -13,6 +13,7 @@ static const struct command commands[] = {
     { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
+    { "up", "run everything on this machine, without a cluster", cmd_up },
     { "version", "print the version", cmd_version },
 };
 

@@ -18,6 +18,7 @@ int cmd_agent(int argc, char **argv);
 int cmd_apiserver(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
+int cmd_up(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

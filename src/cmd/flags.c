@@ -159,3 +159,21 @@ void flags_help(struct buf *out, const struct flag *flags)
         put_wrapped(out, buf_str(&text));
     }
 }
+
+int listen_split(char *text, const char **ret_address, uint16_t *ret_port, err_t *e)
+{
+    char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || str_to_i64(str_c(colon + 1), &port) < 0 || port < 0 || port > UINT16_MAX)
+        return err_set(e, EINVAL, "--listen wants ADDRESS:PORT such as 127.0.0.1:6443, not \"%s\"",
+                       text);
+    *colon = '\0';
+    size_t n = strlen(text);
+    if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
+        text[n - 1] = '\0';
+        text++;
+    }
+    *ret_address = *text ? text : NULL;
+    *ret_port = (uint16_t)port;
+    return 0;
+}

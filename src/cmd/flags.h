@@ -42,4 +42,8 @@ int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
 /* "  --listen ADDRESS       where ... (default 0.0.0.0:8080)", one a line. */
 void flags_help(struct buf *out, const struct flag *flags);
 
+/* An address to listen on: "127.0.0.1:6443", "[::1]:0" or ":6443". `text` is changed and kept; the address
+ * is NULL when it names none. */
+int listen_split(char *text, const char **ret_address, uint16_t *ret_port, err_t *e);
+
 #endif

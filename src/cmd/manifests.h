@@ -9,5 +9,6 @@ struct manifest {
 };
 
 extern const struct manifest manifests_crds[];
+extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
 
 #endif

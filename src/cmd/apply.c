@@ -1,0 +1,143 @@
+/* Manifests to the server, in their order: see apply.h. Custom resources may follow their definition in the
+ * same list: a kind that is not known yet is asked for again until it is, for a few seconds. */
+#include "apply.h"
+
+#include "../base/clock.h"
+#include "../net/loop.h"
+
+struct apply {
+    struct kube *kube;
+    struct arena arena;
+    struct json *documents;
+    size_t at;
+    int64_t give_up_ns; /* on the kind that is not known yet */
+    struct timer again;
+    struct kube_call *call;
+    void (*done)(void *context, const char *failure);
+    void *context;
+    bool asking; /* discovery cannot be cancelled: it is told to forget us */
+    bool gone;
+};
+
+static void next(struct apply *a);
+
+static void finish(struct apply *a, const char *failure)
+{
+    a->done(a->context, failure);
+}
+
+static void fail(struct apply *a, const char *why)
+{
+    const struct json *o = json_item(a->documents, a->at);
+    str kind = json_text(json_get(o, "kind")),
+        name = json_text(json_at(o, "metadata", "name", NULL));
+    finish(a, arena_printf(&a->arena, STR_FMT " " STR_FMT ": %s", STR_ARG(kind), STR_ARG(name), why)
+                  .p);
+}
+
+static void applied(void *context, const struct kube_reply *reply)
+{
+    struct apply *a = context;
+    a->call = NULL;
+    if (reply->failure) {
+        fail(a, reply->failure);
+        return;
+    }
+    a->at++;
+    a->give_up_ns = 0;
+    next(a);
+}
+
+static void retry(struct timer *timer)
+{
+    next(container_of(timer, struct apply, again));
+}
+
+static void wait_for_kind(struct apply *a, const char *why)
+{
+    struct loop *loop = kube_loop(a->kube);
+    int64_t now = loop_mono_ns(loop);
+    if (!a->give_up_ns)
+        a->give_up_ns = now + 5 * NS_PER_S;
+    if (now >= a->give_up_ns)
+        fail(a, why);
+    else
+        timer_set(loop, &a->again, now + 50 * NS_PER_MS, retry);
+}
+
+static void discovered(void *context, const struct resource *resource, const char *failure)
+{
+    struct apply *a = context;
+    a->asking = false;
+    if (a->gone) {
+        apply_free(a);
+        return;
+    }
+    if (!resource) {
+        wait_for_kind(a, failure);
+        return;
+    }
+    struct json *o = json_item(a->documents, a->at);
+    str ns = json_text(json_at(o, "metadata", "namespace", NULL));
+    if (resource->namespaced && !ns.n)
+        ns = S("default");
+    a->call =
+        kube_send(a->kube,
+                  &(struct kube_request){ .verb = KUBE_APPLY,
+                                          .resource = resource,
+                                          .ns = resource->namespaced ? ns : S(""),
+                                          .name = json_text(json_at(o, "metadata", "name", NULL)),
+                                          .body = json_to_str(&a->arena, o),
+                                          .done = applied,
+                                          .context = a });
+}
+
+static void next(struct apply *a)
+{
+    const struct json *o = json_item(a->documents, a->at);
+    if (!o) {
+        finish(a, NULL);
+        return;
+    }
+    a->asking = true;
+    kube_discover(a->kube, json_text(json_get(o, "apiVersion")), json_text(json_get(o, "kind")),
+                  discovered, a);
+}
+
+static void begin(struct timer *timer)
+{
+    next(container_of(timer, struct apply, again));
+}
+
+struct apply *apply_start(struct kube *k, const struct json *documents,
+                          void (*done)(void *context, const char *failure), void *context)
+{
+    struct apply *a = mem_zero(1, sizeof(*a));
+    a->kube = k;
+    a->documents = json_copy(&a->arena, documents);
+    a->done = done;
+    a->context = context;
+    struct loop *loop = kube_loop(k);
+    timer_set(loop, &a->again, loop_mono_ns(loop), begin); /* never from inside this call */
+    return a;
+}
+
+void apply_free(struct apply *a)
+{
+    if (!a)
+        return;
+    timer_stop(&a->again);
+    kube_call_cancel(a->call);
+    a->call = NULL;
+    if (a->asking) {
+        a->gone = true;
+        return;
+    }
+    arena_done(&a->arena);
+    free(a);
+}
+
+size_t apply_count(const struct apply *a)
+{
+    return a->at;
+}
