@@ -219,7 +219,8 @@ static void read_family(struct metric_family *f, const struct metrics_reader *re
 {
     auto_free void **series = values_of(&f->series);
     qsort(series, f->series.n, sizeof(*series), by_values);
-    reader->family(reader->context, &f->spec);
+    if (reader->family)
+        reader->family(reader->context, &f->spec);
     for (size_t i = 0; i < f->series.n; i++) {
         const struct metric *s = series[i];
         reader->series(reader->context, &(struct metric_view){ .spec = &f->spec,

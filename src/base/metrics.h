@@ -65,7 +65,7 @@ struct metric_view {
 
 /* `family` comes before the series of each, also of one without any. */
 struct metrics_reader {
-    void (*family)(void *context, const struct metric_spec *spec);
+    void (*family)(void *context, const struct metric_spec *spec); /* may be NULL */
     void (*series)(void *context, const struct metric_view *series);
     void *context;
 };

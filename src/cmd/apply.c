@@ -1,5 +1,6 @@
-/* Manifests to the server, in their order: see apply.h. Custom resources may follow their definition in the
- * same list: a kind that is not known yet is asked for again until it is, for a few seconds. */
+/* Manifests to the server, in their order: see apply.h. A definition counts as applied when its kind is
+ * served, so custom resources may follow it in the same list. A kind that is not known yet is asked for
+ * again until it is, for a few seconds. */
 #include "apply.h"
 
 #include "../base/clock.h"
@@ -15,11 +16,13 @@ struct apply {
     struct kube_call *call;
     void (*done)(void *context, const char *failure);
     void *context;
-    bool asking; /* discovery cannot be cancelled: it is told to forget us */
+    bool verifying; /* it was applied: is its kind served? */
+    bool asking;    /* discovery cannot be cancelled: it is told to forget us */
     bool gone;
 };
 
 static void next(struct apply *a);
+static void discovered(void *context, const struct resource *resource, const char *failure);
 
 static void finish(struct apply *a, const char *failure)
 {
@@ -35,6 +38,25 @@ static void fail(struct apply *a, const char *why)
                   .p);
 }
 
+static void proceed(struct apply *a)
+{
+    a->at++;
+    a->give_up_ns = 0;
+    a->verifying = false;
+    next(a);
+}
+
+static void ask_whether_served(struct apply *a)
+{
+    const struct json *spec = json_get(json_item(a->documents, a->at), "spec");
+    str group = json_text(json_get(spec, "group"));
+    str version = json_text(json_get(json_item(json_get(spec, "versions"), 0), "name"));
+    a->verifying = a->asking = true;
+    kube_discover(a->kube,
+                  arena_printf(&a->arena, STR_FMT "/" STR_FMT, STR_ARG(group), STR_ARG(version)),
+                  json_text(json_at(spec, "names", "kind", NULL)), discovered, a);
+}
+
 static void applied(void *context, const struct kube_reply *reply)
 {
     struct apply *a = context;
@@ -43,14 +65,20 @@ static void applied(void *context, const struct kube_reply *reply)
         fail(a, reply->failure);
         return;
     }
-    a->at++;
-    a->give_up_ns = 0;
-    next(a);
+    const struct json *o = json_item(a->documents, a->at);
+    if (str_eqc(json_text(json_get(o, "kind")), "CustomResourceDefinition"))
+        ask_whether_served(a);
+    else
+        proceed(a);
 }
 
 static void retry(struct timer *timer)
 {
-    next(container_of(timer, struct apply, again));
+    struct apply *a = container_of(timer, struct apply, again);
+    if (a->verifying)
+        ask_whether_served(a);
+    else
+        next(a);
 }
 
 static void wait_for_kind(struct apply *a, const char *why)
@@ -62,7 +90,7 @@ static void wait_for_kind(struct apply *a, const char *why)
     if (now >= a->give_up_ns)
         fail(a, why);
     else
-        timer_set(loop, &a->again, now + 50 * NS_PER_MS, retry);
+        timer_set(loop, &a->again, now + 10 * NS_PER_MS, retry);
 }
 
 static void discovered(void *context, const struct resource *resource, const char *failure)
@@ -75,6 +103,10 @@ static void discovered(void *context, const struct resource *resource, const cha
     }
     if (!resource) {
         wait_for_kind(a, failure);
+        return;
+    }
+    if (a->verifying) {
+        proceed(a);
         return;
     }
     struct json *o = json_item(a->documents, a->at);
