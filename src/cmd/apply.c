@@ -8,6 +8,7 @@
 
 struct apply {
     struct kube *kube;
+    enum apply_mode mode;
     struct arena arena;
     struct json *documents;
     size_t at;
@@ -61,7 +62,8 @@ static void applied(void *context, const struct kube_reply *reply)
 {
     struct apply *a = context;
     a->call = NULL;
-    if (reply->failure) {
+    bool there = a->mode == APPLY_MISSING && reply->reason == KUBE_ALREADY_EXISTS;
+    if (reply->failure && !there) {
         fail(a, reply->failure);
         return;
     }
@@ -113,15 +115,17 @@ static void discovered(void *context, const struct resource *resource, const cha
     str ns = json_text(json_at(o, "metadata", "namespace", NULL));
     if (resource->namespaced && !ns.n)
         ns = S("default");
-    a->call =
-        kube_send(a->kube,
-                  &(struct kube_request){ .verb = KUBE_APPLY,
-                                          .resource = resource,
-                                          .ns = resource->namespaced ? ns : S(""),
-                                          .name = json_text(json_at(o, "metadata", "name", NULL)),
-                                          .body = json_to_str(&a->arena, o),
-                                          .done = applied,
-                                          .context = a });
+    bool missing = a->mode == APPLY_MISSING;
+    struct kube_request request = {
+        .verb = missing ? KUBE_CREATE : KUBE_APPLY,
+        .resource = resource,
+        .ns = resource->namespaced ? ns : S(""),
+        .name = missing ? S("") : json_text(json_at(o, "metadata", "name", NULL)),
+        .body = json_to_str(&a->arena, o),
+        .done = applied,
+        .context = a,
+    };
+    a->call = kube_send(a->kube, &request);
 }
 
 static void next(struct apply *a)
@@ -141,11 +145,12 @@ static void begin(struct timer *timer)
     next(container_of(timer, struct apply, again));
 }
 
-struct apply *apply_start(struct kube *k, const struct json *documents,
+struct apply *apply_start(struct kube *k, enum apply_mode mode, const struct json *documents,
                           void (*done)(void *context, const char *failure), void *context)
 {
     struct apply *a = mem_zero(1, sizeof(*a));
     a->kube = k;
+    a->mode = mode;
     a->documents = json_copy(&a->arena, documents);
     a->done = done;
     a->context = context;

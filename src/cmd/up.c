@@ -3,7 +3,7 @@
  *
  * Order of a start: server; definitions; controllers and simulated cluster; the scenario's manifests. Each
  * step begins when the one before it was answered. A second run finds the state of the first in the
- * data directory, and applying the same manifests again changes nothing. */
+ * data directory and goes on from there: only what is missing of the scenario is made. */
 #include "up.h"
 
 #include "../base/file.h"
@@ -133,7 +133,8 @@ static void definitions_applied(void *context, const char *failure)
     else if (start_controllers(up, &e) < 0)
         give_up(up, e.text);
     else
-        up->apply = apply_start(up->kube, up->scenario_documents, scenario_applied, up);
+        up->apply =
+            apply_start(up->kube, APPLY_MISSING, up->scenario_documents, scenario_applied, up);
 }
 
 static int read_definitions(struct up *up, struct json **ret, err_t *e)
@@ -217,7 +218,7 @@ static int start(struct up *up, err_t *e)
         timer_set(up->loop, &up->ending,
                   loop_mono_ns(up->loop) + (int64_t)((double)up->for_ns * MAX(up->speed, 1)),
                   time_is_over);
-    up->apply = apply_start(up->kube, definitions, definitions_applied, up);
+    up->apply = apply_start(up->kube, APPLY_ALL, definitions, definitions_applied, up);
     return 0;
 }
 
