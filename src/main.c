@@ -11,6 +11,7 @@ const struct feature *const features[] = { &schedule_feature, NULL };
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },
     { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
+    { "explain", "say why flyball decided as it did", cmd_explain },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "up", "run everything on this machine, without a cluster", cmd_up },

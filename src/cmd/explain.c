@@ -1,0 +1,150 @@
+/* See explain.h. */
+#include "explain.h"
+
+#include "../base/rfc3339.h"
+#include "cmd.h"
+#include "flags.h"
+
+#include <stdio.h>
+
+static const struct explainer *const explainers[] = { &explain_schedule };
+
+struct options {
+    const char *kubeconfig, *context, *ns, *at;
+};
+
+/* ---- one request, waited for */
+
+struct fetch {
+    struct explain *x;
+    bool done;
+    struct json *object;
+    err_t *e;
+};
+
+static void fetched(void *context, const struct kube_reply *reply)
+{
+    struct fetch *f = context;
+    f->done = true;
+    if (reply->failure)
+        err_set(f->e, reply->reason == KUBE_NOT_FOUND ? ENOENT : EIO, "%s", reply->failure);
+    else if (reply->object)
+        f->object = json_copy(&f->x->arena, reply->object);
+    else
+        err_set(f->e, EPROTO, "the API server's answer is no JSON");
+}
+
+int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
+                struct json **ret, err_t *e)
+{
+    struct fetch f = { .x = x, .e = e };
+    kube_send(x->kube, &(struct kube_request){ .verb = KUBE_GET,
+                                               .resource = resource,
+                                               .ns = ns,
+                                               .name = name,
+                                               .timeout_ns = 30 * NS_PER_S,
+                                               .done = fetched,
+                                               .context = &f });
+    while (!f.done)
+        loop_turn(x->loop);
+    if (!f.object)
+        return -e->code;
+    *ret = f.object;
+    return 0;
+}
+
+/* ---- the command */
+
+static const struct explainer *find_explainer(const char *word)
+{
+    for (size_t i = 0; i < countof(explainers); i++)
+        for (const char *const *known = explainers[i]->words; *known; known++)
+            if (str_eq_nocase(str_c(word), str_c(*known)))
+                return explainers[i];
+    return NULL;
+}
+
+static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
+{
+    struct kube_config *config;
+    int r = kube_config_load(&(struct kube_config_options){ .kubeconfig = o->kubeconfig,
+                                                            .context = o->context,
+                                                            .ns = o->ns },
+                             &config, e);
+    if (r < 0)
+        return r;
+    x->ns = arena_str(&x->arena, config->ns);
+    r = kube_new(&(struct kube_options){ .loop = x->loop, .config = config }, &x->kube, e);
+    kube_config_free(config);
+    return r;
+}
+
+static int run(const struct options *o, const struct explainer *explainer, struct explain *x,
+               err_t *e)
+{
+    int r = loop_new(&(struct loop_options){ 0 }, &x->loop, e);
+    if (r < 0)
+        return r;
+    x->at = loop_wall_ns(x->loop) / NS_PER_S;
+    if (o->at && rfc3339_parse(str_c(o->at), &x->at, e) < 0)
+        return err_wrap(e, "--at");
+    r = connect_cluster(o, x, e);
+    return r < 0 ? r : explainer->run(x, e);
+}
+
+static void print_help(FILE *out, const struct flag *flags)
+{
+    auto_buf struct buf text = { 0 };
+    buf_put(&text,
+            S("Usage: flyball explain KIND NAME [FLAGS]\n\nSays why flyball decided as it did, "
+              "from the objects in the cluster.\n\nKinds:\n"));
+    for (size_t i = 0; i < countof(explainers); i++)
+        buf_printf(&text, "  %-12s %s\n", explainers[i]->words[0], explainers[i]->help);
+    buf_put(&text, S("\nFlags:\n"));
+    flags_help(&text, flags);
+    fputs(text.p, out);
+}
+
+/* Short names as kubectl has them. */
+static void lengthen(int argc, char **argv)
+{
+    static char ns[] = "--namespace";
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "-n"))
+            argv[i] = ns;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    struct options o = { 0 };
+    const struct flag flags[] = {
+        { "namespace", "NAME", FLAG_TEXT, &o.ns, "namespace of the object, -n for short" },
+        { "at", "TIME", FLAG_TEXT, &o.at, "another moment than now, as 2026-06-03T09:00:00Z" },
+        { "kubeconfig", "FILE", FLAG_TEXT, &o.kubeconfig, "kubeconfig to use" },
+        { "context", "NAME", FLAG_TEXT, &o.context, "context in it, in place of the current one" },
+        { 0 },
+    };
+    auto_free const char **words = mem_zero((size_t)argc, sizeof(*words));
+    struct flag_words given = { words, 0 };
+    bool help = false;
+    err_t e;
+    lengthen(argc, argv);
+    if (flags_parse(flags, argc, argv, &help, &given, &e) < 0)
+        return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
+    if (help)
+        return print_help(stdout, flags), EXIT_SUCCESS;
+    const struct explainer *explainer = given.n == 2 ? find_explainer(words[0]) : NULL;
+    if (!explainer)
+        return print_help(stderr, flags), EXIT_USAGE;
+    struct explain x = { .name = str_c(words[1]) };
+    int r = run(&o, explainer, &x, &e);
+    if (r == 0)
+        fputs(x.out.p ? x.out.p : "", stdout);
+    else
+        fprintf(stderr, "flyball explain: %s\n", e.text);
+    kube_free(x.kube);
+    loop_free(x.loop);
+    buf_done(&x.out);
+    arena_done(&x.arena);
+    return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
