@@ -1,0 +1,240 @@
+/* Path templates: see path_core.h.
+ *
+ * A placeholder is a pair of braces with something but braces in it; any other brace is an error, because
+ * a path with a literal brace is never what was meant. The usual placeholder, a label or annotation by
+ * its key, needs no JSONPath: the key is taken as it is, dots and slashes included. */
+#include "path_core.h"
+
+#include "../base/utf8.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+PRINTF_LIKE(3, 4)
+static int fail(struct path_problem *problem, enum path_fault fault, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    problem->fault = fault;
+    vsnprintf(problem->text, sizeof(problem->text), format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+const char *path_fault_name(enum path_fault fault)
+{
+    static const char *const names[PATH_FAULT_N] = {
+        [PATH_FINE] = "fine",       [PATH_MISSING] = "missing",         [PATH_INVALID] = "invalid",
+        [PATH_MULTIPLE] = "multi",  [PATH_NOT_SCALAR] = "not_scalar",   [PATH_EMPTY] = "empty",
+        [PATH_TOO_LONG] = "length", [PATH_DOT_SEGMENT] = "dot_segment",
+    };
+    return names[fault];
+}
+
+/* ---- compiling */
+
+static bool is_quote(char c)
+{
+    return c == '\'' || c == '"';
+}
+
+/* .metadata.labels['key'] or .metadata.annotations["key"], and nothing else. */
+static bool take_map_key(str expression, struct path_part *part)
+{
+    static const struct {
+        str prefix;
+        bool labels;
+    } maps[] = { { { ".metadata.labels[", 17 }, true },
+                 { { ".metadata.annotations[", 22 }, false } };
+    for (size_t i = 0; i < countof(maps); i++) {
+        str rest = str_from(expression, maps[i].prefix.n);
+        if (!str_starts(expression, maps[i].prefix) || rest.n < 4 || !is_quote(rest.p[0]) ||
+            !is_quote(rest.p[rest.n - 2]) || rest.p[rest.n - 1] != ']')
+            continue;
+        str key = { rest.p + 1, rest.n - 3 };
+        for (size_t k = 0; k < key.n; k++)
+            if (is_quote(key.p[k]))
+                return false;
+        part->map_key = key;
+        part->of_labels = maps[i].labels;
+        return true;
+    }
+    return false;
+}
+
+static int compile_expression(struct arena *a, str inside, size_t column, struct path_part *part,
+                              struct path_problem *problem)
+{
+    part->expression = utf8_trim(inside);
+    if (!part->expression.n)
+        return fail(problem, PATH_INVALID, "column %zu: there is nothing between the braces",
+                    column);
+    if (take_map_key(part->expression, part))
+        return 0;
+    err_t e;
+    struct jsonpath_source source = { .text = part->expression,
+                                      .column = column + (size_t)(part->expression.p - inside.p),
+                                      .flags = JSONPATH_LITERAL_KEYS };
+    if (jsonpath_parse(a, source, &part->path, &e) < 0)
+        return fail(problem, PATH_INVALID, "%s", e.text);
+    return 0;
+}
+
+int path_compile(struct arena *a, str text, struct path_template *ret, struct path_problem *problem)
+{
+    size_t braces = 0, n = 0;
+    if (!text.n)
+        text = S("/{.metadata.namespace}/{.metadata.uid}");
+    for (size_t i = 0; i < text.n; i++)
+        braces += text.p[i] == '{';
+    struct path_part *parts = arena_array(a, 2 * braces + 1, sizeof(*parts));
+    for (size_t at = 0; at < text.n;) {
+        str rest = str_from(text, at);
+        size_t open = MIN(str_find_char(rest, '{'), rest.n),
+               close = MIN(str_find_char(rest, '}'), rest.n);
+        if (close < open)
+            return fail(problem, PATH_INVALID, "column %zu: a closing brace without an opening one",
+                        at + close + 1);
+        if (open)
+            parts[n++].literal = str_upto(rest, open);
+        if (open == rest.n)
+            break;
+        str inside = { rest.p + open + 1, close > open ? close - open - 1 : 0 };
+        if (close == rest.n || str_find_char(inside, '{') != SIZE_MAX)
+            return fail(problem, PATH_INVALID, "column %zu: an opening brace that is not closed",
+                        at + open + 1);
+        int failed = compile_expression(a, inside, at + open + 2, &parts[n++], problem);
+        if (failed)
+            return failed;
+        at += close + 1;
+    }
+    *ret = (struct path_template){ parts, n };
+    return 0;
+}
+
+/* ---- filling in */
+
+static int put_value(struct buf *out, const struct path_part *part, const struct json *v,
+                     struct path_problem *problem)
+{
+    if (!v || v->type == JSON_NULL || v->type == JSON_ARR || v->type == JSON_OBJ)
+        return fail(problem, PATH_NOT_SCALAR,
+                    "{" STR_FMT "} is %s %s, but must be a text, number or boolean",
+                    STR_ARG(part->expression),
+                    json_is(v, JSON_ARR) || json_is(v, JSON_OBJ) ? "an" : "a", json_type_name(v));
+    jsonpath_put(out, v);
+    return 0;
+}
+
+static int put_map_value(struct buf *out, const struct path_part *part, const struct json *object,
+                         struct path_problem *problem)
+{
+    const char *map = part->of_labels ? "labels" : "annotations";
+    const struct json *v = json_get_str(json_at(object, "metadata", map, NULL), part->map_key);
+    if (!v)
+        return fail(problem, PATH_MISSING, "%s \"" STR_FMT "\" is not found",
+                    part->of_labels ? "label" : "annotation", STR_ARG(part->map_key));
+    return put_value(out, part, v, problem);
+}
+
+static int put_part(struct buf *out, const struct path_part *part, const struct json *object,
+                    struct arena *scratch, struct path_problem *problem)
+{
+    if (!part->expression.n) {
+        buf_put(out, part->literal);
+        return 0;
+    }
+    if (part->map_key.n)
+        return put_map_value(out, part, object, problem);
+    const struct json *v;
+    err_t e;
+    int r = jsonpath_one(scratch, &part->path, object, &v, &e);
+    if (r == 0)
+        return put_value(out, part, v, problem);
+    return fail(problem,
+                r == -ENOENT  ? PATH_MISSING
+                : r == -E2BIG ? PATH_MULTIPLE
+                              : PATH_INVALID,
+                "{" STR_FMT "}: %s", STR_ARG(part->expression), e.text);
+}
+
+int path_render_traced(const struct path_template *t, const struct json *object,
+                       struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
+                       struct path_problem *problem)
+{
+    struct arena_mark mark = arena_mark(scratch);
+    auto_buf struct buf text = { 0 };
+    int failed = 0;
+    for (size_t i = 0; i < t->n && !failed; i++) {
+        size_t before = text.n;
+        failed = put_part(&text, &t->parts[i], object, scratch, problem);
+        if (trace && !failed && t->parts[i].expression.n)
+            trace(context, t->parts[i].expression, str_from(buf_str(&text), before));
+    }
+    arena_reset(scratch, mark);
+    return failed ? failed : path_normalise(buf_str(&text), out, problem);
+}
+
+int path_render(const struct path_template *t, const struct json *object, struct arena *scratch,
+                struct buf *out, struct path_problem *problem)
+{
+    return path_render_traced(t, object, scratch, NULL, NULL, out, problem);
+}
+
+/* ---- a path that gateways take */
+
+static bool stays(uint32_t point)
+{
+    return point < 0x80 &&
+           ((point >= 'a' && point <= 'z') || (point >= 'A' && point <= 'Z') ||
+            (point >= '0' && point <= '9') || strchr("-_.~$&+=:@", (int)point)) &&
+           point;
+}
+
+static void put_encoded(struct buf *out, str segment)
+{
+    while (segment.n) {
+        uint32_t point = utf8_lower(utf8_next(&segment));
+        if (stays(point)) {
+            buf_putc(out, (char)point);
+            continue;
+        }
+        size_t at = out->n;
+        utf8_put(out, point);
+        char bytes[4];
+        size_t n = out->n - at;
+        memcpy(bytes, out->p + at, n);
+        out->n = at;
+        for (size_t i = 0; i < n; i++)
+            buf_printf(out, "%%%02X", (unsigned char)bytes[i]);
+    }
+}
+
+int path_normalise(str text, struct buf *out, struct path_problem *problem)
+{
+    size_t start = out->n;
+    text = utf8_trim(text);
+    if (!text.n)
+        return fail(problem, PATH_EMPTY, "the template gives an empty path");
+    for (str segment; str_cut(&text, '/', &segment);) {
+        if (!segment.n)
+            continue;
+        if (str_eqc(segment, ".") || str_eqc(segment, "..")) {
+            out->n = start;
+            return fail(problem, PATH_DOT_SEGMENT,
+                        "the path has a segment \"" STR_FMT "\", which gateways refuse",
+                        STR_ARG(segment));
+        }
+        buf_putc(out, '/');
+        put_encoded(out, segment);
+    }
+    if (out->n == start)
+        buf_putc(out, '/');
+    size_t n = out->n - start;
+    if (n > PATH_BYTES_MAX) {
+        out->n = start;
+        return fail(problem, PATH_TOO_LONG, "the path is %zu bytes long, at most %d are allowed", n,
+                    PATH_BYTES_MAX);
+    }
+    return 0;
+}

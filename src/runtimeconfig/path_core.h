@@ -1,0 +1,62 @@
+/* The HTTP path of a service: a template such as "/{.metadata.namespace}/{.metadata.labels['team']}" filled
+ * in from the service's own object, and made a path that the Gateway API takes.
+ *
+ * Pure and fast: a template is compiled once and rendered for every service that uses it. */
+#ifndef FLYBALL_PATH_CORE_H
+#define FLYBALL_PATH_CORE_H
+
+#include "../json/json.h"
+#include "../json/jsonpath.h"
+
+enum { PATH_BYTES_MAX = 200 };
+
+enum path_fault {
+    PATH_FINE,
+    PATH_MISSING,     /* a label, annotation or field is not there */
+    PATH_INVALID,     /* the template cannot be read or evaluated */
+    PATH_MULTIPLE,    /* a placeholder has several values */
+    PATH_NOT_SCALAR,  /* its value is null, an object or a list */
+    PATH_EMPTY,       /* nothing is left */
+    PATH_DOT_SEGMENT, /* "." or "..": no gateway takes it */
+    PATH_TOO_LONG,
+    PATH_FAULT_N
+};
+
+struct path_problem {
+    enum path_fault fault;
+    char text[400]; /* one sentence, with the column where there is one */
+};
+
+struct path_part {
+    str literal;    /* text between placeholders */
+    str expression; /* what stands between the braces; empty: the part is literal */
+    str map_key;    /* of labels['...'] or annotations['...']: looked up as it is */
+    bool of_labels;
+    struct jsonpath path; /* otherwise */
+};
+
+struct path_template {
+    struct path_part *parts;
+    size_t n;
+};
+
+/* The template's text must outlive it. An empty template is the default: /NAMESPACE/UID. */
+int path_compile(struct arena *a, str text, struct path_template *ret,
+                 struct path_problem *problem);
+
+/* Told of every placeholder and its value, for `--explain`; NULL: nobody asks. */
+typedef void path_trace_fn(void *context, str expression, str value);
+
+/* Appends the finished path of `object`. `scratch` is used and given back. */
+int path_render(const struct path_template *t, const struct json *object, struct arena *scratch,
+                struct buf *out, struct path_problem *problem);
+int path_render_traced(const struct path_template *t, const struct json *object,
+                       struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
+                       struct path_problem *problem);
+
+/* Trims, lower-cases, encodes and joins: what is done to the text once it is filled in. */
+int path_normalise(str text, struct buf *out, struct path_problem *problem);
+
+const char *path_fault_name(enum path_fault fault); /* "missing", "invalid", ... */
+
+#endif

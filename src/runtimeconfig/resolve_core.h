@@ -1,0 +1,48 @@
+/* Which runtime configuration a consumer gets: the one of its namespace, exclusively, else the cluster's of
+ * that name, else nothing if the name is "default", else it is an error. */
+#ifndef FLYBALL_RESOLVE_CORE_H
+#define FLYBALL_RESOLVE_CORE_H
+
+#include "../base/sha256.h"
+#include "../json/json.h"
+
+#define RUNTIMECONFIG_DEFAULT "default"
+
+enum resolve_outcome {
+    RESOLVE_NAMESPACE,
+    RESOLVE_CLUSTER,
+    RESOLVE_NONE,
+    RESOLVE_MISSING,
+    RESOLVE_N
+};
+
+struct resolve_question {
+    str name; /* spec.runtimeConfigName; empty: "default" */
+    str ns;   /* of the consumer; empty: it has none, and looks in the operator's */
+    str operator_ns;
+};
+
+/* Where to look, from the question alone. */
+str resolve_name(const struct resolve_question *q);
+str resolve_namespace(const struct resolve_question *q);
+
+struct resolved {
+    enum resolve_outcome outcome;
+    const struct json *config; /* the object that governs; NULL: none */
+    const struct json *spec;   /* its spec; NULL: none */
+    char hash[SHA256_HEX + 1]; /* of the spec, canonical; "" when there is none */
+};
+
+/* `in_namespace` and `in_cluster` are the objects of that name, NULL where there is none. */
+struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
+                        const struct json *in_cluster);
+
+const char *resolve_outcome_name(enum resolve_outcome outcome);
+
+/* status.effectiveRuntimeConfig: exactly one reference and the hash; NULL when nothing governs. */
+struct json *resolve_effective(struct arena *a, const struct resolved *r);
+
+/* What the condition ConfigResolved says. */
+bool resolve_condition(const struct resolved *r, const char **ret_reason);
+
+#endif
