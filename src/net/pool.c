@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+enum { DIALS_MAX = 64 }; /* at a time: more handshakes at once only make each of them late */
+
 struct pool_conn {
     struct http_client *client;
     struct pool_conn *next, *previous;
@@ -396,7 +398,7 @@ static void start(struct pool_conn *conn, struct http_call *call)
  * are full. */
 static void dial_for_queue(struct http_client *c)
 {
-    size_t wanted = c->http1 ? c->queued : MIN(c->queued, (size_t)1);
+    size_t wanted = MIN(c->queued, c->http1 ? (size_t)DIALS_MAX : 1);
     for (struct pool_conn *conn = c->conns; conn && !c->http1; conn = conn->next)
         if (conn->session && conn->session->settling && !conn->session->over && !conn->retired)
             return;
