@@ -60,7 +60,8 @@ static int by_entry(const void *a, const void *b)
 
 struct typed_index typed_index(struct arena *a, const struct shape *list, const struct json *v)
 {
-    struct typed_index index = { 0 };
+    static struct typed_entry none; /* so that the array of an empty index is one, too */
+    struct typed_index index = { .entries = &none };
     if (!typed_is_list(v))
         return index;
     index.entries = arena_array(a, v->n, sizeof(*index.entries));
