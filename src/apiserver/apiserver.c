@@ -16,6 +16,8 @@ struct apiserver {
     struct credentials credentials;
     char url[80];
     bool log_requests, tls;
+    bool (*intercept)(void *context, struct exchange *x);
+    void *intercept_context;
 };
 
 /* ---- requests */
@@ -72,6 +74,8 @@ static void finished(struct call *c)
 static void on_request(void *context, struct exchange *x)
 {
     struct apiserver *s = context;
+    if (s->intercept && s->intercept(s->intercept_context, x))
+        return;
     struct visit *v = arena_new(exchange_arena(x), struct visit);
     v->owner = s;
     v->exchange = x;
@@ -108,7 +112,8 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
         if (result < 0)
             return result;
     }
-    struct http_server_options h = { .address = strcmp(address, "localhost") ? address : "127.0.0.1",
+    struct http_server_options h = { .address =
+                                         strcmp(address, "localhost") ? address : "127.0.0.1",
                                      .port = o->port,
                                      .tls = tls,
                                      .on_request = on_request,
@@ -149,6 +154,8 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
     s->loop = loop;
     s->tls = !o->insecure_http;
     s->log_requests = o->log_requests;
+    s->intercept = o->intercept;
+    s->intercept_context = o->intercept_context;
     int result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
     if (result == 0)
         result = open_server(s, o, e);
@@ -190,7 +197,8 @@ const char *apiserver_ca_file(const struct apiserver *s)
     return s->tls ? s->credentials.ca_path : NULL;
 }
 
-void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context), void *context)
+void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context),
+                     void *context)
 {
     server_stop(s->server);
     http_server_drain(s->http, limit_ns, done, context);

@@ -20,6 +20,7 @@
 #include "../net/loop.h"
 
 struct apiserver;
+struct exchange;
 
 struct apiserver_options {
     const char *data;       /* directory, made when missing: state, keys, tokens, kubeconfig */
@@ -31,17 +32,22 @@ struct apiserver_options {
     const char *token_file; /* more users; NULL: none */
     bool log_requests;      /* one line a request */
     size_t history_events;  /* how far watches can go back; 0: the default */
+    /* Sees every request first; true when it answered in the server's place. For tests that count
+     * requests or let some fail. NULL: none. */
+    bool (*intercept)(void *context, struct exchange *x);
+    void *intercept_context;
 };
 
-int apiserver_new(struct loop *loop, const struct apiserver_options *options, struct apiserver **ret,
-                  err_t *e);
+int apiserver_new(struct loop *loop, const struct apiserver_options *options,
+                  struct apiserver **ret, err_t *e);
 const char *apiserver_url(const struct apiserver *s);        /* "https://127.0.0.1:6443" */
 const char *apiserver_kubeconfig(const struct apiserver *s); /* path */
 const char *apiserver_admin_token(const struct apiserver *s);
 const char *apiserver_ca_file(const struct apiserver *s); /* path; NULL without TLS */
 
 /* Ends watches, answers what is under way, then calls `done` (at the latest after limit_ns). */
-void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context), void *context);
+void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *context),
+                     void *context);
 /* Waits for a commit that is under way. */
 void apiserver_free(struct apiserver *s);
 

@@ -1,0 +1,264 @@
+/* A cluster on one virtual loop, for tests: the embedded API server, a client of the test's own, and an
+ * operator that can be stopped and started. Time stands where the test puts it, waiting costs none, and
+ * chosen writes can be made to fail.
+ *
+ *     struct cluster c;
+ *     cluster_start(&c, start_s);
+ *     cluster_do(&c, KUBE_CREATE, &resource_hpas, "shop", "web", body);
+ *     cluster_operator(&c, &schedule_feature, (const char *[]){ "some-setting", "value", NULL });
+ *     cluster_until(&c, start_s + 3600);
+ *     cluster_stop(&c);
+ */
+#ifndef FLYBALL_TEST_CLUSTER_H
+#define FLYBALL_TEST_CLUSTER_H
+
+#include "apiserver/apiserver.h"
+#include "base/metrics.h"
+#include "cmd/manifests.h"
+#include "kube/manager.h"
+#include "net/http_server.h"
+#include "json/yaml.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct cluster {
+    struct loop *loop;
+    struct apiserver *server;
+    struct kube *kube; /* the test's own client */
+    struct kube *operator_kube;
+    struct manager *manager; /* NULL: the operator is down */
+    struct metrics *metrics;
+    const char *const *settings; /* name, value, ..., NULL */
+    char dir[64];
+    struct arena arena; /* of answers */
+
+    int failures;          /* so many of the operator's writes to `fail_path` are refused: 409 */
+    const char *fail_path; /* a part of the path */
+    bool deaf;             /* the server answers nobody */
+    size_t operator_requests, operator_writes;
+    struct buf log; /* "METHOD path body\n" of the operator's writes */
+};
+
+static UNUSED void cluster_check(int result, const err_t *e)
+{
+    if (result < 0) {
+        fprintf(stderr, "cluster: %s\n", e->text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static UNUSED bool cluster_intercept(void *context, struct exchange *x)
+{
+    struct cluster *c = context;
+    str path = exchange_path(x), method = exchange_method(x);
+    if (c->deaf) {
+        exchange_abort(x);
+        return true;
+    }
+    if (!str_starts(exchange_header(x, S("user-agent")), S("operator")))
+        return false;
+    c->operator_requests++;
+    if (str_eq(method, S("GET")))
+        return false;
+    bool fails = c->failures > 0 && str_find(path, str_c(c->fail_path)) != SIZE_MAX;
+    if (fails) {
+        c->failures--;
+        exchange_answer(
+            x, 409, HTTP_HEADERS({ S("content-type"), S("application/json") }),
+            S("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
+              "\"Conflict\",\"message\":\"the object has been modified\",\"code\":409}"));
+        return true;
+    }
+    c->operator_writes++;
+    buf_printf(&c->log, STR_FMT " " STR_FMT " " STR_FMT "\n", STR_ARG(method), STR_ARG(path),
+               STR_ARG(exchange_body(x)));
+    return false;
+}
+
+static UNUSED struct kube *cluster_client(struct cluster *c, const char *agent)
+{
+    struct kube_config config = { .where = S("a test"),
+                                  .server = str_c(apiserver_url(c->server)),
+                                  .token = str_c(apiserver_admin_token(c->server)),
+                                  .ns = S("default") };
+    struct kube *kube;
+    err_t e;
+    cluster_check(kube_new(&(struct kube_options){ .loop = c->loop,
+                                                   .config = &config,
+                                                   .user_agent = str_c(agent),
+                                                   .rate = -1 },
+                           &kube, &e),
+                  &e);
+    return kube;
+}
+
+/* ---- requests of the test */
+
+struct cluster_answer {
+    bool done;
+    int code;
+    struct json *object; /* in the cluster's arena; NULL: none */
+    struct cluster *c;
+};
+
+static UNUSED void cluster_answered(void *context, const struct kube_reply *reply)
+{
+    struct cluster_answer *a = context;
+    a->done = true;
+    a->code = reply->code;
+    a->object = reply->object ? json_copy(&a->c->arena, reply->object) : NULL;
+}
+
+static UNUSED struct cluster_answer cluster_do(struct cluster *c, enum kube_verb verb,
+                                               const struct resource *resource, const char *ns,
+                                               const char *name, str body)
+{
+    struct cluster_answer a = { .c = c };
+    kube_send(c->kube, &(struct kube_request){ .verb = verb,
+                                               .resource = resource,
+                                               .ns = str_c(ns),
+                                               .name = str_c(name),
+                                               .body = body,
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    return a;
+}
+
+static UNUSED struct json *cluster_get(struct cluster *c, const struct resource *resource,
+                                       const char *ns, const char *name)
+{
+    struct cluster_answer a = cluster_do(c, KUBE_GET, resource, ns, name, S(""));
+    return a.code == 200 ? a.object : NULL;
+}
+
+static UNUSED void cluster_create(struct cluster *c, const struct resource *resource,
+                                  const char *ns, const struct json *object)
+{
+    str name = json_text(json_at(object, "metadata", "name", NULL));
+    struct cluster_answer a =
+        cluster_do(c, KUBE_CREATE, resource, ns, name.p, json_to_str(&c->arena, object));
+    if (a.code != 201)
+        fprintf(stderr, "cluster: create %s %s: %d %s\n", resource->plural, name.p, a.code,
+                json_to_str(&c->arena, a.object).p);
+}
+
+/* ---- time */
+
+static UNUSED void cluster_tick(struct timer *timer)
+{
+    (void)timer; /* only there for time to reach it */
+}
+
+static UNUSED int64_t cluster_now(const struct cluster *c)
+{
+    return loop_wall_ns(c->loop) / NS_PER_S;
+}
+
+/* Runs until the wall clock shows that second. */
+static UNUSED void cluster_until(struct cluster *c, int64_t wall_s)
+{
+    struct timer timer = { 0 };
+    int64_t left = wall_s * NS_PER_S - loop_wall_ns(c->loop);
+    timer_set(c->loop, &timer, loop_mono_ns(c->loop) + MAX(left, (int64_t)0), cluster_tick);
+    while (timer_is_set(&timer))
+        loop_turn(c->loop);
+}
+
+/* ---- the operator */
+
+static UNUSED const char *cluster_setting(void *context, const char *name)
+{
+    const struct cluster *c = context;
+    for (const char *const *s = c->settings; s && *s; s += 2)
+        if (!strcmp(s[0], name))
+            return s[1];
+    return NULL;
+}
+
+static UNUSED void cluster_operator(struct cluster *c, const struct feature *feature,
+                                    const char *const *settings)
+{
+    err_t e;
+    c->settings = settings;
+    c->operator_kube = cluster_client(c, "operator");
+    cluster_check(manager_new(&(struct manager_options){ .kube = c->operator_kube,
+                                                         .identity = S("operator"),
+                                                         .seed = 1,
+                                                         .setting = cluster_setting,
+                                                         .context = c },
+                              &c->manager, &e),
+                  &e);
+    cluster_check(manager_add(c->manager, feature, &e), &e);
+    cluster_check(manager_run(c->manager, &e), &e);
+}
+
+static UNUSED void cluster_operator_down(struct cluster *c)
+{
+    manager_free(c->manager);
+    kube_free(c->operator_kube);
+    c->manager = NULL;
+    c->operator_kube = NULL;
+}
+
+/* ---- life */
+
+static UNUSED void cluster_install(struct cluster *c)
+{
+    for (const struct manifest *m = manifests_crds; m->name; m++) {
+        struct json *crd = NULL;
+        err_t e;
+        cluster_check(yaml_parse(&c->arena, str_c(m->text), &crd, &e), &e);
+        cluster_create(c, &resource_crds, NULL, crd);
+    }
+}
+
+static UNUSED void cluster_start(struct cluster *c, int64_t start_s)
+{
+    err_t e;
+    *c = (struct cluster){ .fail_path = "" };
+    snprintf(c->dir, sizeof(c->dir), "/tmp/flyball-cluster-XXXXXX");
+    if (!mkdtemp(c->dir))
+        exit(EXIT_FAILURE);
+    cluster_check(loop_new(&(struct loop_options){ .time = LOOP_VIRTUAL,
+                                                   .start_wall_ns = start_s * NS_PER_S },
+                           &c->loop, &e),
+                  &e);
+    cluster_check(apiserver_new(c->loop,
+                                &(struct apiserver_options){ .data = c->dir,
+                                                             .in_memory = true,
+                                                             .insecure_http = true,
+                                                             .intercept = cluster_intercept,
+                                                             .intercept_context = c },
+                                &c->server, &e),
+                  &e);
+    c->kube = cluster_client(c, "test");
+    cluster_install(c);
+}
+
+static UNUSED void cluster_remove_file(const char *dir, const char *name)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    unlink(path);
+}
+
+static UNUSED void cluster_stop(struct cluster *c)
+{
+    if (c->manager)
+        cluster_operator_down(c);
+    kube_free(c->kube);
+    apiserver_free(c->server);
+    loop_free(c->loop);
+    static const char *const files[] = { "admin.token", "reader.token", "kubeconfig", "ca.crt",
+                                         "ca.key" };
+    for (size_t i = 0; i < countof(files); i++)
+        cluster_remove_file(c->dir, files[i]);
+    rmdir(c->dir);
+    buf_done(&c->log);
+    arena_done(&c->arena);
+}
+
+#endif
