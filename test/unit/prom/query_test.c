@@ -71,7 +71,7 @@ static void on_done(void *context, const struct prom_result *result, const err_t
     if (result) {
         t.series = result->n;
         t.value = result->n ? result->series[0].samples[0].value : 0;
-    } else {
+    } else if (failure) {
         t.failure = *failure;
     }
 }
@@ -251,7 +251,9 @@ static void ends_in_time(void)
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
-    OK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    OK(file && fputs(text, file) >= 0);
+    if (file)
+        fclose(file);
 }
 
 static void reads_the_token_anew(void)
