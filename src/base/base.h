@@ -3,7 +3,8 @@
  *   str, buf, arena, vec, map, heap    text and containers
  *   err, log                           failure as a value, and the one place that prints
  *   clock, duration, rfc3339, tz       time
- *   quantity, random, sha256           numbers
+ *   civil, natural, quantity, random   numbers
+ *   metrics, sha256, sum               what is counted, and fingerprints
  *
  * Memory: text is a slice (`str`) that borrows; `buf`, `arena`, `vec` and `map` own what they hold and
  * have a `_done`. Memory that cannot be had ends the program with one sentence (see mem.c): what is

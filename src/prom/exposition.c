@@ -7,15 +7,17 @@
 
 static void put_escaped(struct buf *out, str text, bool quotes)
 {
+    size_t plain = 0; /* where the run of bytes begins that need nothing */
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        if (c == '\n')
-            buf_put(out, S("\\n"));
-        else if (c == '\\' || (quotes && c == '"'))
-            buf_printf(out, "\\%c", c);
-        else
-            buf_putc(out, c);
+        if (c != '\n' && c != '\\' && (!quotes || c != '"'))
+            continue;
+        buf_put(out, (str){ text.p + plain, i - plain });
+        buf_putc(out, '\\');
+        buf_putc(out, c == '\n' ? 'n' : c);
+        plain = i + 1;
     }
+    buf_put(out, str_from(text, plain));
 }
 
 void exposition_write_label(struct buf *out, str value)
@@ -29,6 +31,9 @@ static void put_number(struct buf *out, double value)
         buf_put(out, S("NaN"));
     else if (isinf(value))
         buf_put(out, value > 0 ? S("+Inf") : S("-Inf"));
+    else if (fabs(value) < 1e15 &&
+             value == floor(value)) /* most are, and it is ten times as fast */
+        buf_printf(out, "%lld", (long long)value);
     else
         json_write_real(out, value);
 }
@@ -48,15 +53,19 @@ static void put_family(void *context, const struct metric_spec *spec)
 static void put_line(struct buf *out, const struct metric_view *s, const char *suffix,
                      const double *le, double value)
 {
-    buf_printf(out, "%s%s", s->spec->name, suffix);
+    buf_put(out, str_c(s->spec->name));
+    buf_put(out, str_c(suffix));
     char before = '{';
     for (size_t i = 0; i < METRIC_LABELS_MAX && s->spec->labels[i]; i++, before = ',') {
-        buf_printf(out, "%c%s=\"", before, s->spec->labels[i]);
+        buf_putc(out, before);
+        buf_put(out, str_c(s->spec->labels[i]));
+        buf_put(out, S("=\""));
         put_escaped(out, s->values[i], true);
         buf_putc(out, '"');
     }
     if (le) {
-        buf_printf(out, "%cle=\"", before);
+        buf_putc(out, before);
+        buf_put(out, S("le=\""));
         put_number(out, *le);
         buf_putc(out, '"');
         before = ',';
