@@ -1,6 +1,7 @@
 /* Definitions of custom resources: what they make (kinds), and what the server adds to them. Their
  * rules are in crd_check.c, the quarrel about names in crd_names.c. */
 #include "kind_hooks.h"
+#include "types.h"
 
 static str lower(struct arena *a, str text)
 {
@@ -80,7 +81,9 @@ void crd_mark_deleting(struct arena *a, struct json *object)
     json_set_str(a, condition, "lastTransitionTime",
                  json_text(json_get(metadata, "deletionTimestamp")));
     json_set_str(a, condition, "reason", S("InstanceDeletionPending"));
-    json_set_str(a, condition, "message", S("objects of this kind are about to be deleted"));
+    json_set_str(a, condition, "message",
+                 S("CustomResourceDefinition marked for deletion; CustomResource deletion "
+                   "will begin soon"));
     json_push(a, conditions, condition);
 }
 
@@ -101,6 +104,9 @@ static const char *text_at(struct arena *a, const struct json *node, const char 
 {
     return arena_str(a, json_text(json_get(node, key))).p;
 }
+
+/* Clients look for these words to see which columns a definition brought. */
+#define COLUMN_DESCRIPTION "Custom resource definition column (in JSONPath format): "
 
 static const struct kind_column name_column = {
     .name = "Name",
@@ -130,8 +136,9 @@ static void make_columns(struct arena *a, const struct json *version, struct kin
             .name = text_at(a, c, "name"),
             .type = text_at(a, c, "type"),
             .format = text_at(a, c, "format"),
-            .description =
-                *description ? description : arena_printf(a, "Value at " STR_FMT, STR_ARG(path)).p,
+            .description = *description
+                               ? description
+                               : arena_printf(a, COLUMN_DESCRIPTION STR_FMT, STR_ARG(path)).p,
             .priority = (int)json_int(json_get(c, "priority"), 0),
             .path = path,
         };
@@ -167,6 +174,42 @@ static void make_subresources(struct arena *a, const struct json *version, struc
     k->scale_selector_path = arena_str(a, json_text(json_get(scale, "labelSelectorPath")));
 }
 
+/* Patches and apply see metadata as what it is in every object, whatever the definition says of it. */
+static const struct shape *whole_shape(struct arena *a, const struct shape *of_schema)
+{
+    static const str scalars[] = { { "apiVersion", 10 }, { "kind", 4 } };
+    struct shape *whole = arena_new(a, struct shape);
+    struct shape_field *fields = arena_array(a, of_schema->n_fields + 3, sizeof(*fields));
+    *whole = *of_schema;
+    whole->n_fields = 0;
+    for (uint32_t i = 0; i < of_schema->n_fields; i++) {
+        str name = of_schema->fields[i].name;
+        if (!str_eqc(name, "metadata") && !str_eq(name, scalars[0]) && !str_eq(name, scalars[1]))
+            fields[whole->n_fields++] = of_schema->fields[i];
+    }
+    for (size_t i = 0; i < countof(scalars); i++)
+        fields[whole->n_fields++] =
+            (struct shape_field){ .name = scalars[i], .shape = &shape_scalar };
+    fields[whole->n_fields++] =
+        (struct shape_field){ .name = S("metadata"),
+                              .shape = schema_shape(types_schema("meta.v1.ObjectMeta")) };
+    whole->fields = fields;
+    return whole;
+}
+
+static const struct schema *schema_of(struct arena *a, const struct json *openapi)
+{
+    struct field_errors errors = { .arena = a }; /* it was checked before it was stored */
+    const struct schema *built = schema_from_openapi(a, openapi, NULL, &errors);
+    struct schema *s = arena_new(a, struct schema);
+    if (built)
+        *s = *built;
+    else /* stored by an older, laxer server: take everything */
+        *s = (struct schema){ .type = SCHEMA_OBJECT, .preserve_unknown = true };
+    s->shape = whole_shape(a, schema_make_shape(a, s));
+    return s;
+}
+
 static str deprecation(struct arena *a, const struct json *version, const struct kind *k)
 {
     if (!k->deprecated)
@@ -182,7 +225,6 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
     const struct json *spec = json_get(crd, "spec"), *names = json_get(spec, "names");
     const struct json *openapi = json_at(version, "schema", "openAPIV3Schema", NULL);
     struct kind *k = arena_new(a, struct kind);
-    struct field_errors errors = { .arena = a }; /* it was checked before it was stored */
     *k = (struct kind){
         .group = arena_str(a, json_text(json_get(spec, "group"))),
         .version = arena_str(a, json_text(json_get(version, "name"))),
@@ -202,13 +244,7 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
     k->short_names = copy_words(a, json_get(names, "shortNames"), &k->n_short_names);
     k->categories = copy_words(a, json_get(names, "categories"), &k->n_categories);
     k->deprecation_warning = deprecation(a, version, k);
-    k->schema = schema_from_openapi(a, openapi, NULL, &errors);
-    if (!k->schema) { /* stored by an older, laxer server: take everything */
-        struct schema *any = arena_new(a, struct schema);
-        *any = (struct schema){ .type = SCHEMA_OBJECT, .preserve_unknown = true };
-        any->shape = schema_make_shape(a, any);
-        k->schema = any;
-    }
+    k->schema = schema_of(a, openapi);
     make_columns(a, version, k);
     make_selectable(a, version, k);
     make_subresources(a, version, k);

@@ -124,10 +124,29 @@ void cells_lease(struct arena *a, const struct json *object, int64_t now_ns, str
     cell_text(a, cells, age_of(a, object, now_ns));
 }
 
+static str crd_versions(struct arena *a, const struct json *crd)
+{
+    const struct json *versions = json_at(crd, "spec", "versions", NULL);
+    auto_buf struct buf text = { 0 };
+    for (uint32_t i = 0; i < json_len(versions); i++) {
+        bool stored = json_bool(json_get(versions->items[i], "storage"), false);
+        if (!stored && !json_bool(json_get(versions->items[i], "served"), false))
+            continue;
+        if (text.n)
+            buf_putc(&text, ',');
+        buf_put(&text, json_text(json_get(versions->items[i], "name")));
+        if (stored)
+            buf_put(&text, S("(storage)"));
+    }
+    return arena_str(a, buf_str(&text));
+}
+
 void cells_crd(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
                struct json *cells)
 {
     cell_text(a, cells, name_of(object));
+    cell_text(a, cells, json_text(json_at(object, "spec", "scope", NULL)));
+    cell_text(a, cells, crd_versions(a, object));
     cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
 }
 

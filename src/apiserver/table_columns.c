@@ -20,7 +20,8 @@ TABLE(configmap, cells_configmap, NAME, COLUMN("Data", "string", "How many entri
 TABLE(secret, cells_secret, NAME, COLUMN("Type", "string", "What the entries are for."),
       COLUMN("Data", "string", "How many entries it has."), AGE);
 TABLE(lease, cells_lease, NAME, COLUMN("Holder", "string", "Who has it."), AGE);
-TABLE(crd, cells_crd, NAME,
+TABLE(crd, cells_crd, NAME, COLUMN("Scope", "string", "Namespaced or Cluster."),
+      COLUMN("Versions", "string", "Its versions, and which one is stored."),
       { "Created At", "date", "", "When the definition was created.", 0, { 0 } });
 TABLE(node, cells_node, NAME, COLUMN("Status", "string", "Ready or not, schedulable or not."),
       COLUMN("Roles", "string", "Roles from its labels."), AGE,
