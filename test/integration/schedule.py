@@ -1,0 +1,374 @@
+#!/usr/bin/python3
+"""Schedules as a user meets them: kubectl, an API server, an operator, and real minutes.
+
+    schedule.py FLYBALL                     on the embedded API server
+    schedule.py FLYBALL --cluster DIR       on the control plane that test/kube/cluster started in DIR
+
+Speaks TAP. Skipped where there is no kubectl; the case with a history where there is no Prometheus.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+EVERY_DAY = "SUN,M,TU,W,TH,F,SAT"
+CRD = pathlib.Path(__file__).resolve().parents[2] / "deploy/crds"
+
+
+class Skip(Exception):
+    """The case cannot run here."""
+
+
+class Embedded:
+    """`flyball apiserver`, on one port for its whole life."""
+
+    def __init__(self, flyball, folder):
+        self.flyball, self.data = flyball, folder + "/data"
+        self.kubeconfig = self.data + "/kubeconfig"
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.flyball, "apiserver", "--data", self.data, "--listen", "127.0.0.1:%d" % self.port],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if "serving" not in self.process.stdout.readline():
+            raise RuntimeError("the API server did not start")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    stop = kill
+
+
+class Real:
+    """kube-apiserver, etcd and kube-controller-manager."""
+
+    def __init__(self, folder):
+        self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
+        self.script = str(pathlib.Path(__file__).resolve().parents[1] / "kube/cluster")
+
+    def start(self):
+        subprocess.run([self.script, "restart", self.folder, "kube-apiserver"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def kill(self):
+        os.kill(int(pathlib.Path(self.folder, "kube-apiserver.pid").read_text()), signal.SIGKILL)
+
+    def stop(self):
+        pass
+
+
+class World:
+    def __init__(self, server, flyball, folder):
+        self.server, self.flyball, self.folder = server, flyball, folder
+        self.operator = None
+
+    def kubectl(self, *words, text=None, check=True):
+        env = dict(os.environ, KUBECONFIG=self.server.kubeconfig, HOME=self.folder)
+        done = subprocess.run(["kubectl", *words], env=env, input=text, capture_output=True, text=True,
+                              timeout=60)
+        if check and done.returncode:
+            raise RuntimeError("kubectl %s: %s" % (" ".join(words), done.stderr))
+        return done.stdout
+
+    def apply(self, *objects):
+        self.kubectl("apply", "-f", "-", text="\n".join(json.dumps(o) for o in objects))
+
+    def get(self, *words):
+        answer = self.kubectl("get", *words, "-o", "json", check=False)
+        return json.loads(answer) if answer else {}
+
+    def bounds(self, name):
+        spec = self.get("hpa", name).get("spec", {})
+        return spec.get("minReplicas"), spec.get("maxReplicas")
+
+    def condition(self, name, kind):
+        for one in self.get("shpa", name).get("status", {}).get("conditions", []):
+            if one["type"] == kind:
+                return one["status"], one["reason"]
+        return None
+
+    def run_operator(self, *flags):
+        self.stop_operator()
+        self.log = open(self.folder + "/operator.log", "a")
+        self.operator = subprocess.Popen(
+            [self.flyball, "operator", "--kubeconfig", self.server.kubeconfig, "--leader-elect=false",
+             "--listen", "none", "--controllers", "schedule", *flags],
+            stdout=self.log, stderr=subprocess.STDOUT)
+
+    def stop_operator(self):
+        if self.operator:
+            self.operator.terminate()
+            assert self.operator.wait(30) == 0, "the operator ended with %s" % self.operator.returncode
+            self.operator = None
+            self.log.close()
+
+
+def until(question, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if question():
+            return True
+        time.sleep(0.1)  # asked from outside: there is no event to wait for
+    return False
+
+
+def hpa(name):
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
+            "spec": {"minReplicas": 2, "maxReplicas": 9,
+                     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}}
+
+
+def clock(at):
+    return time.strftime("%H:%M:%S", time.gmtime(at))
+
+
+def far_from_midnight(seconds):
+    """Windows of a case begin and end on one day, or its bounds would have a past."""
+    left = 86400 - time.time() % 86400
+    if left < seconds:
+        time.sleep(left + 1)
+
+
+def trigger(name, start, end, inside, after, priority=0):
+    end = min(end, start - start % 86400 + 86399)
+    def config(pair):
+        return {"minReplicas": pair[0], "maxReplicas": pair[1]}
+    return {"name": name, "priority": priority, "timezone": "UTC", "interval": {"recurring": EVERY_DAY},
+            "startTime": clock(start), "endTime": clock(end), "startHPAConfig": config(inside),
+            "endHPAConfig": config(after)}
+
+
+def schedule(name, *triggers, **more):
+    return {"apiVersion": "autoscaling.sarabala.io/v1alpha1", "kind": "SmartHorizontalPodAutoscaler",
+            "metadata": {"name": name}, "spec": {"HPAObjectRef": {"name": name}, "triggers": list(triggers),
+                                                 **more}}
+
+
+def watch_bounds(world, names, end):
+    """The bounds that were seen, in order, without repeats."""
+    seen = {name: [] for name in names}
+    while time.time() < end:
+        for name in names:
+            now = world.bounds(name)
+            if now[0] is not None and (not seen[name] or seen[name][-1] != now):
+                seen[name].append(now)
+        time.sleep(0.1)  # as above
+    return seen
+
+
+def the_five_scenarios_of_priority(world):
+    world.apply(hpa("over"), hpa("under"))
+    t = int(time.time()) + 12
+    world.apply(
+        schedule("over", trigger("low", t, t + 20, (3, 10), (1, 4), 10),
+                 trigger("high", t + 6, t + 13, (5, 15), (2, 6), 20)),
+        schedule("under", trigger("high", t, t + 20, (5, 15), (2, 6), 20),
+                 trigger("low", t + 6, t + 13, (3, 10), (1, 4), 10)))
+    seen = watch_bounds(world, ["over", "under"], t + 25)
+    # a higher one takes over, the lower resumes, the last one's end counts
+    assert seen["over"] == [(2, 9), (3, 10), (5, 15), (3, 10), (1, 4)], seen["over"]
+    # a lower one's start and end change nothing while a higher one is open
+    assert seen["under"] == [(2, 9), (5, 15), (2, 6)], seen["under"]
+
+
+def an_edit_in_an_open_window(world):
+    world.apply(hpa("edit"))
+    now = int(time.time())
+    world.apply(schedule("edit", trigger("w", now - 600, now + 3600, (4, 8), (1, 2))))
+    assert until(lambda: world.bounds("edit") == (4, 8)), world.bounds("edit")
+    world.apply(schedule("edit", trigger("w", now - 600, now + 3600, (6, 12), (1, 2))))
+    assert until(lambda: world.bounds("edit") == (6, 12)), world.bounds("edit")
+    row = world.kubectl("get", "shpa", "edit").splitlines()
+    assert row[0].split() == ["NAME", "HPA", "ACTIVE", "MIN", "MAX", "NEXT", "READY", "AGE"], row
+    assert row[1].split()[:5] == ["edit", "edit", "w", "6", "12"], row
+
+
+def an_hpa_that_goes_and_comes_back(world):
+    world.kubectl("delete", "hpa", "edit")
+    assert until(lambda: world.condition("edit", "Error") == ("True", "HPANotFound"))
+    assert world.condition("edit", "Ready") == ("False", "HPANotFound")
+    world.apply(hpa("edit"))
+    assert until(lambda: world.bounds("edit") == (6, 12)), world.bounds("edit")
+    assert until(lambda: world.condition("edit", "Ready") == ("True", "Reconciled"))
+
+
+def explain_says_why(world):
+    env = dict(os.environ, KUBECONFIG=world.server.kubeconfig, HOME=world.folder)
+    done = subprocess.run([world.flyball, "explain", "shpa", "edit", "-n", "default"], env=env,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for part in ("start:w, min 6, max 12", "open, and governs", "Next changes:",
+                 "HorizontalPodAutoscaler default/edit has min 6, max 12, as it should."):
+        assert part in done.stdout, done.stdout
+
+
+def a_boundary_in_a_storm_of_writes(world):
+    world.apply(hpa("storm"))
+    t = int(time.time()) + 8
+    world.apply(schedule("storm", trigger("w", t, t + 3600, (4, 8), (1, 2))))
+    over = threading.Event()
+
+    def write():
+        number = 0
+        while not over.is_set():
+            number += 1
+            world.kubectl("annotate", "hpa", "storm", "--overwrite", "noise=%d" % number, check=False)
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for one in writers:
+        one.start()
+    try:
+        assert until(lambda: world.bounds("storm") == (4, 8), t + 15 - time.time()), world.bounds("storm")
+    finally:
+        over.set()
+        for one in writers:
+            one.join()
+
+
+def a_boundary_while_the_server_is_away(world):
+    world.apply(hpa("away"))
+    t = int(time.time()) + 8
+    world.apply(schedule("away", trigger("w", t, t + 3600, (4, 8), (1, 2))))
+    assert until(lambda: world.condition("away", "Ready") == ("True", "Reconciled"))
+    world.server.kill()
+    time.sleep(max(0, t + 3 - time.time()))  # the boundary passes
+    world.server.start()
+    back = time.time()
+    assert until(lambda: world.bounds("away") == (4, 8)), world.bounds("away")
+    took = time.time() - back
+    applied = world.get("shpa", "away")["status"].get("lastAppliedTime")
+    print("# applied %s, seen %.1f s after the server's return" % (applied, took))
+    assert until(lambda: world.condition("away", "Ready") == ("True", "Reconciled"))
+    events = world.get("events", "--field-selector", "involvedObject.name=away,reason=HPAUpdated")["items"]
+    assert sum(e.get("count", 1) for e in events) == 1, events
+
+
+def history(folder, name):
+    """Four weeks of office hours as OpenMetrics."""
+    now = int(time.time()) // 300 * 300
+    labels = 'namespace="default",horizontalpodautoscaler="%s"' % name
+    metric = ',metric_name="cpu",metric_target_type="utilization"'
+
+    def demand(at):
+        day = time.gmtime(at)
+        return 12 if day.tm_wday < 5 and 9 <= day.tm_hour < 17 else 2
+    lines = []
+    for series, more, value in (("status_current_replicas", "", demand),
+                                ("status_target_metric", metric, lambda at: 80),
+                                ("spec_target_metric", metric, lambda at: 80)):
+        lines.append("# TYPE kube_horizontalpodautoscaler_%s gauge" % series)
+        lines += ["kube_horizontalpodautoscaler_%s{%s%s} %d %d" % (series, labels, more, value(at), at)
+                  for at in range(now - 28 * 86400, now, 300)]
+    path = pathlib.Path(folder, "history.txt")
+    path.write_text("\n".join(lines + ["# EOF", ""]))
+    return str(path)
+
+
+def windows_are_learned_from_prometheus(world):
+    if not shutil.which("prometheus") or not shutil.which("promtool"):
+        raise Skip("there is no Prometheus")
+    tsdb = world.folder + "/tsdb"
+    subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", history(world.folder, "learn"),
+                    tsdb], check=True, capture_output=True)
+    pathlib.Path(world.folder, "prometheus.yml").write_text("global: {scrape_interval: 1h}\n")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    prometheus = subprocess.Popen(
+        ["prometheus", "--config.file=%s/prometheus.yml" % world.folder, "--storage.tsdb.path=" + tsdb,
+         "--storage.tsdb.retention.time=120d", "--web.listen-address=127.0.0.1:%d" % port],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        world.run_operator("--smarthpa-prometheus-url", "http://127.0.0.1:%d" % port)
+        now = int(time.time())
+        manual = trigger("manual", now - 600, now + 3600, (4, 8), (1, 2))
+        world.apply(hpa("learn"))
+        world.apply(schedule("learn", manual, smartRecommendation={"enabled": True, "mode": "Apply"}))
+
+        def names():
+            return [t["name"] for t in world.get("shpa", "learn").get("spec", {}).get("triggers", [])]
+        assert until(lambda: names() == ["manual", "ai-mtuwthf-0850-1700"], 60), names()
+        advice = world.get("shpa", "learn")["status"]["recommendation"]
+        assert advice["signal"] == "demand" and advice["base"] == {"minReplicas": 2, "maxReplicas": 3}, advice
+        assert advice["backtest"]["goodEnough"] and advice["backtest"]["underRatio"] == 0, advice
+        assert world.bounds("learn") == (4, 8), "the manual trigger must win"
+        triggers = world.get("shpa", "learn")["spec"]["triggers"]
+        assert triggers[0] == manual, triggers[0]
+    finally:
+        world.stop_operator()
+        prometheus.kill()
+        prometheus.wait()
+
+
+def without_prometheus_nothing_is_invented(world):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    world.run_operator("--smarthpa-prometheus-url", "http://127.0.0.1:%d" % port)
+    now = int(time.time())
+    world.apply(hpa("blind"))
+    world.apply(schedule("blind", trigger("w", now - 600, now + 3600, (4, 8), (1, 2)),
+                         smartRecommendation={"enabled": True, "mode": "Apply"}))
+
+    def said():
+        return world.get("events", "--field-selector",
+                         "involvedObject.name=blind,reason=PrometheusUnavailable")["items"]
+    assert until(said, 60)
+    assert "recommendation" not in world.get("shpa", "blind")["status"]
+    assert world.bounds("blind") == (4, 8)
+
+
+CASES = [the_five_scenarios_of_priority, an_edit_in_an_open_window, an_hpa_that_goes_and_comes_back,
+         explain_says_why, a_boundary_in_a_storm_of_writes, a_boundary_while_the_server_is_away,
+         windows_are_learned_from_prometheus, without_prometheus_nothing_is_invented]
+
+
+def run(number, case, world):
+    name = case.__name__.replace("_", " ")
+    try:
+        far_from_midnight(60)
+        case(world)
+        print("ok %d - %s" % (number, name), flush=True)
+    except Skip as why:
+        print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
+    except Exception as why:  # every failure is one line of the answer
+        print("not ok %d - %s" % (number, name))
+        print("# " + (repr(why) if not str(why) else str(why)).replace("\n", "\n# "), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("flyball")
+    parser.add_argument("--cluster")
+    parser.add_argument("cases", nargs="*")
+    given = parser.parse_args()
+    if not shutil.which("kubectl"):
+        print("1..0 # SKIP there is no kubectl")
+        return
+    cases = [c for c in CASES if not given.cases or c.__name__ in given.cases]
+    print("1..%d" % len(cases))
+    with tempfile.TemporaryDirectory() as folder:
+        flyball = str(pathlib.Path(given.flyball).resolve())
+        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
+        world = World(server, flyball, folder)
+        try:
+            world.kubectl("apply", "-f", str(CRD))
+            world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd",
+                          "smarthorizontalpodautoscalers.autoscaling.sarabala.io")
+            world.run_operator()
+            for number, case in enumerate(cases, 1):
+                run(number, case, world)
+        finally:
+            world.stop_operator()
+            server.stop()
+
+
+main()
