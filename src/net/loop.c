@@ -98,8 +98,17 @@ static void poll_virtual(struct loop *loop)
         loop->mono_ns = MAX(loop->mono_ns, next->key);
 }
 
+void loop_woken(struct loop *loop)
+{
+    loop->activity++;
+    if (!loop->clocks_read)
+        read_clocks(loop);
+    loop->clocks_read = true;
+}
+
 static void begin_turn(struct loop *loop)
 {
+    loop->clocks_read = false;
     if (loop->time == LOOP_VIRTUAL) {
         poll_virtual(loop);
     } else if (loop_deferred_left(loop) || loop_timer_due(loop)) {
@@ -109,6 +118,7 @@ static void begin_turn(struct loop *loop)
         uv_run(&loop->uv, UV_RUN_ONCE);
     }
     read_clocks(loop);
+    loop->clocks_read = true; /* within the turn the time stands */
 }
 
 /* Runs what waits in one phase now; what it adds to the same phase waits for the next round. */
@@ -187,7 +197,7 @@ void loop_release(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     assert(loop->holds > 0);
     loop->holds--;
-    loop->activity++;
+    loop_woken(loop);
 }
 
 bool loop_deferred_left(const struct loop *loop)

@@ -28,11 +28,15 @@ struct loop {
     struct arena scratch;
 
     uint64_t activity;                /* callbacks so far: tells whether a poll found something */
+    bool clocks_read;                 /* since this turn's wait */
     size_t holds;                     /* virtual time stands still while > 0 */
     size_t jobs;                      /* pool work under way */
     struct local_listener *listeners; /* of this process: see transport.h */
 };
 
+/* Every callback of libuv begins with this: it counts, and the first after a wait reads the clocks,
+ * as a deadline set from the time before the wait would have passed already. */
+void loop_woken(struct loop *loop);
 bool loop_timer_due(const struct loop *loop);
 void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest timer */
 void loop_fire_due(struct loop *loop);  /* timer.c */

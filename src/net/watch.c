@@ -26,7 +26,7 @@ static void on_ready(uv_poll_t *handle, int status, int got)
                   (got & UV_WRITABLE ? FD_WRITE : 0u);
     else
         start(w); /* libuv stops at an error, but there may be bytes before it to be read first */
-    w->loop->activity++;
+    loop_woken(w->loop);
     if (events)
         w->fn(w->context, events);
 }
@@ -82,7 +82,7 @@ struct signal_watch {
 static void on_signal(uv_signal_t *handle, int signal_number UNUSED)
 {
     struct signal_watch *w = handle->data;
-    w->loop->activity++;
+    loop_woken(w->loop);
     w->fn(w->context);
 }
 

@@ -49,7 +49,7 @@ struct wakeup {
 static void on_wakeup(uv_async_t *handle)
 {
     struct wakeup *w = handle->data;
-    w->loop->activity++;
+    loop_woken(w->loop);
     w->fn(w->context);
 }
 

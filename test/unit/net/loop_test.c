@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct loop *make(struct loop_options o)
@@ -210,6 +211,40 @@ static void threads_wake_the_loop(void)
     loop_free(loop);
 }
 
+struct late {
+    struct loop *loop;
+    struct wakeup *wakeup;
+    int64_t behind_ns; /* how far the loop's clock was behind the machine's */
+    bool woken;
+};
+
+static void wake_later(void *context)
+{
+    struct late *late = context;
+    nanosleep(&(struct timespec){ .tv_nsec = 200 * NS_PER_MS }, NULL); /* an idle loop */
+    wakeup_send(late->wakeup);
+}
+
+static void on_late(void *context)
+{
+    struct late *late = context;
+    late->behind_ns = clock_mono_ns() - loop_mono_ns(late->loop);
+    late->woken = true;
+}
+
+/* A deadline set in the first callback after a long wait must not have passed already. */
+static void callbacks_see_the_time_after_the_wait(void)
+{
+    struct late late = { .loop = make((struct loop_options){ 0 }) };
+    late.wakeup = wakeup_new(late.loop, on_late, &late);
+    loop_work(late.loop, wake_later, NULL, &late);
+    while (!late.woken)
+        loop_turn(late.loop);
+    OK(late.behind_ns < 150 * NS_PER_MS);
+    wakeup_free(late.wakeup);
+    loop_free(late.loop);
+}
+
 static void signals_arrive(void)
 {
     struct loop *loop = make((struct loop_options){ 0 });
@@ -348,6 +383,7 @@ int main(void)
                                         TAP(work_holds_virtual_time),
                                         TAP(freeing_waits_for_work),
                                         TAP(threads_wake_the_loop),
+                                        TAP(callbacks_see_the_time_after_the_wait),
                                         TAP(signals_arrive),
                                         TAP(descriptors_are_watched),
                                         TAP(children_are_heard),
