@@ -59,6 +59,13 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
         return shape_of_list(a, s);
     case SCHEMA_ANY:
         return &shape_any;
+    case SCHEMA_STRING:
+        return s->format == SCHEMA_QUANTITY ? &shape_scalar : &shape_string;
+    case SCHEMA_INTEGER:
+    case SCHEMA_NUMBER:
+        return &shape_number;
+    case SCHEMA_BOOLEAN:
+        return &shape_boolean;
     default:
         return &shape_scalar;
     }
@@ -76,7 +83,9 @@ void schema_fill_shape(struct arena *a, const struct schema_message *m, struct s
                                             .shape = f->schema.shape,
                                             .value_if_absent = f->schema.fallback,
                                             .patch = f->patch,
-                                            .patch_key = f->patch_key };
+                                            .patch_key = f->patch_key,
+                                            .always = f->presence == SCHEMA_ALWAYS ||
+                                                      f->presence == SCHEMA_ALWAYS_NULL };
     }
     shape->kind = SHAPE_OBJ;
     shape->atomic = m->atomic;
