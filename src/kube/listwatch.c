@@ -23,9 +23,9 @@ enum {
 };
 
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
-                     quiet_ns = 120 * NS_PER_S, short_watch_ns = NS_PER_S,
-                     initial_wait_ns = 30 * NS_PER_S, initial_silence_ns = 10 * NS_PER_S,
-                     watch_grace_ns = 30 * NS_PER_S;
+                     quiet_ns = 120 * NS_PER_S, fresh_list_ns = 20 * NS_PER_S,
+                     short_watch_ns = NS_PER_S, initial_wait_ns = 30 * NS_PER_S,
+                     initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S;
 
 struct listwatch {
     struct listwatch_options o;
@@ -42,6 +42,7 @@ struct listwatch {
     int expired_pages, failures, stuck;
     int64_t failed_ns;  /* mono: the last failure */
     int64_t started_ns; /* mono: of this stream */
+    int64_t listed_ns;  /* mono: the last list was complete */
     uint64_t seen;      /* lines and items of this stream */
     struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
     struct listwatch_stats stats;
@@ -91,12 +92,12 @@ static void failed(struct listwatch *w, const char *why)
 
 static void expired(struct listwatch *w, const char *why)
 {
+    /* the new list comes at once, unless the version is of a list that was just made */
+    int64_t age_ns = loop_mono_ns(w->loop) - w->listed_ns;
+    bool at_once = w->has_list && age_ns > fresh_list_ns;
     w->stats.expired++;
     w->has_list = false;
-    /* the first new list comes at once; a server that expires those as well gets pauses */
-    if (w->seen || !w->failures) {
-        w->failures = MAX(w->failures, 1);
-        w->failed_ns = loop_mono_ns(w->loop);
+    if (at_once) {
         drop_call(w);
         go_on(w);
     } else {
@@ -115,6 +116,7 @@ static void synced(struct listwatch *w)
 {
     cache_list_end(w->o.cache);
     w->has_list = true;
+    w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
     w->expired_pages = 0;
     if (w->once_synced)
