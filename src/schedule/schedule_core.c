@@ -5,6 +5,7 @@
  * state, not an event: it is the same answer whether flyball ran at that moment or not. */
 #include "schedule_core.h"
 
+#include "schedule_ramp.h"
 #include "schedule_windows.h"
 
 static const char *const state_names[SCHEDULE_STATE_N] = {
@@ -141,8 +142,9 @@ static void rest(const struct schedule_spec *spec, struct schedule_effective *e)
     schedule_config_fill(&e->config, &spec->resting);
 }
 
-struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
-                                             int64_t now, struct schedule_trigger_now *states)
+struct schedule_effective schedule_effective_plain(const struct schedule_spec *spec,
+                                                   int64_t created, int64_t now,
+                                                   struct schedule_trigger_now *states)
 {
     struct schedule_effective e = { .trigger = -1 };
     for (size_t i = 0; i < spec->triggers_n; i++) {
@@ -167,5 +169,13 @@ struct schedule_effective schedule_effective(const struct schedule_spec *spec, i
         find_last_ended(spec, created, now, &e);
         rest(spec, &e);
     }
+    return e;
+}
+
+struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
+                                             int64_t now, struct schedule_trigger_now *states)
+{
+    struct schedule_effective e = schedule_effective_plain(spec, created, now, states);
+    schedule_ramp(spec, created, now, states, &e);
     return e;
 }

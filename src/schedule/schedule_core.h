@@ -3,10 +3,11 @@
  *   schedule_lex, schedule_spec    the manifest as numbers, and what is wrong with it
  *   schedule_windows               when a trigger is active: wall-clock windows as instants
  *   schedule_core                  which trigger governs, what it asks for, when that changes
+ *   schedule_ramp                  bounds that move in steps around a window
  *   schedule_apply                 what that does to a live HPA
- *   schedule_recommend             windows learned from history
+ *   schedule_recommend, _advice    windows learned from history
  *   schedule_plan                  one pass: objects and now in, writes, status and events out
- *   schedule_controller            gather, call the plan, apply it
+ *   schedule_controller, _turn     gather, call the plan, carry it out
  *
  * Everything but the controller is pure: instants are seconds since 1970 and `now` is an argument.
  * There is no memory of past events. What holds now follows from the spec, the creation time and

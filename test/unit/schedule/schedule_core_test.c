@@ -109,6 +109,44 @@ static void a_range_that_ended_long_ago_still_rests(void)
     EQ_INT(schedule_effective(&spec, 0, at("2026-12-24T12:00:00Z"), states).next, 0);
 }
 
+static void ramps_climb_before_and_fall_after(void)
+{
+    struct schedule_trigger triggers[] = { daily("low", 1, 6, 0), daily("w", 9, 17, 0) };
+    struct schedule_spec spec = { .triggers = triggers, .triggers_n = 2 };
+    triggers[0].end = (struct schedule_config){ true, true, false, 2, 6, 0 };
+    triggers[1].start = (struct schedule_config){ true, true, false, 10, 20, 0 };
+    triggers[1].end = (struct schedule_config){ true, true, false, 3, 5, 0 };
+    triggers[1].ramp_minutes = 10;
+    static const struct {
+        const char *now;
+        int32_t min, max;
+        const char *next;
+    } cases[] = {
+        { "2026-06-03T08:49:59Z", 2, 6, "2026-06-03T08:50:00Z" },
+        { "2026-06-03T08:50:00Z", 2, 20, "2026-06-03T08:51:00Z" },
+        { "2026-06-03T08:51:30Z", 3, 20, "2026-06-03T08:52:00Z" },
+        { "2026-06-03T08:55:00Z", 6, 20, "2026-06-03T08:56:00Z" },
+        { "2026-06-03T08:59:59Z", 10, 20, "2026-06-03T09:00:00Z" },
+        { "2026-06-03T09:00:00Z", 10, 20, "2026-06-03T17:00:00Z" },
+        { "2026-06-03T17:00:00Z", 10, 20, "2026-06-03T17:01:00Z" },
+        { "2026-06-03T17:05:00Z", 7, 20, "2026-06-03T17:06:00Z" },
+        { "2026-06-03T17:09:59Z", 4, 20, "2026-06-03T17:10:00Z" },
+        { "2026-06-03T17:10:00Z", 3, 5, "2026-06-04T01:00:00Z" },
+    };
+    for (size_t i = 0; i < countof(cases); i++) {
+        struct schedule_trigger_now states[2];
+        struct schedule_effective e = schedule_effective(&spec, 0, at(cases[i].now), states);
+        EQ_INT(e.config.min, cases[i].min);
+        EQ_INT(e.config.max, cases[i].max);
+        EQ_INT(e.next, at(cases[i].next));
+    }
+    triggers[0].priority = 5;
+    triggers[0].end_s =
+        24 * 3600; /* open and stronger: the other never governs, so it has no ramp */
+    struct schedule_trigger_now states[2];
+    EQ_INT(schedule_effective(&spec, 0, at("2026-06-03T08:55:00Z"), states).config.min, 1);
+}
+
 /* ---- the oracle */
 
 struct oracle {
@@ -201,6 +239,8 @@ static struct schedule_trigger random_trigger(struct random *r, int64_t now, con
         t.excluded_n = 2;
     }
     t.overnight = (enum schedule_overnight)random_below(r, 2);
+    if (!random_below(r, 4))
+        t.ramp_minutes = 1 + (int32_t)random_below(r, 90);
     if (!random_below(r, 3))
         t.end = (struct schedule_config){ 0 };
     return t;
@@ -323,6 +363,7 @@ int main(void)
         TAP(resting_values_fill_what_an_end_leaves_open),
         TAP(an_excluded_date_has_no_window),
         TAP(a_range_that_ended_long_ago_still_rests),
+        TAP(ramps_climb_before_and_fall_after),
         TAP(agrees_with_the_definition),
         TAP(constant_between_transitions),
         TAP(order_decides_only_ties),
