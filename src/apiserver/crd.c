@@ -120,8 +120,15 @@ static const struct kind_column age_column = {
     .type = "date",
     .format = "",
     .description = "When the object was created.",
-    .path = { ".metadata.creationTimestamp", 27 },
 };
+
+/* NULL: not a path that can be read, and the column stays empty. */
+static const struct jsonpath *compile(struct arena *a, str path)
+{
+    struct jsonpath *compiled = arena_new(a, struct jsonpath);
+    struct jsonpath_source source = { .text = path, .flags = JSONPATH_ALLOW_MISSING };
+    return jsonpath_parse(a, source, compiled, NULL) < 0 ? NULL : compiled;
+}
 
 static void make_columns(struct arena *a, const struct json *version, struct kind *k)
 {
@@ -140,11 +147,13 @@ static void make_columns(struct arena *a, const struct json *version, struct kin
                                ? description
                                : arena_printf(a, COLUMN_DESCRIPTION STR_FMT, STR_ARG(path)).p,
             .priority = (int)json_int(json_get(c, "priority"), 0),
-            .path = path,
+            .find = compile(a, path),
         };
     }
-    if (!json_len(list))
-        columns[k->n_columns++] = age_column;
+    if (!json_len(list)) {
+        columns[k->n_columns] = age_column;
+        columns[k->n_columns++].find = compile(a, S(".metadata.creationTimestamp"));
+    }
     k->columns = columns;
 }
 

@@ -16,6 +16,7 @@
 #ifndef FLYBALL_APISERVER_KINDS_H
 #define FLYBALL_APISERVER_KINDS_H
 
+#include "../json/jsonpath.h"
 #include "schema.h"
 
 enum kind_verb {
@@ -37,7 +38,7 @@ struct kind_hooks; /* what a built-in kind does beyond its schema; see kind_hook
 struct kind_column {
     const char *name, *type, *format, *description;
     int priority;
-    str path; /* JSONPath of a custom resource's column; empty for built-in kinds */
+    const struct jsonpath *find; /* of a custom resource's column; NULL for built-in kinds */
 };
 
 struct kind_selectable { /* a field selector the kind knows, beside metadata.name/.namespace */

@@ -1,7 +1,6 @@
 /* Tables: columns, and one row an object. */
 #include "table.h"
 
-#include "printer_path.h"
 #include "table_columns.h"
 
 #include "../base/rfc3339.h"
@@ -77,10 +76,11 @@ static void fill_by_path(struct arena *a, const struct kind *k, const struct jso
                          int64_t now_ns, struct json *cells)
 {
     json_push(a, cells, json_new_str(a, json_text(json_at(object, "metadata", "name", NULL))));
-    for (uint32_t i = 1; i < k->n_columns; i++)
-        json_push(a, cells,
-                  typed_cell(a, &k->columns[i], printer_path_first(object, k->columns[i].path),
-                             now_ns));
+    for (uint32_t i = 1; i < k->n_columns; i++) {
+        const struct jsonpath *find = k->columns[i].find;
+        const struct json *value = find ? jsonpath_first(a, find, object) : NULL;
+        json_push(a, cells, typed_cell(a, &k->columns[i], value, now_ns));
+    }
 }
 
 /* ---- rows */

@@ -1,9 +1,9 @@
 /* Columns of the built-in kinds: name, type, and whether they show only with `-o wide`. */
 #include "table_columns.h"
 
-#define NAME { "Name", "string", "name", "Name of the object, unique in its namespace.", 0, { 0 } }
-#define COLUMN(title, type, description) { title, type, "", description, 0, { 0 } }
-#define WIDE(title, type, description) { title, type, "", description, 1, { 0 } }
+#define NAME { "Name", "string", "name", "Name of the object, unique in its namespace.", 0, NULL }
+#define COLUMN(title, type, description) { title, type, "", description, 0, NULL }
+#define WIDE(title, type, description) { title, type, "", description, 1, NULL }
 #define AGE COLUMN("Age", "string", "How long ago the object was created.")
 #define CONTAINERS WIDE("Containers", "string", "Names of the containers in the template.")
 #define IMAGES WIDE("Images", "string", "Images of the containers in the template.")
@@ -22,7 +22,7 @@ TABLE(secret, cells_secret, NAME, COLUMN("Type", "string", "What the entries are
 TABLE(lease, cells_lease, NAME, COLUMN("Holder", "string", "Who has it."), AGE);
 TABLE(crd, cells_crd, NAME, COLUMN("Scope", "string", "Namespaced or Cluster."),
       COLUMN("Versions", "string", "Its versions, and which one is stored."),
-      { "Created At", "date", "", "When the definition was created.", 0, { 0 } });
+      { "Created At", "date", "", "When the definition was created.", 0, NULL });
 TABLE(node, cells_node, NAME, COLUMN("Status", "string", "Ready or not, schedulable or not."),
       COLUMN("Roles", "string", "Roles from its labels."), AGE,
       COLUMN("Version", "string", "Version of the kubelet."),
@@ -48,7 +48,7 @@ TABLE(event, cells_event, COLUMN("Last Seen", "string", "When it happened last."
       COLUMN("Message", "string", "What happened, in a sentence."),
       WIDE("First Seen", "string", "When it happened first."),
       WIDE("Count", "string", "How often it happened."),
-      { "Name", "string", "name", "Name of the event.", 1, { 0 } });
+      { "Name", "string", "name", "Name of the event.", 1, NULL });
 TABLE(pvc, cells_pvc, NAME, COLUMN("Status", "string", "Pending, Bound or Lost."),
       COLUMN("Volume", "string", "The volume it is bound to."),
       COLUMN("Capacity", "string", "How much it has."),

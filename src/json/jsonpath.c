@@ -393,6 +393,16 @@ int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct j
     return 0;
 }
 
+const struct json *jsonpath_first(struct arena *scratch, const struct jsonpath *p,
+                                  const struct json *root)
+{
+    const struct json *one = NULL;
+    struct jsonpath_values all;
+    if (p->plain)
+        return run_plain(p, root, &one, NULL) < 0 ? NULL : one;
+    return jsonpath_find(scratch, p, root, &all, NULL) < 0 || !all.n ? NULL : all.at[0];
+}
+
 /* ---- printing */
 
 /* %v of a float: the shortest digits, with an exponent below -4 and from 6 on. */

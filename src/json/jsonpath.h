@@ -54,6 +54,10 @@ int jsonpath_find(struct arena *scratch, const struct jsonpath *p, const struct 
 int jsonpath_one(struct arena *scratch, const struct jsonpath *p, const struct json *root,
                  const struct json **ret, err_t *e);
 
+/* The first value, for a column or a label; NULL when there is none or it cannot be evaluated. */
+const struct json *jsonpath_first(struct arena *scratch, const struct jsonpath *p,
+                                  const struct json *root);
+
 /* As fmt prints it in Go: text as it is, 1.5e+06, <nil>; lists and maps as JSON. */
 void jsonpath_put(struct buf *out, const struct json *v);
 

@@ -1,6 +1,5 @@
 #include "tap.h"
 
-#include "apiserver/printer_path.h"
 #include "apiserver/table.h"
 
 #define NOW_NS (INT64_C(1700000000) * 1000000000)
@@ -32,38 +31,6 @@ static void ages_read_as_kubectl_writes_them(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(t); i++)
         EQ_STR(table_age(&a, t[i].seconds), str_c(t[i].want));
-}
-
-static void paths_find_the_first_value(void)
-{
-    auto_arena struct arena a = { 0 };
-    struct json *o = quoted(&a, "{'spec':{'list':['x','y'],'n':3,'m':{'a.b':1}},'status':{"
-                                "'conditions':[{'type':'A','status':'1'},{'type':'B','status':'2',"
-                                "'n':5}]}}");
-    static const struct {
-        const char *path, *want;
-    } t[] = {
-        { ".spec.n", "3" },
-        { ".spec.list[0]", "\"x\"" },
-        { ".spec.list[-1]", "\"y\"" },
-        { ".spec.list[*]", "\"x\"" },
-        { ".spec.m['a.b']", "1" },
-        { ".status.conditions[?(@.type=='B')].status", "\"2\"" },
-        { ".status.conditions[?(@.type != 'A')].status", "\"2\"" },
-        { ".status.conditions[?(@.n>4)].type", "\"B\"" },
-        { ".status.conditions[?(@.n)].type", "\"B\"" },
-        { "{.spec.n}", "3" },
-        { "$.spec.n", "3" },
-        { ".spec.nosuch.deep", "" },
-        { ".spec.list[7]", "" },
-        { ".spec.list[", "" },
-        { "spec", "" },
-        { ".status.conditions[?(@.type=='C')].status", "" },
-    };
-    for (size_t i = 0; i < countof(t); i++) {
-        const struct json *v = printer_path_first(o, str_c(t[i].path));
-        EQ_STR(v ? json_to_str(&a, v) : S(""), str_c(t[i].want));
-    }
 }
 
 static str cells_of(struct arena *a, const char *group, const char *plural, const char *object)
@@ -152,7 +119,6 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(ages_read_as_kubectl_writes_them),
-        TAP(paths_find_the_first_value),
         TAP(cells_of_built_in_kinds),
         TAP(pods_show_what_matters),
         TAP(rows_carry_what_was_asked_for),

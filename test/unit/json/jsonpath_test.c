@@ -225,6 +225,31 @@ static void one_is_one(void)
     }
 }
 
+static void first_is_first_or_nothing(void)
+{
+    static const struct expectation t[] = {
+        { ".spec.replicas", "3" },
+        { ".spec.list[*].n", "\"a\"" },
+        { ".spec.list[?(@.x)].n", "\"b\"" },
+        { ".spec.list[?(@.v>2)].n", "\"c\"" },
+        { ".metadata.labels['app\\.kubernetes\\.io/name']", "\"w\"" },
+        { ".spec.nothing", "null" },
+        { ".spec.nosuch.deep", "" },
+        { ".spec.list[7]", "" },
+        { ".spec.list[?(@.n=='z')].v", "" },
+        { ".spec.list[*].nosuch", "" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        struct jsonpath p;
+        err_t e;
+        struct jsonpath_source source = { str_c(t[i].path), 1, JSONPATH_ALLOW_MISSING };
+        OK_CALL(jsonpath_parse(&a, source, &p, &e), &e);
+        const struct json *v = jsonpath_first(&a, &p, root(&a));
+        EQ_STR(v ? json_to_str(&a, v) : S(""), str_c(t[i].want));
+    }
+}
+
 static void plain_paths_do_not_allocate(void)
 {
     auto_arena struct arena a = { 0 }, scratch = { 0 };
@@ -321,6 +346,7 @@ int main(void)
                                         TAP(literal_keys_hold_anything),
                                         TAP(missing_may_be_fine),
                                         TAP(one_is_one),
+                                        TAP(first_is_first_or_nothing),
                                         TAP(plain_paths_do_not_allocate),
                                         TAP(reals_print_as_in_go),
                                         TAP(templates_render),
