@@ -4,7 +4,6 @@
 #include "../json/yaml.h"
 #include "read.h"
 #include "server.h"
-#include "table.h"
 
 void call_add_header(struct call *c, const char *name, str value)
 {
@@ -53,28 +52,33 @@ void call_json(struct call *c, int status, const struct json *body)
         json_write(&c->answer.body, body);
 }
 
-static str meta_version(const struct call *c)
+str call_meta_version(const struct call *c)
 {
     return c->form_v1beta1 ? S("meta.k8s.io/v1beta1") : S("meta.k8s.io/v1");
+}
+
+struct table_options call_table_options(const struct call *c)
+{
+    str include = call_query(c, "includeObject");
+    return (struct table_options){ .include = str_eq(include, S("None"))     ? TABLE_NONE
+                                              : str_eq(include, S("Object")) ? TABLE_OBJECT
+                                                                             : TABLE_METADATA,
+                                   .now_ns = server_now_ns(c->server),
+                                   .api_version = call_meta_version(c) };
 }
 
 struct json *call_form_object(struct call *c, const struct kind *k, struct json *object,
                               bool no_columns)
 {
     if (c->form == FORM_PARTIAL)
-        return table_partial(c->arena, object, meta_version(c));
+        return table_partial(c->arena, object, call_meta_version(c));
     if (c->form != FORM_TABLE)
         return object;
-    str include = call_query(c, "includeObject");
-    struct table_options o = { .include = str_eq(include, S("None"))     ? TABLE_NONE
-                                          : str_eq(include, S("Object")) ? TABLE_OBJECT
-                                                                         : TABLE_METADATA,
-                               .no_columns = no_columns,
-                               .now_ns = server_now_ns(c->server),
-                               .api_version = meta_version(c) };
+    struct table_options o = call_table_options(c);
+    o.no_columns = no_columns;
     struct json *meta = json_new_obj(c->arena);
-    json_set(c->arena, meta, S("resourceVersion"),
-             json_new_str(c->arena, json_text(json_at(object, "metadata", "resourceVersion", NULL))));
+    json_set_str(c->arena, meta, "resourceVersion",
+                 json_text(json_at(object, "metadata", "resourceVersion", NULL)));
     const struct json *items[] = { object };
     return table_make(c->arena, k, items, 1, meta, o);
 }

@@ -4,6 +4,7 @@
 #include "../base/file.h"
 #include "../net/tls.h"
 #include "server.h"
+#include "text.h"
 
 enum { TOKEN_FILE_MAX = 1 << 20, TOKEN_MIN = 8 };
 
@@ -55,11 +56,13 @@ static int add_line(struct auth *a, const char *path, size_t number, str line, e
 {
     str token, user, uid, groups[16], part;
     size_t n = 0;
-    if (!str_cut(&line, ',', &token) || !str_cut(&line, ',', &user) || token.n < TOKEN_MIN || !user.n)
-        return err_set(e, EINVAL,
-                       "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
-                       "at least %d characters",
-                       path, number, TOKEN_MIN);
+    if (!str_cut(&line, ',', &token) || !str_cut(&line, ',', &user) || token.n < TOKEN_MIN ||
+        !user.n)
+        return err_set(
+            e, EINVAL,
+            "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
+            "at least %d characters",
+            path, number, TOKEN_MIN);
     str_cut(&line, ',', &uid);
     str rest = line.p ? str_trim(line) : S("");
     if (rest.n >= 2 && rest.p[0] == '"' && rest.p[rest.n - 1] == '"')
@@ -110,12 +113,11 @@ bool call_authenticate(struct call *c)
     if (str_eq_nocase(scheme, S("bearer")) && header.p && str_trim(header).n) {
         if (find_token(c->server->auth, str_trim(header), &c->user))
             return true;
-        call_status(c, &(struct status){ .code = 401,
-                                         .reason = "Unauthorized",
-                                         .message = S("Unauthorized") });
+        call_status(c, &(struct status){
+                           .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;
     }
-    c->user = peer ? user_of(peer->user, peer->groups, peer->group_count)
+    c->user = peer ? user_of(text_clean(c->arena, peer->user), peer->groups, peer->group_count)
                    : (struct user){ .name = S("system:anonymous") };
     return true;
 }
@@ -157,14 +159,16 @@ static void refuse_resource(struct call *c, str verb)
     str quoted = c->name.n ? arena_printf(a, " \"" STR_FMT "\"", STR_ARG(c->name)) : S("");
     str where = c->ns.n ? arena_printf(a, " in the namespace \"" STR_FMT "\"", STR_ARG(c->ns))
                         : S(" at the cluster scope");
-    str resource = c->group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(c->resource),
-                                             STR_ARG(c->group))
-                              : c->resource;
-    str message = arena_printf(a,
-                               STR_FMT STR_FMT " is forbidden: User \"" STR_FMT "\" cannot " STR_FMT
-                                               " resource \"" STR_FMT "\" in API group \"" STR_FMT "\"" STR_FMT,
-                               STR_ARG(resource), STR_ARG(quoted), STR_ARG(c->user.name), STR_ARG(verb),
-                               STR_ARG(c->resource), STR_ARG(c->group), STR_ARG(where));
+    str resource =
+        c->group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(c->resource), STR_ARG(c->group))
+                   : c->resource;
+    str message =
+        arena_printf(a,
+                     STR_FMT STR_FMT " is forbidden: User \"" STR_FMT "\" cannot " STR_FMT
+                                     " resource \"" STR_FMT "\" in API group \"" STR_FMT
+                                     "\"" STR_FMT,
+                     STR_ARG(resource), STR_ARG(quoted), STR_ARG(c->user.name), STR_ARG(verb),
+                     STR_ARG(c->resource), STR_ARG(c->group), STR_ARG(where));
     call_status(c, &(struct status){ .code = 403,
                                      .reason = "Forbidden",
                                      .message = message,
@@ -175,8 +179,9 @@ static void refuse_resource(struct call *c, str verb)
 
 bool call_authorize(struct call *c)
 {
-    static const char *const words[VERB_N] = { "get",    "get",   "list",   "watch",           "create",
-                                               "update", "patch", "delete", "deletecollection" };
+    static const char *const words[VERB_N] = { "get",   "get",    "list",
+                                               "watch", "create", "update",
+                                               "patch", "delete", "deletecollection" };
     if (c->resource.n) {
         if (may(&c->user, str_c(words[c->verb]), c->group, c->resource))
             return true;
@@ -185,8 +190,10 @@ bool call_authorize(struct call *c)
     }
     if (may_see_page(&c->user, c->request->path))
         return true;
-    str message = arena_printf(c->arena, "forbidden: User \"" STR_FMT "\" cannot get path \"" STR_FMT "\"",
-                               STR_ARG(c->user.name), STR_ARG(c->request->path));
+    str path = text_clean(c->arena, c->request->path);
+    str message =
+        arena_printf(c->arena, "forbidden: User \"" STR_FMT "\" cannot get path \"" STR_FMT "\"",
+                     STR_ARG(c->user.name), STR_ARG(path));
     call_status(c, &(struct status){ .code = 403,
                                      .reason = "Forbidden",
                                      .message = message,
@@ -199,11 +206,12 @@ void answer_review(struct call *c, struct json *review)
     const struct json *spec = json_get(review, "spec");
     const struct json *resource = json_get(spec, "resourceAttributes");
     const struct json *page = json_get(spec, "nonResourceAttributes");
-    bool allowed = resource ? may(&c->user, json_text(json_get(resource, "verb")),
-                                  json_text(json_get(resource, "group")),
-                                  json_text(json_get(resource, "resource")))
-                            : page && may_see_page(&c->user, json_text(json_get(page, "path"))) &&
-                                  (c->user.admin || str_eq(json_text(json_get(page, "verb")), S("get")));
+    bool allowed =
+        resource
+            ? may(&c->user, json_text(json_get(resource, "verb")),
+                  json_text(json_get(resource, "group")), json_text(json_get(resource, "resource")))
+            : page && may_see_page(&c->user, json_text(json_get(page, "path"))) &&
+                  (c->user.admin || str_eq(json_text(json_get(page, "verb")), S("get")));
     struct json *status = json_make(c->arena, review, "status", NULL);
     json_set_bool(c->arena, status, "allowed", allowed);
     call_object(c, 201, c->kind, review);

@@ -26,12 +26,13 @@ static void note_duplicate(void *context, str path)
 
 static void unsupported_type(struct call *c)
 {
-    call_status(c, &(struct status){ .code = 415,
-                                     .reason = "UnsupportedMediaType",
-                                     .message = S("the body of the request was in an unknown format - "
-                                                  "accepted media types include: application/json, "
-                                                  "application/yaml, "
-                                                  "application/vnd.kubernetes.protobuf") });
+    call_status(c,
+                &(struct status){ .code = 415,
+                                  .reason = "UnsupportedMediaType",
+                                  .message = S("the body of the request was in an unknown format - "
+                                               "accepted media types include: application/json, "
+                                               "application/yaml, "
+                                               "application/vnd.kubernetes.protobuf") });
 }
 
 static int parse(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
@@ -99,7 +100,8 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
         struct field_errors errors = { .arena = c->arena };
         field_invalid(&errors, &(struct field_path){ .key = S("kind") }, json_get(tree, "kind"),
                       "must be " STR_FMT, STR_ARG(k->kind));
-        call_invalid(c, kind, k->group, json_text(json_at(tree, "metadata", "name", NULL)), &errors);
+        call_invalid(c, kind, k->group, json_text(json_at(tree, "metadata", "name", NULL)),
+                     &errors);
         return false;
     }
     json_set_str(c->arena, tree, "kind", k->kind);
@@ -117,7 +119,8 @@ static void refuse_strictly(struct call *c, const struct kind *k, str list, bool
     str message = arena_printf(c->arena, "strict decoding error: " STR_FMT, STR_ARG(list));
     if (!patched) {
         call_bad_request(c,
-                         STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT ": " STR_FMT,
+                         STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
+                                 ": " STR_FMT,
                          STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), STR_ARG(message));
         return;
     }
@@ -170,7 +173,9 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
     if (!check_type(c, k, tree))
         return NULL;
     if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
-        call_bad_request(c, STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT ": %s",
+        call_bad_request(c,
+                         STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
+                                 ": %s",
                          STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), e.text);
         return NULL;
     }

@@ -107,7 +107,8 @@ struct write_options {
     str manager; /* fieldManager, else the beginning of User-Agent */
     bool manager_given;
 };
-bool call_write_options(struct call *c, const char *kind, struct write_options *ret); /* false: 4xx */
+bool call_write_options(struct call *c, const char *kind,
+                        struct write_options *ret); /* false: 4xx */
 
 enum version_match { MATCH_ANY, MATCH_NOT_OLDER, MATCH_EXACT };
 
@@ -135,8 +136,8 @@ bool call_field_validation(struct call *c, const struct kind *k, const struct wr
                            bool patched);
 
 /* ---- auth.c */
-bool call_authenticate(struct call *c); /* false: answered with 401 */
-bool call_authorize(struct call *c);    /* false: answered with 403 */
+bool call_authenticate(struct call *c);                  /* false: answered with 401 */
+bool call_authorize(struct call *c);                     /* false: answered with 403 */
 void answer_review(struct call *c, struct json *review); /* may I? who am I? */
 
 /* ---- answers */

@@ -19,7 +19,8 @@ static char *path_in(const char *directory, const char *name)
     return buf_take(&path);
 }
 
-static int write_private(const char *path, str bytes, err_t *e)
+/* `lasting`: on disk before anybody can have seen it. */
+static int write_private(const char *path, str bytes, bool lasting, err_t *e)
 {
     auto_buf struct buf temporary = { 0 };
     buf_printf(&temporary, "%s.new", path);
@@ -35,7 +36,7 @@ static int write_private(const char *path, str bytes, err_t *e)
             return err_set(e, errno, "%s cannot be written: %s", temporary.p, strerror(errno));
         at += (size_t)n;
     }
-    if (fsync(fd) < 0 || rename(temporary.p, path) < 0)
+    if ((lasting && fsync(fd) < 0) || rename(temporary.p, path) < 0)
         return err_set(e, errno, "%s cannot be written: %s", path, strerror(errno));
     return 0;
 }
@@ -63,7 +64,7 @@ static int load_token(const char *directory, const char *name, char **ret, err_t
     tls_random(random, sizeof(random));
     for (size_t i = 0; i < sizeof(random); i++)
         buf_printf(&text, "%02x", random[i]);
-    int result = write_private(path, buf_str(&text), e);
+    int result = write_private(path, buf_str(&text), true, e);
     if (result == 0)
         *ret = buf_take(&text);
     return result;
@@ -75,34 +76,25 @@ static int load_pair(const char *cert_path, const char *key_path, struct cert_pa
     return result < 0 ? result : file_read(key_path, FILE_MAX, &ret->key, e);
 }
 
-static int make_pair(const char *cert_path, const char *key_path, const struct cert_request *request,
-                     struct cert_pair *ret, err_t *e)
-{
-    cert_pair_done(ret);
-    int result = cert_make(request, ret, e);
-    if (result == 0)
-        result = write_private(key_path, buf_str(&ret->key), e);
-    return result < 0 ? result : write_private(cert_path, buf_str(&ret->cert), e);
-}
-
 static int load_ca(struct credentials *c, const char *directory, int64_t now_ns, err_t *e)
 {
     auto_free char *key = path_in(directory, "ca.key");
     if (exists(c->ca_path) && exists(key))
         return load_pair(c->ca_path, key, &c->ca, e);
-    struct cert_request request = { .use = CERT_CA,
-                                    .common_name = S("flyball-ca"),
-                                    .now_ns = now_ns,
-                                    .days = CA_DAYS };
-    return make_pair(c->ca_path, key, &request, &c->ca, e);
+    struct cert_request request = {
+        .use = CERT_CA, .common_name = S("flyball-ca"), .now_ns = now_ns, .days = CA_DAYS
+    };
+    cert_pair_done(&c->ca);
+    int result = cert_make(&request, &c->ca, e);
+    if (result == 0)
+        result = write_private(key, buf_str(&c->ca.key), true, e);
+    return result < 0 ? result : write_private(c->ca_path, buf_str(&c->ca.cert), true, e);
 }
 
-/* The server's own certificate is cheap: a new one for each start spares thinking of its age and names. */
-static int make_server(struct credentials *c, const char *directory, const char *address,
-                       int64_t now_ns, err_t *e)
+/* The server's own certificate is cheap: a new one for each start, kept in memory, spares thinking of its
+ * age and names. */
+static int make_server(struct credentials *c, const char *address, int64_t now_ns, err_t *e)
 {
-    auto_free char *cert = path_in(directory, "server.crt");
-    auto_free char *key = path_in(directory, "server.key");
     char host[256] = "";
     (void)gethostname(host, sizeof(host) - 1);
     const str names[] = { S("localhost"),
@@ -120,7 +112,7 @@ static int make_server(struct credentials *c, const char *directory, const char 
                                     .now_ns = now_ns,
                                     .days = SERVER_DAYS,
                                     .issuer = &c->ca };
-    return make_pair(cert, key, &request, &c->server, e);
+    return cert_make(&request, &c->server, e);
 }
 
 int credentials_load(struct credentials *c, const char *directory, const char *address, bool tls,
@@ -128,7 +120,8 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
 {
     *c = (struct credentials){ 0 };
     if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-        return err_set(e, errno, "the data directory %s cannot be made: %s", directory, strerror(errno));
+        return err_set(e, errno, "the data directory %s cannot be made: %s", directory,
+                       strerror(errno));
     c->kubeconfig_path = path_in(directory, "kubeconfig");
     c->ca_path = path_in(directory, "ca.crt");
     int result = load_token(directory, "admin.token", &c->admin_token, e);
@@ -137,7 +130,7 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
     if (result == 0 && tls)
         result = load_ca(c, directory, now_ns, e);
     if (result == 0 && tls)
-        result = make_server(c, directory, address, now_ns, e);
+        result = make_server(c, address, now_ns, e);
     return result;
 }
 
@@ -154,7 +147,7 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
                "contexts:\n- name: flyball\n  context:\n    cluster: flyball\n    user: admin\n"
                "    namespace: default\ncurrent-context: flyball\n",
                c->admin_token);
-    return write_private(c->kubeconfig_path, buf_str(&text), e);
+    return write_private(c->kubeconfig_path, buf_str(&text), false, e);
 }
 
 void credentials_done(struct credentials *c)

@@ -62,7 +62,8 @@ static void serve_definition(struct server *s, const struct object *o, const str
 
 /* ---- looking after one definition */
 
-static void terminate(struct server *s, struct arena *a, str key, struct json *crd, const struct kind *k)
+static void terminate(struct server *s, struct arena *a, str key, struct json *crd,
+                      const struct kind *k)
 {
     str prefix = objects_prefix(a, crd);
     struct kind_set *set;
@@ -84,7 +85,8 @@ static void terminate(struct server *s, struct arena *a, str key, struct json *c
         edit_end(s, a, k, key, crd);
 }
 
-static void settle(struct server *s, struct arena *a, str key, struct json *crd, const struct kind *k)
+static void settle(struct server *s, struct arena *a, str key, struct json *crd,
+                   const struct kind *k)
 {
     VEC(const struct json *) all = { 0 };
     str prefix = kind_prefix(a, definitions(), S(""));

@@ -8,9 +8,14 @@ static const struct {
     unsigned bit;
     const char *word;
 } verb_words[] = {
-    { KIND_CREATE, "create" }, { KIND_DELETE, "delete" }, { KIND_DELETECOLLECTION, "deletecollection" },
-    { KIND_GET, "get" },       { KIND_LIST, "list" },     { KIND_PATCH, "patch" },
-    { KIND_UPDATE, "update" }, { KIND_WATCH, "watch" },
+    { KIND_CREATE, "create" },
+    { KIND_DELETE, "delete" },
+    { KIND_DELETECOLLECTION, "deletecollection" },
+    { KIND_GET, "get" },
+    { KIND_LIST, "list" },
+    { KIND_PATCH, "patch" },
+    { KIND_UPDATE, "update" },
+    { KIND_WATCH, "watch" },
 };
 
 static struct json *words_of(struct arena *a, const char *const *words, size_t n)

@@ -6,10 +6,11 @@
 
 struct server;
 
-struct json *discovery_groups(struct server *s, struct arena *a);                        /* /apis */
-struct json *discovery_group(struct server *s, struct arena *a, str group);              /* /apis/G */
+struct json *discovery_groups(struct server *s, struct arena *a);           /* /apis */
+struct json *discovery_group(struct server *s, struct arena *a, str group); /* /apis/G */
 struct json *discovery_resources(struct server *s, struct arena *a, str group, str version);
 /* /api (core) or /apis in one document; version "v2" or "v2beta1". */
-struct json *discovery_aggregated(struct server *s, struct arena *a, bool core, const char *version);
+struct json *discovery_aggregated(struct server *s, struct arena *a, bool core,
+                                  const char *version);
 
 #endif

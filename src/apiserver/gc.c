@@ -19,9 +19,9 @@ struct owner {
 };
 
 struct gc {
-    struct map owners;   /* uid to struct owner */
-    VEC(char *) queue;   /* owned keys */
-    struct map queued;   /* the same, to put each in once */
+    struct map owners; /* uid to struct owner */
+    VEC(char *) queue; /* owned keys */
+    struct map queued; /* the same, to put each in once */
 };
 
 struct gc *gc_new(void)
@@ -166,9 +166,11 @@ void gc_told(struct server *s, const struct event *e)
         return;
     }
     bool waits = has_finalizer(now, FINALIZER_FOREGROUND);
-    if ((now->owners.n && !same) || (now->deleting && (waits || has_finalizer(now, FINALIZER_ORPHAN))))
+    if ((now->owners.n && !same) ||
+        (now->deleting && (waits || has_finalizer(now, FINALIZER_ORPHAN))))
         enqueue(s, object_key(now));
-    if (now->deleting && waits && !(was && was->deleting && has_finalizer(was, FINALIZER_FOREGROUND)))
+    if (now->deleting && waits &&
+        !(was && was->deleting && has_finalizer(was, FINALIZER_FOREGROUND)))
         enqueue_dependents(s, object_span(now, now->uid));
     if (was && !same)
         enqueue_owners(s, was); /* let go of an owner that may have waited */
@@ -180,8 +182,9 @@ void gc_told(struct server *s, const struct event *e)
 static bool owner_exists(struct server *s, struct arena *a, str ns, const struct json *reference,
                          bool *ret_waits)
 {
-    str key = owner_key(s, a, ns, json_text(json_get(reference, "apiVersion")),
-                        json_text(json_get(reference, "kind")), json_text(json_get(reference, "name")));
+    str key =
+        owner_key(s, a, ns, json_text(json_get(reference, "apiVersion")),
+                  json_text(json_get(reference, "kind")), json_text(json_get(reference, "name")));
     const struct object *o = key.n ? store_latest(s->store, key) : NULL;
     if (!o || !str_eq(object_span(o, o->uid), json_text(json_get(reference, "uid"))))
         return false;
@@ -273,9 +276,9 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
     str uid = object_span(o, o->uid);
     bool foreground = waiting && has_dependents(s, a, uid, false);
     remove_object(s, a, k, o,
-                  &(struct remove_options){
-                      .propagation = foreground ? PROPAGATE_FOREGROUND : PROPAGATE_DEFAULT,
-                      .grace_s = -1 });
+                  &(struct remove_options){ .propagation = foreground ? PROPAGATE_FOREGROUND
+                                                                      : PROPAGATE_DEFAULT,
+                                            .grace_s = -1 });
 }
 
 static void judge(struct server *s, str key)

@@ -69,8 +69,8 @@ struct finding {
     size_t objects, held;
 };
 
-static void set_condition(struct server *s, struct arena *a, struct json *conditions, const char *type,
-                          bool status, const char *reason, str message)
+static void set_condition(struct server *s, struct arena *a, struct json *conditions,
+                          const char *type, bool status, const char *reason, str message)
 {
     struct json *c = NULL;
     for (size_t i = 0; i < json_len(conditions) && !c; i++)
@@ -98,20 +98,23 @@ static void report(struct server *s, struct arena *a, str key, struct json *tree
         conditions = json_new_arr(a);
         json_set(a, status, S("conditions"), conditions);
     }
-    set_condition(s, a, conditions, "NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
-                  S("All resources successfully discovered"));
+    set_condition(s, a, conditions, "NamespaceDeletionDiscoveryFailure", false,
+                  "ResourcesDiscovered", S("All resources successfully discovered"));
     set_condition(s, a, conditions, "NamespaceDeletionGroupVersionParsingFailure", false,
                   "ParsedGroupVersions", S("All legacy kube types successfully parsed"));
     set_condition(s, a, conditions, "NamespaceDeletionContentFailure", false, "ContentDeleted",
                   S("All content successfully deleted, may be waiting on finalization"));
     set_condition(s, a, conditions, "NamespaceContentRemaining", f->objects > 0,
                   f->objects ? "SomeResourcesRemain" : "ContentRemoved",
-                  f->objects ? arena_printf(a, "Some resources are remaining: %zu objects", f->objects)
-                             : S("All content successfully removed"));
+                  f->objects
+                      ? arena_printf(a, "Some resources are remaining: %zu objects", f->objects)
+                      : S("All content successfully removed"));
     set_condition(s, a, conditions, "NamespaceFinalizersRemaining", f->held > 0,
                   f->held ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
-                  f->held ? arena_printf(a, "Some content in the namespace has finalizers remaining: "
-                                            "%zu objects", f->held)
+                  f->held ? arena_printf(a,
+                                         "Some content in the namespace has finalizers remaining: "
+                                         "%zu objects",
+                                         f->held)
                           : S("All content-preserving finalizers finished"));
     if (!json_eq(before, tree))
         edit_end(s, a, namespaces(), key, tree);
@@ -154,7 +157,8 @@ static bool empty(struct server *s, str name)
         return false;
     int64_t since = 0;
     err_t e;
-    (void)rfc3339_parse(json_text(json_at(tree, "metadata", "deletionTimestamp", NULL)), &since, &e);
+    (void)rfc3339_parse(json_text(json_at(tree, "metadata", "deletionTimestamp", NULL)), &since,
+                        &e);
     /* times in metadata are cut to the second: only past the next one is a whole second sure */
     if (s->loop && server_now_ns(s) / NS_PER_S <= since + PAUSE_S) {
         server_tend_later(s);
@@ -195,7 +199,8 @@ bool namespace_tend(struct server *s)
 
 void server_seed(struct server *s)
 {
-    static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
+    static const char *const names[] = { "default", "kube-system", "kube-public",
+                                         "kube-node-lease" };
     for (size_t i = 0; i < countof(names); i++) {
         char body[80];
         snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"}}", names[i]);

@@ -79,6 +79,18 @@ static bool take_form(struct call *c, const struct clause *clause)
     return false;
 }
 
+/* ?includeObject= of a table. False: answered. */
+static bool check_include(struct call *c)
+{
+    str include = call_query(c, "includeObject");
+    if (c->form != FORM_TABLE || !include.n || str_eq(include, S("None")) ||
+        str_eq(include, S("Metadata")) || str_eq(include, S("Object")))
+        return true;
+    c->form = FORM_OBJECT;
+    call_bad_request(c, "unrecognized includeObject value: \"" STR_FMT "\"", STR_ARG(include));
+    return false;
+}
+
 bool call_negotiate(struct call *c)
 {
     str accept = call_header(c, "accept"), part;
@@ -102,12 +114,13 @@ bool call_negotiate(struct call *c)
     if (!found) {
         c->text = TEXT_JSON;
         c->form = FORM_OBJECT;
-        call_status(c, &(struct status){ .code = 406,
-                                         .reason = "NotAcceptable",
-                                         .message = S("only the following media types are accepted: "
-                                                      "application/json, application/yaml") });
+        call_status(c,
+                    &(struct status){ .code = 406,
+                                      .reason = "NotAcceptable",
+                                      .message = S("only the following media types are accepted: "
+                                                   "application/json, application/yaml") });
     }
-    return found;
+    return found && check_include(c);
 }
 
 const char *call_wants_aggregated(const struct call *c)

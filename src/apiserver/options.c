@@ -3,13 +3,16 @@
 #include "call.h"
 
 #include "../net/http.h"
+#include "text.h"
 
 enum { MANAGER_MAX = 128 };
 
 str call_query(const struct call *c, const char *name)
 {
     str value;
-    return query_get(c->arena, c->request->query, str_c(name), &value) == 1 ? value : (str){ 0 };
+    return query_get(c->arena, c->request->query, str_c(name), &value) == 1
+               ? text_clean(c->arena, value)
+               : (str){ 0 };
 }
 
 bool call_query_true(const struct call *c, const char *name)
@@ -37,7 +40,8 @@ static bool query_int(struct call *c, const char *name, int64_t *ret)
     str value = call_query(c, name);
     if (!value.n || str_to_i64(value, ret) == 0)
         return true;
-    call_bad_request(c, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax", STR_ARG(value));
+    call_bad_request(c, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
+                     STR_ARG(value));
     return false;
 }
 
@@ -53,7 +57,7 @@ static str manager_of_agent(struct call *c)
 {
     str agent = call_header(c, "user-agent"), name = agent;
     str_cut(&agent, '/', &name);
-    return name.n ? str_upto(name, MANAGER_MAX) : S("unknown");
+    return name.n ? text_clean(c->arena, str_upto(name, MANAGER_MAX)) : S("unknown");
 }
 
 static bool printable(str s)
@@ -94,7 +98,8 @@ bool call_write_options(struct call *c, const char *kind, struct write_options *
     } else if (dry_run.n) {
         struct json *values = json_new_arr(c->arena);
         json_push(c->arena, values, json_new_str(c->arena, dry_run));
-        field_not_supported(&errors, &(struct field_path){ .key = S("dryRun") }, values, all_or_nothing);
+        field_not_supported(&errors, &(struct field_path){ .key = S("dryRun") }, values,
+                            all_or_nothing);
     }
     check_manager(c, &errors, o.manager);
     if (str_eq(validation, S("Strict")))
@@ -144,8 +149,8 @@ static bool parse_version(struct call *c, struct list_options *o)
     return true;
 }
 
-static void check_match_of_list(struct call *c, struct field_errors *errors, str match, bool rev_given,
-                                bool initial_given)
+static void check_match_of_list(struct call *c, struct field_errors *errors, str match,
+                                bool rev_given, bool initial_given)
 {
     struct field_path at = { .key = S("resourceVersionMatch") };
     static const char *const words[] = { "Exact", "NotOlderThan", "", NULL };
@@ -154,12 +159,14 @@ static void check_match_of_list(struct call *c, struct field_errors *errors, str
             field_forbidden(errors, &at,
                             "resourceVersionMatch is forbidden unless resourceVersion is provided");
         if (call_query(c, "continue").n)
-            field_forbidden(errors, &at, "resourceVersionMatch is forbidden when continue is provided");
+            field_forbidden(errors, &at,
+                            "resourceVersionMatch is forbidden when continue is provided");
         if (!str_eq(match, S("Exact")) && !str_eq(match, S("NotOlderThan")))
             field_not_supported(errors, &at, json_new_str(c->arena, match), words);
         if (str_eq(match, S("Exact")) && str_eq(call_query(c, "resourceVersion"), S("0")))
-            field_forbidden(errors, &at,
-                            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            field_forbidden(
+                errors, &at,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
     }
     if (initial_given)
         field_forbidden(errors, &(struct field_path){ .key = S("sendInitialEvents") },
@@ -173,13 +180,15 @@ static void check_match_of_watch(struct call *c, struct field_errors *errors, st
     static const char *const words[] = { "NotOlderThan", NULL };
     if (initial_given) {
         if (!str_eq(match, S("NotOlderThan")))
-            field_forbidden(errors, &at,
-                            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            field_forbidden(
+                errors, &at,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
         if (match.n && !str_eq(match, S("NotOlderThan")))
             field_not_supported(errors, &at, json_new_str(c->arena, match), words);
     } else if (match.n) {
-        field_forbidden(errors, &at,
-                        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        field_forbidden(
+            errors, &at,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
     if (call_query(c, "continue").n)
         field_forbidden(errors, &(struct field_path){ .key = S("continue") },
@@ -189,7 +198,8 @@ static void check_match_of_watch(struct call *c, struct field_errors *errors, st
 bool call_list_options(struct call *c, struct list_options *ret)
 {
     struct list_options o = { 0 };
-    int initial = query_bool(c, "sendInitialEvents"), bookmarks = query_bool(c, "allowWatchBookmarks");
+    int initial = query_bool(c, "sendInitialEvents"),
+        bookmarks = query_bool(c, "allowWatchBookmarks");
     if (initial == -2 || bookmarks == -2 || !query_int(c, "limit", &o.limit) ||
         !query_int(c, "timeoutSeconds", &o.timeout_s))
         return false;

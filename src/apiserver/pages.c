@@ -70,7 +70,8 @@ static void aggregated(struct call *c, bool core, const char *version_word)
 {
     call_json(c, 200, discovery_aggregated(c->server, c->arena, core, version_word));
     c->answer.content_type =
-        arena_printf(c->arena, "application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList",
+        arena_printf(c->arena,
+                     "application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList",
                      version_word)
             .p;
     str tag = arena_printf(c->arena, "\"%016llX\"",
@@ -143,8 +144,8 @@ static void openapi_v2(struct call *c)
                    str_eq(r->all.at[i]->version, r->all.at[j]->version);
         if (seen)
             continue;
-        struct json *v3 = openapi_document(a, r->all.at, r->all.n, r->all.at[i]->group,
-                                           r->all.at[i]->version);
+        struct json *v3 =
+            openapi_document(a, r->all.at, r->all.n, r->all.at[i]->group, r->all.at[i]->version);
         json_each(m, json_at(v3, "components", "schemas", NULL))
             json_set(a, definitions, m->key, m->value);
     }
@@ -193,8 +194,8 @@ static void openapi_version(struct call *c, str rest)
 static void root(struct call *c)
 {
     struct arena *a = c->arena;
-    static const char *const paths[] = { "/api",        "/api/v1", "/apis",   "/healthz", "/livez",
-                                         "/openapi/v3", "/readyz", "/version" };
+    static const char *const paths[] = { "/api",   "/api/v1",     "/apis",   "/healthz",
+                                         "/livez", "/openapi/v3", "/readyz", "/version" };
     struct json *v = json_new_obj(a), *list = json_new_arr(a);
     for (size_t i = 0; i < countof(paths); i++)
         json_push(a, list, json_new_str(a, str_c(paths[i])));

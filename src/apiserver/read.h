@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "registry.h"
+#include "table.h"
 
 bool read_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o);
 /* The object in the version of k. NULL only if the stored text cannot be parsed (a bug). */
@@ -17,7 +18,10 @@ bool read_selected(const struct kind *k, const struct list_options *o, const str
 void read_put(struct buf *out, const struct kind *k, const struct kind_set *set,
               const struct object *o, bool item);
 
-/* A tree in the form the call asked for: itself, a Table of one row, or its metadata. (answer.c) */
+/* ---- answer.c: the form the call asked for */
+str call_meta_version(const struct call *c); /* of tables and metadata: "meta.k8s.io/v1" */
+struct table_options call_table_options(const struct call *c);
+/* A tree as itself, a Table of one row, or its metadata. */
 struct json *call_form_object(struct call *c, const struct kind *k, struct json *object,
                               bool no_columns);
 

@@ -51,7 +51,8 @@ static struct kind_set *set_of(const struct registry *r, const struct kind *k)
     if (!k || !k->custom)
         return NULL;
     char name[600];
-    int n = snprintf(name, sizeof(name), STR_FMT "." STR_FMT, STR_ARG(k->plural), STR_ARG(k->group));
+    int n =
+        snprintf(name, sizeof(name), STR_FMT "." STR_FMT, STR_ARG(k->plural), STR_ARG(k->group));
     return n > 0 && (size_t)n < sizeof(name) ? map_get(&r->sets, (str){ name, (size_t)n }) : NULL;
 }
 

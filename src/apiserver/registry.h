@@ -12,18 +12,18 @@
 struct kind_set {
     uint32_t refs;
     struct arena arena;
-    str name;             /* of the definition: "widgets.example.com" */
-    int64_t generation;   /* of its spec */
-    int64_t rev;          /* when this spec came: older objects are read anew by today's schema */
-    bool terminating;     /* nothing may be created */
+    str name;           /* of the definition: "widgets.example.com" */
+    int64_t generation; /* of its spec */
+    int64_t rev;        /* when this spec came: older objects are read anew by today's schema */
+    bool terminating;   /* nothing may be created */
     struct kinds_list kinds;
 };
 
 struct registry {
-    struct map sets;                      /* definition name to struct kind_set */
-    VEC(const struct kind *) all;         /* every kind served, rebuilt on change */
-    struct map by_path;                   /* "group/version/plural" to kind */
-    struct arena keys;                    /* of by_path */
+    struct map sets;              /* definition name to struct kind_set */
+    VEC(const struct kind *) all; /* every kind served, rebuilt on change */
+    struct map by_path;           /* "group/version/plural" to kind */
+    struct arena keys;            /* of by_path */
 };
 
 void registry_init(struct registry *r);

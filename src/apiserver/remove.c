@@ -39,7 +39,8 @@ static bool has_own_hold(const struct kind *k)
 static bool settle_finalizers(struct arena *a, struct json *metadata, enum propagation p)
 {
     struct json *old = json_get(metadata, "finalizers");
-    bool had_orphan = list_has(old, FINALIZER_ORPHAN), had_fore = list_has(old, FINALIZER_FOREGROUND);
+    bool had_orphan = list_has(old, FINALIZER_ORPHAN),
+         had_fore = list_has(old, FINALIZER_FOREGROUND);
     bool orphan = p == PROPAGATE_ORPHAN || (p == PROPAGATE_DEFAULT && had_orphan);
     bool fore = p == PROPAGATE_FOREGROUND || (p == PROPAGATE_DEFAULT && had_fore && !had_orphan);
     if (orphan == had_orphan && fore == had_fore)
@@ -152,5 +153,6 @@ bool edit_end(struct server *s, struct arena *a, const struct kind *k, str key, 
         json_del(metadata, S("ownerReferences"));
     err_t e;
     bool goes = write_may_go(k, tree);
-    return (goes ? write_remove(s, a, k, key, tree, &e) : write_stage(s, a, k, key, tree, &e)) != NULL;
+    return (goes ? write_remove(s, a, k, key, tree, &e) : write_stage(s, a, k, key, tree, &e)) !=
+           NULL;
 }

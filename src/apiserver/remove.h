@@ -7,7 +7,12 @@
 
 #include "write.h"
 
-enum propagation { PROPAGATE_DEFAULT, PROPAGATE_BACKGROUND, PROPAGATE_FOREGROUND, PROPAGATE_ORPHAN };
+enum propagation {
+    PROPAGATE_DEFAULT,
+    PROPAGATE_BACKGROUND,
+    PROPAGATE_FOREGROUND,
+    PROPAGATE_ORPHAN
+};
 
 struct remove_options {
     enum propagation propagation;

@@ -5,6 +5,7 @@
  * "namespaces/NS" alone is the namespace itself. Everything else is left to pages.c. */
 #include "call.h"
 #include "server.h"
+#include "text.h"
 
 enum { SEGMENTS_MAX = 12 };
 
@@ -24,6 +25,7 @@ static bool split(struct call *c, struct path *ret)
             return false;
         if (str_find_char(ret->at[ret->n], '/') != SIZE_MAX)
             return false; /* an escaped slash would forge a key */
+        ret->at[ret->n] = text_clean(c->arena, ret->at[ret->n]);
         ret->n++;
     }
     return true;
@@ -51,8 +53,8 @@ static enum verb find_verb(const struct call *c)
     bool one = c->name.n > 0;
     if (str_eq(m, S("GET")) || str_eq(m, S("HEAD")))
         return c->deprecated_watch || (!one && call_query_true(c, "watch")) ? VERB_WATCH
-               : one                                                       ? VERB_GET
-                                                                           : VERB_LIST;
+               : one                                                        ? VERB_GET
+                                                                            : VERB_LIST;
     if (str_eq(m, S("POST")))
         return VERB_CREATE;
     if (str_eq(m, S("PUT")))
@@ -142,8 +144,12 @@ bool call_route(struct call *c)
     if (!take_resource(c, &p, core ? 2 : 3))
         return refuse(c);
     c->kind = registry_find(&c->server->registry, c->group, c->version, c->resource, &c->set);
-    if (!c->kind || !find_sub(c->kind, c->subresource, &c->sub))
+    if (!c->kind)
         return refuse(c);
+    if (!find_sub(c->kind, c->subresource, &c->sub)) {
+        call_no_resource(c);
+        return false;
+    }
     c->verb = find_verb(c);
     return check_target(c);
 }

@@ -42,9 +42,9 @@ str server_uid(struct server *s, struct arena *a)
     }
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    return arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
-                        b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-                        b[13], b[14], b[15]);
+    return arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                        b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+                        b[12], b[13], b[14], b[15]);
 }
 
 str server_name_suffix(struct server *s, struct arena *a)
@@ -129,7 +129,8 @@ static void patience_over(struct timer *t)
 void server_tend_later(struct server *s)
 {
     if (s->loop && !timer_is_set(&s->patience))
-        timer_set(s->loop, &s->patience, loop_mono_ns(s->loop) + PATIENCE_MS * NS_PER_MS, patience_over);
+        timer_set(s->loop, &s->patience, loop_mono_ns(s->loop) + PATIENCE_MS * NS_PER_MS,
+                  patience_over);
 }
 
 void server_settle(struct server *s)
@@ -185,9 +186,14 @@ static void tick(struct timer *t)
 static void run_verb(struct call *c)
 {
     static void (*const verbs[VERB_N])(struct call *) = {
-        [VERB_NONE] = serve_page,     [VERB_GET] = verb_get,       [VERB_LIST] = verb_list,
-        [VERB_WATCH] = verb_watch,    [VERB_CREATE] = verb_create, [VERB_UPDATE] = verb_update,
-        [VERB_PATCH] = verb_patch,    [VERB_DELETE] = verb_delete,
+        [VERB_NONE] = serve_page,
+        [VERB_GET] = verb_get,
+        [VERB_LIST] = verb_list,
+        [VERB_WATCH] = verb_watch,
+        [VERB_CREATE] = verb_create,
+        [VERB_UPDATE] = verb_update,
+        [VERB_PATCH] = verb_patch,
+        [VERB_DELETE] = verb_delete,
         [VERB_DELETECOLLECTION] = verb_delete_collection,
     };
     c->pretty = call_query_true(c, "pretty");
@@ -269,7 +275,8 @@ static void remember(struct server *s)
     }
 }
 
-int server_new(struct loop *loop, const struct server_options *options, struct server **ret, err_t *e)
+int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
+               err_t *e)
 {
     struct server *s = mem_zero(1, sizeof(*s));
     s->loop = loop;

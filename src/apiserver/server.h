@@ -8,8 +8,8 @@
 #ifndef FLYBALL_SERVER_H
 #define FLYBALL_SERVER_H
 
-#include "call.h"
 #include "../base/random.h"
+#include "call.h"
 #include "registry.h"
 
 struct watch;
@@ -31,9 +31,9 @@ struct server {
     struct map watches; /* "group/resource/" to the first watch of a list */
     size_t n_watches;
     struct deferred commit, tend;
-    struct timer ticker;  /* every minute */
+    struct timer ticker;   /* every minute */
     struct timer patience; /* server_tend_later */
-    struct batch *out;    /* being written by a pool thread */
+    struct batch *out;     /* being written by a pool thread */
     struct random random;
     VEC(char *) newborn;  /* names of namespaces that need a service account */
     VEC(char *) draining; /* names of namespaces being emptied */
@@ -43,7 +43,8 @@ struct server {
     uint64_t discovery_generation;
 };
 
-int server_new(struct loop *loop, const struct server_options *options, struct server **ret, err_t *e);
+int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
+               err_t *e);
 /* Ends watches; further calls get 503. */
 void server_stop(struct server *s);
 void server_free(struct server *s); /* not while a batch is out: see server_idle */

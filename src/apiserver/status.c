@@ -13,7 +13,9 @@ static struct json *details_of(struct arena *a, const struct status *s)
     const struct {
         const char *key;
         str value;
-    } texts[] = { { "name", s->name }, { "group", s->group }, { "kind", s->kind }, { "uid", s->uid } };
+    } texts[] = {
+        { "name", s->name }, { "group", s->group }, { "kind", s->kind }, { "uid", s->uid }
+    };
     for (size_t i = 0; i < countof(texts); i++)
         if (texts[i].value.n)
             json_set_str(a, d, texts[i].key, texts[i].value);
@@ -89,15 +91,17 @@ void call_not_found(struct call *c, const struct kind *k, str name)
 {
     str message = arena_printf(c->arena, STR_FMT " \"" STR_FMT "\" not found",
                                STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name));
-    fail_resource(c, k, name, (struct status){ .code = 404, .reason = "NotFound", .message = message });
+    fail_resource(c, k, name,
+                  (struct status){ .code = 404, .reason = "NotFound", .message = message });
 }
 
 void call_no_resource(struct call *c)
 {
-    call_status(c, &(struct status){ .code = 404,
-                                     .reason = "NotFound",
-                                     .message = S("the server could not find the requested resource"),
-                                     .empty_details = true });
+    call_status(c,
+                &(struct status){ .code = 404,
+                                  .reason = "NotFound",
+                                  .message = S("the server could not find the requested resource"),
+                                  .empty_details = true });
 }
 
 void call_no_page(struct call *c)
@@ -113,10 +117,12 @@ void call_method_not_allowed(struct call *c)
         call_status(c, &s);
         return;
     }
-    static const char *const words[] = { "this method", "get",   "list",   "watch",           "create",
-                                         "update",      "patch", "delete", "deletecollection" };
-    s.message = arena_printf(c->arena, "%s is not supported on resources of kind \"" STR_FMT "\"",
-                             words[c->verb], STR_ARG(qualified(c->arena, c->kind->plural, c->group)));
+    static const char *const words[] = { "this method", "get",    "list",
+                                         "watch",       "create", "update",
+                                         "patch",       "delete", "deletecollection" };
+    s.message =
+        arena_printf(c->arena, "%s is not supported on resources of kind \"" STR_FMT "\"",
+                     words[c->verb], STR_ARG(qualified(c->arena, c->kind->plural, c->group)));
     fail_resource(c, c->kind, S(""), s);
 }
 
@@ -132,12 +138,16 @@ void call_exists(struct call *c, const struct kind *k, str name, bool deleting)
 void call_conflict(struct call *c, const struct kind *k, str name, str why)
 {
     if (!why.n)
-        why = S("the object has been modified; please apply your changes to the latest version and try "
-                "again");
-    str message = arena_printf(
-        c->arena, "Operation cannot be fulfilled on " STR_FMT " \"" STR_FMT "\": " STR_FMT,
-        STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name), STR_ARG(why));
-    fail_resource(c, k, name, (struct status){ .code = 409, .reason = "Conflict", .message = message });
+        why = S(
+            "the object has been modified; please apply your changes to the latest version and try "
+            "again");
+    str message =
+        arena_printf(c->arena,
+                     "Operation cannot be fulfilled on " STR_FMT " \"" STR_FMT "\": " STR_FMT,
+                     STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name),
+                     STR_ARG(why));
+    fail_resource(c, k, name,
+                  (struct status){ .code = 409, .reason = "Conflict", .message = message });
 }
 
 void call_forbidden(struct call *c, const struct kind *k, str name, const char *format, ...)
@@ -150,7 +160,8 @@ void call_forbidden(struct call *c, const struct kind *k, str name, const char *
     str message = arena_printf(c->arena, STR_FMT STR_FMT " is forbidden: " STR_FMT,
                                STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(quoted),
                                STR_ARG(why));
-    fail_resource(c, k, name, (struct status){ .code = 403, .reason = "Forbidden", .message = message });
+    fail_resource(c, k, name,
+                  (struct status){ .code = 403, .reason = "Forbidden", .message = message });
 }
 
 void call_invalid(struct call *c, str kind, str group, str name, const struct field_errors *errors)

@@ -63,9 +63,9 @@ void store_wait(struct store *s, struct store_waiter *w);
 
 /* ---- committing */
 
-struct batch *store_flush(struct store *s); /* NULL: nothing staged, or a batch is out */
-void batch_write(struct batch *b);          /* blocks; any thread */
-void *batch_context(const struct batch *b); /* the context of the store's options */
+struct batch *store_flush(struct store *s);   /* NULL: nothing staged, or a batch is out */
+void batch_write(struct batch *b);            /* blocks; any thread */
+void *batch_context(const struct batch *b);   /* the context of the store's options */
 bool store_is_durable(const struct store *s); /* batch_write() waits for a disk */
 void store_finish(struct store *s, struct batch *b);
 void store_commit(struct store *s); /* all of the above, at once: start-up and tests */

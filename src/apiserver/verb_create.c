@@ -15,8 +15,9 @@ static bool check_namespace(struct call *c, struct json *metadata)
         return true;
     }
     if (given.n && !str_eq(given, c->ns)) {
-        call_bad_request(c, "the namespace of the provided object does not match the namespace sent on "
-                            "the request");
+        call_bad_request(
+            c, "the namespace of the provided object does not match the namespace sent on "
+               "the request");
         return false;
     }
     json_set_str(c->arena, metadata, "namespace", c->ns);
@@ -33,17 +34,19 @@ static bool check_namespace(struct call *c, struct json *metadata)
     struct json *causes = json_new_arr(c->arena), *cause = json_new_obj(c->arena);
     json_set_str(c->arena, cause, "reason", S("NamespaceTerminating"));
     json_set_str(c->arena, cause, "message",
-                 arena_printf(c->arena, "namespace " STR_FMT " is being terminated", STR_ARG(c->ns)));
+                 arena_printf(c->arena, "namespace " STR_FMT " is being terminated",
+                              STR_ARG(c->ns)));
     json_set_str(c->arena, cause, "field", S("metadata.namespace"));
     json_push(c->arena, causes, cause);
     str name = json_text(json_get(metadata, "name"));
     str resource = c->group.n ? arena_printf(c->arena, STR_FMT "." STR_FMT, STR_ARG(c->resource),
                                              STR_ARG(c->group))
                               : c->resource;
-    str message = arena_printf(c->arena,
-                               STR_FMT " \"" STR_FMT "\" is forbidden: unable to create new content in "
-                                       "namespace " STR_FMT " because it is being terminated",
-                               STR_ARG(resource), STR_ARG(name), STR_ARG(c->ns));
+    str message =
+        arena_printf(c->arena,
+                     STR_FMT " \"" STR_FMT "\" is forbidden: unable to create new content in "
+                             "namespace " STR_FMT " because it is being terminated",
+                     STR_ARG(resource), STR_ARG(name), STR_ARG(c->ns));
     call_status(c, &(struct status){ .code = 403,
                                      .reason = "Forbidden",
                                      .message = message,
@@ -102,8 +105,9 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
         return;
     if (version.n && !str_eq(version, S("0"))) {
         call_status(c, &(struct status){ .code = 500,
-                                         .message = S("resourceVersion should not be set on objects to "
-                                                      "be created") });
+                                         .message =
+                                             S("resourceVersion should not be set on objects to "
+                                               "be created") });
         return;
     }
     if (c->set && c->set->terminating) {

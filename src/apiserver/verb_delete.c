@@ -35,7 +35,8 @@ static struct json *options_tree(struct call *c)
     if (orphan.n)
         json_set_bool(c->arena, tree, "orphanDependents", !str_eq(orphan, S("false")));
     if (grace.n && str_to_i64(grace, &seconds) < 0) {
-        call_bad_request(c, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax", STR_ARG(grace));
+        call_bad_request(c, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
+                         STR_ARG(grace));
         return NULL;
     }
     if (grace.n)
@@ -66,7 +67,8 @@ static void read_policy(struct call *c, const struct json *tree, struct remove_o
     if (!json_text(policy).n)
         return;
     if (json_is(orphan, JSON_BOOL))
-        field_invalid(errors, &at, policy, "orphanDependents and deletionPropagation cannot be both set");
+        field_invalid(errors, &at, policy,
+                      "orphanDependents and deletionPropagation cannot be both set");
     for (size_t i = 0; i < countof(words); i++) {
         if (str_eqc(json_text(policy), words[i].word)) {
             ret->propagation = words[i].propagation;
@@ -114,13 +116,14 @@ static bool check_precondition(struct call *c, str wanted, str actual, const cha
     str kind = k->group.n ? arena_printf(c->arena, STR_FMT "." STR_FMT, STR_ARG(k->kind),
                                          STR_ARG(k->group))
                           : k->kind;
-    str message = arena_printf(c->arena,
-                               "Operation cannot be fulfilled on " STR_FMT " \"" STR_FMT
-                               "\": the %s in the precondition (" STR_FMT
-                               ") does not match the %s in record (" STR_FMT "). The object might have "
-                               "been %s",
-                               STR_ARG(kind), STR_ARG(c->name), what, STR_ARG(wanted), what,
-                               STR_ARG(actual), meaning);
+    str message =
+        arena_printf(c->arena,
+                     "Operation cannot be fulfilled on " STR_FMT " \"" STR_FMT
+                     "\": the %s in the precondition (" STR_FMT
+                     ") does not match the %s in record (" STR_FMT "). The object might have "
+                     "been %s",
+                     STR_ARG(kind), STR_ARG(c->name), what, STR_ARG(wanted), what, STR_ARG(actual),
+                     meaning);
     call_status(c, &(struct status){ .code = 409,
                                      .reason = "Conflict",
                                      .message = message,
@@ -161,7 +164,8 @@ void verb_delete(struct call *c)
         call_forbidden(c, c->kind, c->name, "this namespace may not be deleted");
         return;
     }
-    if (!check_precondition(c, o.uid, object_span(old, old->uid), "UID", "deleted and then recreated") ||
+    if (!check_precondition(c, o.uid, object_span(old, old->uid), "UID",
+                            "deleted and then recreated") ||
         !check_precondition(c, o.version, object_span(old, old->rv), "ResourceVersion", "modified"))
         return;
     struct removed r = remove_object(c->server, c->arena, c->kind, old, &o.remove);

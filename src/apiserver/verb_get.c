@@ -39,13 +39,16 @@ void verb_get(struct call *c)
     str version = call_query(c, "resourceVersion");
     int64_t rev = 0;
     if (version.n && (str_to_i64(version, &rev) < 0 || rev < 0)) {
-        call_bad_request(c, "invalid resource version: resourceVersion: Invalid value: \"" STR_FMT "\"",
+        call_bad_request(c,
+                         "invalid resource version: resourceVersion: Invalid value: \"" STR_FMT
+                         "\"",
                          STR_ARG(version));
         return;
     }
     if (call_from_the_future(c, rev))
         return;
-    const struct object *o = store_get(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+    const struct object *o =
+        store_get(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
     if (!o) {
         call_not_found(c, c->kind, c->name);
     } else if (c->sub == KIND_SCALE) {

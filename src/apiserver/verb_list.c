@@ -8,7 +8,6 @@
  * listing 100 MB costs an array of references. */
 #include "read.h"
 #include "server.h"
-#include "table.h"
 #include "verbs.h"
 
 enum { STREAM_FROM_BYTES = 512 << 10 };
@@ -71,9 +70,10 @@ static void expired(struct call *c, const struct list_options *o, str from)
         return;
     }
     struct status s = { .code = 410, .reason = "Expired" };
-    s.message = S("The provided continue parameter is too old to display a consistent list result. You "
-                  "can start a new list without the continue parameter, or use the continue token in "
-                  "this response to retrieve the remainder of the results.");
+    s.message =
+        S("The provided continue parameter is too old to display a consistent list result. You "
+          "can start a new list without the continue parameter, or use the continue token in "
+          "this response to retrieve the remainder of the results.");
     struct json *tree = status_tree(c->arena, &s);
     json_set(c->arena, json_make(c->arena, tree, "metadata", NULL), S("continue"),
              json_new_str(c->arena, make_token(c->arena, 0, from)));
@@ -220,11 +220,9 @@ static void answer_text(struct call *c, struct page *p)
     l->page = *p;
     *p = (struct page){ 0 };
     put_head(c, &l->page, &l->head);
-    l->source = (struct stream_source){ .pull = list_pull,
-                                        .closed = list_closed,
-                                        .context = l,
-                                        .compress = true,
-                                        .length = -1 };
+    l->source = (struct stream_source){
+        .pull = list_pull, .closed = list_closed, .context = l, .compress = true, .length = -1
+    };
     c->answer.status = 200;
     c->answer.content_type = "application/json";
     if (bytes >= STREAM_FROM_BYTES) {
@@ -241,7 +239,7 @@ static struct json *as_partial(struct call *c, const struct json *const *items, 
                                struct json *metadata)
 {
     struct arena *a = c->arena;
-    str version = c->form_v1beta1 ? S("meta.k8s.io/v1beta1") : S("meta.k8s.io/v1");
+    str version = call_meta_version(c);
     struct json *list = json_new_obj(a), *all = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
         json_push(a, all, table_partial(a, items[i], version));
@@ -250,18 +248,6 @@ static struct json *as_partial(struct call *c, const struct json *const *items, 
     json_set(a, list, S("metadata"), metadata);
     json_set(a, list, S("items"), all);
     return list;
-}
-
-static struct json *as_table(struct call *c, const struct json *const *items, size_t n,
-                             struct json *metadata)
-{
-    str include = call_query(c, "includeObject");
-    struct table_options o = { .include = str_eq(include, S("None"))     ? TABLE_NONE
-                                          : str_eq(include, S("Object")) ? TABLE_OBJECT
-                                                                         : TABLE_METADATA,
-                               .now_ns = server_now_ns(c->server) };
-    o.api_version = c->form_v1beta1 ? S("meta.k8s.io/v1beta1") : S("meta.k8s.io/v1");
-    return table_make(c->arena, c->kind, items, n, metadata, o);
 }
 
 /* YAML, pretty JSON, tables and metadata: through trees. */
@@ -273,7 +259,7 @@ static void answer_tree(struct call *c, struct page *p)
         items[i] = read_tree(a, c->kind, p->objects[i]);
     struct json *metadata = list_metadata(c, p);
     if (c->form == FORM_TABLE) {
-        call_json(c, 200, as_table(c, items, p->n, metadata));
+        call_json(c, 200, table_make(a, c->kind, items, p->n, metadata, call_table_options(c)));
         return;
     }
     if (c->form == FORM_PARTIAL_LIST) {

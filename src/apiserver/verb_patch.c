@@ -25,7 +25,8 @@ static enum language language_of(const struct call *c)
     str type = call_content_type(c);
     for (size_t i = 0; i < countof(t); i++)
         if (str_eq(type, t[i].type))
-            return t[i].language == PATCH_STRATEGIC && c->kind->custom ? PATCH_UNKNOWN : t[i].language;
+            return t[i].language == PATCH_STRATEGIC && c->kind->custom ? PATCH_UNKNOWN
+                                                                       : t[i].language;
     return PATCH_UNKNOWN;
 }
 
@@ -159,7 +160,8 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
         return;
     }
     json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
-             json_new_str(c->arena, json_text(json_at(scale, "metadata", "resourceVersion", NULL))));
+             json_new_str(c->arena,
+                          json_text(json_at(scale, "metadata", "resourceVersion", NULL))));
     write_update(c, &(struct update){ o, old, tree, object, .patched = true });
 }
 
@@ -177,12 +179,13 @@ static bool check_config(struct call *c, struct json *config)
                          STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(c->kind->kind));
     else if (name.n && !str_eq(name, c->name))
         call_bad_request(c,
-                         "the name of the object (" STR_FMT ") does not match the name on the URL (" STR_FMT
-                         ")",
+                         "the name of the object (" STR_FMT
+                         ") does not match the name on the URL (" STR_FMT ")",
                          STR_ARG(name), STR_ARG(c->name));
     else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
-        call_bad_request(c, "the namespace of the provided object does not match the namespace sent on "
-                            "the request");
+        call_bad_request(
+            c, "the namespace of the provided object does not match the namespace sent on "
+               "the request");
     else
         return true;
     return false;
@@ -201,9 +204,10 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
         return;
     }
     if (!old && json_text(json_get(metadata, "uid")).n) {
-        call_conflict(c, c->kind, c->name,
-                      S("uid mismatch: the provided object specified a uid, and no existing object was "
-                        "found"));
+        call_conflict(
+            c, c->kind, c->name,
+            S("uid mismatch: the provided object specified a uid, and no existing object was "
+              "found"));
         return;
     }
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;

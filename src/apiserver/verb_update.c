@@ -76,12 +76,13 @@ static bool check_names(struct call *c, const struct json *object)
                          STR_ARG(c->name));
     else if (!str_eq(name, c->name))
         call_bad_request(c,
-                         "the name of the object (" STR_FMT ") does not match the name on the URL (" STR_FMT
-                         ")",
+                         "the name of the object (" STR_FMT
+                         ") does not match the name on the URL (" STR_FMT ")",
                          STR_ARG(name), STR_ARG(c->name));
     else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
-        call_bad_request(c, "the namespace of the provided object does not match the namespace sent on "
-                            "the request");
+        call_bad_request(
+            c, "the namespace of the provided object does not match the namespace sent on "
+               "the request");
     else
         return true;
     return false;
@@ -149,7 +150,8 @@ static void update_scale(struct call *c, const struct write_options *o, const st
     struct json *version = json_at(scale, "metadata", "resourceVersion", NULL);
     json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
              version ? version : json_new_str(c->arena, S("")));
-    write_update(c, &(struct update){ .options = o, .old = old, .old_tree = tree, .object = object });
+    write_update(c,
+                 &(struct update){ .options = o, .old = old, .old_tree = tree, .object = object });
 }
 
 void verb_update(struct call *c)

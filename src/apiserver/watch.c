@@ -15,7 +15,7 @@ enum {
 struct watch {
     struct stream_source source;
     struct server *server;
-    struct exchange *exchange; /* NULL until attached */
+    struct exchange *exchange;  /* NULL until attached */
     struct watch *next, **link; /* of those with the same resource */
     const struct kind *kind;
     struct kind_set *set;
@@ -28,10 +28,10 @@ struct watch {
     size_t n_initial, sent;
     bool mark_initial_end;
 
-    bool behind;       /* `cursor` counts */
-    uint64_t cursor;   /* next event to read */
-    int64_t from_rev;  /* events up to here are not for us */
-    int64_t told_rev;  /* the highest version the client knows of */
+    bool behind;      /* `cursor` counts */
+    uint64_t cursor;  /* next event to read */
+    int64_t from_rev; /* events up to here are not for us */
+    int64_t told_rev; /* the highest version the client knows of */
     bool bookmark_due, ending, gone;
     bool columns_sent; /* of a table */
     enum answer_form form;
@@ -145,9 +145,9 @@ static void put_gone(struct watch *w, struct buf *out)
 {
     auto_arena struct arena scratch = { 0 };
     struct status s = { .code = 410, .reason = "Expired" };
-    s.message = arena_printf(&scratch, "too old resource version: %lld (%lld)",
-                             (long long)w->from_rev,
-                             (long long)store_history(w->server->store)->compacted);
+    s.message =
+        arena_printf(&scratch, "too old resource version: %lld (%lld)", (long long)w->from_rev,
+                     (long long)store_history(w->server->store)->compacted);
     put_open(out, "ERROR");
     json_write(out, status_tree(&scratch, &s));
     buf_put(out, S("}\n"));
@@ -325,10 +325,9 @@ void verb_watch(struct call *c)
     if (c->form != FORM_OBJECT)
         w->include = arena_printf(&w->arena, "includeObject=" STR_FMT,
                                   STR_ARG(call_query(c, "includeObject")));
-    w->source = (struct stream_source){ .pull = watch_pull,
-                                        .closed = watch_closed,
-                                        .context = w,
-                                        .length = -1 };
+    w->source = (struct stream_source){
+        .pull = watch_pull, .closed = watch_closed, .context = w, .length = -1
+    };
     enlist(c->server, w);
     place(w, &o);
     start_clock(w, c->server);

@@ -61,8 +61,7 @@ void call_stage_failed(struct call *c, const err_t *e)
 static const struct json *env_lookup(void *context, const struct kind *k, str ns, str name)
 {
     struct write_env *e = context;
-    const struct object *o =
-        store_latest(e->server->store, kind_key(e->env.arena, k, ns, name));
+    const struct object *o = store_latest(e->server->store, kind_key(e->env.arena, k, ns, name));
     return o ? read_tree(e->env.arena, k, o) : NULL;
 }
 

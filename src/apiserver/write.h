@@ -31,10 +31,10 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
 struct update {
     const struct write_options *options;
     const struct object *old;
-    struct json *old_tree;  /* as read for this call */
-    struct json *object;    /* decoded */
-    bool patched;           /* by PATCH: versions and uids are the object's own unless changed */
-    bool applied;           /* managed fields are settled already */
+    struct json *old_tree; /* as read for this call */
+    struct json *object;   /* decoded */
+    bool patched;          /* by PATCH: versions and uids are the object's own unless changed */
+    bool applied;          /* managed fields are settled already */
 };
 /* The new state of an existing object, through the call's subresource. */
 void write_update(struct call *c, const struct update *u);

@@ -34,7 +34,7 @@ static inline bool str_eqc(str a, const char *text)
 
 static inline str str_from(str s, size_t at) /* what follows `at` */
 {
-    return at >= s.n ? (str){ s.p + s.n, 0 } : (str){ s.p + at, s.n - at };
+    return at >= s.n ? (str){ s.p ? s.p + s.n : NULL, 0 } : (str){ s.p + at, s.n - at };
 }
 
 static inline str str_upto(str s, size_t n)

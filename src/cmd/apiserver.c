@@ -4,24 +4,18 @@
 #include "../base/log.h"
 #include "../net/loop.h"
 #include "cmd.h"
+#include "flags.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 
-static const char help[] =
+static const char about[] =
     "Usage: flyball apiserver [FLAGS]\n\n"
     "Runs a Kubernetes API server on this machine, without a cluster. Use it with kubectl or any\n"
-    "Kubernetes client; what is acknowledged is on disk.\n\n"
-    "  --data DIR          where state, keys and tokens are kept (default: ./flyball-data)\n"
-    "  --listen ADDR:PORT  where to listen (default: 127.0.0.1:6443; port 0 picks a free one)\n"
-    "  --token-file FILE   more users: lines of TOKEN,USER[,UID[,\"GROUP,GROUP\"]]\n"
-    "  --in-memory         keep nothing but keys and tokens on disk\n"
-    "  --insecure-http     no TLS (loopback only)\n"
-    "  --allow-remote      allow --listen to name an address beyond this machine\n"
-    "  --log-requests      one line on standard error for each request\n"
-    "  --log-level LEVEL   debug, info, warn or error (default: info)\n\n"
-    "When ready it prints one line with the server's URL and the path of a kubeconfig. In the data\n"
+    "Kubernetes client; what is acknowledged is on disk.\n\n";
+
+static const char more[] =
+    "\nWhen ready it prints one line with the server's URL and the path of a kubeconfig. In the data\n"
     "directory are also admin.token and reader.token (group flyball:readers: may look, but not at\n"
     "secrets). SIGTERM or SIGINT ends it: watches are closed and requests under way are answered.\n";
 
@@ -47,13 +41,13 @@ static void on_signal(void *context)
     apiserver_drain(r->server, 10 * NS_PER_S, drained, r);
 }
 
-/* "127.0.0.1:6443", "[::1]:0" or ":6443" in place. */
-static bool split_listen(char *text, struct apiserver_options *o)
+/* "127.0.0.1:6443", "[::1]:0" or ":6443"; `text` is changed and kept. */
+static int split_listen(char *text, struct apiserver_options *o, err_t *e)
 {
     char *colon = strrchr(text, ':');
     int64_t port;
     if (!colon || str_to_i64(str_c(colon + 1), &port) < 0 || port < 0 || port > UINT16_MAX)
-        return false;
+        return err_set(e, EINVAL, "--listen wants ADDR:PORT, not %s", text);
     *colon = '\0';
     size_t n = strlen(text);
     if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
@@ -62,64 +56,43 @@ static bool split_listen(char *text, struct apiserver_options *o)
     }
     o->address = *text ? text : NULL;
     o->port = (uint16_t)port;
-    return true;
+    return 0;
 }
 
-static int parse(int argc, char **argv, struct apiserver_options *o)
+struct options {
+    struct apiserver_options server;
+    const char *listen, *level;
+    bool help;
+};
+
+static int parse(int argc, char **argv, struct options *o, err_t *e)
 {
-    static const struct option flags[] = {
-        { "data", required_argument, NULL, 'd' },      { "listen", required_argument, NULL, 'l' },
-        { "token-file", required_argument, NULL, 't' }, { "in-memory", no_argument, NULL, 'm' },
-        { "insecure-http", no_argument, NULL, 'i' },   { "allow-remote", no_argument, NULL, 'r' },
-        { "log-requests", no_argument, NULL, 'q' },    { "log-level", required_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },            { 0 },
+    const struct flag flags[] = {
+        { "data", "DIR", FLAG_TEXT, &o->server.data, "where state, keys and tokens are kept" },
+        { "listen", "ADDR:PORT", FLAG_TEXT, &o->listen,
+          "where to listen; port 0 picks a free one" },
+        { "token-file", "FILE", FLAG_TEXT, &o->server.token_file,
+          "more users: lines of TOKEN,USER[,UID[,\"GROUP,GROUP\"]]" },
+        { "in-memory", NULL, FLAG_BOOL, &o->server.in_memory, "keep only keys and tokens on disk" },
+        { "insecure-http", NULL, FLAG_BOOL, &o->server.insecure_http, "no TLS (loopback only)" },
+        { "allow-remote", NULL, FLAG_BOOL, &o->server.allow_remote,
+          "allow --listen to name an address beyond this machine" },
+        { "log-requests", NULL, FLAG_BOOL, &o->server.log_requests, "log one line a request" },
+        { "log-level", "LEVEL", FLAG_TEXT, &o->level, "debug, info, warn or error" },
+        { 0 },
     };
     enum log_level level = LOG_INFO;
-    for (int c; (c = getopt_long(argc, argv, "h", flags, NULL)) != -1;) {
-        switch (c) {
-        case 'd':
-            o->data = optarg;
-            break;
-        case 'l':
-            if (!split_listen(optarg, o)) {
-                fprintf(stderr, "flyball apiserver: --listen wants ADDR:PORT, not %s\n", optarg);
-                return EXIT_USAGE;
-            }
-            break;
-        case 't':
-            o->token_file = optarg;
-            break;
-        case 'm':
-            o->in_memory = true;
-            break;
-        case 'i':
-            o->insecure_http = true;
-            break;
-        case 'r':
-            o->allow_remote = true;
-            break;
-        case 'q':
-            o->log_requests = true;
-            break;
-        case 'v':
-            if (log_level_parse(str_c(optarg), &level) < 0) {
-                fprintf(stderr, "flyball apiserver: --log-level is debug, info, warn or error\n");
-                return EXIT_USAGE;
-            }
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return EXIT_SUCCESS;
-        default:
-            fputs("`flyball apiserver --help` tells what it takes.\n", stderr);
-            return EXIT_USAGE;
-        }
+    int result = flags_parse(flags, argc, argv, &o->help, NULL, e);
+    if (result == 0 && o->help) {
+        auto_buf struct buf text = { 0 };
+        flags_help(&text, flags);
+        printf("%s%s%s", about, text.p, more);
+        return 0;
     }
+    if (result == 0 && log_level_parse(str_c(o->level), &level) < 0)
+        result = err_set(e, EINVAL, "--log-level is debug, info, warn or error, not %s", o->level);
     log_setup(level, LOG_TEXT);
-    if (optind == argc)
-        return -1;
-    fprintf(stderr, "flyball apiserver: takes flags only, not %s\n", argv[optind]);
-    return EXIT_USAGE;
+    return result;
 }
 
 static int serve(const struct apiserver_options *o)
@@ -147,7 +120,19 @@ static int serve(const struct apiserver_options *o)
 
 int cmd_apiserver(int argc, char **argv)
 {
-    struct apiserver_options o = { .data = "flyball-data", .port = 6443 };
-    int result = parse(argc, argv, &o);
-    return result >= 0 ? result : serve(&o);
+    struct options o = { .server.data = "flyball-data",
+                         .listen = "127.0.0.1:6443",
+                         .level = "info" };
+    err_t e = { 0 };
+    int result = parse(argc, argv, &o, &e);
+    if (o.help && result == 0)
+        return EXIT_SUCCESS;
+    auto_free char *listen = mem_dup(o.listen, strlen(o.listen));
+    if (result == 0)
+        result = split_listen(listen, &o.server, &e);
+    if (result == 0)
+        return serve(&o.server);
+    fprintf(stderr, "flyball apiserver: %s\n`flyball apiserver --help` tells what it takes.\n",
+            e.text);
+    return EXIT_USAGE;
 }

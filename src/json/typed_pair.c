@@ -145,7 +145,8 @@ static void compare_lists(struct arena *a, const struct shape *s, const struct j
 {
     struct typed_index x = typed_index(a, s, old), y = typed_index(a, s, new);
     for (uint32_t i = 0, j = 0; i < x.n || j < y.n;) {
-        const struct typed_entry *runs[2] = { x.entries + i, y.entries + j };
+        const struct typed_entry *runs[2] = { x.n ? x.entries + i : NULL,
+                                              y.n ? y.entries + j : NULL };
         int order = i == x.n   ? 1
                     : j == y.n ? -1
                                : fieldset_element_cmp(&runs[0]->element, &runs[1]->element);

@@ -110,6 +110,7 @@ class Recording:
                 "stderr": err}
 
     def run(self):
+        """Problems by step name."""
         problems = {}
         try:
             self.begin()
@@ -127,6 +128,14 @@ class Recording:
         return problems
 
 
+def run_alone(flyball, recording):
+    """On a server of its own: short names of custom resources would get in each other's way."""
+    with Server(flyball, ["--in-memory"]) as server:
+        problems = Recording(server.kubeconfig, recording).run()
+    said = server.complaints()
+    return {**problems, "server": [said]} if said else problems
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("flyball")
@@ -140,8 +149,8 @@ def main():
     recordings = [r for r in recordings if args.only in r["name"]]
     print("1..%d" % len(recordings), flush=True)
     failed = 0
-    with Server(args.flyball, ["--in-memory"]) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(Recording(server.kubeconfig, r).run) for r in recordings]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(run_alone, args.flyball, r) for r in recordings]
         for number, (recording, run) in enumerate(zip(recordings, runs), 1):
             problems = run.result()
             failed += bool(problems)
@@ -149,7 +158,7 @@ def main():
                 print("# %s: %s" % (step, "; ".join(found[:4])))
             print("%s %d - %s (%d steps)" % ("not ok" if problems else "ok", number, recording["name"],
                                             len(recording["steps"])), flush=True)
-    sys.exit(failed > 0 or bool(server.complaints()))
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":

@@ -297,6 +297,8 @@ def main():
                                               len(transcript["steps"]),
                                               "" if run else " # SKIP " + reason_to_skip(transcript["name"])),
                   flush=True)
+    if server.complaints():
+        print("# " + server.complaints())
     sys.exit(failed > 0 or bool(server.complaints()))
 
 

@@ -44,10 +44,7 @@ class Server:
             shutil.rmtree(self.data, ignore_errors=True)
 
     def complaints(self):
-        """What a sanitizer or a failed end had to say; "" when all was well."""
+        """What a sanitizer or a bad end had to say; "" when all was well."""
         if self.status == 0 and "ERROR" not in self.said and "runtime error" not in self.said:
             return ""
-        print("# the server ended with %s" % self.status)
-        for line in self.said.splitlines()[-40:]:
-            print("# " + line)
-        return self.said or "failed"
+        return "the server ended with %s: %s" % (self.status, self.said[-3000:].replace("\n", "\n# "))

@@ -208,6 +208,8 @@ def main():
     total = sum(len(w.acks) for w in writers)
     print("%s 1 - %d acknowledged writes survive %d kills" % ("not ok" if found else "ok", total,
                                                               args.rounds))
+    if server.complaints():
+        print("# " + server.complaints())
     sys.exit(bool(found) or bool(server.complaints()))
 
 

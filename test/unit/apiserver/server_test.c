@@ -1,0 +1,387 @@
+/* What the transcripts of a real server do not reach: watches that fall behind, pages of an old version,
+ * failing disks, collection across restarts, and who may do what. */
+#include "tap.h"
+
+#include "apiserver/auth.h"
+#include "apiserver/watch.h"
+#include "support/inproc.h"
+
+#include <unistd.h>
+
+#define MAPS "/api/v1/namespaces/default/configmaps"
+
+static struct arena arena;
+
+static struct server *open_server(size_t history_events)
+{
+    struct server *s = NULL;
+    err_t e = { 0 };
+    struct server_options o = { .history_events = history_events };
+    OK_CALL(server_new(NULL, &o, &s, &e), &e);
+    return s;
+}
+
+static struct inproc_answer ask(struct server *s, const char *method, const char *path,
+                                const char *query, const char *body)
+{
+    return inproc_send(s, &arena, &(struct inproc_request){ method, path, query, body });
+}
+
+static struct inproc_answer patch(struct server *s, const char *path, const char *body)
+{
+    return inproc_send(s, &arena,
+                       &(struct inproc_request){ .method = "PATCH",
+                                                 .path = path,
+                                                 .body = body,
+                                                 .content_type = "application/merge-patch+json" });
+}
+
+static str at(const struct inproc_answer *a, const char *x, const char *y)
+{
+    return json_text(json_at(a->body, x, y, NULL));
+}
+
+static void make_map(struct server *s, const char *name, const char *more)
+{
+    char body[400];
+    snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"%s}}", name, more);
+    EQ_INT(ask(s, "POST", MAPS, NULL, body).status, 201);
+}
+
+static void done(struct server *s)
+{
+    server_free(s);
+    arena_reset(&arena, (struct arena_mark){ 0 });
+}
+
+static void seeds_namespaces_and_their_accounts(void)
+{
+    struct server *s = open_server(0);
+    EQ_INT(json_len(json_get(ask(s, "GET", "/api/v1/namespaces", NULL, NULL).body, "items")), 4);
+    EQ_INT(
+        ask(s, "GET", "/api/v1/namespaces/kube-system/serviceaccounts/default", NULL, NULL).status,
+        200);
+    struct inproc_answer a = ask(s, "DELETE", "/api/v1/namespaces/default", NULL, NULL);
+    EQ_INT(a.status, 403);
+    done(s);
+}
+
+static void a_slow_watch_ends_with_410(void)
+{
+    struct server *s = open_server(16);
+    make_map(s, "a", "");
+    struct inproc_answer list = ask(s, "GET", MAPS, NULL, NULL);
+    char query[80];
+    snprintf(query, sizeof(query), "watch=true&resourceVersion=%s",
+             at(&list, "metadata", "resourceVersion").p);
+    struct inproc_answer w = ask(s, "GET", MAPS, query, NULL);
+    bool end = false;
+    OK(w.stream.pull != NULL);
+    EQ_STR(inproc_pull(&arena, &w.stream, 1000, &end), S(""));
+    for (int i = 0; i < 20; i++) {
+        char body[60];
+        snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
+        EQ_INT(patch(s, MAPS "/a", body).status, 200);
+    }
+    str said = inproc_pull(&arena, &w.stream, 1000, &end);
+    OK(end);
+    OK(str_find(said, S("\"type\":\"ERROR\"")) != SIZE_MAX);
+    OK(str_find(said, S("\"code\":410")) != SIZE_MAX);
+    EQ_INT(s->n_watches, 0);
+    /* and one that starts from there again is told so at once */
+    w = ask(s, "GET", MAPS, query, NULL);
+    OK(str_find(inproc_pull(&arena, &w.stream, 1000, &end), S("Expired")) != SIZE_MAX);
+    OK(end);
+    done(s);
+}
+
+static void an_idle_watch_does_not_fall_behind(void)
+{
+    struct server *s = open_server(16);
+    struct inproc_answer w =
+        ask(s, "GET", "/api/v1/namespaces/default/secrets", "watch=true", NULL);
+    bool end = false;
+    inproc_pull(&arena, &w.stream, 1000, &end);
+    make_map(s, "a", "");
+    for (int i = 0; i < 50; i++) {
+        char body[60];
+        snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
+        patch(s, MAPS "/a", body);
+    }
+    EQ_INT(ask(s, "POST", "/api/v1/namespaces/default/secrets", NULL,
+               "{\"metadata\":{\"name\":\"s\"}}")
+               .status,
+           201);
+    str said = inproc_pull(&arena, &w.stream, 1000, &end);
+    OK(!end);
+    OK(str_starts(said, S("{\"type\":\"ADDED\"")));
+    w.stream.closed(w.stream.context, true);
+    done(s);
+}
+
+static void a_watch_stops_when_there_is_no_room(void)
+{
+    struct server *s = open_server(0);
+    for (int i = 0; i < 10; i++) {
+        char name[20];
+        snprintf(name, sizeof(name), "m%d", i);
+        make_map(s, name, "");
+    }
+    struct inproc_answer w = ask(s, "GET", MAPS, "watch=true", NULL);
+    auto_buf struct buf out = { 0 };
+    int pulls = 0;
+    while (w.stream.pull(w.stream.context, &out, 100) == STREAM_MORE)
+        pulls++;
+    OK(pulls >= 9);
+    w.stream.closed(w.stream.context, false);
+    done(s);
+}
+
+static void pages_are_cut_from_one_version(void)
+{
+    struct server *s = open_server(0);
+    make_map(s, "a", "");
+    make_map(s, "b", ",\"labels\":{\"v\":\"old\"}");
+    make_map(s, "c", "");
+    struct inproc_answer first = ask(s, "GET", MAPS, "limit=1", NULL);
+    char query[200];
+    snprintf(query, sizeof(query), "continue=%s", at(&first, "metadata", "continue").p);
+    ask(s, "DELETE", MAPS "/c", NULL, NULL);
+    patch(s, MAPS "/b", "{\"metadata\":{\"labels\":{\"v\":\"new\"}}}");
+    make_map(s, "aa", "");
+    struct inproc_answer rest = ask(s, "GET", MAPS, query, NULL);
+    struct json *items = json_get(rest.body, "items");
+    EQ_INT(json_len(items), 2);
+    EQ_STR(json_text(json_at(json_item(items, 0), "metadata", "labels", "v", NULL)), S("old"));
+    EQ_STR(json_text(json_at(json_item(items, 1), "metadata", "name", NULL)), S("c"));
+    EQ_STR(at(&rest, "metadata", "resourceVersion"), at(&first, "metadata", "resourceVersion"));
+    done(s);
+}
+
+static void an_expired_page_offers_to_go_on(void)
+{
+    struct server *s = open_server(8);
+    make_map(s, "a", "");
+    make_map(s, "b", "");
+    struct inproc_answer first = ask(s, "GET", MAPS, "limit=1", NULL);
+    char query[200];
+    snprintf(query, sizeof(query), "limit=1&continue=%s", at(&first, "metadata", "continue").p);
+    for (int i = 0; i < 12; i++) {
+        char body[60];
+        snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
+        patch(s, MAPS "/a", body);
+    }
+    struct inproc_answer gone = ask(s, "GET", MAPS, query, NULL);
+    EQ_INT(gone.status, 410);
+    snprintf(query, sizeof(query), "limit=1&continue=%s", at(&gone, "metadata", "continue").p);
+    struct inproc_answer rest = ask(s, "GET", MAPS, query, NULL);
+    EQ_INT(rest.status, 200);
+    EQ_STR(json_text(json_at(json_item(json_get(rest.body, "items"), 0), "metadata", "name", NULL)),
+           S("b"));
+    done(s);
+}
+
+static void collected_after_the_owner(void)
+{
+    struct server *s = open_server(0);
+    make_map(s, "owner", "");
+    struct inproc_answer owner = ask(s, "GET", MAPS "/owner", NULL, NULL);
+    char more[300];
+    snprintf(
+        more, sizeof(more),
+        ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
+        "\"%s\"}]",
+        at(&owner, "metadata", "uid").p);
+    make_map(s, "child", more);
+    EQ_INT(ask(s, "GET", MAPS "/child", NULL, NULL).status, 200);
+    EQ_INT(ask(s, "DELETE", MAPS "/owner", NULL, NULL).status, 200);
+    EQ_INT(ask(s, "GET", MAPS "/child", NULL, NULL).status, 404);
+    /* an owner that never was */
+    make_map(
+        s, "stray",
+        ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
+        "\"11111111-2222-3333-4444-555555555555\"}]");
+    EQ_INT(ask(s, "GET", MAPS "/stray", NULL, NULL).status, 404);
+    done(s);
+}
+
+static void orphans_forget_their_owner(void)
+{
+    struct server *s = open_server(0);
+    make_map(s, "owner", "");
+    struct inproc_answer owner = ask(s, "GET", MAPS "/owner", NULL, NULL);
+    char more[300];
+    snprintf(
+        more, sizeof(more),
+        ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
+        "\"%s\"}]",
+        at(&owner, "metadata", "uid").p);
+    make_map(s, "child", more);
+    EQ_INT(ask(s, "DELETE", MAPS "/owner", "propagationPolicy=Orphan", NULL).status, 200);
+    EQ_INT(ask(s, "GET", MAPS "/owner", NULL, NULL).status, 404);
+    struct inproc_answer child = ask(s, "GET", MAPS "/child", NULL, NULL);
+    EQ_INT(child.status, 200);
+    OK(!json_at(child.body, "metadata", "ownerReferences", NULL));
+    done(s);
+}
+
+static void dying_namespaces_are_emptied(void)
+{
+    struct server *s = open_server(0);
+    EQ_INT(ask(s, "POST", "/api/v1/namespaces", NULL, "{\"metadata\":{\"name\":\"x\"}}").status,
+           201);
+    EQ_INT(ask(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
+               "{\"metadata\":{\"name\":\"held\",\"finalizers\":[\"example.com/a\"]}}")
+               .status,
+           201);
+    EQ_INT(ask(s, "DELETE", "/api/v1/namespaces/x", NULL, NULL).status, 200);
+    struct inproc_answer a = ask(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
+                                 "{\"metadata\":{\"name\":\"late\"}}");
+    EQ_INT(a.status, 403);
+    EQ_STR(json_text(
+               json_at(json_item(json_at(a.body, "details", "causes", NULL), 0), "reason", NULL)),
+           S("NamespaceTerminating"));
+    a = ask(s, "GET", "/api/v1/namespaces/x", NULL, NULL);
+    EQ_STR(at(&a, "status", "phase"), S("Terminating"));
+    OK(json_len(json_at(a.body, "status", "conditions", NULL)) == 5);
+    EQ_INT(patch(s, "/api/v1/namespaces/x/configmaps/held", "{\"metadata\":{\"finalizers\":null}}")
+               .status,
+           200);
+    EQ_INT(ask(s, "GET", "/api/v1/namespaces/x", NULL, NULL).status, 404);
+    EQ_INT(ask(s, "GET", "/api/v1/namespaces/x/serviceaccounts/default", NULL, NULL).status, 404);
+    done(s);
+}
+
+static void conflicts_count_writes_under_way(void)
+{
+    struct server *s = open_server(0);
+    make_map(s, "a", "");
+    struct inproc_answer old = ask(s, "GET", MAPS "/a", NULL, NULL);
+    char body[200];
+    snprintf(body, sizeof(body),
+             "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"%s\"},\"data\":{\"k\":\"1\"}}",
+             at(&old, "metadata", "resourceVersion").p);
+    EQ_INT(ask(s, "PUT", MAPS "/a", NULL, body).status, 200);
+    EQ_INT(ask(s, "PUT", MAPS "/a", NULL, body).status, 409);
+    done(s);
+}
+
+static void roles_hold(void)
+{
+    static const struct {
+        const char *bearer, *method, *path;
+        int want;
+    } t[] = {
+        { NULL, "GET", "/healthz", 200 },
+        { NULL, "GET", "/version", 200 },
+        { NULL, "GET", "/apis", 403 },
+        { NULL, "GET", MAPS, 403 },
+        { NULL, "GET", "/nosuch", 403 },
+        { "Bearer wrong-token", "GET", "/healthz", 401 },
+        { "Bearer reader-token", "GET", MAPS, 200 },
+        { "Bearer reader-token", "GET", "/apis", 200 },
+        { "Bearer reader-token", "DELETE", MAPS, 403 },
+        { "Bearer reader-token", "POST", MAPS, 403 },
+        { "Bearer reader-token", "GET", "/api/v1/secrets", 403 },
+        { "Bearer admin-token", "GET", "/api/v1/secrets", 200 },
+        { "bearer admin-token", "GET", "/api/v1/secrets", 200 },
+        { "Bearer outsider-token", "GET", MAPS, 403 },
+    };
+    struct server *s = open_server(0);
+    s->auth = auth_new();
+    const str admins[] = { S(AUTH_ADMINS) }, readers[] = { S(AUTH_READERS) };
+    auth_add_token(s->auth, S("admin-token"), S("root"), admins, 1);
+    auth_add_token(s->auth, S("reader-token"), S("looker"), readers, 1);
+    auth_add_token(s->auth, S("outsider-token"), S("nobody"), NULL, 0);
+    for (size_t i = 0; i < countof(t); i++) {
+        struct inproc_answer a =
+            inproc_send(s, &arena,
+                        &(struct inproc_request){
+                            .method = t[i].method, .path = t[i].path, .bearer = t[i].bearer });
+        if (a.status != t[i].want)
+            tap_note(__FILE__, __LINE__, "%s %s by %s: %d, want %d", t[i].method, t[i].path,
+                     t[i].bearer ? t[i].bearer : "nobody", a.status, t[i].want);
+    }
+    auth_free(s->auth);
+    done(s);
+}
+
+static void token_files_are_read(void)
+{
+    static const struct {
+        const char *text;
+        bool want;
+    } t[] = {
+        { "# users\nlongtoken,ann,1,\"system:masters,dev\"\n\n", true },
+        { "longtoken,ann\n", true },
+        { "short,ann\n", false },
+        { "longtoken\n", false },
+        { "longtoken,\n", false },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        char path[] = "/tmp/flyball-tokens-XXXXXX";
+        auto_close int fd = mkstemp(path);
+        struct auth *a = auth_new();
+        err_t e = { 0 };
+        OK(write(fd, t[i].text, strlen(t[i].text)) > 0);
+        if ((auth_add_file(a, path, &e) == 0) != t[i].want)
+            tap_note(__FILE__, __LINE__, "%s: %s", t[i].text, e.text);
+        unlink(path);
+        auth_free(a);
+    }
+}
+
+static void large_and_deep_bodies_are_refused(void)
+{
+    struct server *s = open_server(0);
+    auto_buf struct buf body = { 0 };
+    buf_put(&body, S("{\"metadata\":{\"name\":\"big\"},\"binaryData\":{\"a\":\""));
+    while (body.n < (3 << 19))
+        buf_put(&body, S("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"));
+    buf_put(&body, S("\"}}"));
+    int status = ask(s, "POST", MAPS, NULL, body.p).status;
+    OK(status == 413 || status == 422);
+    buf_clear(&body);
+    for (int i = 0; i < 100000; i++)
+        buf_putc(&body, '[');
+    EQ_INT(ask(s, "POST", MAPS, NULL, body.p).status, 400);
+    done(s);
+}
+
+static void old_events_are_forgotten(void)
+{
+    struct server *s = open_server(0);
+    EQ_INT(ask(s, "POST", "/api/v1/namespaces/default/events", NULL,
+               "{\"metadata\":{\"name\":\"e\"},\"involvedObject\":{\"namespace\":\"default\"}}")
+               .status,
+           201);
+    expire_events(s);
+    server_settle(s);
+    EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
+    store_get(s->store, S("/events/default/e"))->written_s -= 3700;
+    expire_events(s);
+    server_settle(s);
+    EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
+    done(s);
+}
+
+int main(void)
+{
+    int result = tap_run((struct tap_case[]){ TAP(seeds_namespaces_and_their_accounts),
+                                              TAP(a_slow_watch_ends_with_410),
+                                              TAP(an_idle_watch_does_not_fall_behind),
+                                              TAP(a_watch_stops_when_there_is_no_room),
+                                              TAP(pages_are_cut_from_one_version),
+                                              TAP(an_expired_page_offers_to_go_on),
+                                              TAP(collected_after_the_owner),
+                                              TAP(orphans_forget_their_owner),
+                                              TAP(dying_namespaces_are_emptied),
+                                              TAP(conflicts_count_writes_under_way),
+                                              TAP(roles_hold),
+                                              TAP(token_files_are_read),
+                                              TAP(large_and_deep_bodies_are_refused),
+                                              TAP(old_events_are_forgotten),
+                                              { 0 } });
+    arena_done(&arena);
+    return result;
+}
