@@ -33,7 +33,8 @@ struct server {
     struct deferred commit, tend;
     struct timer ticker;   /* every minute */
     struct timer patience; /* server_tend_later */
-    struct batch *out;     /* being written by a pool thread */
+    struct batch *out;     /* being written */
+    int64_t commit_ns;     /* what a commit takes, smoothed */
     struct random random;
     VEC(char *) newborn;  /* names of namespaces that need a service account */
     VEC(char *) draining; /* names of namespaces being emptied */

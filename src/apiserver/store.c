@@ -30,6 +30,7 @@ struct batch {
     struct store_waiter *waiters, **last_waiter;
     int result;
     err_t error;
+    int64_t took_ns;
 };
 
 struct store {
@@ -267,7 +268,19 @@ void batch_write(struct batch *b)
                                 .garbage = b->garbage.at,
                                 .n_garbage = b->garbage.n,
                                 .compacted = b->compacted };
+    int64_t begun = clock_mono_ns();
     b->result = b->store->db ? db_commit(b->store->db, &t, &b->error) : 0;
+    b->took_ns = clock_mono_ns() - begun;
+}
+
+size_t batch_size(const struct batch *b)
+{
+    return b->writes.n;
+}
+
+int64_t batch_took_ns(const struct batch *b)
+{
+    return b->took_ns;
 }
 
 void *batch_context(const struct batch *b)
