@@ -14,9 +14,9 @@ static void check_names(const struct kind_change *c, const struct json *metadata
 {
     const struct json *name = json_get(metadata, "name");
     const struct json *prefix = json_get(metadata, "generateName");
-    if (json_text(prefix).n) {
-        str text = json_text(prefix);
-        if (text.p[text.n - 1] == '-' && text.n > 1)
+    str text = json_text(prefix);
+    if (text.n) {
+        if (text.n > 1 && text.p[text.n - 1] == '-')
             text.n--; /* the suffix ends it properly */
         const char *fault = check_name(c->kind, text);
         if (fault)
