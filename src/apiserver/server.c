@@ -81,8 +81,7 @@ static void wrote(void *context)
  * that the loop never stands still for long. */
 static bool commits_here(const struct server *s, const struct batch *b)
 {
-    return !store_is_durable(s->store) ||
-           (batch_size(b) == 1 && s->commit_ns < QUICK_COMMIT_NS);
+    return !store_is_durable(s->store) || (batch_size(b) == 1 && s->commit_ns < QUICK_COMMIT_NS);
 }
 
 static void commit_soon(struct deferred *d)
