@@ -140,7 +140,7 @@ static void load_kind(const struct entry *e, struct kind *k)
         .group = str_c(e->group),
         .version = str_c(e->version),
         .kind = str_c(e->kind),
-        .list_kind = arena_printf(&builtin.arena, "%sList", e->kind),
+        .list_kind = arena_printf(&builtin.arena, STR_FMT "List", STR_ARG(str_c(e->kind))),
         .plural = str_c(e->plural),
         .singular = lower(e->kind),
         .namespaced = !(e->flags & CLUSTER),
