@@ -69,6 +69,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
         return;
     check_text(c->object, "reportingComponent", 253, errors);
+    kind_check_qualified(json_get(c->object, "reportingComponent"), AT(NULL, "reportingComponent"),
+                         errors);
     check_text(c->object, "reportingInstance", 128, errors);
     check_text(c->object, "action", 128, errors);
     check_text(c->object, "reason", 128, errors);

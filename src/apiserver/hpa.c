@@ -61,9 +61,13 @@ static void fill(struct arena *a, struct json *object)
 
 /* ---- rules */
 
-static void check_reference(const struct json *ref, const struct field_path *at,
+static void check_reference(const struct json *ref, const struct field_path *at, bool grouped,
                             struct field_errors *errors)
 {
+    const struct json *version = json_get(ref, "apiVersion");
+    if (grouped && str_find_char(json_text(version), '/') == SIZE_MAX)
+        field_invalid(errors, AT(at, "apiVersion"), version, "must name an API group");
+
     static const char *const needed[] = { "kind", "name" };
     for (size_t i = 0; i < countof(needed); i++) {
         const struct json *value = json_get(ref, needed[i]);
@@ -140,7 +144,8 @@ static void check_source(str kind, const struct json *source, const struct field
                          struct field_errors *errors)
 {
     if (str_eqc(kind, "object"))
-        check_reference(json_get(source, "describedObject"), AT(at, "describedObject"), errors);
+        check_reference(json_get(source, "describedObject"), AT(at, "describedObject"), false,
+                        errors);
     if (str_eqc(kind, "resource") || str_eqc(kind, "containerResource")) {
         if (!json_text(json_get(source, "name")).n)
             field_required(errors, AT(at, "name"), NULL);
@@ -253,7 +258,7 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     if (c->sub == KIND_STATUS)
         return;
     check_bounds(spec, &at, errors);
-    check_reference(json_get(spec, "scaleTargetRef"), AT(&at, "scaleTargetRef"), errors);
+    check_reference(json_get(spec, "scaleTargetRef"), AT(&at, "scaleTargetRef"), true, errors);
     for (uint32_t i = 0; i < json_len(metrics); i++)
         check_metric(metrics->items[i], AT_INDEX(AT(&at, "metrics"), i), errors);
     check_scale_to_zero(spec, &at, errors);

@@ -99,6 +99,16 @@ static void to_storage(struct arena *a, struct json *object)
     hooks_hpa.fill(a, object);
 }
 
+/* Without a metric the version that is stored assumes one; this one shows it. */
+static void fill(struct arena *a, struct json *object)
+{
+    struct json *spec = json_make(a, object, "spec", NULL);
+    const struct json *others =
+        json_at(object, "metadata", "annotations", ANNOTATION("metrics"), NULL);
+    if (!others && !json_get(spec, "targetCPUUtilizationPercentage"))
+        json_set_int(a, spec, "targetCPUUtilizationPercentage", 80);
+}
+
 /* Validation looks at what will be stored, so that both versions refuse the same. */
 static void validate(const struct kind_change *c, struct kind_env *env, struct field_errors *errors)
 {
@@ -109,6 +119,7 @@ static void validate(const struct kind_change *c, struct kind_env *env, struct f
 }
 
 const struct kind_hooks hooks_hpa_v1 = {
+    .fill = fill,
     .validate = validate,
     .to_storage = to_storage,
     .from_storage = from_storage,

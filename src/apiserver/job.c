@@ -35,6 +35,9 @@ static void prepare(const struct kind_change *c, struct kind_env *env,
     label(a, labels, "controller-uid", uid);
     struct json *match = json_make(a, c->object, "spec", "selector", "matchLabels", NULL);
     label(a, match, "batch.kubernetes.io/controller-uid", uid);
+    struct json *metadata = json_make(a, c->object, "metadata", NULL);
+    if (!json_len(json_get(metadata, "labels")))
+        json_set(a, metadata, S("labels"), json_copy(a, labels));
 }
 
 static void check_counts(const struct json *spec, const struct field_path *at,
@@ -53,6 +56,7 @@ static void check_counts(const struct json *spec, const struct field_path *at,
 static void check_selector(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
+    bool manual = json_bool(json_get(spec, "manualSelector"), false);
     const struct json *selector = json_get(spec, "selector");
     const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     struct field_path template = { at, .key = S("template") };
@@ -61,6 +65,8 @@ static void check_selector(const struct json *spec, const struct field_path *at,
         return;
     }
     kind_check_selector(selector, AT(at, "selector"), errors);
+    if (!manual && json_len(json_get(selector, "matchLabels")) != 1)
+        field_invalid(errors, AT(at, "selector"), selector, "is made by the server");
     if (!kind_selector_matches(selector, labels))
         field_invalid(errors, AT(AT(&template, "metadata"), "labels"), labels,
                       "the selector does not match them");

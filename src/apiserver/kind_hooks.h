@@ -41,6 +41,12 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
 void kind_check_schema(const struct schema *s, const struct json *value,
                        const struct field_path *at, struct field_errors *errors);
 
+/* Keys of labels and the like, and names of ports: every rule that is broken is told. */
+void kind_check_qualified(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors);
+void kind_check_port_name(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors);
+
 void kind_check_labels(const struct json *labels, const struct field_path *at,
                        struct field_errors *errors);
 /* matchLabels and matchExpressions. */
@@ -48,6 +54,7 @@ void kind_check_selector(const struct json *selector, const struct field_path *a
                          struct field_errors *errors);
 bool kind_selector_matches(const struct json *selector, const struct json *labels);
 bool kind_selector_empty(const struct json *selector);
+bool kind_selector_readable(const struct json *selector); /* has only operators there are */
 /* "app=web,tier in (a,b)": the text of a selector, as Scale shows it. */
 str kind_selector_text(struct arena *a, const struct json *selector);
 

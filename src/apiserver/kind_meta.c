@@ -36,15 +36,53 @@ static struct json text_node(str text)
     return (struct json){ .type = JSON_STR, .n = (uint32_t)text.n, .text = text.p };
 }
 
+/* A name that is missing is also a name of the wrong letters. */
+static void check_qualified(str text, const struct json *shown, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    const char *fault = format_qualified_name(text);
+    if (fault)
+        field_invalid(errors, at, shown, "%s", fault);
+    if (!text.n || text.p[text.n - 1] == '/')
+        field_invalid(errors, at, shown, "the name must start and end with a letter or digit");
+}
+
+void kind_check_qualified(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    check_qualified(json_text(name), name, at, errors);
+}
+
+void kind_check_port_name(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    str text = json_text(name);
+    bool letter = false, strange = false, doubled = false;
+    for (size_t i = 0; i < text.n; i++) {
+        bool small = text.p[i] >= 'a' && text.p[i] <= 'z';
+        letter = letter || small;
+        strange = strange || (!small && text.p[i] != '-' && (text.p[i] < '0' || text.p[i] > '9'));
+        doubled = doubled || (i && text.p[i] == '-' && text.p[i - 1] == '-');
+    }
+    if (text.n > 15)
+        field_invalid(errors, at, name, "must be no more than 15 bytes");
+    if (strange || !text.n)
+        field_invalid(errors, at, name, "must be lower case letters, digits or '-'");
+    if (!letter)
+        field_invalid(errors, at, name, "must have a lower case letter");
+    if (doubled)
+        field_invalid(errors, at, name, "must not have two '-' in a row");
+    if (text.n && (text.p[0] == '-' || text.p[text.n - 1] == '-'))
+        field_invalid(errors, at, name, "must not start or end with '-'");
+}
+
 void kind_check_labels(const struct json *labels, const struct field_path *at,
                        struct field_errors *errors)
 {
     json_each(m, labels) {
         struct json key = text_node(m->key);
-        const char *fault = format_qualified_name(m->key);
-        if (fault)
-            field_invalid(errors, at, &key, "%s", fault);
-        fault = format_label_value(json_text(m->value));
+        check_qualified(m->key, &key, at, errors);
+        const char *fault = format_label_value(json_text(m->value));
         if (fault)
             field_invalid(errors, at, m->value, "%s", fault);
     }
@@ -61,9 +99,7 @@ static void check_annotations(const struct json *annotations, const struct field
             if (key.p[i] >= 'A' && key.p[i] <= 'Z')
                 key.p[i] = (char)(key.p[i] | 32);
         struct json shown = text_node(m->key);
-        const char *fault = format_qualified_name(buf_str(&key));
-        if (fault)
-            field_invalid(errors, at, &shown, "%s", fault);
+        check_qualified(buf_str(&key), &shown, at, errors);
         bytes += m->key.n + json_text(m->value).n;
     }
     if (bytes > ANNOTATIONS_BYTES_MAX)
@@ -82,9 +118,7 @@ static void check_finalizers(const struct kind_change *c, const struct json *fin
     bool orphan = false, foreground = false;
     for (uint32_t i = 0; i < json_len(finalizers); i++) {
         const struct json *name = finalizers->items[i];
-        const char *fault = format_qualified_name(json_text(name));
-        if (fault)
-            field_invalid(errors, at, name, "%s", fault);
+        kind_check_qualified(name, at, errors);
         if (!c->kind->custom && str_find_char(json_text(name), '/') == SIZE_MAX &&
             !standard_finalizer(json_text(name)))
             field_invalid(errors, AT_INDEX(at, i), name,
@@ -108,8 +142,13 @@ static void check_owners(const struct json *owners, const struct field_path *at,
             if (!json_text(json_get(owner, needed[j])).n)
                 field_required(errors, &(struct field_path){ &item, .key = str_c(needed[j]) },
                                "must not be empty");
-        if (str_eqc(json_text(json_get(owner, "apiVersion")), "v1") &&
-            str_eqc(json_text(json_get(owner, "kind")), "Event"))
+        str version = json_text(json_get(owner, "apiVersion"));
+        size_t slash = str_find_char(version, '/');
+        str tail = slash == SIZE_MAX ? version : str_from(version, slash + 1);
+        if (version.n && (!tail.n || str_find_char(tail, '/') != SIZE_MAX))
+            field_invalid(errors, AT(&item, "apiVersion"), json_get(owner, "apiVersion"),
+                          "must be a version, or a group and a version");
+        if (str_eqc(version, "v1") && str_eqc(json_text(json_get(owner, "kind")), "Event"))
             field_invalid(errors, at, owner, "an Event cannot own anything");
         bool controls = json_bool(json_get(owner, "controller"), false);
         if (controls && controlled)
@@ -163,28 +202,33 @@ static void check_metadata_change(const struct kind_change *c, const struct fiel
     check_finalizer_changes(metadata, old, at, errors);
 }
 
-static void check_metadata(const struct kind_change *c, const struct json *metadata,
-                           const struct field_path *at, struct field_errors *errors)
+static void check_words(const struct json *metadata, const struct field_path *at,
+                        struct field_errors *errors)
 {
     kind_check_labels(json_get(metadata, "labels"), AT(at, "labels"), errors);
     check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
     check_owners(json_get(metadata, "ownerReferences"), AT(at, "ownerReferences"), errors);
-    check_finalizers(c, json_get(metadata, "finalizers"), AT(at, "finalizers"), errors);
 }
 
-/* The real server looks at the metadata of an update in two places, and clients see every complaint
- * about a change twice; complaints about labels and the like only in some kinds. */
+/* The real server looks at the metadata of an update in several places, and clients see every
+ * complaint once from each: changes twice, labels and the like three times, and once more for kinds
+ * that judge an update like a new object. */
 void kind_check_metadata(const struct kind_change *c, struct field_errors *errors)
 {
     const struct json *metadata = json_get(c->object, "metadata");
+    const struct json *finalizers = json_get(metadata, "finalizers");
     struct field_path at = { NULL, .key = S("metadata") };
-    if (!c->old)
+    bool again = c->kind->hooks && c->kind->hooks->metadata_twice;
+    check_words(metadata, &at, errors);
+    check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
+    if (!c->old) {
         check_names(c, metadata, &at, errors);
-    check_metadata(c, metadata, &at, errors);
-    if (!c->old)
         return;
-    if (c->kind->hooks && c->kind->hooks->metadata_twice)
-        check_metadata(c, metadata, &at, errors);
+    }
+    for (int i = 0; i < 2 + again; i++)
+        check_words(metadata, &at, errors);
+    if (again)
+        check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     check_metadata_change(c, &at, errors);
     check_metadata_change(c, &at, errors);
 }

@@ -79,6 +79,7 @@ void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *
         field_invalid(&ret_fault->errors, AT(&at, "replicas"), replicas,
                       "must be greater than or equal to 0");
         kind_fault_set(ret_fault, 422, "Invalid", field_summary(a, &ret_fault->errors));
+        ret_fault->about = kind_scale_kind();
     }
 }
 

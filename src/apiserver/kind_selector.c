@@ -59,6 +59,20 @@ bool kind_selector_empty(const struct json *selector)
            !json_len(json_get(selector, "matchExpressions"));
 }
 
+bool kind_selector_readable(const struct json *selector)
+{
+    const struct json *expressions = json_get(selector, "matchExpressions");
+    for (uint32_t i = 0; i < json_len(expressions); i++) {
+        const struct json *e = expressions->items[i];
+        bool set = has_operator(e, "In") || has_operator(e, "NotIn");
+        bool there = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
+        if ((!set && !there) || (set && !json_len(json_get(e, "values"))) ||
+            (there && json_len(json_get(e, "values"))))
+            return false;
+    }
+    return true;
+}
+
 bool kind_selector_matches(const struct json *selector, const struct json *labels)
 {
     if (!json_is(selector, JSON_OBJ))

@@ -89,6 +89,7 @@ void kind_read(const struct kind *k, struct arena *a, struct json *object)
         schema_default(k->schema, a, object);
     } else if (k->storage != k && k->hooks->from_storage) {
         k->hooks->from_storage(a, object);
+        schema_decode(k->schema, a, object, NULL, NULL); /* empty as this version writes it */
     } else {
         return;
     }

@@ -92,9 +92,10 @@ str kind_api_version(struct arena *a, const struct kind *k); /* "v1", "apps/v1" 
 
 /* A failure that becomes a Status. Where `errors` is not empty it is Invalid (422) with causes. */
 struct kind_fault {
-    int code;           /* HTTP; 0: no fault */
-    const char *reason; /* "Forbidden", "AlreadyExists", "Invalid", ... */
-    str message;        /* whole message, in the request's arena */
+    int code;                 /* HTTP; 0: no fault */
+    const char *reason;       /* "Forbidden", "AlreadyExists", "Invalid", ... */
+    str message;              /* whole message, in the request's arena */
+    const struct kind *about; /* what the Status speaks of; NULL: the kind that is stored */
     struct field_errors errors;
 };
 

@@ -181,6 +181,14 @@ static void check_node(const struct kind_change *c, struct kind_env *env, struct
     }
 }
 
+/* Once more, after what was put back or added here. */
+static void count_generation(const struct kind_change *c, struct arena *a)
+{
+    int64_t was = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
+    bool changed = !json_eq(json_get(c->object, "spec"), json_get(c->old, "spec"));
+    json_set_int(a, json_make(a, c->object, "metadata", NULL), "generation", was + changed);
+}
+
 static void prepare_resize(const struct kind_change *c, struct kind_env *env,
                            struct kind_fault *fault)
 {
@@ -207,9 +215,7 @@ static void prepare_resize(const struct kind_change *c, struct kind_env *env,
         else
             json_del(metadata, str_c(fixed[i]));
     }
-    int64_t generation = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
-    bool changed = !json_eq(json_get(c->object, "spec"), old);
-    json_set_int(a, metadata, "generation", generation + changed);
+    count_generation(c, a);
     check_node(c, env, fault);
 }
 
@@ -217,6 +223,9 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
 {
     if (!c->old) {
         prepare_create(c, env, fault);
+    } else if (c->sub == KIND_MAIN) {
+        add_tolerations(env->arena, json_make(env->arena, c->object, "spec", NULL));
+        count_generation(c, env->arena);
     } else if (c->sub == KIND_RESIZE) {
         prepare_resize(c, env, fault);
     } else if (c->sub == KIND_STATUS) {

@@ -91,6 +91,9 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
     fill_containers(a, spec, "initContainers", is_pod);
     fill_containers(a, spec, "containers", is_pod);
     fill_volumes(a, spec);
+    const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
+    if (json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */
+        json_set_int(a, spec, "terminationGracePeriodSeconds", 1);
     /* one name under two keys, the older kept for old clients */
     str account = json_text(json_get(spec, "serviceAccountName"));
     if (!account.n)

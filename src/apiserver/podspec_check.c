@@ -101,8 +101,8 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
         const struct json *limit = json_get_str(limits, m->key);
         if (limit)
             check_against_limit(m->key, m->value, limit, &in_requests, errors);
-        else if (extended_resource(m->key))
-            field_required(errors, &in_limits, "extended resources are limited as requested");
+        else if (extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
+            field_required(errors, &in_limits, "this resource is limited as requested");
     }
 }
 
@@ -124,12 +124,59 @@ static void check_ports(const struct json *ports, const struct field_path *up,
             field_invalid(errors, AT(&at, "hostPort"), host, "must be between 1 and 65535");
         if (!name)
             continue;
-        const char *fault = format_port_name(json_text(name));
-        if (fault)
-            field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-        else if (taken(ports, i, "name"))
+        size_t before = errors->n;
+        kind_check_port_name(name, AT(&at, "name"), errors);
+        if (errors->n == before && taken(ports, i, "name"))
             field_duplicate(errors, AT(&at, "name"), name);
     }
+}
+
+/* What a pod can tell its containers about itself. */
+static bool field_of_pod(str path)
+{
+    static const char *const paths[] = { "metadata.name",  "metadata.namespace",
+                                         "metadata.uid",   "spec.nodeName",
+                                         "status.hostIP",  "spec.serviceAccountName",
+                                         "status.hostIPs", "status.podIP",
+                                         "status.podIPs" };
+    for (size_t i = 0; i < countof(paths); i++)
+        if (str_eqc(path, paths[i]))
+            return true;
+    return str_starts(path, S("metadata.labels['")) ||
+           str_starts(path, S("metadata.annotations['"));
+}
+
+static void check_key_ref(const struct json *from, const char *key, const struct field_path *up,
+                          struct field_errors *errors)
+{
+    const struct json *ref = json_get(from, key);
+    struct field_path at = { up, .key = str_c(key) };
+    if (!ref)
+        return;
+    const struct json *name = json_get(ref, "name"), *entry = json_get(ref, "key");
+    if (format_dns_subdomain(json_text(name)))
+        field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_subdomain(json_text(name)));
+    if (!json_text(entry).n)
+        field_required(errors, AT(&at, "key"), NULL);
+    else if (format_config_key(json_text(entry)))
+        field_invalid(errors, AT(&at, "key"), entry, "%s", format_config_key(json_text(entry)));
+}
+
+static void check_value_from(const struct json *from, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    const struct json *path = json_at(from, "fieldRef", "fieldPath", NULL);
+    struct field_path ref = { at, .key = S("fieldRef") };
+    if (!json_len(from))
+        field_invalid(errors, at, from, "must name one source");
+    if (json_len(from) > 1)
+        field_invalid(errors, at, from, "must not name two sources");
+    if (json_get(from, "fieldRef") && !json_text(path).n)
+        field_required(errors, AT(&ref, "fieldPath"), NULL);
+    else if (path && !field_of_pod(json_text(path)))
+        field_invalid(errors, AT(&ref, "fieldPath"), path, "is no field that a pod tells");
+    check_key_ref(from, "configMapKeyRef", at, errors);
+    check_key_ref(from, "secretKeyRef", at, errors);
 }
 
 static void check_env(const struct json *env, const struct field_path *up,
@@ -148,8 +195,8 @@ static void check_env(const struct json *env, const struct field_path *up,
         }
         if (from && json_text(json_get(env->items[i], "value")).n)
             field_invalid(errors, AT(&at, "valueFrom"), from, "excludes a value");
-        else if (from && !json_len(from))
-            field_invalid(errors, AT(&at, "valueFrom"), from, "must name one source");
+        else if (from)
+            check_value_from(from, AT(&at, "valueFrom"), errors);
     }
 }
 
@@ -179,7 +226,17 @@ static void check_mounts(const struct json *mounts, const struct json *volumes,
     }
 }
 
-static void check_probe(const struct json *probe, const struct field_path *at,
+static void check_port_value(const struct json *port, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    if (json_is(port, JSON_STR))
+        kind_check_port_name(port, at, errors);
+    else if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
+        field_invalid(errors, at, port, "must be between 1 and 65535");
+}
+
+/* A pod is only ever alive or not: one success is enough for all but readiness. */
+static void check_probe(const struct json *probe, bool readiness, const struct field_path *at,
                         struct field_errors *errors)
 {
     static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "grpc" };
@@ -194,11 +251,32 @@ static void check_probe(const struct json *probe, const struct field_path *at,
                             "a probe has one handler");
     if (!n)
         field_required(errors, at, "must name how to probe");
+    static const char *const ported[] = { "httpGet", "tcpSocket" };
+    for (size_t i = 0; i < countof(ported); i++) {
+        struct field_path handler = { at, .key = str_c(ported[i]) };
+        if (json_get(probe, ported[i]))
+            check_port_value(json_at(probe, ported[i], "port", NULL), AT(&handler, "port"), errors);
+    }
+    const struct json *successes = json_get(probe, "successThreshold");
+    if (!readiness && json_int(successes, 1) != 1)
+        field_invalid(errors, AT(at, "successThreshold"), successes, "must be 1");
     for (size_t i = 0; i < countof(counts); i++) {
         const struct json *count = json_get(probe, counts[i]);
         if (json_int(count, 0) < 0)
             field_invalid(errors, &(struct field_path){ at, .key = str_c(counts[i]) }, count,
                           "must be greater than or equal to 0");
+    }
+}
+
+static void check_user(const struct json *context, const struct field_path *at,
+                       struct field_errors *errors)
+{
+    static const char *const ids[] = { "runAsUser", "runAsGroup", "fsGroup" };
+    for (size_t i = 0; i < countof(ids); i++) {
+        const struct json *id = json_get(context, ids[i]);
+        if (json_int(id, 0) < 0 || json_int(id, 0) > INT32_MAX)
+            field_invalid(errors, &(struct field_path){ at, .key = str_c(ids[i]) }, id,
+                          "must be between 0 and 2147483647");
     }
 }
 
@@ -212,9 +290,10 @@ static void check_container(const struct json *container, const struct json *vol
     check_ports(json_get(container, "ports"), AT(at, "ports"), errors);
     check_env(json_get(container, "env"), AT(at, "env"), errors);
     check_mounts(json_get(container, "volumeMounts"), volumes, AT(at, "volumeMounts"), errors);
-    check_probe(json_get(container, "livenessProbe"), AT(at, "livenessProbe"), errors);
-    check_probe(json_get(container, "readinessProbe"), AT(at, "readinessProbe"), errors);
-    check_probe(json_get(container, "startupProbe"), AT(at, "startupProbe"), errors);
+    check_probe(json_get(container, "livenessProbe"), false, AT(at, "livenessProbe"), errors);
+    check_probe(json_get(container, "readinessProbe"), true, AT(at, "readinessProbe"), errors);
+    check_probe(json_get(container, "startupProbe"), false, AT(at, "startupProbe"), errors);
+    check_user(json_get(container, "securityContext"), AT(at, "securityContext"), errors);
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
 }
 
@@ -244,10 +323,11 @@ static void check_containers(const struct json *spec, const char *key, const str
 static void check_volumes(const struct json *volumes, const struct field_path *up,
                           struct field_errors *errors)
 {
+    const struct json *good = NULL; /* the last one without a fault */
     for (uint32_t i = 0; i < json_len(volumes); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(volumes->items[i], "name");
-        size_t sources = 0;
+        size_t sources = 0, before = errors->n;
         json_each(m, volumes->items[i])
             if (!str_eqc(m->key, "name") && sources++)
                 field_forbidden(errors, &(struct field_path){ &at, .key = m->key },
@@ -259,8 +339,10 @@ static void check_volumes(const struct json *volumes, const struct field_path *u
         const char *fault = format_dns_label(json_text(name));
         if (fault)
             field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-        if (taken(volumes, i, "name"))
+        if (good && taken(volumes, i, "name"))
             field_duplicate(errors, AT(&at, "name"), name);
+        if (errors->n == before)
+            good = volumes->items[i];
     }
 }
 
@@ -310,13 +392,53 @@ static void check_numbers(const struct json *spec, const struct field_path *at,
                           struct field_errors *errors)
 {
     const struct json *deadline = json_get(spec, "activeDeadlineSeconds");
-    const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
     if (deadline && (json_int(deadline, 1) < 1 || json_int(deadline, 1) > INT32_MAX))
         field_invalid(errors, AT(at, "activeDeadlineSeconds"), deadline,
                       "must be between 1 and 2147483647");
-    if (json_int(grace, 0) < 0)
-        field_invalid(errors, AT(at, "terminationGracePeriodSeconds"), grace,
-                      "must be greater than or equal to 0");
+}
+
+/* ---- where a pod may run */
+
+static void check_node_terms(const struct json *terms, const struct field_path *up,
+                             struct field_errors *errors)
+{
+    static const char *const operators[] = { "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt" };
+    for (uint32_t i = 0; i < json_len(terms); i++) {
+        const struct json *list = json_get(terms->items[i], "matchExpressions");
+        struct field_path at = { AT_INDEX(up, i), .key = S("matchExpressions") };
+        for (uint32_t j = 0; j < json_len(list); j++) {
+            const struct json *op = json_get(list->items[j], "operator");
+            bool known = false;
+            for (size_t k = 0; k < countof(operators); k++)
+                known = known || str_eqc(json_text(op), operators[k]);
+            if (!known)
+                field_invalid(errors, AT(AT_INDEX(&at, j), "operator"), op,
+                              "is no operator of a selector");
+            kind_check_qualified(json_get(list->items[j], "key"), AT(AT_INDEX(&at, j), "key"),
+                                 errors);
+        }
+    }
+}
+
+static void check_placement(const struct json *spec, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
+    const struct json *terms =
+        json_at(spec, "affinity", "nodeAffinity", required, "nodeSelectorTerms", NULL);
+    struct field_path node = { AT(at, "affinity"), .key = S("nodeAffinity") };
+    struct field_path in = { &node, .key = str_c(required) };
+    check_node_terms(terms, AT(&in, "nodeSelectorTerms"), errors);
+    const struct json *spread = json_get(spec, "topologySpreadConstraints");
+    for (uint32_t i = 0; i < json_len(spread); i++) {
+        struct field_path item = { AT(at, "topologySpreadConstraints"), .index = i,
+                                   .how = FIELD_INDEX };
+        const struct json *skew = json_get(spread->items[i], "maxSkew");
+        if (json_int(skew, 0) <= 0)
+            field_invalid(errors, AT(&item, "maxSkew"), skew, "must be greater than zero");
+        if (!json_text(json_get(spread->items[i], "topologyKey")).n)
+            field_required(errors, AT(&item, "topologyKey"), NULL);
+    }
 }
 
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
@@ -328,6 +450,8 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);
+    check_placement(spec, at, errors);
+    check_user(json_get(spec, "securityContext"), AT(at, "securityContext"), errors);
     const struct json *policy = json_get(spec, "restartPolicy");
     if (rules.restart_policy && !str_eqc(json_text(policy), rules.restart_policy))
         field_not_supported(errors, AT(at, "restartPolicy"), policy,

@@ -51,9 +51,14 @@ static void fill(struct arena *a, struct json *object)
         json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
     if (!is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));
-    if (str_eqc(type_of(object), "LoadBalancer") &&
-        !json_get(spec, "allocateLoadBalancerNodePorts"))
+    if (!str_eqc(type_of(object), "LoadBalancer"))
+        return;
+    if (!json_get(spec, "allocateLoadBalancerNodePorts"))
         json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+    const struct json *ingress = json_at(object, "status", "loadBalancer", "ingress", NULL);
+    for (uint32_t i = 0; i < json_len(ingress); i++)
+        if (json_get(ingress->items[i], "ip") && !json_get(ingress->items[i], "ipMode"))
+            json_set_str(a, ingress->items[i], "ipMode", S("VIP"));
 }
 
 /* ---- addresses */
@@ -159,20 +164,45 @@ static void allocate_node_ports(const struct kind_change *c, struct kind_env *en
     }
 }
 
+static void drop_unchanged(const struct kind_change *c, const char *const *keys)
+{
+    struct json *spec = json_get(c->object, "spec");
+    for (; *keys; keys++)
+        if (json_eq(json_get(spec, *keys), json_at(c->old, "spec", *keys, NULL)))
+            json_del(spec, str_c(*keys));
+}
+
+/* What belonged to the old type of a service, and was not written anew, goes with it. */
+static void drop_of_old_type(const struct kind_change *c)
+{
+    static const char *const of_cluster[] = {
+        "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", NULL
+    };
+    static const char *const of_outside[] = { "externalTrafficPolicy", "healthCheckNodePort",
+                                              NULL };
+    static const char *const of_balancer[] = { "allocateLoadBalancerNodePorts", "loadBalancerClass",
+                                               NULL };
+    const struct json *ports = json_at(c->object, "spec", "ports", NULL);
+    if (is_external_name(c->object) && !is_external_name(c->old))
+        drop_unchanged(c, of_cluster);
+    if (str_eqc(type_of(c->old), "LoadBalancer") && !str_eqc(type_of(c->object), "LoadBalancer"))
+        drop_unchanged(c, of_balancer);
+    if (!has_node_ports(c->old) || has_node_ports(c->object))
+        return;
+    drop_unchanged(c, of_outside);
+    for (uint32_t i = 0; i < json_len(ports); i++)
+        if (json_int(json_get(ports->items[i], "nodePort"), 0) == old_node_port(c->old, i))
+            json_del(ports->items[i], S("nodePort"));
+}
+
 static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     if (c->sub == KIND_STATUS)
         return;
-    struct json *spec = json_make(env->arena, c->object, "spec", NULL);
-    if (is_external_name(c->object)) {
-        if (c->old && !is_external_name(c->old)) /* what belonged to the old type goes with it */
-            for (const char *const *key =
-                     (const char *const[]){ "clusterIP", "clusterIPs", "ipFamilies",
-                                            "ipFamilyPolicy", "internalTrafficPolicy", NULL };
-                 *key; key++)
-                json_del(spec, str_c(*key));
+    if (c->old)
+        drop_of_old_type(c);
+    if (is_external_name(c->object))
         return;
-    }
     allocate_address(c, env, fault);
     if (has_node_ports(c->object))
         allocate_node_ports(c, env);
@@ -193,9 +223,7 @@ static void check_target(const struct json *target, const struct field_path *at,
     if (json_is(target, JSON_INT)) {
         check_port_number(target, at, errors);
     } else if (target) {
-        const char *fault = format_port_name(json_text(target));
-        if (fault)
-            field_invalid(errors, at, target, "%s", fault);
+        kind_check_port_name(target, at, errors);
     }
 }
 
@@ -241,6 +269,20 @@ static void check_external_name(const struct json *spec, const struct field_path
         field_forbidden(errors, AT(at, "clusterIPs"), "an ExternalName has no address");
 }
 
+static void check_outside(const struct json *object, const struct json *spec,
+                          const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *addresses = json_get(spec, "externalIPs");
+    const struct json *policy = json_get(spec, "externalTrafficPolicy");
+    for (uint32_t i = 0; i < json_len(addresses); i++)
+        if (!format_is_ip(json_text(addresses->items[i])))
+            field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
+                          "must be an IP address");
+    if (policy && !has_node_ports(object) && !json_len(addresses))
+        field_invalid(errors, AT(at, "externalTrafficPolicy"), policy,
+                      "belongs to services that are reached from outside");
+}
+
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
@@ -248,8 +290,14 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     const struct json *spec = json_get(c->object, "spec");
     const struct json *address = json_get(spec, "clusterIP");
     const struct json *ports = json_get(spec, "ports");
-    if (c->sub == KIND_STATUS)
+    if (c->sub == KIND_STATUS) {
+        struct field_path balancer = { AT(NULL, "status"), .key = S("loadBalancer") };
+        if (!str_eqc(type_of(c->object), "LoadBalancer") &&
+            json_len(json_at(c->object, "status", "loadBalancer", "ingress", NULL)))
+            field_forbidden(errors, AT(&balancer, "ingress"), "belongs to the type LoadBalancer");
         return;
+    }
+    check_outside(c->object, spec, &at, errors);
     kind_check_labels(json_get(spec, "selector"), AT(&at, "selector"), errors);
     if (is_external_name(c->object)) {
         check_external_name(spec, &at, errors);

@@ -39,10 +39,21 @@ static void prepare_namespace(const struct kind_change *c, struct kind_env *env,
     }
 }
 
+static void validate_namespace(const struct kind_change *c, struct kind_env *env UNUSED,
+                               struct field_errors *errors)
+{
+    const struct json *phase = json_at(c->object, "status", "phase", NULL);
+    bool leaving = json_at(c->object, "metadata", "deletionTimestamp", NULL);
+    struct field_path at = { AT(NULL, "status"), .key = S("Phase") };
+    if (c->sub == KIND_STATUS && leaving != str_eqc(json_text(phase), "Terminating"))
+        field_invalid(errors, &at, phase, "follows from deletionTimestamp");
+}
+
 const struct kind_hooks hooks_namespace = {
     .name = format_dns_label,
     .fill = fill_namespace,
     .prepare = prepare_namespace,
+    .validate = validate_namespace,
 };
 
 /* ---- Node */
@@ -55,6 +66,37 @@ static void fill_node(struct arena *a, struct json *object)
         json_set(a, status, S("allocatable"), json_copy(a, capacity));
 }
 
+static bool same_taint(const struct json *a, const struct json *b)
+{
+    return json_eq(json_get(a, "key"), json_get(b, "key")) &&
+           json_eq(json_get(a, "effect"), json_get(b, "effect"));
+}
+
+/* Taints are reported under metadata, where the real server looks for them. */
+static void check_taints(const struct json *taints, struct field_errors *errors)
+{
+    static const char *const effects[] = { "NoExecute", "NoSchedule", "PreferNoSchedule", NULL };
+    struct field_path list = { AT(NULL, "metadata"), .key = S("taints") };
+    for (uint32_t i = 0; i < json_len(taints); i++) {
+        struct field_path at = { &list, .index = i, .how = FIELD_INDEX };
+        const struct json *effect = json_get(taints->items[i], "effect");
+        bool known = false;
+        kind_check_qualified(json_get(taints->items[i], "key"), AT(&at, "key"), errors);
+        for (size_t j = 0; effects[j]; j++)
+            known = known || str_eqc(json_text(effect), effects[j]);
+        if (!json_text(effect).n)
+            field_required(errors, AT(&at, "effect"), NULL);
+        else if (!known)
+            field_not_supported(errors, AT(&at, "effect"), effect, effects);
+        for (uint32_t j = 0; j < i; j++) {
+            if (!same_taint(taints->items[i], taints->items[j]))
+                continue;
+            field_duplicate(errors, &at, taints->items[i]);
+            return;
+        }
+    }
+}
+
 static void validate_node(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
@@ -63,20 +105,31 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
     if (c->sub != KIND_STATUS && json_text(was).n &&
         !json_eq(was, json_at(c->object, "spec", "providerID", NULL)))
         field_forbidden(errors, AT(&spec, "providerID"), "may be set once");
-    const struct json *taints = json_at(c->object, "spec", "taints", NULL);
-    for (uint32_t i = 0; i < json_len(taints); i++) {
-        struct field_path at = { AT(&spec, "taints"), .index = i, .how = FIELD_INDEX };
-        const struct json *key = json_get(taints->items[i], "key");
-        const char *fault = format_qualified_name(json_text(key));
-        if (fault)
-            field_invalid(errors, AT(&at, "key"), key, "%s", fault);
-        if (!json_text(json_get(taints->items[i], "effect")).n)
-            field_required(errors, AT(&at, "effect"), NULL);
-    }
+    check_taints(json_at(c->object, "spec", "taints", NULL), errors);
+}
+
+/* Nothing is scheduled onto a node before it reports itself ready. */
+static void prepare_node(const struct kind_change *c, struct kind_env *env,
+                         struct kind_fault *fault UNUSED)
+{
+    struct arena *a = env->arena;
+    if (c->old)
+        return;
+    struct json *spec = json_make(a, c->object, "spec", NULL), *taints = json_get(spec, "taints");
+    struct json *taint = json_new_obj(a);
+    json_set_str(a, taint, "key", S("node.kubernetes.io/not-ready"));
+    json_set_str(a, taint, "effect", S("NoSchedule"));
+    if (!json_is(taints, JSON_ARR))
+        json_set(a, spec, S("taints"), taints = json_new_arr(a));
+    for (uint32_t i = 0; i < taints->n; i++)
+        if (same_taint(taints->items[i], taint))
+            return;
+    json_push(a, taints, taint);
 }
 
 const struct kind_hooks hooks_node = {
     .fill = fill_node,
+    .prepare = prepare_node,
     .validate = validate_node,
     .status_on_create = true,
 };
@@ -147,6 +200,14 @@ static void fill_secret(struct arena *a, struct json *object)
     json_del(object, S("stringData"));
 }
 
+static bool holds_json(struct arena *a, const struct json *base64)
+{
+    auto_buf struct buf text = { 0 };
+    struct json *value;
+    return base64_decode(&text, json_text(base64)) == 0 &&
+           json_parse(a, buf_str(&text), &value, NULL) == 0;
+}
+
 /* Keys that secrets of a known type must have. */
 static void check_secret_type(const struct json *object, struct field_errors *errors)
 {
@@ -165,6 +226,17 @@ static void check_secret_type(const struct json *object, struct field_errors *er
         for (size_t j = 0; j < 2 && types[i].keys[j] && str_eqc(type, types[i].type); j++)
             if (!json_get(data, types[i].keys[j]))
                 field_required(errors, AT_KEY(&at, str_c(types[i].keys[j])), NULL);
+    static const char account[] = "kubernetes.io/service-account.name";
+    if (str_eqc(type, "kubernetes.io/service-account-token") &&
+        !json_text(json_at(object, "metadata", "annotations", account, NULL)).n)
+        field_required(errors, AT_KEY(AT(AT(NULL, "metadata"), "annotations"), str_c(account)),
+                       NULL);
+    for (size_t i = 0; i < 2; i++) /* the first two types hold JSON */
+        if (str_eqc(type, types[i].type) && json_get(data, types[i].keys[0]) &&
+            !holds_json(errors->arena, json_get(data, types[i].keys[0])))
+            field_invalid(errors, AT_KEY(&at, str_c(types[i].keys[0])),
+                          json_new_str(errors->arena, S("<secret contents redacted>")),
+                          "must be JSON");
     if (str_eqc(type, "kubernetes.io/basic-auth") && !json_get(data, "username") &&
         !json_get(data, "password")) {
         field_required(errors, AT_KEY(&at, S("username")), NULL);
@@ -212,14 +284,15 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
     struct json *old = json_copy(errors->arena, json_get(c->old, "spec"));
     const struct json *now = json_at(new, "resources", "requests", "storage", NULL);
     const struct json *was = json_at(old, "resources", "requests", "storage", NULL);
-    bool bound = json_text(json_get(old, "volumeName")).n > 0;
-    if (was && !grows(now, was))
+    bool bound = str_eqc(json_text(json_at(c->old, "status", "phase", NULL)), "Bound");
+    if (bound && was && !grows(now, was))
         field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
                         "a claim cannot shrink");
     for (int side = 0; side < 2; side++) {
         struct json *s = side ? old : new;
-        json_del(s, S("resources"));
-        if (!bound)
+        if (bound)
+            json_del(s, S("resources"));
+        if (!json_text(json_at(c->old, "spec", "volumeName", NULL)).n)
             json_del(s, S("volumeName"));
     }
     if (!json_eq(new, old))
@@ -233,8 +306,18 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
     const struct json *object = json_get(c->object, "spec");
     if (c->sub == KIND_STATUS)
         return;
-    if (!json_len(json_get(object, "accessModes")))
+    static const char *const modes[] = { "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
+                                         "ReadWriteOncePod", NULL };
+    const struct json *wanted = json_get(object, "accessModes");
+    if (!json_len(wanted))
         field_required(errors, AT(&spec, "accessModes"), "at least one");
+    for (uint32_t i = 0; i < json_len(wanted); i++) {
+        bool known = false;
+        for (size_t j = 0; modes[j]; j++)
+            known = known || str_eqc(json_text(wanted->items[i]), modes[j]);
+        if (!known)
+            field_not_supported(errors, AT(&spec, "accessModes"), wanted->items[i], modes);
+    }
     const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
     struct field_path resources = { &spec, .key = S("resources") };
     if (!storage)

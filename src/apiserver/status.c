@@ -181,7 +181,8 @@ void call_invalid(struct call *c, str kind, str group, str name, const struct fi
 void call_fault(struct call *c, const struct kind *k, str name, const struct kind_fault *fault)
 {
     if (fault->errors.n) {
-        call_invalid(c, k->kind, k->group, name, &fault->errors);
+        const struct kind *about = fault->about ? fault->about : k->storage;
+        call_invalid(c, about->kind, about->group, name, &fault->errors);
         return;
     }
     struct status s = { .code = fault->code, .reason = fault->reason, .message = fault->message };

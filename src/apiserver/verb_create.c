@@ -135,6 +135,18 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
         write_answer(c, 201, stored, object);
 }
 
+static void review(struct call *c, struct json *object)
+{
+    struct kind_change change = { c->kind, KIND_MAIN, object, NULL };
+    struct kind_env env = { .arena = c->arena };
+    struct kind_fault fault;
+    kind_validate(&change, &env, &fault);
+    if (fault.code)
+        call_invalid(c, S(""), c->kind->group, S(""), &fault.errors);
+    else
+        answer_review(c, object);
+}
+
 void verb_create(struct call *c)
 {
     struct write_options o;
@@ -144,7 +156,7 @@ void verb_create(struct call *c)
     if (!object)
         return;
     if (c->kind->answer_only)
-        answer_review(c, object);
+        review(c, object);
     else
         write_create(c, &o, object);
 }

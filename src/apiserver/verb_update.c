@@ -46,8 +46,8 @@ static void restore_system_metadata(struct call *c, const struct update *u)
 {
     struct json *now = json_make(c->arena, u->object, "metadata", NULL);
     const struct json *old = json_get(u->old_tree, "metadata");
-    static const char *const kept[] = { "creationTimestamp", "deletionTimestamp",
-                                        "deletionGracePeriodSeconds", "generation", "selfLink" };
+    static const char *const kept[] = { "creationTimestamp", "generation", "selfLink" };
+    static const char *const once_set[] = { "deletionTimestamp", "deletionGracePeriodSeconds" };
     for (size_t i = 0; i < countof(kept); i++) {
         struct json *value = json_get(old, kept[i]);
         if (value)
@@ -55,6 +55,9 @@ static void restore_system_metadata(struct call *c, const struct update *u)
         else
             json_del(now, str_c(kept[i]));
     }
+    for (size_t i = 0; i < countof(once_set); i++) /* setting them is refused as a change */
+        if (json_get(old, once_set[i]))
+            json_set(c->arena, now, str_c(once_set[i]), json_get(old, once_set[i]));
     if (!json_text(json_get(now, "uid")).n)
         json_set(c->arena, now, S("uid"), json_get(old, "uid"));
     json_set(c->arena, now, S("resourceVersion"), json_get(old, "resourceVersion"));

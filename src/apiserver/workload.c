@@ -32,6 +32,9 @@ static void check_template(const struct json *spec, const struct field_path *at,
     const struct json *metadata = json_get(template, "metadata");
     kind_check_labels(json_get(metadata, "labels"), AT(AT(&in, "metadata"), "labels"), errors);
     podspec_check(json_get(template, "spec"), AT(&in, "spec"), rules, errors);
+    if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
+        field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
+                        "pods that run for ever have no deadline");
 }
 
 /* The selector must be there, say something and choose the template's own pods. */
@@ -41,15 +44,18 @@ static void check_own_selector(const struct kind_change *c, const struct json *s
     const struct json *selector = json_get(spec, "selector");
     const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     if (!json_is(selector, JSON_OBJ)) {
-        field_required(errors, AT(at, "selector"), NULL);
+        if (c->kind->hooks != &hooks_daemonset)
+            field_required(errors, AT(at, "selector"), NULL);
     } else {
         kind_check_selector(selector, AT(at, "selector"), errors);
         if (kind_selector_empty(selector))
             field_invalid(errors, AT(at, "selector"), selector, "must not be empty");
     }
     struct field_path in = { at, .key = S("template") };
-    if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
-                                       : !json_is(selector, JSON_OBJ))
+    if (!kind_selector_readable(selector))
+        field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
+    else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
+                                            : !json_is(selector, JSON_OBJ))
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
                       "the selector does not match them");
@@ -70,10 +76,40 @@ static void check_pods(const struct kind_change *c, struct field_errors *errors)
                    (struct podspec_rules){ .restart_policy = "Always", .template = true }, errors);
 }
 
+/* Numbers of a status: none below zero, none of a part above the whole. */
+static void check_status(const struct kind_change *c, struct field_errors *errors)
+{
+    static const char *const parts[] = { "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
+                                         "availableReplicas" };
+    const struct json *status = json_get(c->object, "status");
+    struct field_path at = { NULL, .key = S("status") };
+    json_each(m, status)
+        if (json_is(m->value, JSON_INT) && m->value->integer < 0)
+            field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
+                          "must be greater than or equal to 0");
+    if (c->kind->hooks == &hooks_daemonset)
+        return;
+    bool replicaset = c->kind->hooks == &hooks_replicaset;
+    for (size_t i = 0; i < countof(parts); i++) {
+        if (replicaset ? i == 1 : i == 0)
+            continue; /* that one is not theirs */
+        struct json part = { .type = JSON_INT, .integer = json_int(json_get(status, parts[i]), 0) };
+        if (part.integer > json_int(json_get(status, "replicas"), 0))
+            field_invalid(errors, &(struct field_path){ &at, .key = str_c(parts[i]) }, &part,
+                          "cannot be greater than status.replicas");
+    }
+    const struct json *available = json_get(status, "availableReplicas");
+    if (json_int(available, 0) > json_int(json_get(status, "readyReplicas"), 0))
+        field_invalid(errors, AT(&at, "availableReplicas"), available,
+                      "cannot be greater than readyReplicas");
+}
+
 static void validate_pods(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
-    if (c->sub != KIND_STATUS)
+    if (c->sub == KIND_STATUS)
+        check_status(c, errors);
+    else
         check_pods(c, errors);
 }
 
@@ -123,10 +159,16 @@ static void check_strategy(const struct json *spec, const struct field_path *up,
                            struct field_errors *errors)
 {
     struct field_path at = { up, .key = S("strategy") };
+    static const char *const types[] = { "Recreate", "RollingUpdate", NULL };
     const struct json *strategy = json_get(spec, "strategy");
     const struct json *rolling = json_get(strategy, "rollingUpdate");
+    str type = json_text(json_get(strategy, "type"));
     struct field_path in = { &at, .key = S("rollingUpdate") };
-    if (str_eqc(json_text(json_get(strategy, "type")), "Recreate")) {
+    if (!str_eqc(type, "Recreate") && !str_eqc(type, "RollingUpdate")) {
+        field_not_supported(errors, &at, strategy, types);
+        return;
+    }
+    if (str_eqc(type, "Recreate")) {
         if (rolling)
             field_forbidden(errors, &in, "belongs to the type RollingUpdate");
         return;
@@ -147,8 +189,10 @@ static void validate_deployment(const struct kind_change *c, struct kind_env *en
 {
     struct field_path at = { NULL, .key = S("spec") };
     const struct json *spec = json_get(c->object, "spec");
-    if (c->sub == KIND_STATUS)
+    if (c->sub == KIND_STATUS) {
+        check_status(c, errors);
         return;
+    }
     check_pods(c, errors);
     check_strategy(spec, &at, errors);
     const struct json *deadline = json_get(spec, "progressDeadlineSeconds");
@@ -215,9 +259,22 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
         "minReadySeconds", "persistentVolumeClaimRetentionPolicy",
         "selector",        "revisionHistoryLimit",
     };
-    if (c->sub == KIND_STATUS)
+    const struct json *spec = json_get(c->object, "spec");
+    struct field_path at = { NULL, .key = S("spec") };
+    if (c->sub == KIND_STATUS) {
+        check_status(c, errors);
         return;
+    }
     check_pods(c, errors);
+    const struct json *policy = json_get(spec, "podManagementPolicy");
+    if (!str_eqc(json_text(policy), "OrderedReady") && !str_eqc(json_text(policy), "Parallel"))
+        field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
+                      "must be OrderedReady or Parallel");
+    const struct json *strategy = json_get(spec, "updateStrategy");
+    str type = json_text(json_get(strategy, "type"));
+    if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
+        field_invalid(errors, AT(&at, "updateStrategy"), strategy,
+                      "must be RollingUpdate or OnDelete");
     if (!c->old)
         return;
     struct json *new = json_copy(errors->arena, json_get(c->object, "spec"));
@@ -270,8 +327,19 @@ static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
                  arena_printf(env->arena, "%lld", (long long)generation));
 }
 
+static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
+                               struct field_errors *errors)
+{
+    static const char *const types[] = { "OnDelete", "RollingUpdate", NULL };
+    const struct json *strategy = json_at(c->object, "spec", "updateStrategy", NULL);
+    str type = json_text(json_get(strategy, "type"));
+    validate_pods(c, env, errors);
+    if (c->sub != KIND_STATUS && !str_eqc(type, "OnDelete") && !str_eqc(type, "RollingUpdate"))
+        field_not_supported(errors, AT(AT(NULL, "spec"), "updateStrategy"), strategy, types);
+}
+
 const struct kind_hooks hooks_daemonset = {
     .fill = fill_daemonset,
     .prepare = prepare_daemonset,
-    .validate = validate_pods,
+    .validate = validate_daemonset,
 };

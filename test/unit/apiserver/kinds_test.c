@@ -286,10 +286,10 @@ static void version_one_autoscalers_are_a_view(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *v1 = kind("autoscaling", "v1", "horizontalpodautoscalers");
-    struct json *hpa =
-        quoted(&a,
-               "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'kind':'Deployment','name':'d'},"
-               "'maxReplicas':5,'targetCPUUtilizationPercentage':60}}");
+    struct json *hpa = quoted(
+        &a,
+        "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'d'},"
+        "'maxReplicas':5,'targetCPUUtilizationPercentage':60}}");
     EQ_STR(create(&a, v1, hpa), S(""));
     kind_store(v1, &a, hpa);
     EQ_STR(json_text(json_get(hpa, "apiVersion")), S("autoscaling/v2"));
@@ -305,10 +305,10 @@ static void version_one_autoscalers_are_a_view(void)
     kind_store(v1, &a, hpa); /* back again, nothing lost */
     OK(json_at(hpa, "spec", "behavior", "scaleDown", NULL) &&
        json_eq(json_at(hpa, "spec", "metrics", NULL), json_at(stored, "spec", "metrics", NULL)));
-    struct json *bad =
-        quoted(&a,
-               "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'kind':'Deployment','name':'d'},"
-               "'minReplicas':5,'maxReplicas':3,'targetCPUUtilizationPercentage':60}}");
+    struct json *bad = quoted(
+        &a,
+        "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'d'},"
+        "'minReplicas':5,'maxReplicas':3,'targetCPUUtilizationPercentage':60}}");
     EQ_STR(create(&a, v1, bad), S("spec.maxReplicas:Invalid"));
 }
 
