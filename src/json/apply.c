@@ -82,11 +82,13 @@ static void reconcile(struct work *w)
 
 /* What others own and would lose as `old` becomes `new`. What was removed, nobody owns any more. */
 static struct clash *find_clashes(struct work *w, const struct manager *self,
-                                  const struct json *old, const struct json *new)
+                                  const struct json *old, const struct json *new,
+                                  struct typed_changes *ret_changes)
 {
     struct clash *clashes = arena_array(w->arena, w->managed.n, sizeof(*clashes));
     struct typed_changes changes = changes_at(w, w->r->shape, old, new);
     const struct shape *seen = w->r->shape;
+    *ret_changes = changes;
     for (size_t i = 0; i < w->managed.n; i++) {
         struct manager *m = &w->managed.at[i];
         const struct shape *shape = shape_at(w, m->version);
@@ -152,8 +154,8 @@ static str manager_name(const struct apply_request *r)
 static void own_changes(struct work *w, const struct json *old, const struct json *new, str name)
 {
     reconcile(w);
-    take_over(w, find_clashes(w, NULL, old, new));
-    struct typed_changes c = changes_at(w, w->r->shape, old, new);
+    struct typed_changes c;
+    take_over(w, find_clashes(w, NULL, old, new, &c));
     struct manager self = { .name = name,
                             .version = w->r->version,
                             .subresource = w->r->subresource,
@@ -434,7 +436,8 @@ int apply_patch(struct arena *a, const struct apply_request *r, struct apply_res
     self->set = without_ignored(&w, typed_fields(a, r->shape, r->object));
     object = prune(&w, object, last.set.n ? &last : NULL);
 
-    struct clash *clashes = find_clashes(&w, self, w.live, object);
+    struct typed_changes changes;
+    struct clash *clashes = find_clashes(&w, self, w.live, object, &changes);
     if (!r->force) {
         struct clash *kept = arena_array(a, w.managed.n, sizeof(*kept));
         memcpy(kept, clashes, w.managed.n * sizeof(*kept));

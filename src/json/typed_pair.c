@@ -82,6 +82,8 @@ static const struct json *or_always(const struct shape_field *f, const struct js
 static void compare_member(struct arena *a, const struct shape *s, str key,
                            const struct json *pair[2], struct typed_changes *to)
 {
+    if (pair[0] && pair[1] && json_eq(pair[0], pair[1]))
+        return; /* most of an object stays as it is */
     const struct shape *member = shape_member(s, key);
     struct typed_changes below = { 0 };
     struct fieldset_element element = fieldset_name(key);
