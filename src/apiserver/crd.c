@@ -32,7 +32,7 @@ static bool listed(const struct json *list, const struct json *value)
     return false;
 }
 
-/* Every version that objects were ever stored as is remembered. */
+/* Every version that objects were ever stored as is remembered. (Two at a time are refused later.) */
 static void remember_versions(const struct kind_change *c, struct arena *a)
 {
     const struct json *versions = json_at(c->object, "spec", "versions", NULL);
@@ -40,11 +40,14 @@ static void remember_versions(const struct kind_change *c, struct arena *a)
     struct json *stored = json_copy(a, json_get(status, "storedVersions"));
     for (uint32_t i = 0; i < json_len(versions); i++) {
         const struct json *name = json_get(versions->items[i], "name");
-        if (!json_bool(json_get(versions->items[i], "storage"), false) || listed(stored, name))
+        if (!json_bool(json_get(versions->items[i], "storage"), false))
             continue;
+        if (listed(stored, name))
+            break;
         if (!json_is(stored, JSON_ARR))
             stored = json_new_arr(a);
         json_push(a, stored, json_copy(a, name));
+        break;
     }
     if (stored)
         json_set(a, status, S("storedVersions"), stored);

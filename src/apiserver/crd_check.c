@@ -38,8 +38,7 @@ static void check_names(const struct json *spec, const struct field_path *up,
     for (size_t i = 0; i < countof(needed); i++) {
         const struct json *name = json_get(names, needed[i]);
         struct field_path field = { &at, .key = str_c(needed[i]) };
-        bool derived = i % 2 && !json_text(json_get(names, "kind")).n;
-        if (!json_text(name).n && !derived)
+        if (!json_text(name).n)
             field_required(errors, &field, NULL);
         if (i < 2 && json_text(name).n && format_dns_label_1035(json_text(name)))
             field_invalid(errors, &field, name, "%s", format_dns_label_1035(json_text(name)));
@@ -183,28 +182,54 @@ static const struct json *openapi_of(const struct json *version)
     return json_is(openapi, JSON_OBJ) ? openapi : NULL;
 }
 
-static bool all_alike(const struct json *versions)
+static bool all_alike(const struct json *versions, const char *key)
 {
     for (uint32_t i = 1; i < json_len(versions); i++)
-        if (!json_eq(openapi_of(versions->items[0]), openapi_of(versions->items[i])))
+        if (!json_eq(json_get(versions->items[0], key), json_get(versions->items[i], key)))
             return false;
     return true;
 }
 
-static void check_version(const struct json *version, const struct field_path *at,
+struct place {                   /* of one part of a version */
+    bool check;                  /* not looked at already, with an earlier version */
+    const struct field_path *up; /* what all versions share is a part of the spec */
+};
+
+static struct place place_of(const struct json *versions, uint32_t i, const char *key,
+                             const struct field_path *spec, const struct field_path *own)
+{
+    bool alike = all_alike(versions, key);
+    return (struct place){ i == 0 || !alike, alike ? spec : own };
+}
+
+static void check_version(const struct json *versions, uint32_t i, const struct field_path *spec,
                           struct field_errors *errors)
 {
-    const struct json *name = json_get(version, "name");
+    const struct json *version = versions->items[i], *name = json_get(version, "name");
+    struct field_path list = { spec, .key = S("versions") };
+    struct field_path own = { &list, .index = i, .how = FIELD_INDEX };
     const char *fault = format_dns_label_1035(json_text(name));
     if (fault)
-        field_invalid(errors, AT(at, "name"), name, "%s", fault);
+        field_invalid(errors, AT(&own, "name"), name, "%s", fault);
+    if (fault && i == 0)
+        field_invalid(errors, AT(spec, "version"), name, "%s", fault);
     if (!openapi_of(version))
-        field_required(errors, AT(AT(at, "schema"), "openAPIV3Schema"), NULL);
-    check_columns(json_get(version, "additionalPrinterColumns"), AT(at, "additionalPrinterColumns"),
-                  errors);
-    check_subresources(json_get(version, "subresources"), AT(at, "subresources"), errors);
-    check_selectable(json_get(version, "selectableFields"), openapi_of(version),
-                     AT(at, "selectableFields"), errors);
+        field_required(errors, AT(AT(&own, "schema"), "openAPIV3Schema"), NULL);
+    struct place p = place_of(versions, i, "additionalPrinterColumns", spec, &own);
+    if (p.check)
+        check_columns(json_get(version, "additionalPrinterColumns"),
+                      AT(p.up, "additionalPrinterColumns"), errors);
+    p = place_of(versions, i, "subresources", spec, &own);
+    if (p.check)
+        check_subresources(json_get(version, "subresources"), AT(p.up, "subresources"), errors);
+    p = place_of(versions, i, "selectableFields", spec, &own);
+    if (p.check)
+        check_selectable(json_get(version, "selectableFields"), openapi_of(version),
+                         AT(p.up, "selectableFields"), errors);
+    p = place_of(versions, i, "schema", spec, &own);
+    struct field_path schema = { p.up, .key = p.up == spec ? S("validation") : S("schema") };
+    if (p.check && openapi_of(version))
+        check_schema(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
 }
 
 static void check_versions(const struct json *spec, const struct field_path *spec_at,
@@ -220,12 +245,7 @@ static void check_versions(const struct json *spec, const struct field_path *spe
         for (uint32_t j = 0; j < i; j++)
             twice =
                 twice || json_eq(json_get(version, "name"), json_get(versions->items[j], "name"));
-        check_version(version, AT_INDEX(&list, i), errors);
-        struct field_path own = { AT(AT_INDEX(&list, i), "schema"), .key = S("openAPIV3Schema") };
-        struct field_path shared = { AT(spec_at, "validation"), .key = S("openAPIV3Schema") };
-        bool alike = all_alike(versions);
-        if (openapi_of(version) && (!alike || i == 0))
-            check_schema(openapi_of(version), alike ? &shared : &own, errors);
+        check_version(versions, i, spec_at, errors);
     }
     if (twice)
         field_invalid(errors, &list, versions, "must have different names");
@@ -238,8 +258,18 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
     const struct json *stored = json_at(crd, "status", "storedVersions", NULL);
     const struct json *versions = json_at(crd, "spec", "versions", NULL);
     struct field_path at = { AT(NULL, "status"), .key = S("storedVersions") };
-    if (!json_len(stored))
+    if (!json_len(stored)) {
         field_invalid(errors, &at, stored, "must have at least one");
+        return;
+    }
+    for (uint32_t i = 0; i < json_len(versions); i++) {
+        bool remembered = !json_bool(json_get(versions->items[i], "storage"), false);
+        for (uint32_t j = 0; j < json_len(stored); j++)
+            remembered =
+                remembered || json_eq(json_get(versions->items[i], "name"), stored->items[j]);
+        if (!remembered)
+            field_invalid(errors, &at, stored, "must have the version that is stored");
+    }
     for (uint32_t i = 0; i < json_len(stored); i++) {
         bool known = false;
         for (uint32_t j = 0; j < json_len(versions); j++)
@@ -300,13 +330,17 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
     str plural = json_text(json_at(spec, "names", "plural", NULL));
     str wanted = arena_printf(errors->arena, STR_FMT "." STR_FMT, STR_ARG(plural),
                               STR_ARG(json_text(json_get(spec, "group"))));
-    if (json_text(name).n && !str_eq(json_text(name), wanted))
+    if (!c->old && json_text(name).n && !str_eq(json_text(name), wanted))
         field_invalid(errors, AT(AT(NULL, "metadata"), "name"), name,
                       "must be spec.names.plural, a dot and spec.group");
     check_group(spec, &at, errors);
     check_names(spec, &at, errors);
     if (!json_text(json_get(spec, "scope")).n)
         field_required(errors, AT(&at, "scope"), NULL);
+    if (json_bool(json_get(spec, "preserveUnknownFields"), false))
+        field_invalid(errors, AT(&at, "preserveUnknownFields"),
+                      json_get(spec, "preserveUnknownFields"),
+                      "must be false; schemas keep unknown fields where they say so");
     check_versions(spec, &at, errors);
     check_stored_versions(c->object, errors);
     if (c->old)

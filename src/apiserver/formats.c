@@ -218,19 +218,24 @@ static bool is_mac(str text)
 
 /* ---- the rest of what OpenAPI names */
 
+/* Labels between dots; behind a dot, the last one is of two letters or more. */
 static bool is_hostname(str text)
 {
-    str rest = str_ends(text, S(".")) ? str_upto(text, text.n - 1) : text, part;
+    str rest = text, part = S("");
+    bool dotted = str_find_char(text, '.') != SIZE_MAX, letters = true;
     if (!text.n || text.n > 253)
         return false;
     while (str_cut(&rest, '.', &part)) {
         if (!part.n || part.n > 63 || part.p[0] == '-' || part.p[part.n - 1] == '-')
             return false;
-        for (size_t i = 0; i < part.n; i++)
-            if (!is_alnum(part.p[i]) && part.p[i] != '-' && part.p[i] != '_')
+        letters = part.n >= 2;
+        for (size_t i = 0; i < part.n; i++) {
+            letters = letters && is_alnum(part.p[i]) && !is_digit(part.p[i]);
+            if (!is_alnum(part.p[i]) && part.p[i] != '-')
                 return false;
+        }
     }
-    return true;
+    return !dotted || letters;
 }
 
 static bool is_uuid(str text, char version)
@@ -262,7 +267,7 @@ static bool is_uri(str text)
 static bool is_email(str text)
 {
     size_t at = str_find_char(text, '@');
-    return at != SIZE_MAX && at > 0 && is_hostname(str_from(text, at + 1));
+    return at != SIZE_MAX && at > 0 && !format_dns_subdomain(str_from(text, at + 1));
 }
 
 static bool is_base64(str text)
@@ -292,10 +297,26 @@ static bool is_date(str text)
     return is_instant(str_c(instant));
 }
 
+/* As Go writes it, or a number and a unit in words: "1d", "2 weeks". */
 static bool is_duration(str text)
 {
+    static const char *const units[] = { "ns",   "nano", "us",  "micro", "ms",  "milli",
+                                         "s",    "sec",  "m",   "min",   "h",   "hr",
+                                         "hour", "d",    "day", "w",     "week" };
     int64_t ns;
-    return duration_parse(text, &ns, NULL) == 0;
+    if (duration_parse(text, &ns, NULL) == 0)
+        return true;
+    size_t digits = 0;
+    while (digits < text.n && is_digit(text.p[digits]))
+        digits++;
+    str unit = str_trim(str_from(text, digits));
+    for (size_t i = 0; digits && i < countof(units); i++) {
+        str name = str_c(units[i]);
+        bool plural = name.n > 1 && unit.n == name.n + 1 && unit.p[name.n] == 's';
+        if (str_eq(unit, name) || (plural && str_starts(unit, name)))
+            return true;
+    }
+    return false;
 }
 
 static bool is_hexcolor(str text)

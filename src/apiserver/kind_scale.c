@@ -38,9 +38,10 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
 {
     static const char *const copied[] = { "name", "namespace", "uid", "resourceVersion",
                                           "creationTimestamp" };
-    *ret_fault = (struct kind_fault){ .errors.arena = a };
     const struct json *replicas = follow(object, k->scale_spec_path);
-    if (k->custom && !json_is(replicas, JSON_INT)) {
+    if (ret_fault)
+        *ret_fault = (struct kind_fault){ .errors.arena = a };
+    if (ret_fault && k->custom && !json_is(replicas, JSON_INT)) {
         kind_fault_set(ret_fault, 500, "InternalError",
                        arena_printf(a, "the spec replicas field \"" STR_FMT "\" has no number",
                                     STR_ARG(k->scale_spec_path)));

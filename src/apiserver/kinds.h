@@ -157,7 +157,8 @@ void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *obje
 
 /* ---- scale */
 
-/* autoscaling/v1 Scale of an object; NULL and a fault when its replicas cannot be read. */
+/* autoscaling/v1 Scale of an object; NULL and a fault when its replicas cannot be read. Without a
+ * place for the fault they count as none: who patches a Scale may set what is not there yet. */
 struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct json *object,
                            struct kind_fault *ret_fault);
 /* Writes the replicas of a Scale into a copy of the object; then kind_prepare/kind_validate. */

@@ -117,6 +117,17 @@ struct schema_message {
 
 const struct schema_field *schema_field(const struct schema *s, str name);
 
+/* What `element` describes depends on the type: a list's items or a map's values. */
+static inline const struct schema *schema_map_element(const struct schema *s)
+{
+    return s->type == SCHEMA_ARRAY ? NULL : s->element;
+}
+
+static inline const struct schema *schema_list_element(const struct schema *s)
+{
+    return s->type == SCHEMA_OBJECT ? NULL : s->element;
+}
+
 /* Paths of what was dropped, in the order met: "spec.replicsa", "spec.ports[0].nosuch". */
 struct schema_unknown {
     struct arena *arena;
@@ -141,8 +152,8 @@ int schema_decode_at(const struct schema *s, struct arena *a, struct json *value
 void schema_prune(const struct schema *s, struct json *value, bool root,
                   struct schema_unknown *unknown);
 
-/* Fills in defaults, top down: a default that is an object gets its own defaults. null is dropped
- * where the schema is not nullable and has a default. */
+/* Fills in defaults, top down: a default that is an object gets its own defaults. null counts as
+ * absent, and goes, where the schema is not nullable. */
 void schema_default(const struct schema *s, struct arena *a, struct json *value);
 
 /* All that is wrong with `value`, under the path `at` (NULL: the object itself). With `old`, what

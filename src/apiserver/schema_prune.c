@@ -23,7 +23,7 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
             /* metadata is read as what it is elsewhere */
         } else if (f) {
             prune(&f->schema, m.value, false, &at, unknown);
-        } else if (s->element) {
+        } else if (schema_map_element(s)) {
             prune(s->element, m.value, false, &at, unknown);
         } else if (!s->preserve_unknown) {
             schema_report(unknown, &at);
@@ -39,7 +39,7 @@ static void prune(const struct schema *s, struct json *value, bool whole,
 {
     if (json_is(value, JSON_OBJ)) {
         prune_object(s, value, whole, up, unknown);
-    } else if (json_is(value, JSON_ARR) && s->element) {
+    } else if (json_is(value, JSON_ARR) && schema_list_element(s)) {
         for (uint32_t i = 0; i < value->n; i++) {
             struct field_path at = { up, .index = i, .how = FIELD_INDEX };
             prune(s->element, value->items[i], false, &at, unknown);
@@ -53,6 +53,27 @@ void schema_prune(const struct schema *s, struct json *value, bool root,
     prune(s, value, root, NULL, unknown);
 }
 
+static bool takes_null(const struct schema *s)
+{
+    return s->nullable || s->type == SCHEMA_ANY;
+}
+
+/* The entries of a map. */
+static void default_entries(const struct schema *s, struct arena *a, struct json *value)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < value->n; i++) {
+        struct json_member m = value->members[i];
+        bool declared = schema_field(s, m.key);
+        if (!declared && json_is(m.value, JSON_NULL) && !takes_null(s->element))
+            continue;
+        if (!declared)
+            schema_default(s->element, a, m.value);
+        value->members[kept++] = m;
+    }
+    value->n = kept;
+}
+
 static void default_object(const struct schema *s, struct arena *a, struct json *value)
 {
     const struct schema_message *m = s->message;
@@ -61,26 +82,27 @@ static void default_object(const struct schema *s, struct arena *a, struct json 
         if (!f->name.n)
             continue;
         struct json *child = json_get_str(value, f->name);
-        bool lost = json_is(child, JSON_NULL) && !f->schema.nullable && f->presence < SCHEMA_ALWAYS;
+        bool lost =
+            json_is(child, JSON_NULL) && !takes_null(&f->schema) && f->presence < SCHEMA_ALWAYS;
         if (f->schema.fallback && (!child || lost)) {
             child = json_copy(a, f->schema.fallback);
             json_set(a, value, f->name, child);
+        } else if (lost) {
+            json_del(value, f->name);
+            child = NULL;
         }
         if (child)
             schema_default(&f->schema, a, child);
     }
-    if (!s->element)
-        return;
-    json_each(member, value)
-        if (!schema_field(s, member->key))
-            schema_default(s->element, a, member->value);
+    if (schema_map_element(s))
+        default_entries(s, a, value);
 }
 
 void schema_default(const struct schema *s, struct arena *a, struct json *value)
 {
     if (json_is(value, JSON_OBJ)) {
         default_object(s, a, value);
-    } else if (json_is(value, JSON_ARR) && s->element) {
+    } else if (json_is(value, JSON_ARR) && schema_list_element(s)) {
         for (uint32_t i = 0; i < value->n; i++)
             schema_default(s->element, a, value->items[i]);
     }

@@ -11,8 +11,7 @@ struct checker {
 
 static void check_node(struct checker *c, const struct json *node, enum level level,
                        const struct field_path *at);
-static void check_nested(struct checker *c, const struct json *node, const struct json *outside,
-                         const struct field_path *at);
+static void check_nested(struct checker *c, const struct json *node, const struct field_path *at);
 
 static str text_of(const struct json *node, const char *key)
 {
@@ -65,6 +64,8 @@ static void check_type_word(struct checker *c, const struct json *node, const st
             return;
     if (type.n)
         field_not_supported(c->errors, CHILD(at, "type"), json_get(node, "type"), types);
+    if (str_eqc(type, "null"))
+        field_forbidden(c->errors, CHILD(at, "type"), "say nullable instead");
 }
 
 /* ---- lists and maps */
@@ -116,7 +117,7 @@ static void check_map_key(struct checker *c, const struct json *node, uint32_t i
     else if (str_eqc(type, "array") || str_eqc(type, "object"))
         field_invalid(c->errors, CHILD(&keyed, "type"), json_get(property, "type"),
                       "a key must be a scalar");
-    else if (!json_get(property, "default") && !is_required(items, key))
+    if (property && !json_get(property, "default") && !is_required(items, key))
         field_required(c->errors, CHILD(&keyed, "default"),
                        "a key must have a default or be required");
     if (flag(property, "nullable"))
@@ -196,8 +197,7 @@ static bool int_or_string_pair(const struct json *any_of)
            str_eqc(text_of(first, "type"), "integer") && str_eqc(text_of(second, "type"), "string");
 }
 
-static void check_junctors(struct checker *c, const struct json *node, const struct json *outside,
-                           const struct field_path *up)
+static void check_junctors(struct checker *c, const struct json *node, const struct field_path *up)
 {
     static const char *const lists[] = { "allOf", "anyOf", "oneOf" };
     for (size_t i = 0; i < countof(lists); i++) {
@@ -206,14 +206,13 @@ static void check_junctors(struct checker *c, const struct json *node, const str
         if (str_eqc(at.key, "anyOf") && int_or_string_pair(list))
             continue;
         for (uint32_t j = 0; j < json_len(list); j++)
-            check_nested(c, json_item(list, j), outside, INDEXED(&at, j));
+            check_nested(c, json_item(list, j), INDEXED(&at, j));
     }
     if (json_is(json_get(node, "not"), JSON_OBJ))
-        check_nested(c, json_get(node, "not"), outside, CHILD(up, "not"));
+        check_nested(c, json_get(node, "not"), CHILD(up, "not"));
 }
 
-static void check_nested(struct checker *c, const struct json *node, const struct json *outside,
-                         const struct field_path *at)
+static void check_nested(struct checker *c, const struct json *node, const struct field_path *at)
 {
     static const char *const structure[] = {
         "type",
@@ -235,21 +234,41 @@ static void check_nested(struct checker *c, const struct json *node, const struc
         if (json_get(node, structure[i]))
             field_forbidden(c->errors, CHILD_C(at, structure[i]),
                             "only values may be restricted here, not the structure");
-    check_junctors(c, node, outside, at);
-    const struct json *items = json_get(node, "items");
-    const struct json *items_outside = json_get(outside, "items");
-    if (items && !items_outside)
-        field_required(c->errors, CHILD(at, "items"), "must be declared outside as well");
-    else if (items)
-        check_nested(c, items, items_outside, CHILD(at, "items"));
+    check_junctors(c, node, at);
+    if (json_is(json_get(node, "items"), JSON_OBJ))
+        check_nested(c, json_get(node, "items"), CHILD(at, "items"));
     struct field_path properties = { at, .key = S("properties") };
+    json_each(p, json_get(node, "properties"))
+        check_nested(c, p->value, KEYED(&properties, p->key));
+}
+
+/* What a junctor mentions must be declared outside of it as well. Like the real server, this looks at
+ * the junctors of the root alone. */
+static void check_complete(struct checker *c, const struct json *node, const struct json *outside,
+                           const struct field_path *at)
+{
+    static const char *const lists[] = { "allOf", "anyOf", "oneOf" };
+    for (size_t i = 0; i < countof(lists); i++) {
+        const struct json *list = json_get(node, lists[i]);
+        for (uint32_t j = 0; j < json_len(list); j++)
+            check_complete(c, list->items[j], outside, at);
+    }
+    if (json_is(json_get(node, "not"), JSON_OBJ))
+        check_complete(c, json_get(node, "not"), outside, at);
+    if (node == outside)
+        return;
+    const struct json *items = json_get(outside, "items");
+    struct field_path properties = { at, .key = S("properties") };
+    if (json_get(node, "items") && !items)
+        field_required(c->errors, CHILD(at, "items"), "a restriction mentions it");
+    else if (json_get(node, "items"))
+        check_complete(c, json_get(node, "items"), items, CHILD(at, "items"));
     json_each(p, json_get(node, "properties")) {
         const struct json *there = json_get_str(json_get(outside, "properties"), p->key);
         if (!there)
-            field_required(c->errors, KEYED(&properties, p->key),
-                           "must be declared outside as well");
+            field_required(c->errors, KEYED(&properties, p->key), "a restriction mentions it");
         else
-            check_nested(c, p->value, there, KEYED(&properties, p->key));
+            check_complete(c, p->value, there, KEYED(&properties, p->key));
     }
 }
 
@@ -333,7 +352,7 @@ static void check_node(struct checker *c, const struct json *node, enum level le
     check_forbidden(c, node, at);
     check_type(c, node, level, at);
     check_containers(c, node, at);
-    check_junctors(c, node, node, at);
+    check_junctors(c, node, at);
     if (level == AT_ROOT || flag(node, "x-kubernetes-embedded-resource"))
         check_object_fields(c, node, level, at);
     const struct json *others = json_get(node, "additionalProperties");
@@ -352,5 +371,7 @@ static void check_node(struct checker *c, const struct json *node, enum level le
 void schema_check_structural(const struct json *openapi, const struct field_path *at,
                              struct field_errors *errors)
 {
-    check_node(&(struct checker){ errors }, openapi, AT_ROOT, at);
+    struct checker c = { errors };
+    check_node(&c, openapi, AT_ROOT, at);
+    check_complete(&c, openapi, openapi, at);
 }

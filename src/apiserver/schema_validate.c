@@ -37,6 +37,18 @@ static bool type_fits(enum schema_type type, const struct json *value)
     }
 }
 
+/* A complaint that the real server makes without a field; its words name the place. */
+static void nowhere(struct field_errors *errors, const struct field_path *at, const char *what)
+{
+    str path = field_path_text(errors->arena, at);
+    field_add(errors,
+              (struct field_error){ .path = S("<nil>"),
+                                    .reason = FIELD_INVALID,
+                                    .message = arena_printf(errors->arena,
+                                                            "Invalid value: \"\": " STR_FMT " %s",
+                                                            STR_ARG(path), what) });
+}
+
 static void check_type(const struct schema *s, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -117,7 +129,7 @@ static void check_number(const struct schema *s, const struct json *value,
         field_invalid(errors, at, value, "should be a multiple of %.15g", l->multiple_of);
     bool int32 = str_eqc(l->format, "int32");
     if (int32 && s->type == SCHEMA_INTEGER && (n < INT32_MIN || n > INT32_MAX))
-        field_invalid(errors, at, value, "should be an integer of 32 bits");
+        nowhere(errors, at, "should be an integer of 32 bits");
 }
 
 static void check_size(const struct schema_limits *l, const struct json *value,
@@ -157,7 +169,7 @@ static void check_all_of(const struct schema **all, const struct json *value,
         append(errors, &part);
     }
     if (errors->n > before)
-        field_invalid(errors, at, value, "must fit all of the schemas in allOf");
+        nowhere(errors, at, "must fit all of the schemas in allOf");
 }
 
 /* How many fit; the fewest complaints among those that do not go to `ret_closest`. */
@@ -180,19 +192,18 @@ static void check_alternatives(const struct schema_limits *l, const struct json 
     check_all_of(l->all_of, value, at, errors);
     struct field_errors closest = { .arena = errors->arena };
     if (l->any_of && count_fits(l->any_of, value, at, &closest) == 0) {
-        field_invalid(errors, at, value, "must fit at least one of the schemas in anyOf");
+        nowhere(errors, at, "must fit at least one of the schemas in anyOf");
         append(errors, &closest);
     }
     closest = (struct field_errors){ .arena = errors->arena };
     size_t fits = l->one_of ? count_fits(l->one_of, value, at, &closest) : 1;
     if (fits != 1) {
-        field_invalid(errors, at, value, "must fit exactly one of the schemas in oneOf, fits %zu",
-                      fits);
+        nowhere(errors, at, "must fit exactly one of the schemas in oneOf");
         if (!fits)
             append(errors, &closest);
     }
     if (l->not_schema && !try_schema(l->not_schema, value, at, errors->arena).n)
-        field_invalid(errors, at, value, "must not fit the schema in not");
+        nowhere(errors, at, "must not fit the schema in not");
 }
 
 /* ---- containers */
@@ -214,7 +225,7 @@ static void check_object(const struct schema *s, const struct json *value, const
     }
     json_each(member, value) {
         const struct schema_field *f = schema_field(s, member->key);
-        const struct schema *schema = f ? &f->schema : s->element;
+        const struct schema *schema = f ? &f->schema : schema_map_element(s);
         struct field_path at = { up, .key = member->key };
         if (schema)
             schema_validate(schema, member->value, json_get_str(old, member->key), &at, errors);
@@ -252,7 +263,7 @@ static void check_list(const struct schema *s, const struct json *value, const s
 {
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        if (s->element)
+        if (schema_list_element(s))
             schema_validate(s->element, value->items[i], old_element(s, value->items[i], old), &at,
                             errors);
         if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))

@@ -147,7 +147,7 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
 {
     struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
     struct kind_fault fault = { .errors.arena = c->arena };
-    struct json *scale = kind_scale_of(c->kind, c->arena, tree, &fault);
+    struct json *scale = kind_scale_of(c->kind, c->arena, tree, NULL);
     if (scale && (scale = patched(c, language, kind_scale_kind(), scale, patch))) {
         if (!decode(c, o, kind_scale_kind(), scale))
             return;
