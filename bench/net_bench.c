@@ -6,6 +6,7 @@
  * 26 KB a plain idle watch, 46 KB over TLS and 12 KB over HTTP/2. */
 #include "net/net.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -50,14 +51,18 @@ static void fan_out(struct exchange *x)
 /* Memory and CPU of the server, asked over its own protocol. */
 static void report(struct exchange *x)
 {
-    long pages = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%ld %ld", &pages, &resident) != 2)
-        resident = 0;
-    if (f)
-        fclose(f);
+    char text[200];
+    str rest = { text, 0 }, part;
+    int64_t pages = 0;
+    auto_close int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof(text));
+    rest.n = n > 0 ? (size_t)n : 0;
+    str_cut(&rest, ' ', &part); /* all of it; then what is resident */
+    if (!str_cut(&rest, ' ', &part) || str_to_i64(part, &pages) < 0)
+        pages = 0;
     auto_buf struct buf b = { 0 };
-    buf_printf(&b, "%ld %lld", resident * sysconf(_SC_PAGESIZE), (long long)clock_cpu_ns());
+    buf_printf(&b, "%lld %lld", (long long)pages * sysconf(_SC_PAGESIZE),
+               (long long)clock_cpu_ns());
     exchange_answer_buf(x, 200, (struct http_headers){ 0 }, &b);
 }
 
@@ -169,7 +174,7 @@ static void on_next(void *context, const err_t *failure)
 }
 
 struct report {
-    long long bytes, cpu_ns;
+    int64_t bytes, cpu_ns;
     bool done;
 };
 
@@ -178,7 +183,9 @@ static void on_report(void *context, const struct http_response *response, const
     struct report *r = context;
     if (failure)
         fail(failure);
-    r->done = sscanf(response->body.p, "%lld %lld", &r->bytes, &r->cpu_ns) == 2;
+    str rest = response->body, part;
+    r->done = str_cut(&rest, ' ', &part) && str_to_i64(part, &r->bytes) == 0 &&
+              str_to_i64(rest, &r->cpu_ns) == 0;
 }
 
 static struct report ask(void)
@@ -233,7 +240,7 @@ static void measure_watches(struct way way)
 }
 
 /* The server is this program anew, so that its memory holds nothing of ours. */
-static pid_t start_server(const char *number, int *ret_port)
+static pid_t start_server(const char *number, int64_t *ret_port)
 {
     int pipes[2];
     if (pipe(pipes) < 0)
@@ -245,20 +252,21 @@ static pid_t start_server(const char *number, int *ret_port)
         _exit(1);
     }
     close(pipes[1]);
-    FILE *f = fdopen(pipes[0], "r");
-    if (!f || fscanf(f, "%d", ret_port) != 1)
+    char line[16];
+    ssize_t n = read(pipes[0], line, sizeof(line));
+    if (n <= 0 || str_to_i64(str_trim((str){ line, (size_t)n }), ret_port) < 0)
         exit(1);
-    fclose(f);
+    close(pipes[0]);
     return child;
 }
 
 static void run(struct way way, const char *number)
 {
-    int port;
+    int64_t port;
     err_t e;
     pid_t child = start_server(number, &port);
     char url[64];
-    snprintf(url, sizeof(url), "%s://127.0.0.1:%d", way.tls ? "https" : "http", port);
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d", way.tls ? "https" : "http", (int)port);
     struct http_client_options o = { .url = str_c(url),
                                      .max_connections = WATCHES + 10,
                                      .no_gzip = true };

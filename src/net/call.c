@@ -65,8 +65,9 @@ void call_headers(struct http_call *call, struct http_header_list *list)
 
 /* --- life --- */
 
-static void free_call(struct http_call *call)
+static void free_call(struct grave *grave)
 {
+    struct http_call *call = container_of(grave, struct http_call, grave);
     arena_done(&call->arena);
     buf_done(&call->waiting);
     gzip_free(call->gzip);
@@ -75,12 +76,6 @@ static void free_call(struct http_call *call)
         call->release(call->request.context);
     call->magic = 0;
     free(call);
-}
-
-static void leave(struct http_call *call)
-{
-    if (--call->busy == 0 && call->dead)
-        free_call(call);
 }
 
 /* Takes the call out of every list; afterwards only a callback under way may still hold it. */
@@ -101,6 +96,7 @@ static void detach(struct http_call *call)
     deferred_cancel(&call->deliver);
     timer_stop(&call->deadline);
     call->dead = true;
+    loop_bury(c->loop, &call->grave, free_call);
 }
 
 void http_call_cancel(struct http_call *call)
@@ -110,20 +106,16 @@ void http_call_cancel(struct http_call *call)
     CHECK(call, CALL_MAGIC);
     if (call->dead)
         return;
-    call->busy++;
     detach(call);
-    leave(call);
 }
 
 void call_finish(struct http_call *call, const err_t *why)
 {
     if (call->dead)
         return;
-    call->busy++;
     detach(call);
     if (call->request.on_done)
         call->request.on_done(call->request.context, why);
-    leave(call);
 }
 
 static void on_deadline(struct timer *timer)
@@ -206,10 +198,8 @@ void call_head(struct http_call *call, const struct http_head *head)
     bool no_body = str_eq(call->request.method, S("HEAD"));
     if (!call->client->options.no_gzip && !no_body && str_eq_nocase(encoding, S("gzip")))
         call->gzip = gzip_reader();
-    call->busy++;
     if (call->request.on_head)
         call->request.on_head(call->request.context, head);
-    leave(call);
 }
 
 static void tell_bad_gzip(struct http_call *call)
@@ -248,14 +238,12 @@ size_t call_data(struct http_call *call, str bytes)
 {
     if (call->dead)
         return bytes.n;
-    call->busy++;
     bool behind = call->waiting.n || (call->paused && gzip_pending(call->gzip));
     size_t passed = behind ? 0 : pass_on(call, bytes);
     if (passed < bytes.n && !call->dead)
         buf_put(&call->waiting, str_from(bytes, passed));
     else
         passed = bytes.n;
-    leave(call);
     return passed;
 }
 
@@ -272,7 +260,6 @@ static void end_if_delivered(struct http_call *call)
 static void run_deliver(struct deferred *d)
 {
     struct http_call *call = container_of(d, struct http_call, deliver);
-    call->busy++;
     if (!call->paused && (call->waiting.n || gzip_pending(call->gzip))) {
         struct buf waiting = call->waiting;
         call->waiting = (struct buf){ 0 };
@@ -287,7 +274,6 @@ static void run_deliver(struct deferred *d)
         }
     }
     end_if_delivered(call);
-    leave(call);
 }
 
 static void loosen(struct http_call *call)
@@ -301,10 +287,8 @@ void call_end(struct http_call *call)
 {
     if (call->dead)
         return;
-    call->busy++;
     loosen(call);
     end_if_delivered(call);
-    leave(call);
 }
 
 static bool may_retry(const struct http_call *call, bool unprocessed)
@@ -326,14 +310,12 @@ void call_fail(struct http_call *call, const err_t *why, bool unprocessed)
         pool_pump(call->client);
         return;
     }
-    call->busy++;
     loosen(call);
     call->failure = mem_alloc(sizeof(*why));
     *call->failure = *why;
     err_wrap(call->failure, STR_FMT " " STR_FMT, STR_ARG(call->request.method),
              STR_ARG(call->request.target));
     end_if_delivered(call);
-    leave(call);
 }
 
 /* --- back-pressure --- */

@@ -83,10 +83,9 @@ int http_client_new(struct loop *loop, const struct http_client_options *options
     return 0;
 }
 
-void client_leave(struct http_client *c)
+static void destroy(struct grave *grave)
 {
-    if (--c->busy == 0 && c->closing)
-        free_client(c);
+    free_client(container_of(grave, struct http_client, grave));
 }
 
 void http_client_free(struct http_client *c)
@@ -96,14 +95,13 @@ void http_client_free(struct http_client *c)
     CHECK(c, CLIENT_MAGIC);
     assert(!c->closing);
     c->closing = true;
-    c->busy++;
     err_t e;
     err_set(&e, ECANCELED, "%s: the client is being closed", c->name);
     while (c->calls)
         call_finish(c->calls, &e);
     pool_close(c);
     deferred_cancel(&c->pump);
-    client_leave(c);
+    loop_bury(c->loop, &c->grave, destroy);
 }
 
 void http_client_reconnect(struct http_client *c)

@@ -12,6 +12,7 @@
 #include "gzip.h"
 #include "http_client.h"
 #include "link.h"
+#include "loop_internal.h"
 
 #define CALL_MAGIC 0xca11ab1eu
 #define CLIENT_MAGIC 0xc11e4700u
@@ -52,8 +53,8 @@ struct http_call {
     err_t *failure; /* owned; to be told once `waiting` is empty; NULL: success */
     struct deferred deliver;
     struct timer deadline;
-    unsigned busy; /* owner's callbacks under way */
-    bool dead;
+    bool dead; /* ended: nothing is told any more */
+    struct grave grave;
     void (*release)(void *context); /* with the call: frees what fetch.c keeps; or NULL */
 };
 
@@ -128,12 +129,11 @@ struct http_client {
     size_t conn_count, dialling;
     bool http1; /* the endpoint spoke HTTP/1.1 last time */
     bool closing;
-    unsigned busy; /* callbacks under way: freeing waits for them */
+    struct grave grave;
     struct deferred pump;
 };
 
-void client_leave(struct http_client *c); /* ends a `busy` */
-void pool_pump(struct http_client *c);    /* soon: gives queued calls to connections, dials */
+void pool_pump(struct http_client *c); /* soon: gives queued calls to connections, dials */
 void pool_reconnect(struct http_client *c);
 void pool_close(struct http_client *c);
 

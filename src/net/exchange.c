@@ -412,6 +412,8 @@ void session_del(struct session *s, struct exchange *x)
 
 void session_lose_all(struct session *s)
 {
-    while (s->exchanges)
-        exchange_lose(s->exchanges);
+    for (struct exchange *x = s->exchanges, *next; x; x = next) {
+        next = x->next;
+        exchange_lose(x);
+    }
 }

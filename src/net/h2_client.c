@@ -82,6 +82,7 @@ static void forget_head(struct h2_client *h)
 
 /* --- what arrives --- */
 
+/* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static int on_header(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags UNUSED,
                      void *data)
@@ -215,6 +216,7 @@ static int on_frame_not_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *fr
 
 /* --- what leaves --- */
 
+/* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static ssize_t read_body(nghttp2_session *ng, int32_t stream_id, uint8_t *to, size_t room,
                          uint32_t *flags, nghttp2_data_source *source UNUSED, void *data UNUSED)
 {

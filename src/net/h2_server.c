@@ -94,6 +94,7 @@ static void put_pseudo(struct request *r, str name, str value)
         r->target = arena_str(&r->arena, value);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags UNUSED,
                      void *data)
@@ -205,6 +206,7 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code
 
 /* --- answers --- */
 
+/* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static ssize_t read_body(nghttp2_session *ng UNUSED, int32_t stream_id UNUSED, uint8_t *to,
                          size_t room, uint32_t *flags, nghttp2_data_source *source,
                          void *data UNUSED)

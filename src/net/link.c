@@ -47,7 +47,7 @@ struct link {
     void *owner;
     enum link_state state;
     bool reading, dead, finish_asked;
-    unsigned busy;    /* callbacks under way: freeing waits for them */
+    struct grave grave;
     bool wants_write; /* besides the output: TLS asked for it, or the turn was over */
     struct buf out;   /* taken from the owner, not yet by the kernel */
     size_t out_at;
@@ -95,9 +95,10 @@ static void release_socket(struct link *l)
     timer_stop(&l->linger);
 }
 
-static void destroy(struct link *l)
+static void destroy(struct grave *grave)
 {
-    release_socket(l);
+    struct link *l = container_of(grave, struct link, grave);
+    buf_done(&l->out); /* a fill() under way may have put more */
     free(l->name);
     l->magic = 0;
     free(l);
@@ -108,16 +109,12 @@ void link_free(struct link *l)
     if (!l)
         return;
     CHECK(l, LINK_MAGIC);
+    if (l->dead)
+        return;
     l->dead = true;
     l->state = LINK_CLOSED;
-    if (!l->busy)
-        destroy(l);
-}
-
-static void leave(struct link *l)
-{
-    if (--l->busy == 0 && l->dead)
-        destroy(l);
+    release_socket(l);
+    loop_bury(l->loop, &l->grave, destroy);
 }
 
 /* Tells the owner that it is over; the socket is gone by then. */
@@ -126,10 +123,8 @@ static void close_link(struct link *l, const err_t *why)
     if (l->state == LINK_CLOSED)
         return;
     l->state = LINK_CLOSED;
-    l->busy++;
     release_socket(l);
     l->events->closed(l->owner, why);
-    leave(l);
 }
 
 static void close_errno(struct link *l, int code, const char *doing)
@@ -162,7 +157,7 @@ static int adopt(struct loop *loop, int fd, const struct link_options *o, struct
     if (r == 0 && (r = fd_watch_new(loop, fd, on_events, l, &l->watch)) < 0)
         err_set(e, -r, "%s: %s", l->name, strerror(-r));
     if (r < 0) {
-        destroy(l);
+        link_free(l);
         return r;
     }
     *ret = l;
@@ -422,11 +417,9 @@ static void write_some(struct link *l)
 static void run_flush(struct deferred *d)
 {
     struct link *l = container_of(d, struct link, flush);
-    l->busy++;
     if (l->state == LINK_OPEN || l->state == LINK_FINISHING)
         write_some(l);
     update_watch(l);
-    leave(l);
 }
 
 void link_want_fill(struct link *l)
@@ -510,7 +503,6 @@ static void connected(struct link *l)
 static void on_events(void *context, unsigned events)
 {
     struct link *l = context;
-    l->busy++;
     l->wants_write = false;
     if (l->state == LINK_CONNECTING)
         connected(l);
@@ -523,7 +515,6 @@ static void on_events(void *context, unsigned events)
     if ((events & FD_WRITE) && (l->state == LINK_OPEN || l->state == LINK_FINISHING))
         write_some(l);
     update_watch(l);
-    leave(l);
 }
 
 static void run_again(struct deferred *d)

@@ -59,9 +59,28 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     loop->wall_start_ns = options->start_wall_ns ? options->start_wall_ns : clock_wall_ns();
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         loop->phases[i].next = loop->phases[i].previous = &loop->phases[i];
+    loop->graves_end = &loop->graves;
     read_clocks(loop);
     *ret_loop = loop;
     return 0;
+}
+
+void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *))
+{
+    *grave = (struct grave){ .destroy = destroy };
+    *loop->graves_end = grave;
+    loop->graves_end = &grave->next;
+}
+
+static void empty_graves(struct loop *loop)
+{
+    while (loop->graves) {
+        struct grave *grave = loop->graves;
+        loop->graves = grave->next;
+        if (!loop->graves)
+            loop->graves_end = &loop->graves;
+        grave->destroy(grave);
+    }
 }
 
 void loop_free(struct loop *loop)
@@ -71,6 +90,7 @@ void loop_free(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     while (loop->jobs)
         uv_run(&loop->uv, UV_RUN_ONCE);
+    empty_graves(loop);
     uv_close((uv_handle_t *)&loop->keep, NULL);
     uv_close((uv_handle_t *)&loop->alarm, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -153,6 +173,7 @@ void loop_turn(struct loop *loop)
     begin_turn(loop);
     loop_fire_due(loop);
     run_deferred(loop);
+    empty_graves(loop);
     arena_reset(&loop->scratch, (struct arena_mark){ 0 });
 }
 

@@ -10,6 +10,13 @@
 
 struct local_listener;
 
+/* What has ended but may still be held by a callback under way: freed when the turn is over.
+ * Counting the callbacks instead was the first attempt; this is shorter and cannot be forgotten. */
+struct grave {
+    struct grave *next;
+    void (*destroy)(struct grave *);
+};
+
 struct loop {
     unsigned magic;
     uv_loop_t uv;
@@ -26,6 +33,8 @@ struct loop {
     struct heap timers;
     struct deferred phases[LOOP_PHASE_N]; /* heads of circular lists */
     struct arena scratch;
+    struct grave *graves; /* in order; */
+    struct grave **graves_end;
 
     uint64_t activity;                /* callbacks so far: tells whether a poll found something */
     bool clocks_read;                 /* since this turn's wait */
@@ -40,6 +49,7 @@ void loop_woken(struct loop *loop);
 bool loop_timer_due(const struct loop *loop);
 void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest timer */
 void loop_fire_due(struct loop *loop);  /* timer.c */
+void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *));
 bool loop_deferred_left(const struct loop *loop);
 
 /* How long a network timeout of that real length is on the loop's clock. */

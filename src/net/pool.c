@@ -28,7 +28,7 @@ struct pool_conn {
     unsigned generation;   /* of the TLS context it was made with */
     bool retired;          /* no new calls; closed when the last has ended */
     bool dead;
-    unsigned busy;
+    struct grave grave;
 };
 
 static void on_timer(struct timer *timer);
@@ -37,22 +37,13 @@ static void try_address(struct pool_conn *conn);
 
 /* --- life --- */
 
-static void enter(struct pool_conn *conn)
+static void destroy(struct grave *grave)
 {
-    conn->busy++;
-    conn->client->busy++;
-}
-
-static void leave(struct pool_conn *conn)
-{
-    struct http_client *c = conn->client;
-    if (--conn->busy == 0 && conn->dead) {
-        if (conn->session)
-            conn->session->ops->free(conn->session);
-        free(conn->addresses);
-        free(conn);
-    }
-    client_leave(c);
+    struct pool_conn *conn = container_of(grave, struct pool_conn, grave);
+    if (conn->session)
+        conn->session->ops->free(conn->session);
+    free(conn->addresses);
+    free(conn);
 }
 
 /* Takes the connection out of the pool. Its calls must have been told before, or are cancelled by
@@ -62,7 +53,6 @@ static void conn_free(struct pool_conn *conn)
     struct http_client *c = conn->client;
     if (conn->dead)
         return;
-    enter(conn);
     conn->dead = true;
     if (conn->next)
         conn->next->previous = conn->previous;
@@ -77,7 +67,7 @@ static void conn_free(struct pool_conn *conn)
     link_free(conn->link);
     conn->link = NULL;
     timer_stop(&conn->timer);
-    leave(conn);
+    loop_bury(c->loop, &conn->grave, destroy);
 }
 
 static void arm(struct pool_conn *conn, int64_t deadline)
@@ -89,14 +79,12 @@ static void arm(struct pool_conn *conn, int64_t deadline)
 /* Ends a connection that stood; its calls fail or are tried elsewhere. */
 static void conn_lost(struct pool_conn *conn, const err_t *why)
 {
-    enter(conn);
     struct http_client *c = conn->client;
     struct client_session *session = conn->session;
     conn_free(conn);
     session->ops->closed(session, why);
     if (!c->closing)
         pool_pump(c);
-    leave(conn);
 }
 
 /* What must be looked at after anything happened on a standing connection. */
@@ -133,9 +121,7 @@ static void on_changed(void *owner)
     struct pool_conn *conn = owner;
     if (conn->dead)
         return;
-    enter(conn);
     settle(conn);
-    leave(conn);
 }
 
 /* --- what the link tells --- */
@@ -168,17 +154,14 @@ static void on_opened(void *owner)
     conn->session = http2 ? h2_client_new(&host) : h1_client_new(&host);
     if (conn->session->ops->ping)
         arm(conn, c->loop->mono_ns + loop_io_span(c->loop, c->options.ping_after_ns));
-    enter(conn);
     settle(conn);
     pool_pump(c);
-    leave(conn);
 }
 
 static void on_received(void *owner, str bytes)
 {
     struct pool_conn *conn = owner;
     err_t e;
-    enter(conn);
     conn->received_ns = conn->client->loop->mono_ns;
     conn->pinged_ns = 0;
     bool idle = !conn->session->carried;
@@ -189,7 +172,6 @@ static void on_received(void *owner, str bytes)
     } else {
         settle(conn);
     }
-    leave(conn);
 }
 
 static void on_fill(void *owner, struct buf *out, size_t room)
@@ -197,10 +179,8 @@ static void on_fill(void *owner, struct buf *out, size_t room)
     struct pool_conn *conn = owner;
     if (!conn->session)
         return;
-    enter(conn);
     conn->session->ops->fill(conn->session, out, room);
     settle(conn);
-    leave(conn);
 }
 
 /* All calls that waited for this dial fail with it; with HTTP/1.1 each call has its own dial. */
@@ -210,7 +190,6 @@ static void dial_failed(struct pool_conn *conn, const err_t *why)
     size_t count = c->http1 ? 1 : c->queued;
     for (struct http_call *call = c->queue_first; call && count--; call = call->queue_next)
         call->doomed = true;
-    c->busy++;
     conn_free(conn);
     for (;;) {
         struct http_call *call = c->queue_first;
@@ -224,7 +203,6 @@ static void dial_failed(struct pool_conn *conn, const err_t *why)
     }
     if (!c->closing && c->queued)
         pool_pump(c);
-    client_leave(c);
 }
 
 static void on_closed(void *owner, const err_t *why)
@@ -353,14 +331,12 @@ static void on_timer(struct timer *timer)
         dial_late(conn);
         return;
     }
-    enter(conn);
     int64_t idle = loop_io_span(c->loop, c->options.idle_timeout_ns);
     if (conn->idle_since_ns && c->loop->mono_ns >= conn->idle_since_ns + idle)
         conn->retired = true;
     else if (conn->session->ops->ping)
         check_silence(conn);
     settle(conn);
-    leave(conn);
 }
 
 /* --- giving calls to connections --- */
@@ -388,10 +364,8 @@ static void start(struct pool_conn *conn, struct http_call *call)
     call->session = conn->session;
     call->attempts++;
     call->reused = conn->session->served > 0;
-    enter(conn);
     conn->session->ops->start(conn->session, call);
     settle(conn);
-    leave(conn);
 }
 
 /* HTTP/1.1: a connection for each waiting call. HTTP/2: one more, once it is known that those there
@@ -411,12 +385,10 @@ static void run_pump(struct deferred *d)
     struct http_client *c = container_of(d, struct http_client, pump);
     unsigned generation = c->tls && c->queued ? tls_generation(c->tls) : 0;
     struct pool_conn *conn;
-    c->busy++;
     while (c->queue_first && (conn = pick(c, generation)))
         start(conn, c->queue_first);
     if (!c->closing)
         dial_for_queue(c);
-    client_leave(c);
 }
 
 void pool_pump(struct http_client *c)

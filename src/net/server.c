@@ -401,8 +401,10 @@ size_t http_server_connections(const struct http_server *s)
 
 static void close_all(struct http_server *s)
 {
-    while (s->conns)
-        conn_free(s->conns);
+    for (struct server_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        conn_free(c);
+    }
 }
 
 static void on_drain_limit(struct timer *timer)

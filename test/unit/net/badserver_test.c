@@ -30,8 +30,9 @@ static void open_bad(struct bad *b, struct http_client_options o)
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t n = sizeof(address);
     b->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    OK(bind(b->listener, (struct sockaddr *)&address, n) == 0 && listen(b->listener, 64) == 0);
-    getsockname(b->listener, (struct sockaddr *)&address, &n);
+    OK(b->listener >= 0 && bind(b->listener, (struct sockaddr *)&address, n) == 0 &&
+       listen(b->listener, 64) == 0);
+    OK(b->listener >= 0 && getsockname(b->listener, (struct sockaddr *)&address, &n) == 0);
     b->port = ntohs(address.sin_port);
     OK(fd_watch_new(b->loop, b->listener, on_acceptable, b, &b->watch) == 0);
     fd_watch_set(b->watch, FD_READ);

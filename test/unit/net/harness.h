@@ -154,14 +154,13 @@ static UNUSED void net_close(struct net *n)
 struct outcome {
     struct net *net;
     struct http_call *call;
-    int status, heads, dones, code;
-    bool http2;
-    struct buf body;
-    char text[500], type[64];
     size_t chunks;
     size_t cancel_at; /* cancel the call at this chunk (1..), or in on_head (SIZE_MAX) */
     size_t pause_at;  /* pause at this chunk */
-    bool paused;
+    struct buf body;
+    int status, heads, dones, code;
+    bool http2, paused;
+    char text[500], type[64];
 };
 
 static UNUSED void outcome_head(void *context, const struct http_head *head)

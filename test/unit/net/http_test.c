@@ -76,32 +76,31 @@ static void queries(void)
 static void urls(void)
 {
     static const struct {
-        const char *text;
-        bool tls;
-        const char *host; /* NULL: refused */
-        int port;
+        const char *text, *host; /* NULL: refused */
         const char *prefix;
+        int port;
+        bool tls;
     } table[] = {
-        { "https://10.0.0.1:6443", true, "10.0.0.1", 6443, "" },
-        { "https://host/", true, "host", 443, "" },
-        { "http://host", false, "host", 80, "" },
-        { "http://host:/x/y//", false, "host", 80, "/x/y" },
-        { "https://[::1]:8443/k8s/clusters/c-1", true, "::1", 8443, "/k8s/clusters/c-1" },
-        { "https://[fe80::1]", true, "fe80::1", 443, "" },
-        { "ftp://host", false, NULL, 0, NULL },
-        { "host:80", false, NULL, 0, NULL },
-        { "http://", false, NULL, 0, NULL },
-        { "http://:80", false, NULL, 0, NULL },
-        { "http://host:0", false, NULL, 0, NULL },
-        { "http://host:65536", false, NULL, 0, NULL },
-        { "http://host:8a", false, NULL, 0, NULL },
-        { "http://[::1", false, NULL, 0, NULL },
-        { "http://[::1]x", false, NULL, 0, NULL },
-        { "http://user@host", false, NULL, 0, NULL },
-        { "http://host?q", false, NULL, 0, NULL },
-        { "http://host#f", false, NULL, 0, NULL },
-        { "http://ho st", false, NULL, 0, NULL },
-        { "http://h\xc3\xa4", false, NULL, 0, NULL },
+        { "https://10.0.0.1:6443", "10.0.0.1", "", 6443, true },
+        { "https://host/", "host", "", 443, true },
+        { "http://host", "host", "", 80, false },
+        { "http://host:/x/y//", "host", "/x/y", 80, false },
+        { "https://[::1]:8443/k8s/clusters/c-1", "::1", "/k8s/clusters/c-1", 8443, true },
+        { "https://[fe80::1]", "fe80::1", "", 443, true },
+        { "ftp://host", NULL, NULL, 0, false },
+        { "host:80", NULL, NULL, 0, false },
+        { "http://", NULL, NULL, 0, false },
+        { "http://:80", NULL, NULL, 0, false },
+        { "http://host:0", NULL, NULL, 0, false },
+        { "http://host:65536", NULL, NULL, 0, false },
+        { "http://host:8a", NULL, NULL, 0, false },
+        { "http://[::1", NULL, NULL, 0, false },
+        { "http://[::1]x", NULL, NULL, 0, false },
+        { "http://user@host", NULL, NULL, 0, false },
+        { "http://host?q", NULL, NULL, 0, false },
+        { "http://host#f", NULL, NULL, 0, false },
+        { "http://ho st", NULL, NULL, 0, false },
+        { "http://h\xc3\xa4", NULL, NULL, 0, false },
     };
     for (size_t i = 0; i < countof(table); i++) {
         struct uri u = { 0 };

@@ -1,4 +1,5 @@
 /* The loop: three kinds of time, timers, deferred calls, threads, children, descriptors. */
+#include "base/buf.h"
 #include "net/loop.h"
 #include "tap.h"
 
@@ -20,11 +21,11 @@ static struct loop *virtual_loop(void)
     return make((struct loop_options){ .time = LOOP_VIRTUAL, .start_wall_ns = 1000 * NS_PER_S });
 }
 
-static char trace[200];
+static struct buf trace;
 
 static void note(const char *text)
 {
-    strcat(trace, text);
+    buf_put(&trace, str_c(text));
 }
 
 struct tick {
@@ -50,7 +51,7 @@ static void timers_fire_in_order(void)
     int64_t start = loop_mono_ns(loop);
     struct tick a = { .loop = loop, .name = "a" }, b = a, c = a, d = a;
     b.name = "b", c.name = "c", d.name = "d";
-    trace[0] = '\0';
+    buf_clear(&trace);
     timer_set(loop, &a.timer, start + 3 * NS_PER_S, on_tick);
     timer_set(loop, &b.timer, start + 1 * NS_PER_S, on_tick);
     timer_set(loop, &c.timer, start + 1 * NS_PER_S, on_tick);
@@ -59,7 +60,7 @@ static void timers_fire_in_order(void)
     OK(!timer_is_set(&d.timer));
     while (!a.fired_at)
         loop_turn(loop);
-    EQ_STR(str_c(trace), S("bca"));
+    EQ_STR(buf_str(&trace), S("bca"));
     EQ_INT(a.fired_at, start + 3 * NS_PER_S);
     EQ_INT(loop_wall_ns(loop), 1003 * NS_PER_S);
     loop_free(loop);
@@ -117,7 +118,7 @@ static void deferred_calls_run_by_phase(void)
     struct call commit = { .loop = loop, .name = "c", .then = &late, .then_phase = LOOP_SOON };
     struct call soon = { .loop = loop, .name = "s" };
     struct call never = { .loop = loop, .name = "X" };
-    trace[0] = '\0';
+    buf_clear(&trace);
     loop_defer(loop, LOOP_FLUSH, &flush.deferred, on_call);
     loop_defer(loop, LOOP_COMMIT, &commit.deferred, on_call);
     loop_defer(loop, LOOP_SOON, &soon.deferred, on_call);
@@ -125,7 +126,7 @@ static void deferred_calls_run_by_phase(void)
     loop_defer(loop, LOOP_SOON, &never.deferred, on_call);
     deferred_cancel(&never.deferred);
     loop_turn(loop);
-    EQ_STR(str_c(trace), S("scfL"));
+    EQ_STR(buf_str(&trace), S("scfL"));
     loop_free(loop);
 }
 
@@ -375,19 +376,21 @@ static void scratch_lives_one_turn(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(timers_fire_in_order),
-                                        TAP(virtual_time_jumps),
-                                        TAP(scaled_time_runs_faster),
-                                        TAP(deferred_calls_run_by_phase),
-                                        TAP(deferring_for_ever_does_not_starve),
-                                        TAP(work_holds_virtual_time),
-                                        TAP(freeing_waits_for_work),
-                                        TAP(threads_wake_the_loop),
-                                        TAP(callbacks_see_the_time_after_the_wait),
-                                        TAP(signals_arrive),
-                                        TAP(descriptors_are_watched),
-                                        TAP(children_are_heard),
-                                        TAP(children_are_bounded),
-                                        TAP(scratch_lives_one_turn),
-                                        { 0 } });
+    int result = tap_run((struct tap_case[]){ TAP(timers_fire_in_order),
+                                              TAP(virtual_time_jumps),
+                                              TAP(scaled_time_runs_faster),
+                                              TAP(deferred_calls_run_by_phase),
+                                              TAP(deferring_for_ever_does_not_starve),
+                                              TAP(work_holds_virtual_time),
+                                              TAP(freeing_waits_for_work),
+                                              TAP(threads_wake_the_loop),
+                                              TAP(callbacks_see_the_time_after_the_wait),
+                                              TAP(signals_arrive),
+                                              TAP(descriptors_are_watched),
+                                              TAP(children_are_heard),
+                                              TAP(children_are_bounded),
+                                              TAP(scratch_lives_one_turn),
+                                              { 0 } });
+    buf_done(&trace);
+    return result;
 }

@@ -46,7 +46,7 @@ static UNUSED void raw_connect(struct raw *r, struct loop *loop, uint16_t port)
                                    .sin_port = htons(port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    OK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    OK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
     raw_adopt(r, loop, fd);
 }
 
