@@ -40,7 +40,7 @@ struct loop {
     bool clocks_read;                 /* since this turn's wait */
     size_t holds;                     /* virtual time stands still while > 0 */
     size_t jobs;                      /* pool work under way */
-    struct local_listener *listeners; /* of this process: see transport.h */
+    struct local_listener *listeners; /* of this process: see link.h */
 };
 
 /* Every callback of libuv begins with this: it counts, and the first after a wait reads the clocks,
