@@ -37,9 +37,16 @@ str table_age(struct arena *a, int64_t seconds)
 
 /* ---- cells of custom resources */
 
+/* Text as it is, anything else as JSON with its keys in order. */
 static struct json *text_cell(struct arena *a, const struct json *value)
 {
-    return json_new_str(a, json_is(value, JSON_STR) ? json_text(value) : json_to_str(a, value));
+    if (json_is(value, JSON_STR))
+        return json_new_str(a, json_text(value));
+    if (json_is(value, JSON_NULL))
+        return json_new_str(a, S("<no value>"));
+    auto_buf struct buf text = { 0 };
+    json_write_canonical(&text, value);
+    return json_new_str(a, buf_str(&text));
 }
 
 static struct json *date_cell(struct arena *a, const struct json *value, int64_t now_ns)
@@ -57,7 +64,7 @@ static struct json *typed_cell(struct arena *a, const struct kind_column *column
 {
     str type = str_c(column->type);
     bool number = json_is(value, JSON_INT) || json_is(value, JSON_REAL);
-    if (!value || json_is(value, JSON_NULL))
+    if (!value)
         return json_new_null(a);
     if (str_eqc(type, "string"))
         return text_cell(a, value);
