@@ -1,6 +1,10 @@
 /* See controller.h. A turn is one reconcile() and the calls it asked for; it ends when reconcile() has
  * returned and the last call was answered. Turns are used again, with their arenas, so that a steady
- * state allocates nothing. */
+ * state allocates nothing.
+ *
+ * Before the start changes are not noted: all that is there is looked at then, as after a restart.
+ * That, and a resync, goes through a backlog (8 bytes an object) that is fed to the queue in small
+ * portions: 100,000 keys at once would take 15 MB. */
 #include "controller.h"
 
 #include "../base/log.h"
@@ -10,6 +14,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+
+enum { FEED_KEYS = 256 };
 
 struct turn {
     struct reconcile r; /* first: the feature holds a pointer to it */
@@ -32,8 +38,9 @@ struct turn_call {
 struct watching { /* a cache that leads to keys */
     struct controller *c;
     struct cache *cache;
-    controller_map_fn *map; /* NULL: by `offset` */
-    size_t offset;          /* SIZE_MAX: the object's own key */
+    controller_map_fn *map;       /* NULL: by `offset` */
+    size_t offset;                /* SIZE_MAX: the object's own key */
+    VEC(struct record *) backlog; /* to be looked at; one reference each */
     struct watching *next;
 };
 
@@ -43,7 +50,6 @@ struct controller {
     struct loop *loop;
     struct workqueue queue;
     struct watching *watching; /* the last is the first that was added */
-    struct cache *primary;
     struct turn *turns, *spare;
     int turn_count;
     bool started;
@@ -96,12 +102,46 @@ static void add_by_field(struct watching *w, const struct record *r)
 static void changed(void *context, const struct record *old, const struct record *now)
 {
     struct watching *w = context;
+    if (!w->c->started)
+        return;
     if (w->map) {
         w->map(w->c, old, now);
         return;
     }
     add_by_field(w, old);
     add_by_field(w, now);
+}
+
+static void backlog_fill(struct watching *w)
+{
+    const struct record *r;
+    cache_each(r, w->cache)
+        vec_push(&w->backlog, record_ref(r));
+}
+
+static void backlog_drop(struct watching *w)
+{
+    for (size_t i = 0; i < w->backlog.n; i++)
+        record_unref(w->backlog.at[i]);
+    vec_done(&w->backlog);
+}
+
+/* A portion of what waits to be looked at; false: nothing does. */
+static bool backlog_feed(struct controller *c)
+{
+    struct watching *w = c->watching;
+    while (w && !w->backlog.n)
+        w = w->next;
+    if (!w)
+        return false;
+    for (size_t i = 0; i < FEED_KEYS && w->backlog.n; i++) {
+        struct record *r = w->backlog.at[--w->backlog.n];
+        changed(w, NULL, r);
+        record_unref(r);
+    }
+    if (!w->backlog.n)
+        backlog_drop(w);
+    return true;
 }
 
 static void watch_cache(struct controller *c, const struct watching *wanted)
@@ -111,9 +151,9 @@ static void watch_cache(struct controller *c, const struct watching *wanted)
     w->c = c;
     w->next = c->watching;
     c->watching = w;
-    if (!c->primary)
-        c->primary = w->cache;
     cache_handle(w->cache, changed, w);
+    if (c->started)
+        backlog_fill(w);
 }
 
 void controller_watch(struct controller *c, struct cache *cache, controller_map_fn *map)
@@ -136,15 +176,17 @@ static void resync_set(struct controller *c);
 static void resync_fired(struct timer *timer)
 {
     struct controller *c = container_of(timer, struct controller, resync);
-    const struct record *r;
-    cache_each(r, c->primary)
-        controller_add(c, r->ns, r->name);
+    struct watching *first = c->watching;
+    while (first->next)
+        first = first->next;
+    backlog_fill(first);
     resync_set(c);
+    pump_soon(c);
 }
 
 static void resync_set(struct controller *c)
 {
-    if (c->primary)
+    if (c->watching)
         timer_set(c->loop, &c->resync, loop_mono_ns(c->loop) + c->spec.resync_ns, resync_fired);
 }
 
@@ -229,8 +271,12 @@ static void pump(struct controller *c)
 {
     struct work_key *key;
     int64_t now = loop_mono_ns(c->loop);
-    while (c->started && c->turn_count < c->spec.workers && (key = workqueue_take(&c->queue, now)))
-        turn_start(c, key);
+    while (c->started && c->turn_count < c->spec.workers) {
+        if ((key = workqueue_take(&c->queue, now)))
+            turn_start(c, key);
+        else if (!backlog_feed(c))
+            break;
+    }
     int64_t wake = workqueue_wake(&c->queue, now);
     if (c->started && wake > now && wake != INT64_MAX)
         timer_set(c->loop, &c->wake, wake, wake_fired);
@@ -345,6 +391,8 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
 void controller_start(struct controller *c)
 {
     c->started = true;
+    for (struct watching *w = c->watching; w; w = w->next)
+        backlog_fill(w);
     resync_set(c);
     pump_soon(c);
 }
@@ -352,6 +400,8 @@ void controller_start(struct controller *c)
 void controller_stop(struct controller *c)
 {
     c->started = false;
+    for (struct watching *w = c->watching; w; w = w->next)
+        backlog_drop(w);
     timer_stop(&c->wake);
     timer_stop(&c->resync);
     deferred_cancel(&c->pump);

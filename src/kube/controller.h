@@ -123,7 +123,7 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 /* ---- life, for the manager and for tests */
 
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec);
-void controller_start(struct controller *c);         /* keys that came before are worked on now */
+void controller_start(struct controller *c);         /* looks at all that the watched caches hold */
 void controller_stop(struct controller *c);          /* no new turns */
 size_t controller_turns(const struct controller *c); /* under way */
 void controller_free(struct controller *c);          /* turns under way are cut off */

@@ -103,7 +103,8 @@ static void changes_lead_to_keys(void)
     expect(&run, ""); /* not started */
     controller_start(run.c);
     fake_for(&run.f, NS_PER_S);
-    expect(&run, "early a ");
+    EQ_INT(run.turns.n, 8); /* in any order */
+    buf_clear(&run.turns);
     put(&run, "a", "", 4, 2); /* nothing declared changed */
     put(&run, "b", "", 5, 1);
     cache_delete(run.cache, S("ns"), S("early"));
