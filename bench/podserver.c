@@ -38,7 +38,8 @@ static void put_event(struct buf *out, struct stream *s)
     size_t at = str_find(text, S("\"annotations\":{")) + 15;
     buf_put(out, S("{\"type\":\"MODIFIED\",\"object\":"));
     buf_put(out, str_upto(text, at));
-    buf_printf(out, "\"sent\":\"%lld\",", (long long)clock_mono_ns());
+    buf_printf(out, "\"sent\":\"%lld\",\"serial\":\"%lld\",", (long long)clock_mono_ns(),
+               (long long)s->sent + 1);
     buf_put(out, str_from(text, at));
     buf_put(out, S("}\n"));
     s->sent++;
