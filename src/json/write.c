@@ -1,6 +1,8 @@
 /* Tree to JSON text: compact, pretty or canonical. Escapes what RFC 8259 demands, and no more. */
 #include "json.h"
 
+#include "../base/utf8.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -16,16 +18,25 @@ static void put_escape(struct buf *out, unsigned char c)
         buf_printf(out, "\\u%04x", c);
 }
 
+/* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written can
+ * always be read again. */
 void json_write_text(struct buf *out, str text)
 {
+    static const str replacement = STR_INIT("\xef\xbf\xbd");
     buf_putc(out, '"');
     size_t plain = 0;
-    for (size_t i = 0; i < text.n; i++) {
+    for (size_t i = 0, n; i < text.n; i += n) {
         unsigned char c = (unsigned char)text.p[i];
-        if (c >= 0x20 && c != '"' && c != '\\')
+        str rest = str_from(text, i);
+        bool broken = c >= 0x80 && utf8_next(&rest) == 0xfffd && text.n - i - rest.n == 1;
+        n = c >= 0x80 ? text.n - i - rest.n : 1;
+        if (!broken && c >= 0x20 && c != '"' && c != '\\')
             continue;
         buf_put(out, (str){ text.p + plain, i - plain });
-        put_escape(out, c);
+        if (broken)
+            buf_put(out, replacement);
+        else
+            put_escape(out, c);
         plain = i + 1;
     }
     buf_put(out, str_from(text, plain));
