@@ -66,11 +66,12 @@ static int feed_lines(struct frame *f, str bytes, err_t *e)
         if (!end)
             return keep(f, bytes, e);
         str line = { bytes.p, (size_t)(end - bytes.p) };
-        if (f->carry.n || str_trim(line).n) {
-            int r = deliver(f, line, e);
-            if (r < 0)
-                return r;
-        }
+        bool blank = !str_trim(line).n && !str_trim(buf_str(&f->carry)).n;
+        int r = blank ? 0 : deliver(f, line, e);
+        if (r < 0)
+            return r;
+        if (blank)
+            buf_clear(&f->carry);
         bytes = str_from(bytes, line.n + 1);
     }
     return 0;

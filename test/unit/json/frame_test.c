@@ -64,6 +64,7 @@ static const struct {
     { FRAME_LIST, "garbage", NULL, NULL },
     { FRAME_LIST, "", NULL, NULL },
     { FRAME_LINES, "{\"a\":1}\n\n{\"b\":2}\r\n", "{\"a\":1}|{\"b\":2}\r|", "" },
+    { FRAME_LINES, " \n \t\r\n{\"a\":1}\n  \n", "{\"a\":1}|", "" },
     { FRAME_LINES, "", "", "" },
     { FRAME_LINES, "{\"a\":1}\n{\"b\"", NULL, NULL },
 };
