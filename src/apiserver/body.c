@@ -67,6 +67,8 @@ struct json *call_body_tree(struct call *c)
 /* kind and apiVersion are what the path says, or (built-in kinds only) left out. */
 static bool check_type(struct call *c, const struct kind *k, struct json *tree)
 {
+    if (!k->custom && json_is(tree, JSON_NULL))
+        *tree = *json_new_obj(c->arena);
     str kind = json_text(json_get(tree, "kind")), version = json_text(json_get(tree, "apiVersion"));
     str wanted = kind_api_version(c->arena, k);
     if (!json_is(tree, JSON_OBJ)) {

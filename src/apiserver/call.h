@@ -124,6 +124,7 @@ struct list_options {
     int64_t timeout_s; /* of a watch; 0: not said */
 };
 bool call_list_options(struct call *c, struct list_options *ret); /* false: 4xx */
+void call_bad_version(struct call *c, str version); /* 500, as the real server has it */
 
 /* ---- body.c */
 /* The body as a tree of the expected kind, decoded; unknown fields warned of or refused. */

@@ -82,6 +82,15 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
     return 0;
 }
 
+struct json *kind_nothing(const struct kind *k, struct arena *a)
+{
+    if (k->custom)
+        return NULL;
+    struct json *nothing = json_new_obj(a);
+    schema_decode(k->schema, a, nothing, NULL, NULL);
+    return nothing;
+}
+
 void kind_read(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {

@@ -123,6 +123,10 @@ struct kind_change {
 int kind_decode(const struct kind *k, struct arena *a, struct json *object,
                 struct schema_unknown *unknown, err_t *e);
 
+/* An object of that kind before anything is set: the fields that are always written; NULL where there
+ * are none, as in custom resources. */
+struct json *kind_nothing(const struct kind *k, struct arena *a);
+
 /* What was stored, as it is served now: a custom resource is pruned and defaulted by the schema of
  * today and gets the apiVersion of `k`; a built-in object is converted from k->storage. */
 void kind_read(const struct kind *k, struct arena *a, struct json *object);

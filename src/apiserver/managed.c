@@ -22,6 +22,7 @@ static const struct shape *shape_of_version(void *context, str version)
 static struct ownership request_of(struct call *c, const struct write_options *o,
                                    const struct json *live, const struct json *object)
 {
+    bool known = json_len(json_at(live, "metadata", "managedFields", NULL)) > 0;
     return (struct ownership){ .shape = schema_shape(c->kind->schema),
                                .shape_of = shape_of_version,
                                .context = c,
@@ -32,6 +33,7 @@ static struct ownership request_of(struct call *c, const struct write_options *o
                                .now = server_time(c->server, c->arena),
                                .force = o->force,
                                .live = live,
+                               .blank = known ? NULL : kind_nothing(c->kind, c->arena),
                                .object = object };
 }
 

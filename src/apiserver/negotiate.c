@@ -46,8 +46,7 @@ static bool take_text(struct call *c, str type)
         return true;
     }
     c->text = TEXT_JSON;
-    return str_eq_nocase(type, S("application/json")) || str_eq(type, S("*/*")) ||
-           str_eq_nocase(type, S("application/*")) || !type.n;
+    return str_eq_nocase(type, S("application/json")) || str_eq(type, S("*/*")) || !type.n;
 }
 
 static bool take_form(struct call *c, const struct clause *clause)

@@ -15,24 +15,11 @@ str call_query(const struct call *c, const char *name)
                : (str){ 0 };
 }
 
+/* Anything that does not say no is a yes, as with the real server. */
 bool call_query_true(const struct call *c, const char *name)
 {
     str value = call_query(c, name);
-    return value.p && !str_eq(value, S("false")) && !str_eq(value, S("0"));
-}
-
-/* 1 true, 0 false, -1 not given, -2 nonsense (and answered) */
-static int query_bool(struct call *c, const char *name)
-{
-    str value = call_query(c, name);
-    if (!value.p)
-        return -1;
-    if (str_eq(value, S("true")) || str_eq(value, S("1")) || !value.n)
-        return 1;
-    if (str_eq(value, S("false")) || str_eq(value, S("0")))
-        return 0;
-    call_bad_request(c, "%s: \"" STR_FMT "\" is neither true nor false", name, STR_ARG(value));
-    return -2;
+    return value.p && !str_eq_nocase(value, S("false")) && !str_eq(value, S("0"));
 }
 
 static bool query_int(struct call *c, const char *name, int64_t *ret)
@@ -89,13 +76,10 @@ bool call_write_options(struct call *c, const char *kind, struct write_options *
     o.manager_given = o.manager.n > 0;
     if (!o.manager_given)
         o.manager = manager_of_agent(c);
-    int force = query_bool(c, "force");
-    if (force == -2)
-        return false;
-    o.force = force == 1;
+    o.force = call_query_true(c, "force");
     if (str_eq(dry_run, S("All"))) {
         o.dry_run = true;
-    } else if (dry_run.n) {
+    } else if (dry_run.p) {
         struct json *values = json_new_arr(c->arena);
         json_push(c->arena, values, json_new_str(c->arena, dry_run));
         field_not_supported(&errors, &(struct field_path){ .key = S("dryRun") }, values,
@@ -133,12 +117,25 @@ static bool parse_selectors(struct call *c, struct list_options *o)
     return true;
 }
 
+void call_bad_version(struct call *c, str version)
+{
+    str message =
+        arena_printf(c->arena,
+                     "resourceVersion: Invalid value: \"" STR_FMT "\": it is not a number",
+                     STR_ARG(version));
+    call_status(c, &(struct status){ .code = 500, .message = message });
+}
+
 static bool parse_version(struct call *c, struct list_options *o)
 {
     str text = call_query(c, "resourceVersion");
     if (!text.n)
         return true;
     if (str_to_i64(text, &o->rev) < 0 || o->rev < 0) {
+        if (c->verb == VERB_WATCH) {
+            call_bad_version(c, text);
+            return false;
+        }
         call_bad_request(c,
                          "invalid resource version: resourceVersion: Invalid value: \"" STR_FMT
                          "\": strconv.ParseUint: parsing \"" STR_FMT "\": invalid syntax",
@@ -198,24 +195,23 @@ static void check_match_of_watch(struct call *c, struct field_errors *errors, st
 bool call_list_options(struct call *c, struct list_options *ret)
 {
     struct list_options o = { 0 };
-    int initial = query_bool(c, "sendInitialEvents"),
-        bookmarks = query_bool(c, "allowWatchBookmarks");
-    if (initial == -2 || bookmarks == -2 || !query_int(c, "limit", &o.limit) ||
-        !query_int(c, "timeoutSeconds", &o.timeout_s))
+    bool initial = call_query(c, "sendInitialEvents").p;
+    if (!query_int(c, "limit", &o.limit) || !query_int(c, "timeoutSeconds", &o.timeout_s))
         return false;
     struct field_errors errors = { .arena = c->arena };
     str match = call_query(c, "resourceVersionMatch");
     bool rev_given = call_query(c, "resourceVersion").n > 0;
     if (c->verb == VERB_WATCH)
-        check_match_of_watch(c, &errors, match, initial != -1);
+        check_match_of_watch(c, &errors, match, initial);
     else
-        check_match_of_list(c, &errors, match, rev_given, initial != -1);
+        check_match_of_list(c, &errors, match, rev_given, initial);
     if (!report(c, "ListOptions", &errors) || !parse_selectors(c, &o) || !parse_version(c, &o))
         return false;
     o.limit = MAX(o.limit, 0);
-    o.bookmarks = bookmarks == 1;
+    o.bookmarks = call_query_true(c, "allowWatchBookmarks");
     /* a watch from nowhere that takes bookmarks is told where its initial state ends */
-    o.initial_events = initial == 1 || (initial == -1 && o.bookmarks && o.rev == 0);
+    o.initial_events =
+        initial ? call_query_true(c, "sendInitialEvents") : o.bookmarks && o.rev == 0;
     o.continue_token = call_query(c, "continue");
     o.match = str_eq(match, S("Exact")) ? MATCH_EXACT : match.n ? MATCH_NOT_OLDER : MATCH_ANY;
     if (o.match == MATCH_ANY && o.rev > 0)

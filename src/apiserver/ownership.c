@@ -33,6 +33,7 @@ static struct apply_request request_of(const struct ownership *o, const struct f
                                    .now = o->now,
                                    .force = o->force,
                                    .live = o->live,
+                                   .blank = o->blank,
                                    .object = o->object };
 }
 

@@ -13,6 +13,7 @@ struct ownership {
     str version, subresource, manager, now;
     bool force;
     const struct json *live, *object;
+    const struct json *blank; /* see apply.h */
 };
 
 /* The object with its managedFields brought up to date. */

@@ -209,7 +209,8 @@ void serve_page(struct call *c)
     while (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
     const char *wants = call_wants_aggregated(c);
-    if (!str_eq(c->request->method, S("GET")) && !str_eq(c->request->method, S("HEAD")))
+    bool reads = str_eq(c->request->method, S("GET")) || str_eq(c->request->method, S("HEAD"));
+    if (!reads && !str_eq(path, S("/apis")))
         call_method_not_allowed(c);
     else if (str_eq(path, S("/")))
         root(c);

@@ -100,8 +100,11 @@ static struct removed commit(struct server *s, struct arena *a, const struct kin
     r.how = goes ? REMOVAL_GONE : REMOVAL_MARKED;
     if (o->dry_run)
         return r;
-    r.stored = goes ? write_remove(s, a, k, key, tree, &r.error)
-                    : write_stage(s, a, k, key, tree, &r.error);
+    /* a pod that goes at once is seen dying first */
+    if (!goes || is_pod(k))
+        r.stored = write_stage(s, a, k, key, tree, &r.error);
+    if (goes && (!is_pod(k) || r.stored))
+        r.stored = write_remove(s, a, k, key, tree, &r.error);
     if (!r.stored)
         r.how = REMOVAL_FAILED;
     return r;
@@ -152,7 +155,9 @@ bool edit_end(struct server *s, struct arena *a, const struct kind *k, str key, 
     if (json_get(metadata, "ownerReferences") && !json_len(json_get(metadata, "ownerReferences")))
         json_del(metadata, S("ownerReferences"));
     err_t e;
-    bool goes = write_may_go(k, tree);
-    return (goes ? write_remove(s, a, k, key, tree, &e) : write_stage(s, a, k, key, tree, &e)) !=
-           NULL;
+    if (!write_may_go(k, tree))
+        return write_stage(s, a, k, key, tree, &e) != NULL;
+    const struct kind *same; /* what is deleted is what was there */
+    struct json *last = edit_begin(s, a, key, &same);
+    return last && write_remove(s, a, k, key, last, &e) != NULL;
 }

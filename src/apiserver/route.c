@@ -119,8 +119,14 @@ static bool check_target(struct call *c)
         return refuse(c);
     if (across && (c->name.n || (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
         return refuse(c);
-    bool wrong_shape = (c->verb == VERB_CREATE && c->name.n) ||
-                       ((c->verb == VERB_UPDATE || c->verb == VERB_PATCH) && !c->name.n);
+    bool changes = c->verb == VERB_UPDATE || c->verb == VERB_PATCH;
+    if (k->custom && changes && !c->name.n) {
+        call_bad_request(c, "name must be provided");
+        return false;
+    }
+    bool wrong_shape =
+        (c->verb == VERB_CREATE && c->name.n && (!k->custom || c->sub != KIND_MAIN)) ||
+        (changes && !c->name.n);
     if (!is_served(k, c->sub, c->verb) || wrong_shape ||
         (across && c->verb != VERB_LIST && c->verb != VERB_WATCH)) {
         call_method_not_allowed(c);
@@ -147,7 +153,10 @@ bool call_route(struct call *c)
     if (!c->kind)
         return refuse(c);
     if (!find_sub(c->kind, c->subresource, &c->sub)) {
-        call_no_resource(c);
+        if (c->kind->custom)
+            call_not_found(c, c->kind, c->name);
+        else
+            call_no_resource(c);
         return false;
     }
     c->verb = find_verb(c);

@@ -38,7 +38,7 @@ static bool check_namespace(struct call *c, struct json *metadata)
                               STR_ARG(c->ns)));
     json_set_str(c->arena, cause, "field", S("metadata.namespace"));
     json_push(c->arena, causes, cause);
-    str name = json_text(json_get(metadata, "name"));
+    str name = json_text(json_get(metadata, json_get(metadata, "name") ? "name" : "generateName"));
     str resource = c->group.n ? arena_printf(c->arena, STR_FMT "." STR_FMT, STR_ARG(c->resource),
                                              STR_ARG(c->group))
                               : c->resource;

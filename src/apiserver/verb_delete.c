@@ -91,7 +91,8 @@ static bool read_options(struct call *c, struct delete_options *ret)
         bad_body(c, "gracePeriodSeconds must be an integer");
         return false;
     }
-    o.remove.grace_s = grace && grace->type == JSON_INT ? MAX(grace->integer, 0) : -1;
+    o.remove.grace_s =
+        grace && grace->type == JSON_INT ? (grace->integer < 0 ? 1 : grace->integer) : -1;
     read_policy(c, tree, &o.remove, &errors);
     static const char *const all[] = { "All", NULL };
     str word = json_text(json_item(dry_run, 0));

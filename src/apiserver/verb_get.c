@@ -39,10 +39,7 @@ void verb_get(struct call *c)
     str version = call_query(c, "resourceVersion");
     int64_t rev = 0;
     if (version.n && (str_to_i64(version, &rev) < 0 || rev < 0)) {
-        call_bad_request(c,
-                         "invalid resource version: resourceVersion: Invalid value: \"" STR_FMT
-                         "\"",
-                         STR_ARG(version));
+        call_bad_version(c, version);
         return;
     }
     if (call_from_the_future(c, rev))

@@ -130,6 +130,12 @@ static bool decode(struct call *c, const struct write_options *o, const struct k
 {
     struct schema_unknown unknown = { .arena = c->arena };
     err_t e = { 0 };
+    if (!k->custom && json_is(tree, JSON_OBJ)) { /* the path says what it is */
+        if (!json_get(tree, "kind"))
+            json_set_str(c->arena, tree, "kind", k->kind);
+        if (!json_get(tree, "apiVersion"))
+            json_set_str(c->arena, tree, "apiVersion", kind_api_version(c->arena, k));
+    }
     if (!json_is(tree, JSON_OBJ) || !str_eq(json_text(json_get(tree, "kind")), k->kind) ||
         !str_eq(json_text(json_get(tree, "apiVersion")), kind_api_version(c->arena, k))) {
         undecodable(c, tree, "kind and apiVersion cannot be changed");
@@ -149,7 +155,7 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
     struct kind_fault fault = { .errors.arena = c->arena };
     struct json *scale = kind_scale_of(c->kind, c->arena, tree, NULL);
     if (scale && (scale = patched(c, language, kind_scale_kind(), scale, patch))) {
-        if (!decode(c, o, kind_scale_kind(), scale))
+        if (!decode(c, o, kind_scale_kind(), scale) || !check_scale(c, scale))
             return;
         kind_scale_apply(c->kind, c->arena, scale, object, &fault);
     } else if (!fault.code && !fault.errors.n) {
@@ -166,17 +172,23 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
 }
 
 /* apply needs to know what it talks about; the path says where. False: answered. */
-static bool check_config(struct call *c, struct json *config)
+static bool check_config(struct call *c, const struct kind *k, const struct json *config)
 {
-    str kind = json_text(json_get(config, "kind")), wanted = kind_api_version(c->arena, c->kind);
+    str kind = json_text(json_get(config, "kind")), wanted = kind_api_version(c->arena, k);
     str version = json_text(json_get(config, "apiVersion"));
-    str name = json_text(json_at(config, "metadata", "name", NULL));
+    const struct json *given = json_at(config, "metadata", "name", NULL);
+    str name = json_text(given);
     str ns = json_text(json_at(config, "metadata", "namespace", NULL));
-    if (!str_eq(kind, c->kind->kind) || !str_eq(version, wanted))
+    if (!str_eq(kind, k->kind) || !str_eq(version, wanted))
         call_bad_request(c,
                          "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
                          "\", but " STR_FMT " " STR_FMT " is applied here",
-                         STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(c->kind->kind));
+                         STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(k->kind));
+    else if (!given || (given->type == JSON_STR && !name.n)) /* of another type: apply refuses it */
+        call_bad_request(c,
+                         "the name of the object (" STR_FMT
+                         " based on URL) was undeterminable: name must be provided",
+                         STR_ARG(c->name));
     else if (name.n && !str_eq(name, c->name))
         call_bad_request(c,
                          "the name of the object (" STR_FMT
@@ -194,11 +206,10 @@ static bool check_config(struct call *c, struct json *config)
 static void apply(struct call *c, const struct write_options *o, const struct object *old,
                   struct json *config)
 {
-    if (!check_config(c, config))
+    if (!check_config(c, c->kind, config))
         return;
     struct json *metadata = json_make(c->arena, config, "metadata", NULL);
     str version = json_text(json_get(metadata, "resourceVersion"));
-    json_set_str(c->arena, metadata, "name", c->name);
     if (!old && c->sub != KIND_MAIN) {
         call_not_found(c, c->kind, c->name);
         return;
@@ -215,6 +226,7 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     if (!object || !decode(c, o, c->kind, object))
         return;
     if (!old) {
+        json_del(json_make(c->arena, object, "metadata", NULL), S("resourceVersion"));
         c->apply_settled = true;
         write_create(c, o, object);
         return;
@@ -223,6 +235,30 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
         json_set_str(c->arena, json_make(c->arena, object, "metadata", NULL), "resourceVersion",
                      version);
     write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
+}
+
+/* A Scale that is applied owns the replicas of its object: the configuration is translated into one of
+ * the object's kind. */
+static void apply_scale(struct call *c, const struct write_options *o, const struct object *old,
+                        struct json *scale)
+{
+    struct arena *a = c->arena;
+    struct kind_fault fault = { .errors.arena = a };
+    if (!check_config(c, kind_scale_kind(), scale) || !check_scale(c, scale))
+        return;
+    struct json *tree = read_tree(a, c->kind, old), *config = json_new_obj(a);
+    json_set_str(a, config, "apiVersion", kind_api_version(a, c->kind));
+    json_set_str(a, config, "kind", c->kind->kind);
+    json_set_str(a, json_make(a, config, "metadata", NULL), "name", c->name);
+    if (json_at(scale, "spec", "replicas", NULL))
+        kind_scale_apply(c->kind, a, scale, config, &fault);
+    if (fault.code || fault.errors.n) {
+        call_fault(c, c->kind, c->name, &fault);
+        return;
+    }
+    struct json *object = managed_apply(c, o, tree, config);
+    if (object && decode(c, o, c->kind, object))
+        write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
 }
 
 void verb_patch(struct call *c)
@@ -249,7 +285,10 @@ void verb_patch(struct call *c)
         return;
     }
     if (c->sub == KIND_SCALE) {
-        patch_scale(c, &o, language == PATCH_APPLY ? PATCH_MERGE : language, old, patch);
+        if (language == PATCH_APPLY)
+            apply_scale(c, &o, old, patch);
+        else
+            patch_scale(c, &o, language, old, patch);
         return;
     }
     struct json *tree = read_tree(c->arena, c->kind, old);

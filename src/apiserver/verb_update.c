@@ -37,6 +37,11 @@ static bool check_preconditions(struct call *c, const struct update *u)
     }
     if (str_eq(version, object_span(u->old, u->old->rv)))
         return true;
+    int64_t number;
+    if (str_to_i64(version, &number) < 0) {
+        call_bad_version(c, version);
+        return false;
+    }
     call_conflict(c, c->kind, c->name, S(""));
     return false;
 }
@@ -127,14 +132,27 @@ void write_update(struct call *c, const struct update *u)
         write_answer(c, 200, NULL, u->object);
         return;
     }
-    /* the last finalizer went: the answer shows the last state under the version it had */
-    struct json *shown = goes ? json_copy(c->arena, u->object) : u->object;
-    stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->object, &e)
+    /* the last finalizer went: the update is answered, but what is deleted is what was there */
+    stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->old_tree, &e)
                   : write_stage(c->server, c->arena, c->kind, key, u->object, &e);
     if (!stored)
         call_stage_failed(c, &e);
     else
-        write_answer(c, 200, goes ? NULL : stored, shown);
+        write_answer(c, 200, goes ? NULL : stored, u->object);
+}
+
+/* A built-in scale is judged as such, before its object is. False: answered. */
+bool check_scale(struct call *c, const struct json *scale)
+{
+    struct json *replicas = json_at(scale, "spec", "replicas", NULL);
+    if (c->kind->custom || json_int(replicas, 0) >= 0)
+        return true;
+    struct field_errors errors = { .arena = c->arena };
+    struct field_path spec = { .key = S("spec") };
+    field_invalid(&errors, &(struct field_path){ &spec, .key = S("replicas") }, replicas,
+                  "must be greater than or equal to 0");
+    call_invalid(c, S("Scale"), S("autoscaling"), c->name, &errors);
+    return false;
 }
 
 /* PUT of a Scale: the replicas go into a copy of the object. */
@@ -142,6 +160,12 @@ static void update_scale(struct call *c, const struct write_options *o, const st
 {
     struct json *scale = call_body_object(c, kind_scale_kind(), o);
     if (!scale || !check_names(c, scale))
+        return;
+    if (!old) {
+        call_not_found(c, c->kind, c->name);
+        return;
+    }
+    if (!check_scale(c, scale))
         return;
     struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
     struct kind_fault fault = { .errors.arena = c->arena };
@@ -164,7 +188,7 @@ void verb_update(struct call *c)
         return;
     const struct object *old =
         store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
-    if (old && c->sub == KIND_SCALE) {
+    if (c->sub == KIND_SCALE) {
         update_scale(c, &o, old);
         return;
     }

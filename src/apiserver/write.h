@@ -39,6 +39,8 @@ struct update {
 /* The new state of an existing object, through the call's subresource. */
 void write_update(struct call *c, const struct update *u);
 
+bool check_scale(struct call *c, const struct json *scale); /* false: answered */
+
 /* Answers with what was staged (or would have been): the object, or its scale. */
 void write_answer(struct call *c, int status, const struct object *stored, struct json *tree);
 

@@ -38,11 +38,11 @@ static struct json *without_managed(struct arena *a, const struct json *object)
 }
 
 /* What a new object is compared with: what Kubernetes has before anything is set. */
-static struct json *blank(struct arena *a, const struct json *like)
+static struct json *blank(struct arena *a, const struct apply_request *r)
 {
-    struct json *object = json_new_obj(a);
-    json_set_str(a, object, "apiVersion", json_text(json_get(like, "apiVersion")));
-    json_set_str(a, object, "kind", json_text(json_get(like, "kind")));
+    struct json *object = r->blank ? json_copy(a, r->blank) : json_new_obj(a);
+    json_set_str(a, object, "apiVersion", json_text(json_get(r->object, "apiVersion")));
+    json_set_str(a, object, "kind", json_text(json_get(r->object, "kind")));
     return object;
 }
 
@@ -203,7 +203,7 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
     starting_managers(&w);
     if (r->live && !w.managed.n)
         return object; /* nobody was recorded, so nobody is */
-    w.live = r->live ? without_managed(a, r->live) : blank(a, r->object);
+    w.live = r->live ? without_managed(a, r->live) : blank(a, r);
     if (typed_check(r->shape, object, true, &ignored) < 0 ||
         typed_check(r->shape, w.live, true, &ignored) < 0)
         return object;
@@ -407,11 +407,11 @@ static int load(struct work *w)
                                &w->managed, w->e);
     if (result < 0)
         return err_wrap(w->e, "failed to decode managed fields");
-    w->live = w->r->live ? without_managed(w->arena, w->r->live) : blank(w->arena, w->r->object);
+    w->live = w->r->live ? without_managed(w->arena, w->r->live) : blank(w->arena, w->r);
     if (typed_check(w->r->shape, w->live, true, w->e) < 0)
         return err_wrap(w->e, "failed to create typed live object");
     if (w->r->live && !w->managed.n)
-        own_changes(w, blank(w->arena, w->r->object), w->live, S("before-first-apply"));
+        own_changes(w, blank(w->arena, w->r), w->live, S("before-first-apply"));
     reconcile(w);
     return 0;
 }

@@ -37,6 +37,7 @@ struct apply_request {
     bool force;      /* apply_patch: take over what others own */
 
     const struct json *live;   /* stored object; NULL: it is being created */
+    const struct json *blank;  /* object of that kind before anything is set; NULL: has no fields */
     const struct json *object; /* the configuration, or the new object */
 };
 
