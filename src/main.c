@@ -11,7 +11,9 @@ const struct feature *const features[] = { &schedule_feature, NULL };
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },
     { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
+    { "completion", "print a script that completes flyball's commands in a shell", cmd_completion },
     { "explain", "say why flyball decided as it did", cmd_explain },
+    { "install", "print the manifests that run flyball in a cluster", cmd_install },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "up", "run everything on this machine, without a cluster", cmd_up },

@@ -16,7 +16,9 @@ enum { EXIT_USAGE = 2 };
 
 int cmd_agent(int argc, char **argv);
 int cmd_apiserver(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_install(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 int cmd_up(int argc, char **argv);
