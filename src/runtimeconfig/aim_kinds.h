@@ -1,0 +1,36 @@
+/* The kinds of AIM, and those around them, as data. AIM lives in one of two groups, by generation:
+ * aim.silogen.ai and aim.eai.amd.com; which one is chosen when the program starts, and the domain of labels
+ * and finalizers follows it. */
+#ifndef FLYBALL_AIM_KINDS_H
+#define FLYBALL_AIM_KINDS_H
+
+#include "../kube/resource.h"
+
+#define AIM_GROUP "aim.silogen.ai"
+#define AIM_GROUP_NEWER "aim.eai.amd.com"
+
+enum aim_kind {
+    AIM_SERVICE, /* the six that name a runtime configuration come first */
+    AIM_MODEL,
+    AIM_CLUSTER_MODEL,
+    AIM_TEMPLATE,
+    AIM_CLUSTER_TEMPLATE,
+    AIM_TEMPLATE_CACHE,
+    AIM_CONSUMER_N,
+    AIM_CONFIG = AIM_CONSUMER_N,
+    AIM_CLUSTER_CONFIG,
+    AIM_MODEL_CACHE,
+    AIM_KIND_N
+};
+
+struct aim_kinds {
+    const char *group;
+    struct resource at[AIM_KIND_N]; /* by enum aim_kind */
+};
+
+/* NULL: not one of the two. */
+const struct aim_kinds *aim_kinds(const char *group);
+
+extern const struct resource resource_httproutes, resource_gateways; /* Gateway API v1 */
+
+#endif

@@ -1,0 +1,41 @@
+/* What a runtime configuration says, read from its spec, and the same fields where an AIMService says them
+ * itself. Nothing is copied: texts and trees borrow from the spec. */
+#ifndef FLYBALL_RUNTIMECONFIG_SPEC_H
+#define FLYBALL_RUNTIMECONFIG_SPEC_H
+
+#include "../json/json.h"
+#include "path_core.h"
+
+enum { PVC_HEADROOM_DEFAULT = 10 };
+
+struct routing_spec {
+    bool has_enabled, enabled;
+    const struct json *gateway;     /* gatewayRef; NULL: unset */
+    str path_template;              /* empty: unset */
+    str timeout;                    /* requestTimeout as written; empty: unset */
+    const struct json *annotations; /* NULL: unset */
+    str required_prefix;            /* a template; only of the cluster's kind */
+};
+
+struct runtimeconfig_spec {
+    struct routing_spec routing;
+    str storage_class; /* empty: the cluster's default */
+    bool has_headroom;
+    int64_t headroom_percent;
+    bool no_discovery;               /* model.autoDiscovery is false */
+    const struct json *env;          /* a list; NULL: unset */
+    const struct json *pull_secrets; /* a list; NULL: unset */
+    str service_account;
+    const struct json *propagate; /* labelPropagation.match while enabled; NULL: off */
+};
+
+/* Of any of the two kinds of configuration, or of an AIMService. NULL is an empty spec. Credentials are left out
+ * of the cluster's kind: it is not the place for them. */
+struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster);
+
+/* Can the path template be used by anybody? It is compiled, its placeholders must begin at a field that every object
+ * has, and what is literal in it must leave room. -EINVAL and the problem. */
+int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
+                       struct path_problem *problem);
+
+#endif

@@ -1,0 +1,53 @@
+/* A status as it comes to be in one turn, by several hands: the old one is copied, each says its fields and
+ * conditions, and the difference is written once. Transitions become events in the same place, so that an event is told
+ * when, and only when, the status changes with it. Pure. */
+#ifndef FLYBALL_STATUS_CORE_H
+#define FLYBALL_STATUS_CORE_H
+
+#include "../json/json.h"
+
+enum aim_truth { AIM_FALSE, AIM_TRUE, AIM_UNKNOWN };
+
+struct aim_condition {
+    const char *type;
+    enum aim_truth truth;
+    const char *reason; /* CamelCase */
+    str message;        /* one sentence */
+};
+
+struct aim_event {
+    bool warning;
+    const char *reason;
+    str message;
+    struct aim_event *next;
+};
+
+struct aim_status {
+    struct arena *a;
+    const struct json *old; /* NULL: there was none */
+    struct json *next;      /* set fields here; what is not touched stays as it was */
+    int64_t now;            /* seconds since 1970 */
+    int64_t generation;
+    struct aim_event *events, **last_event; /* to be told if the status is written */
+};
+
+/* Starts from the old status, with observedGeneration set. */
+void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *old, int64_t now,
+                      int64_t generation);
+
+/* Sets a condition. lastTransitionTime moves when its status or reason changes. Answers whether they did,
+ * which is when an event is due. */
+bool aim_status_condition(struct aim_status *s, const struct aim_condition *c);
+void aim_status_drop_condition(struct aim_status *s, const char *type);
+/* A condition of a status; NULL: there is none. */
+const struct json *aim_status_find(const struct json *status, const char *type);
+
+void aim_status_event(struct aim_status *s, bool warning, const char *reason, str message);
+
+/* Sets a text or removes it when empty. */
+void aim_status_text(struct aim_status *s, const char *field, str value);
+
+/* The merge patch to write; NULL when nothing changed. */
+struct json *aim_status_patch(const struct aim_status *s);
+
+#endif
