@@ -51,6 +51,7 @@ struct json_limits {
      * the last one wins. NULL: not told. */
     void (*duplicate)(void *context, str path);
     void *context;
+    bool non_finite; /* YAML: .nan and .inf become numbers, which no JSON can hold, not an error */
 };
 
 int json_parse(struct arena *a, str text, struct json **ret, err_t *e);

@@ -9,6 +9,7 @@
 
 #include "../base/map.h"
 
+#include <math.h>
 #include <yaml.h>
 
 struct reader {
@@ -277,6 +278,14 @@ static struct json *tagged(struct reader *r, str tag, str text)
     return v && tag_takes(tag, v) ? v : fail(r, "the value is not what its tag says");
 }
 
+static struct json *unsayable(struct reader *r, str text)
+{
+    if (!r->limits->non_finite)
+        return fail(r, "infinity and not-a-number cannot be held in JSON");
+    bool nan = str_eq_nocase(text, S(".nan"));
+    return json_new_real(r->arena, nan ? (double)NAN : text.p[0] == '-' ? -HUGE_VAL : HUGE_VAL);
+}
+
 static struct json *scalar(struct reader *r)
 {
     str text = { (const char *)r->event.data.scalar.value, r->event.data.scalar.length };
@@ -287,8 +296,8 @@ static struct json *scalar(struct reader *r)
         v = tagged(r, short_tag(r->event.data.scalar.tag), text);
     else if (r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
         v = json_new_str(r->arena, text);
-    else if (!(v = yaml_resolve(r->arena, text)))
-        return fail(r, "infinity and not-a-number cannot be held in JSON");
+    else if (!(v = yaml_resolve(r->arena, text)) && !(v = unsayable(r, text)))
+        return NULL;
     return anchor_close(r, anchor, v);
 }
 

@@ -13,8 +13,9 @@
 enum { FILE_BYTES_MAX = 64 << 20 };
 
 static const struct golden_family *const groups[] = {
-    golden_apiserver,  golden_base,     golden_market,   golden_runtimeconfig,
-    golden_saturation, golden_schedule, golden_timeline,
+    golden_apiserver,     golden_base,       golden_market,
+    golden_runtimeconfig, golden_saturation, golden_saturation_config,
+    golden_schedule,      golden_timeline,
 };
 
 struct run {

@@ -1,0 +1,391 @@
+/* Entries, tables and layers: see config_core.h. */
+#include "config_core.h"
+
+#include "../json/yaml.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const struct sat_config sat_config_builtin = { 0.80, 5, 0.10, 3 };
+
+/* ---- one entry */
+
+static const struct {
+    const char *name;
+    enum sat_era since;
+} numbers[SAT_NUMBER_N] = {
+    [SAT_KV_THRESHOLD] = { "kvCacheThreshold", SAT_ERA_SEED },
+    [SAT_QUEUE_THRESHOLD] = { "queueLengthThreshold", SAT_ERA_SEED },
+    [SAT_KV_SPARE_TRIGGER] = { "kvSpareTrigger", SAT_ERA_SEED },
+    [SAT_QUEUE_SPARE_TRIGGER] = { "queueSpareTrigger", SAT_ERA_SEED },
+    [SAT_UP_THRESHOLD] = { "scaleUpThreshold", SAT_ERA_2026 },
+    [SAT_DOWN_BOUNDARY] = { "scaleDownBoundary", SAT_ERA_2026 },
+};
+
+static void note_duplicate(void *context, str path)
+{
+    str *first = context;
+    if (!first->n)
+        *first = path;
+}
+
+static int wrong_type(const char *field, const struct json *value, const char *want, err_t *e)
+{
+    return err_set(e, EBADMSG, "%s is a value of type %s, want %s", field, json_type_name(value),
+                   want);
+}
+
+static int read_number(const struct json *tree, enum sat_number i, struct sat_entry *entry,
+                       err_t *e)
+{
+    const struct json *v = json_get(tree, numbers[i].name);
+    if (!v || v->type == JSON_NULL)
+        return 0;
+    if (v->type != JSON_INT && v->type != JSON_REAL)
+        return wrong_type(numbers[i].name, v, "a number", e);
+    entry->number[i] = json_real(v, 0);
+    entry->has[i] = true;
+    return 0;
+}
+
+/* Any scalar may stand where text is wanted, as YAML decoders have it. */
+static int read_text(struct arena *a, const struct json *tree, const char *field, str *ret,
+                     err_t *e)
+{
+    const struct json *v = json_get(tree, field);
+    *ret = S("");
+    if (!v || v->type == JSON_NULL)
+        return 0;
+    if (v->type == JSON_ARR || v->type == JSON_OBJ)
+        return wrong_type(field, v, "a string", e);
+    *ret = v->type == JSON_STR ? arena_str(a, json_text(v)) : json_to_str(a, v);
+    return 0;
+}
+
+static int read_newer(struct arena *a, const struct json *tree, struct sat_entry *entry, err_t *e)
+{
+    const struct json *limiter = json_get(tree, "enableLimiter");
+    if (limiter && limiter->type != JSON_NULL && limiter->type != JSON_BOOL)
+        return wrong_type("enableLimiter", limiter, "true or false", e);
+    entry->limiter = json_bool(limiter, false);
+    return read_text(a, tree, "analyzerName", &entry->analyzer, e);
+}
+
+static int read_entry(struct arena *a, const struct json *tree, enum sat_era era,
+                      struct sat_entry *entry, err_t *e)
+{
+    for (int i = 0; i < SAT_NUMBER_N; i++)
+        if (numbers[i].since <= era && read_number(tree, (enum sat_number)i, entry, e) < 0)
+            return -e->code;
+    if (read_text(a, tree, "model_id", &entry->model, e) < 0 ||
+        read_text(a, tree, "namespace", &entry->ns, e) < 0)
+        return -e->code;
+    return era == SAT_ERA_SEED ? 0 : read_newer(a, tree, entry, e);
+}
+
+int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entry *ret, err_t *e)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct json *documents = NULL;
+    str twice = S("");
+    err_t local;
+    e = e ? e : &local;
+    struct json_limits limits = {
+        .depth = 32, .duplicate = note_duplicate, .context = &twice, .non_finite = true
+    };
+    if (yaml_parse_all(&scratch, yaml, &limits, &documents, e) < 0) {
+        e->code = EBADMSG;
+        return -EBADMSG;
+    }
+    if (twice.n)
+        return err_set(e, EBADMSG, "a key is there twice");
+    const struct json *tree = json_item(documents, 0);
+    if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
+        return wrong_type("the entry", tree, "thresholds by name", e);
+    struct sat_entry entry = { .model = S(""), .ns = S(""), .analyzer = S("") };
+    int r = read_entry(a, tree, era, &entry, e);
+    if (r == 0)
+        *ret = entry;
+    return r;
+}
+
+/* ---- judging */
+
+struct number_text {
+    char text[40];
+};
+
+/* As Go prints numbers: +Inf and NaN in its spelling. */
+static struct number_text shown(double value, int decimals)
+{
+    struct number_text t;
+    if (isfinite(value))
+        snprintf(t.text, sizeof(t.text), "%.*f", decimals, value);
+    else
+        snprintf(t.text, sizeof(t.text), "%s", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+    return t;
+}
+
+static int check_analyzer(const struct sat_entry *x, err_t *e)
+{
+    double up = x->number[SAT_UP_THRESHOLD], down = x->number[SAT_DOWN_BOUNDARY];
+    if (up <= 0 || up > 1)
+        return err_set(e, EINVAL, "scaleUpThreshold must be in (0, 1], got %s", shown(up, 2).text);
+    if (down <= 0 || down > 1)
+        return err_set(e, EINVAL, "scaleDownBoundary must be in (0, 1], got %s",
+                       shown(down, 2).text);
+    if (up <= down)
+        return err_set(e, EINVAL, "scaleUpThreshold (%s) must be > scaleDownBoundary (%s)",
+                       shown(up, 2).text, shown(down, 2).text);
+    return 0;
+}
+
+static int check_ranges(const struct sat_config *c, err_t *e)
+{
+    if (c->kv_threshold < 0 || c->kv_threshold > 1)
+        return err_set(e, EINVAL, "kvCacheThreshold must be between 0 and 1, got %s",
+                       shown(c->kv_threshold, 2).text);
+    if (c->queue_threshold < 0)
+        return err_set(e, EINVAL, "queueLengthThreshold must be >= 0, got %s",
+                       shown(c->queue_threshold, 1).text);
+    if (c->kv_spare_trigger < 0 || c->kv_spare_trigger > 1)
+        return err_set(e, EINVAL, "kvSpareTrigger must be between 0 and 1, got %s",
+                       shown(c->kv_spare_trigger, 2).text);
+    if (c->queue_spare_trigger < 0)
+        return err_set(e, EINVAL, "queueSpareTrigger must be >= 0, got %s",
+                       shown(c->queue_spare_trigger, 1).text);
+    if (c->kv_threshold < c->kv_spare_trigger)
+        return err_set(e, EINVAL, "kvCacheThreshold (%s) should be >= kvSpareTrigger (%s)",
+                       shown(c->kv_threshold, 2).text, shown(c->kv_spare_trigger, 2).text);
+    return 0;
+}
+
+static struct sat_config numbers_of(const struct sat_entry *x)
+{
+    return (struct sat_config){ x->number[SAT_KV_THRESHOLD], x->number[SAT_QUEUE_THRESHOLD],
+                                x->number[SAT_KV_SPARE_TRIGGER],
+                                x->number[SAT_QUEUE_SPARE_TRIGGER] };
+}
+
+int sat_entry_check_compat(const struct sat_entry *entry, enum sat_era era, err_t *e)
+{
+    struct sat_config c = numbers_of(entry);
+    int r = check_ranges(&c, e);
+    if (r == 0 && era == SAT_ERA_2026 && str_eqc(entry->analyzer, "saturation"))
+        r = check_analyzer(entry, e);
+    return r;
+}
+
+int sat_config_check(const struct sat_config *c, err_t *e)
+{
+    const double all[] = { c->kv_threshold, c->queue_threshold, c->kv_spare_trigger,
+                           c->queue_spare_trigger };
+    for (size_t i = 0; i < countof(all); i++)
+        if (!isfinite(all[i]))
+            return err_set(e, EINVAL, "%s must be a number, got %s", numbers[i].name,
+                           shown(all[i], 1).text);
+    return check_ranges(c, e);
+}
+
+/* ---- layers */
+
+static void lay(struct sat_config *c, const struct sat_entry *over, bool zero_is_absent)
+{
+    double *fields[] = { &c->kv_threshold, &c->queue_threshold, &c->kv_spare_trigger,
+                         &c->queue_spare_trigger };
+    for (size_t i = 0; over && i < countof(fields); i++)
+        if (zero_is_absent ? over->number[i] != 0 : over->has[i])
+            *fields[i] = over->number[i];
+}
+
+/* What the layers make together, without those that make nonsense of it. */
+static struct sat_config stack(const struct sat_entry *const *layers, size_t n, bool *ret_whole)
+{
+    for (size_t depth = n;; depth--) {
+        struct sat_config c = sat_config_builtin;
+        for (size_t i = 0; i < depth; i++)
+            lay(&c, layers[i], false);
+        if (depth == 0 || sat_config_check(&c, NULL) == 0) {
+            *ret_whole = depth == n;
+            return c;
+        }
+    }
+}
+
+/* ---- tables */
+
+const struct sat_entry *sat_table_find(const struct sat_table *table, str key)
+{
+    size_t low = 0, high = table ? table->n : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = str_cmp(table->at[middle].key, key);
+        if (order == 0)
+            return &table->at[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct sat_entry *x = a, *y = b;
+    return str_cmp(x->key, y->key);
+}
+
+struct loading {
+    struct arena *arena;
+    struct sat_load result;
+    struct sat_entry *entries;
+    const struct sat_table *before;
+    const struct sat_entry *base; /* the entry `default`, once it is known */
+};
+
+static void add_entry(struct loading *l, const struct sat_entry *entry)
+{
+    struct sat_entry *to = &l->entries[l->result.table.n++];
+    *to = *entry;
+    to->key = arena_str(l->arena, entry->key);
+    to->model = arena_str(l->arena, entry->model);
+    to->ns = arena_str(l->arena, entry->ns);
+    to->analyzer = arena_str(l->arena, entry->analyzer);
+}
+
+static int check_entry(const struct loading *l, const struct sat_entry *entry, err_t *e)
+{
+    struct sat_config c = sat_config_builtin;
+    lay(&c, l->base, false);
+    lay(&c, entry, false);
+    return sat_config_check(&c, e);
+}
+
+static void load_entry(struct loading *l, str key, const struct json *value)
+{
+    struct sat_entry entry = { 0 };
+    err_t e;
+    int r = sat_entry_parse(l->arena, json_text(value), SAT_ERA_2026, &entry, &e);
+    bool unreadable = r < 0;
+    if (r == 0) {
+        entry.key = key;
+        r = check_entry(l, &entry, &e);
+    }
+    if (r == 0) {
+        add_entry(l, &entry);
+        l->result.loaded++;
+        return;
+    }
+    const struct sat_entry *old = sat_table_find(l->before, key);
+    bool kept = old && check_entry(l, old, NULL) == 0;
+    if (kept)
+        add_entry(l, old);
+    l->result.problems[l->result.problem_n++] =
+        (struct sat_load_problem){ arena_str(l->arena, key), unreadable, kept,
+                                   arena_str(l->arena, str_c(e.text)) };
+}
+
+struct sat_load sat_table_load(struct arena *a, const struct json *data,
+                               const struct sat_table *before)
+{
+    struct loading l = { .arena = a, .before = before };
+    l.entries = arena_array(a, json_len(data), sizeof(*l.entries));
+    l.result.problems = arena_array(a, json_len(data), sizeof(*l.result.problems));
+    const struct json *base = json_get(data, "default");
+    if (base) {
+        load_entry(&l, S("default"), base);
+        l.base = l.result.table.n ? &l.entries[0] : NULL;
+    }
+    struct sat_entry copy = { 0 }; /* sorting moves the entries */
+    if (l.base) {
+        copy = *l.base;
+        l.base = &copy;
+    }
+    json_each(m, data)
+        if (!str_eqc(m->key, "default"))
+            load_entry(&l, m->key, m->value);
+    qsort(l.entries, l.result.table.n, sizeof(*l.entries), by_key);
+    l.result.table.at = l.entries;
+    return l.result;
+}
+
+/* ---- which entry is for a model */
+
+static bool key_names_model(const struct sat_entry *x, const struct sat_question *q)
+{
+    if (str_eq(x->key, q->model))
+        return true;
+    for (size_t i = 0; i < q->variant_n; i++)
+        if (str_eq(x->key, q->variants[i][0]) || str_eq(x->key, q->variants[i][1]))
+            return true;
+    return false;
+}
+
+/* How well an entry fits: 0 not at all. */
+static int fit(const struct sat_entry *x, const struct sat_question *q)
+{
+    if (str_eqc(x->key, "default") || (x->ns.n && !str_eq(x->ns, q->ns)))
+        return 0;
+    if (!x->model.n)
+        return key_names_model(x, q) ? 1 : 0;
+    return !str_eq(x->model, q->model) ? 0 : x->ns.n ? 3 : 2;
+}
+
+/* By key several entries can fit equally: then the first variant's counts. */
+static size_t key_rank(const struct sat_entry *x, const struct sat_question *q)
+{
+    for (size_t i = 0; i < q->variant_n; i++)
+        if (str_eq(x->key, q->variants[i][0]) || str_eq(x->key, q->variants[i][1]))
+            return i;
+    return q->variant_n;
+}
+
+static const struct sat_entry *best_entry(const struct sat_table *table,
+                                          const struct sat_question *q, size_t *ret_matching)
+{
+    const struct sat_entry *best = NULL;
+    int best_fit = 0;
+    *ret_matching = 0;
+    for (size_t i = 0; i < table->n; i++) {
+        const struct sat_entry *x = &table->at[i];
+        int now = fit(x, q);
+        if (now == 0 || now < best_fit)
+            continue;
+        *ret_matching = now > best_fit ? 1 : *ret_matching + 1;
+        if (now > best_fit || (now == 1 && key_rank(x, q) < key_rank(best, q)))
+            best = x;
+        best_fit = now;
+    }
+    return best;
+}
+
+struct sat_resolved sat_config_resolve(const struct sat_table *global,
+                                       const struct sat_table *local, const struct sat_question *q)
+{
+    struct sat_resolved r = { 0 };
+    bool whole, at_home = local && local->n;
+    r.override = best_entry(at_home ? local : global, q, &r.matching);
+    const struct sat_entry *layers[] = { sat_table_find(global, S("default")),
+                                         at_home ? sat_table_find(local, S("default")) : NULL,
+                                         r.override };
+    r.config = stack(layers, countof(layers), &whole);
+    if (!whole)
+        r.override = NULL;
+    return r;
+}
+
+struct sat_resolved sat_config_resolve_compat(const struct sat_table *table, str model, str ns)
+{
+    struct sat_resolved r = { .config = sat_config_builtin };
+    lay(&r.config, sat_table_find(table, S("default")), true);
+    for (size_t i = 0; i < table->n; i++) {
+        const struct sat_entry *x = &table->at[i];
+        if (str_eqc(x->key, "default") || !str_eq(x->model, model) || !str_eq(x->ns, ns))
+            continue;
+        r.override = r.override ? r.override : x;
+        r.matching++;
+    }
+    lay(&r.config, r.override, true);
+    return r;
+}

@@ -1,0 +1,138 @@
+/* The saturation ConfigMap by presence: layers, selectors, and what stays when an edit is wrong. */
+#include "saturation/config_core.h"
+#include "saturation/zero_core.h"
+#include "tap.h"
+
+#include <math.h>
+
+static struct arena arena;
+
+static struct json *data(const char *const *pairs)
+{
+    struct json *out = json_new_obj(&arena);
+    for (; *pairs; pairs += 2)
+        json_set_str(&arena, out, pairs[0], str_c(pairs[1]));
+    return out;
+}
+
+#define LOAD(before, ...)                                                                          \
+    sat_table_load(&arena, data((const char *const[]){ __VA_ARGS__, NULL }), before)
+
+static const str variants[][2] = { { STR_INIT("a-va"), STR_INIT("dep-a") },
+                                   { STR_INIT("b-va"), STR_INIT("dep-b") } };
+
+static struct sat_resolved resolve(const struct sat_table *global, const struct sat_table *local)
+{
+    struct sat_question q = { S("llama"), S("prod"), variants, 2 };
+    return sat_config_resolve(global, local, &q);
+}
+
+static void a_field_that_is_zero_is_set(void)
+{
+    struct sat_load l = LOAD(NULL, "default", "queueSpareTrigger: 0\nkvSpareTrigger: 0");
+    struct sat_config c = resolve(&l.table, NULL).config;
+    EQ_REAL(c.queue_spare_trigger, 0);
+    EQ_REAL(c.kv_spare_trigger, 0);
+    EQ_REAL(c.kv_threshold, 0.8);
+    EQ_REAL(c.queue_threshold, 5);
+}
+
+static void an_override_needs_only_what_differs(void)
+{
+    struct sat_load l = LOAD(NULL, "default", "kvCacheThreshold: 0.7", "x",
+                             "model_id: llama\nnamespace: prod\nkvSpareTrigger: 0.2");
+    struct sat_resolved r = resolve(&l.table, NULL);
+    EQ_INT((int64_t)l.loaded, 2);
+    EQ_REAL(r.config.kv_threshold, 0.7);
+    EQ_REAL(r.config.kv_spare_trigger, 0.2);
+    EQ_STR(r.override->key, S("x"));
+}
+
+static void the_best_fit_wins(void)
+{
+    struct sat_load l =
+        LOAD(NULL, "z", "model_id: llama\nnamespace: prod\nqueueLengthThreshold: 30", "m",
+             "model_id: llama\nqueueLengthThreshold: 20", "a-va", "queueLengthThreshold: 10",
+             "other", "model_id: llama\nnamespace: dev\nqueueLengthThreshold: 40");
+    EQ_REAL(resolve(&l.table, NULL).config.queue_threshold, 30);
+    l = LOAD(NULL, "m", "model_id: llama\nqueueLengthThreshold: 20", "a-va",
+             "queueLengthThreshold: 10");
+    EQ_REAL(resolve(&l.table, NULL).config.queue_threshold, 20);
+    l = LOAD(NULL, "dep-b", "queueLengthThreshold: 11", "a-va", "queueLengthThreshold: 10");
+    EQ_REAL(resolve(&l.table, NULL).config.queue_threshold, 10);
+    l = LOAD(NULL, "m2", "model_id: llama\nqueueLengthThreshold: 2", "m1",
+             "model_id: llama\nqueueLengthThreshold: 1");
+    struct sat_resolved r = resolve(&l.table, NULL);
+    EQ_REAL(r.config.queue_threshold, 1);
+    EQ_INT((int64_t)r.matching, 2);
+}
+
+static void a_bad_edit_keeps_the_last_good_entry(void)
+{
+    struct sat_load one = LOAD(NULL, "default", "kvCacheThreshold: 0.6", "llama",
+                               "queueLengthThreshold: 9", "gone", "queueLengthThreshold: 1");
+    struct sat_load two = LOAD(&one.table, "default", "kvCacheThreshold: [", "llama",
+                               "queueLengthThreshold: -1", "new", "kvCacheThreshold: .nan");
+    EQ_INT((int64_t)two.loaded, 0);
+    EQ_INT((int64_t)two.table.n, 2);
+    EQ_INT((int64_t)two.problem_n, 3);
+    OK(two.problems[0].unreadable && two.problems[0].kept);
+    OK(!two.problems[1].unreadable && two.problems[1].kept);
+    OK(!two.problems[2].unreadable && !two.problems[2].kept);
+    EQ_STR(two.problems[1].text, S("queueLengthThreshold must be >= 0, got -1.0"));
+    struct sat_config c = resolve(&two.table, NULL).config;
+    EQ_REAL(c.kv_threshold, 0.6);
+    EQ_REAL(c.queue_threshold, 9);
+}
+
+static void an_override_is_judged_with_what_is_under_it(void)
+{
+    struct sat_load l =
+        LOAD(NULL, "default", "kvCacheThreshold: 0.3", "llama", "kvSpareTrigger: 0.5");
+    EQ_INT((int64_t)l.problem_n, 1);
+    EQ_STR(l.problems[0].text, S("kvCacheThreshold (0.30) should be >= kvSpareTrigger (0.50)"));
+    /* Local entries meet another default later: then they do not count, and nothing breaks. */
+    struct sat_load local = LOAD(NULL, "llama", "kvSpareTrigger: 0.5");
+    struct sat_resolved r = resolve(&l.table, &local.table);
+    EQ_REAL(r.config.kv_spare_trigger, 0.1);
+    OK(!r.override);
+}
+
+static void a_namespace_may_have_its_own(void)
+{
+    struct sat_load global = LOAD(NULL, "default", "kvCacheThreshold: 0.7\nqueueLengthThreshold: 8",
+                                  "llama", "queueLengthThreshold: 80");
+    struct sat_load local = LOAD(NULL, "default", "kvCacheThreshold: 0.6");
+    struct sat_load empty = sat_table_load(&arena, NULL, NULL);
+    EQ_REAL(resolve(&global.table, &local.table).config.kv_threshold, 0.6);
+    EQ_REAL(resolve(&global.table, &local.table).config.queue_threshold, 8);
+    EQ_REAL(resolve(&global.table, &empty.table).config.queue_threshold, 80);
+}
+
+static void zero_is_off_unless_said(void)
+{
+    size_t skipped;
+    struct json *d = data((const char *const[]){ "b", "model_id: m\nenable_scale_to_zero: true",
+                                                 "a", "enable_scale_to_zero: true", "default",
+                                                 "retention_period: 1h", NULL });
+    struct zero_table t = zero_table_load(&arena, d, &skipped);
+    EQ_INT((int64_t)skipped, 1);
+    OK(zero_enabled(&t, S("m"), false));
+    OK(!zero_enabled(&t, S("x"), false));
+    OK(zero_enabled(&t, S("x"), true));
+    EQ_INT(zero_retention_ns(&t, S("m")), INT64_C(3600000000000));
+}
+
+int main(void)
+{
+    int failed = tap_run((struct tap_case[]){ TAP(a_field_that_is_zero_is_set),
+                                              TAP(an_override_needs_only_what_differs),
+                                              TAP(the_best_fit_wins),
+                                              TAP(a_bad_edit_keeps_the_last_good_entry),
+                                              TAP(an_override_is_judged_with_what_is_under_it),
+                                              TAP(a_namespace_may_have_its_own),
+                                              TAP(zero_is_off_unless_said),
+                                              { 0 } });
+    arena_done(&arena);
+    return failed;
+}
