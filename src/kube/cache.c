@@ -21,7 +21,7 @@ struct cache {
     struct map indexes[CACHE_INDEX_MAX];
     size_t index_count;
     VEC(struct handler) handlers;
-    bool synced, listing;
+    bool synced, listing, absent;
     size_t record_bytes;
 };
 
@@ -96,6 +96,11 @@ size_t cache_count(const struct cache *c)
 bool cache_synced(const struct cache *c)
 {
     return c->synced;
+}
+
+bool cache_absent(const struct cache *c)
+{
+    return c->absent;
 }
 
 const void *cache_next(const struct cache *c, size_t *at)
@@ -244,8 +249,15 @@ void cache_list_end(struct cache *c)
     for (size_t i = 0; i < gone.n; i++)
         drop(c, gone.at[i]);
     vec_done(&gone);
-    c->listing = false;
+    c->listing = c->absent = false;
     c->synced = true;
+}
+
+void cache_list_none(struct cache *c)
+{
+    cache_list_begin(c);
+    cache_list_end(c);
+    c->absent = true;
 }
 
 struct cache_sizes cache_sizes(const struct cache *c)

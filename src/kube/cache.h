@@ -24,8 +24,17 @@ enum { CACHE_INDEX_MAX = 4 };
 /* `otherwise` is `struct record *` of the state before (NULL: added) and after (NULL: deleted). */
 typedef void cache_handler_fn(void *context, const struct record *old, const struct record *now);
 
+/* Must the kind be there? A required one that is not keeps the program from being ready. One that is not
+ * required then reads as having no objects (cache_absent() tells), and is asked for again every 30 s. */
+enum cache_need {
+    CACHE_REQUIRED,
+    CACHE_IF_KNOWN,   /* it may not be installed: 404 */
+    CACHE_IF_ALLOWED, /* or we may not see it: 403 as well */
+};
+
 struct cache_spec {
     const struct resource *resource;
+    enum cache_need need;
     const struct fields *keep;           /* FIELDS(struct, table): what a record holds */
     size_t indexes[CACHE_INDEX_MAX + 1]; /* offsets of str fields; 0 ends them */
     str ns;                              /* only this namespace; empty: all that we may watch */
@@ -47,6 +56,7 @@ struct projection *cache_projection(struct cache *c);
 const void *cache_get(const struct cache *c, str ns, str name); /* NULL: there is none */
 size_t cache_count(const struct cache *c);
 bool cache_synced(const struct cache *c);
+bool cache_absent(const struct cache *c); /* the kind is not there, or not for us */
 
 /* cache_each(p, cache): all, in no order. cache_each_in(p, cache, 0, value): those whose indexed
  * field number 0 is `value`, in no order. `p` is declared by the caller as a pointer to the struct.
@@ -71,7 +81,8 @@ void cache_delete(struct cache *c, str ns, str name);
  * with the resourceVersion that is already there is no change. A list that is not ended changes
  * nothing but what was put. */
 void cache_list_begin(struct cache *c);
-void cache_list_end(struct cache *c); /* the cache is synced from now on */
+void cache_list_end(struct cache *c);  /* the cache is synced from now on */
+void cache_list_none(struct cache *c); /* the kind is not there: synced, and empty */
 
 struct cache_sizes {
     size_t records, bytes; /* `bytes` without malloc's own overhead, with tables and indexes */

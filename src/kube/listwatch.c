@@ -25,7 +25,8 @@ enum {
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
                      quiet_ns = 120 * NS_PER_S, fresh_list_ns = 20 * NS_PER_S,
                      short_watch_ns = NS_PER_S, initial_wait_ns = 30 * NS_PER_S,
-                     initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S;
+                     initial_silence_ns = 10 * NS_PER_S, watch_grace_ns = 30 * NS_PER_S,
+                     absent_ns = 30 * NS_PER_S;
 
 struct listwatch {
     struct listwatch_options o;
@@ -112,6 +113,15 @@ static bool is_expired(enum kube_reason reason)
 
 /* ---- lines of a watch */
 
+static void tell_synced(struct listwatch *w)
+{
+    if (w->once_synced)
+        return;
+    w->once_synced = true;
+    if (w->o.on_synced)
+        w->o.on_synced(w->o.context);
+}
+
 static void synced(struct listwatch *w)
 {
     cache_list_end(w->o.cache);
@@ -119,11 +129,25 @@ static void synced(struct listwatch *w)
     w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
     w->expired_pages = 0;
-    if (w->once_synced)
-        return;
-    w->once_synced = true;
-    if (w->o.on_synced)
-        w->o.on_synced(w->o.context);
+    tell_synced(w);
+}
+
+/* A kind that need not be there is not. Once it was, a 404 is a server that is starting: what is known
+ * stays. */
+static bool is_absent(const struct listwatch *w, enum kube_reason reason)
+{
+    enum cache_need need = cache_spec(w->o.cache)->need;
+    bool never_seen = !cache_synced(w->o.cache) || cache_absent(w->o.cache);
+    return never_seen && ((reason == KUBE_NOT_FOUND && need != CACHE_REQUIRED) ||
+                          (reason == KUBE_FORBIDDEN && need == CACHE_IF_ALLOWED));
+}
+
+static void absent(struct listwatch *w)
+{
+    cache_list_none(w->o.cache);
+    w->state = LW_PAUSED;
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, pause_over);
+    tell_synced(w);
 }
 
 static void watch_too_long(struct timer *timer)
@@ -233,6 +257,8 @@ static void on_watch_end(void *context, const struct kube_reply *reply)
         w->no_streaming = reply->code < 500;
         w->list_next = true;
         go_on(w);
+    } else if (reply->failure && is_absent(w, reply->reason)) {
+        absent(w);
     } else if (reply->failure && is_expired(reply->reason)) {
         expired(w, reply->failure);
     } else if (reply->failure) {
@@ -290,6 +316,10 @@ static void list_refused(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
     buf_clear(&w->continue_from);
+    if (is_absent(w, reply->reason)) {
+        absent(w);
+        return;
+    }
     if (!is_expired(reply->reason)) {
         failed(w, reply->failure);
         return;

@@ -24,6 +24,8 @@ struct run {
     int troubles, syncs;
 };
 
+static enum cache_need run_need; /* of the next run */
+
 static int number_of(const struct record *r)
 {
     int64_t n = -1;
@@ -58,7 +60,9 @@ static void run_start(struct run *run)
     model_start(&run->m);
     memset(run->told, -1, sizeof(run->told));
     run->projector = projector_new();
-    OK_CALL(cache_new(run->projector, &spec, &run->cache, &e), &e);
+    struct cache_spec own = spec;
+    own.need = run_need;
+    OK_CALL(cache_new(run->projector, &own, &run->cache, &e), &e);
     cache_handle(run->cache, on_change, run);
 }
 
@@ -288,6 +292,71 @@ static void failures_back_off(void)
     run_stop(&run);
 }
 
+static int refusal; /* the answer of a server that does not know the kind, or does not show it */
+
+static void serve_refusal(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    fake_answer(x, refusal, "{}");
+}
+
+static void what_need_not_be_there_is_empty(void)
+{
+    static const struct {
+        enum cache_need need;
+        int status;
+        bool is_fine;
+    } table[] = { { CACHE_REQUIRED, 404, false },  { CACHE_IF_KNOWN, 404, true },
+                  { CACHE_IF_KNOWN, 403, false },  { CACHE_IF_ALLOWED, 403, true },
+                  { CACHE_IF_ALLOWED, 404, true }, { CACHE_IF_ALLOWED, 500, false } };
+    for (size_t i = 0; i < countof(table); i++) {
+        struct run run;
+        run_need = table[i].need;
+        refusal = table[i].status;
+        run_start(&run);
+        run_need = CACHE_REQUIRED;
+        run.m.streams = true;
+        void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+        run.m.f.serve = serve_refusal;
+        model_change(&run.m, 1, 1);
+        run_watch(&run);
+        run_for(&run, NS_PER_S);
+        EQ_INT(cache_synced(run.cache), table[i].is_fine);
+        EQ_INT(cache_absent(run.cache), table[i].is_fine);
+        EQ_INT(run.syncs, table[i].is_fine);
+        run.m.f.serve = known; /* it is installed now */
+        run_for(&run, 61 * NS_PER_S);
+        OK(agrees(&run) && !cache_absent(run.cache));
+        EQ_INT(run.syncs, 1);
+        run_stop(&run);
+    }
+}
+
+/* A server that starts may not know its kinds yet: nothing is deleted for that. */
+static void what_was_there_stays(void)
+{
+    struct run run;
+    run_need = CACHE_IF_ALLOWED;
+    run_start(&run);
+    run_need = CACHE_REQUIRED;
+    run.m.streams = true;
+    model_change(&run.m, 1, 1);
+    run_watch(&run);
+    run_for(&run, NS_PER_S);
+    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+    run.m.f.serve = serve_refusal;
+    refusal = 404;
+    run.m.next_watch = FAULT_ABORT;
+    run_for(&run, 1300 * NS_PER_S); /* the watch has ended by then */
+    OK(agrees(&run) && !cache_absent(run.cache));
+    OK(run.troubles > 0);
+    run.m.f.serve = known;
+    model_change(&run.m, 2, 2);
+    run_for(&run, 61 * NS_PER_S);
+    OK(agrees(&run));
+    run_stop(&run);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(streams_where_it_can),
@@ -298,5 +367,7 @@ int main(void)
                                         TAP(every_fault_is_survived),
                                         TAP(a_long_bad_day),
                                         TAP(failures_back_off),
+                                        TAP(what_need_not_be_there_is_empty),
+                                        TAP(what_was_there_stays),
                                         { 0 } });
 }
