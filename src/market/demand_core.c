@@ -27,11 +27,13 @@ struct cpu_stat cpu_stat_parse(str text)
     const struct {
         str name;
         int64_t *value;
+        int64_t divisor;
     } fields[] = {
-        { S("usage_usec"), &stat.usage_usec },
-        { S("throttled_usec"), &stat.throttled_usec },
-        { S("nr_periods"), &stat.nr_periods },
-        { S("nr_throttled"), &stat.nr_throttled },
+        { S("usage_usec"), &stat.usage_usec, 1 },
+        { S("throttled_usec"), &stat.throttled_usec, 1 },
+        { S("throttled_time"), &stat.throttled_usec, 1000 }, /* v1: nanoseconds */
+        { S("nr_periods"), &stat.nr_periods, 1 },
+        { S("nr_throttled"), &stat.nr_throttled, 1 },
     };
     for (str line; str_cut(&text, '\n', &line);) {
         str name = next_word(&line), number = next_word(&line);
@@ -40,7 +42,7 @@ struct cpu_stat cpu_stat_parse(str text)
             continue;
         for (size_t i = 0; i < countof(fields); i++)
             if (str_eq(name, fields[i].name))
-                *fields[i].value = value;
+                *fields[i].value = value / fields[i].divisor;
     }
     return stat;
 }

@@ -10,7 +10,7 @@ struct cpu_stat {
     int64_t nr_periods, nr_throttled;
 };
 
-/* Reads a cgroup v2 cpu.stat. Lines that are not "name number" are skipped, missing names are 0. */
+/* Reads a cpu.stat of cgroup v2, or of v1 (which has no usage). Lines that are not "name number" are skipped, missing names are 0. */
 struct cpu_stat cpu_stat_parse(str text);
 
 struct cpu_window {

@@ -13,9 +13,15 @@
 enum { FILE_BYTES_MAX = 64 << 20 };
 
 static const struct golden_family *const groups[] = {
-    golden_apiserver,     golden_base,       golden_market,
-    golden_runtimeconfig, golden_saturation, golden_saturation_config,
-    golden_schedule,      golden_timeline,
+    golden_apiserver,
+    golden_base,
+    golden_cgroup,
+    golden_market,
+    golden_runtimeconfig,
+    golden_saturation,
+    golden_saturation_config,
+    golden_schedule,
+    golden_timeline,
 };
 
 struct run {

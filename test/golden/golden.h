@@ -51,6 +51,7 @@ double golden_real(const struct json *v, double otherwise); /* reads those strin
 
 extern const struct golden_family golden_apiserver[];
 extern const struct golden_family golden_base[];
+extern const struct golden_family golden_cgroup[];
 extern const struct golden_family golden_market[];
 extern const struct golden_family golden_runtimeconfig[];
 extern const struct golden_family golden_saturation[];

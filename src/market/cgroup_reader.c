@@ -1,0 +1,392 @@
+/* Reading and setting one cgroup: see cgroup_reader.h. */
+#include "cgroup_reader.h"
+
+#include "../base/sum.h"
+#include "cgroup_text.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LEVELS_MAX = 64, FILE_MAX = 1024, PERIOD_USEC = 100000, QUOTA_MIN_USEC = 1000 };
+
+struct level { /* one cgroup whose throttling is read */
+    int fd;    /* of its cpu.stat; -1: not open */
+    uint32_t name_sum;
+    bool known; /* the counters below are a reading */
+    bool seen;  /* during a scan */
+    int64_t throttled_usec, nr_periods, nr_throttled;
+};
+
+struct cgroup {
+    const struct cgroup_tree *tree;
+    struct cpu_stat total;
+    struct level *levels; /* owned; the first is the cgroup itself */
+    uint16_t level_n;
+    bool rescan;
+    int usage_fd; /* v1: cpuacct.usage */
+    char path[];
+};
+
+/* ---- files */
+
+static bool file_path(const struct cgroup *g, const char *root, const char *inside,
+                      const char *file, char out[static PATH_MAX])
+{
+    int n =
+        snprintf(out, PATH_MAX, "%s/%s/%s%s%s", root, g->path, inside, *inside ? "/" : "", file);
+    return n > 0 && n < PATH_MAX;
+}
+
+static int open_file(const struct cgroup *g, const char *root, const char *inside, const char *file,
+                     err_t *e)
+{
+    char path[PATH_MAX];
+    if (!file_path(g, root, inside, file, path))
+        return err_set(e, ENAMETOOLONG, "cgroup %s: its path is too long", g->path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 ? fd : err_set(e, errno, "%s: %s", path, strerror(errno));
+}
+
+/* The whole file from a kept descriptor. */
+static int read_fd(int fd, char out[static FILE_MAX], str *ret)
+{
+    ssize_t n;
+    while ((n = pread(fd, out, FILE_MAX, 0)) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        return -errno;
+    *ret = (str){ out, (size_t)n };
+    return 0;
+}
+
+/* The whole of a file that is looked at rarely. */
+static int read_file(const struct cgroup *g, const char *file, char out[static FILE_MAX], str *ret,
+                     err_t *e)
+{
+    auto_close int fd = open_file(g, g->tree->cpu, "", file, e);
+    if (fd < 0)
+        return fd;
+    int r = read_fd(fd, out, ret);
+    return r < 0 ? err_set(e, r, "cgroup %s: %s: %s", g->path, file, strerror(-r)) : 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* ---- levels */
+
+static struct level *level_named(struct cgroup *g, uint32_t name_sum)
+{
+    for (uint16_t i = 1; i < g->level_n; i++)
+        if (g->levels[i].name_sum == name_sum)
+            return &g->levels[i];
+    return NULL;
+}
+
+static void level_drop(struct cgroup *g, size_t at)
+{
+    close_fd(&g->levels[at].fd);
+    memmove(g->levels + at, g->levels + at + 1, (g->level_n - at - 1) * sizeof(*g->levels));
+    g->level_n--;
+}
+
+static void level_add(struct cgroup *g, uint32_t name_sum, int fd)
+{
+    g->levels = mem_grow(g->levels, (size_t)g->level_n + 1, sizeof(*g->levels));
+    g->levels[g->level_n++] = (struct level){ .fd = fd, .name_sum = name_sum, .seen = true };
+}
+
+static void see_inside(struct cgroup *g, const char *name)
+{
+    uint32_t sum = (uint32_t)sum64(str_c(name), 0);
+    struct level *level = level_named(g, sum);
+    if (level)
+        level->seen = true;
+    if ((level && level->fd >= 0) || (!level && g->level_n >= LEVELS_MAX))
+        return;
+    int fd = open_file(g, g->tree->cpu, name, "cpu.stat", NULL);
+    if (fd >= 0 && level)
+        level->fd = fd;
+    else if (fd >= 0)
+        level_add(g, sum, fd);
+}
+
+void cgroup_rescan(struct cgroup *g)
+{
+    char path[PATH_MAX];
+    DIR *folder = file_path(g, g->tree->cpu, "", "", path) ? opendir(path) : NULL;
+    if (!folder)
+        return; /* gone: the next reading says so */
+    for (uint16_t i = 1; i < g->level_n; i++)
+        g->levels[i].seen = false;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            see_inside(g, entry->d_name);
+    closedir(folder);
+    for (size_t i = g->level_n; i-- > 1;)
+        if (!g->levels[i].seen)
+            level_drop(g, i);
+    g->rescan = false;
+}
+
+size_t cgroup_levels(const struct cgroup *g)
+{
+    return g->level_n;
+}
+
+/* ---- life */
+
+static int open_own(struct cgroup *g, err_t *e)
+{
+    int fd = open_file(g, g->tree->cpu, "", "cpu.stat", e);
+    if (fd < 0)
+        return fd;
+    g->levels[0].fd = fd;
+    if (g->tree->version == 2)
+        return 0;
+    fd = open_file(g, g->tree->usage, "", "cpuacct.usage", e);
+    g->usage_fd = fd < 0 ? -1 : fd;
+    return fd < 0 ? fd : 0;
+}
+
+int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, err_t *e)
+{
+    struct cgroup *g = mem_zero(1, sizeof(*g) + path.n + 1);
+    g->tree = tree;
+    g->usage_fd = -1;
+    memcpy(g->path, path.p, path.n);
+    level_add(g, 0, -1);
+    int r = open_own(g, e);
+    if (r < 0) {
+        cgroup_close(g);
+        return r;
+    }
+    cgroup_rescan(g);
+    *ret = g;
+    return 0;
+}
+
+void cgroup_close(struct cgroup *g)
+{
+    if (!g)
+        return;
+    for (uint16_t i = 0; i < g->level_n; i++)
+        close_fd(&g->levels[i].fd);
+    close_fd(&g->usage_fd);
+    free(g->levels);
+    free(g);
+}
+
+const char *cgroup_path(const struct cgroup *g)
+{
+    return g->path;
+}
+
+/* ---- counters */
+
+/* Ordinary files that were replaced keep their old text for who has them open. */
+static int reopen_replaced(struct cgroup *g, err_t *e)
+{
+    struct stat st;
+    if (!g->tree->plain || fstat(g->levels[0].fd, &st) < 0 || st.st_nlink > 0)
+        return 0;
+    for (uint16_t i = 0; i < g->level_n; i++)
+        close_fd(&g->levels[i].fd);
+    close_fd(&g->usage_fd);
+    int r = open_own(g, e);
+    if (r == 0)
+        cgroup_rescan(g);
+    return r;
+}
+
+struct throttling { /* of one level since its last reading */
+    int64_t usec, periods, hits;
+};
+
+static struct throttling level_advance(struct level *level, struct cpu_stat now)
+{
+    struct throttling since = { 0 };
+    if (level->known && now.nr_periods >= level->nr_periods &&
+        now.nr_throttled >= level->nr_throttled && now.throttled_usec >= level->throttled_usec)
+        since = (struct throttling){ now.throttled_usec - level->throttled_usec,
+                                     now.nr_periods - level->nr_periods,
+                                     now.nr_throttled - level->nr_throttled };
+    level->throttled_usec = now.throttled_usec;
+    level->nr_periods = now.nr_periods;
+    level->nr_throttled = now.nr_throttled;
+    level->known = true;
+    return since;
+}
+
+/* Did `a` hit its quota in a larger share of its periods? */
+static bool is_worse(struct throttling a, struct throttling b)
+{
+    return (double)a.hits * (double)MAX(b.periods, (int64_t)1) >
+               (double)b.hits * (double)MAX(a.periods, (int64_t)1) ||
+           (a.hits == 0 && b.hits == 0 && a.periods > b.periods);
+}
+
+static int read_level(const struct level *level, struct cpu_stat *ret)
+{
+    char text[FILE_MAX];
+    str stat;
+    int r = level->fd < 0 ? -ENODEV : read_fd(level->fd, text, &stat);
+    if (r == 0)
+        *ret = cpu_stat_parse(stat);
+    return r;
+}
+
+static int read_usage(const struct cgroup *g, int64_t *ret_usec)
+{
+    char text[FILE_MAX];
+    str number;
+    int64_t ns;
+    int r = read_fd(g->usage_fd, text, &number);
+    if (r == 0 && !cgroup_text_number(number, &ns))
+        r = -EINVAL;
+    if (r == 0)
+        *ret_usec = ns / 1000;
+    return r;
+}
+
+static struct throttling worst_of_inside(struct cgroup *g, struct throttling worst,
+                                         int64_t *total_usec)
+{
+    for (size_t i = g->level_n; i-- > 1;) {
+        struct cpu_stat stat;
+        if (read_level(&g->levels[i], &stat) < 0) {
+            level_drop(g, i); /* the container ended; another may have come in its place */
+            g->rescan = true;
+            continue;
+        }
+        struct throttling since = level_advance(&g->levels[i], stat);
+        *total_usec += since.usec;
+        if (is_worse(since, worst))
+            worst = since;
+    }
+    return worst;
+}
+
+int cgroup_read(struct cgroup *g, struct cpu_stat *ret, err_t *e)
+{
+    struct cpu_stat own;
+    int r = reopen_replaced(g, e);
+    if (r < 0)
+        return r;
+    if (g->rescan)
+        cgroup_rescan(g);
+    r = read_level(&g->levels[0], &own);
+    if (r == 0 && g->tree->version == 1)
+        r = read_usage(g, &own.usage_usec);
+    if (r < 0)
+        return err_set(e, r, "cgroup %s: counters cannot be read: %s", g->path, strerror(-r));
+    struct throttling worst = level_advance(&g->levels[0], own);
+    g->total.throttled_usec += worst.usec;
+    worst = worst_of_inside(g, worst, &g->total.throttled_usec);
+    g->total.nr_periods += worst.periods;
+    g->total.nr_throttled += worst.hits;
+    g->total.usage_usec = own.usage_usec;
+    *ret = g->total;
+    return 0;
+}
+
+int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec)
+{
+    char text[FILE_MAX];
+    str pressure;
+    if (read_file(g, "cpu.pressure", text, &pressure, NULL) < 0 ||
+        !cgroup_text_pressure(pressure, ret_usec))
+        return -EOPNOTSUPP;
+    return 0;
+}
+
+/* ---- quota */
+
+static int unreadable(const struct cgroup *g, const char *file, str text, err_t *e)
+{
+    return err_set(e, EINVAL, "cgroup %s: %s says \"" STR_FMT "\", which is no quota", g->path,
+                   file, STR_ARG(str_trim(text)));
+}
+
+int cgroup_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e)
+{
+    char text[FILE_MAX], other[FILE_MAX];
+    str quota, period;
+    if (g->tree->version == 2) {
+        int r = read_file(g, "cpu.max", text, &quota, e);
+        if (r == 0 && !cgroup_text_max(quota, ret_milli))
+            r = unreadable(g, "cpu.max", quota, e);
+        return r;
+    }
+    int r = read_file(g, "cpu.cfs_quota_us", text, &quota, e);
+    if (r == 0)
+        r = read_file(g, "cpu.cfs_period_us", other, &period, e);
+    if (r == 0 && !cgroup_text_quota(quota, period, ret_milli))
+        r = unreadable(g, "cpu.cfs_quota_us", quota, e);
+    return r;
+}
+
+static int write_file(const struct cgroup *g, const char *file, str text, err_t *e)
+{
+    char path[PATH_MAX];
+    if (!file_path(g, g->tree->cpu, "", file, path))
+        return err_set(e, ENAMETOOLONG, "cgroup %s: its path is too long", g->path);
+    auto_close int fd = open(path, O_WRONLY | O_CLOEXEC | (g->tree->plain ? O_TRUNC : 0));
+    if (fd < 0)
+        return err_set(e, errno, "%s: %s", path, strerror(errno));
+    ssize_t n = write(fd, text.p, text.n);
+    if (n != (ssize_t)text.n)
+        return err_set(e, n < 0 ? errno : EIO, "%s: \"" STR_FMT "\" was refused: %s", path,
+                       STR_ARG(text), strerror(n < 0 ? errno : EIO));
+    return 0;
+}
+
+/* v1 keeps the period in a file of its own, which is left as it is. */
+static int64_t period_of(const struct cgroup *g)
+{
+    char text[FILE_MAX];
+    str period;
+    int64_t usec = 0;
+    bool told = g->tree->version == 1 &&
+                read_file(g, "cpu.cfs_period_us", text, &period, NULL) == 0 &&
+                cgroup_text_number(period, &usec);
+    return told && usec > 0 ? usec : PERIOD_USEC;
+}
+
+int cgroup_set_limit(const struct cgroup *g, int64_t milli, err_t *e)
+{
+    char text[64];
+    int64_t period = period_of(g), quota = 0;
+    if (milli >= 0 && __builtin_mul_overflow(milli, period, &quota))
+        return err_set(e, ERANGE, "cgroup %s: a limit of %lldm is more than can be written",
+                       g->path, (long long)milli);
+    quota = MAX(quota / 1000, (int64_t)QUOTA_MIN_USEC);
+    bool v2 = g->tree->version == 2;
+    if (milli < 0 && v2)
+        snprintf(text, sizeof(text), "max %lld", (long long)period);
+    else if (milli < 0)
+        snprintf(text, sizeof(text), "-1");
+    else if (v2)
+        snprintf(text, sizeof(text), "%lld %lld", (long long)quota, (long long)period);
+    else
+        snprintf(text, sizeof(text), "%lld", (long long)quota);
+    return write_file(g, v2 ? "cpu.max" : "cpu.cfs_quota_us", str_c(text), e);
+}
+
+void cgroup_raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
