@@ -115,6 +115,7 @@ void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
 
 static const struct feature_setting settings[] = {
     { "testbed-start-delay", "2s", "how long a simulated pod takes to become ready" },
+    { "testbed-tick", "200ms", "how often load is brought up to date" },
     { 0 },
 };
 
@@ -131,6 +132,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     failed = failed ? failed : manager_cache(m, &set_cache, &c->sets, e);
     failed = failed ? failed : manager_cache(m, &pod_cache, &c->pods, e);
     failed = failed ? failed : cluster_start_workloads(c, e);
+    failed = failed ? failed : cluster_start_load(c, e);
     failed = failed ? failed : cluster_start_kubelets(c, e);
     return failed ? failed : cluster_start_autoscaler(c, e);
 }
@@ -143,6 +145,7 @@ static void stop(void *state)
     for (struct map_slot *s = NULL; (s = map_next(&c->histories, s));)
         hpa_memory_free(s->value);
     map_done(&c->histories);
+    cluster_stop_load(c);
     free(c);
 }
 

@@ -12,6 +12,9 @@
 #include "../base/random.h"
 #include "../kube/manager.h"
 #include "hpa_model.h"
+#include "serving.h"
+#include "testbed.h"
+#include "traffic.h"
 
 #define TESTBED_DOMAIN "testbed.flyball.dev"
 
@@ -43,8 +46,13 @@ struct pod {
 
 struct cluster {
     struct manager *manager;
-    struct cache *nodes, *deployments, *sets, *pods, *hpas;
-    struct controller *deployment_controller, *set_controller, *kubelet, *autoscaler;
+    struct cache *nodes, *deployments, *sets, *pods, *hpas, *loads;
+    struct controller *deployment_controller, *set_controller, *kubelet, *autoscaler,
+        *load_controller;
+    struct serving serving; /* vLLM servers, by pod */
+    struct traffic traffic; /* requests to them */
+    struct timer tick;
+    int64_t tick_ns;
     struct random random;
     int64_t start_delay_ns; /* from creation to ready */
     struct map histories;   /* of autoscalers, by namespace/name: struct hpa_memory, owned */
@@ -60,12 +68,16 @@ enum { SETS_BY_OWNER };
 int cluster_start_workloads(struct cluster *c, err_t *e);
 int cluster_start_kubelets(struct cluster *c, err_t *e);
 int cluster_start_autoscaler(struct cluster *c, err_t *e);
+int cluster_start_load(struct cluster *c, err_t *e);
+void cluster_stop_load(struct cluster *c);
+
+/* Makes a pod that names a model a server on `ip`; nothing for other pods. */
+int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const struct json *containers,
+                  err_t *e);
 
 /* For deletions: that it is gone already is what was wanted. */
 void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply);
 
-/* All of it, as a feature of a manager of its own (`flyball up`). */
-extern const struct feature testbed_feature;
 /* For who embeds it: the state that testbed_feature.start made. */
 void cluster_set_metrics(struct cluster *c,
                          double (*external_metric)(void *context, str name,

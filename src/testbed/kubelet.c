@@ -71,8 +71,14 @@ static str address_of(struct reconcile *r, const struct pod *pod)
     return arena_printf(r->arena, "127.%u.%u.%u", 64 + (h >> 16) % 64, (h >> 8) & 255, 1 + h % 254);
 }
 
-static void start_pod(struct reconcile *r, const struct pod *pod, const struct json *containers)
+/* A server listens before its pod is called ready. */
+static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
+                                   const struct json *containers)
 {
+    str ip = address_of(r, pod);
+    err_t e;
+    if (cluster_serve(r, pod, ip, containers, &e) < 0)
+        return reconciled_failed(r, "%s", e.text);
     struct json *status = json_new_obj(r->arena);
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, status, "phase", S("Running"));
@@ -80,8 +86,9 @@ static void start_pod(struct reconcile *r, const struct pod *pod, const struct j
     json_set(r->arena, status, S("containerStatuses"), container_statuses(r, containers));
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
-    json_set_str(r->arena, status, "podIP", address_of(r, pod));
+    json_set_str(r->arena, status, "podIP", ip);
     reconcile_status(r, &resource_pods, status);
+    return reconciled();
 }
 
 /* ---- resize */
@@ -144,6 +151,8 @@ static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
     const struct pod *pod = cache_get(c->pods, r->ns, r->name);
+    if (!pod || pod->deleting)
+        serving_remove(&c->serving, r->ns, r->name);
     if (!pod || !pod->node.n)
         return reconciled();
     if (pod->deleting)
@@ -153,11 +162,13 @@ static struct reconciled reconcile_pod(struct reconcile *r)
         return reconciled();
     if (!str_eqc(pod->phase, "Running")) {
         int64_t left = pod->created_ns + c->start_delay_ns - r->now_ns;
-        if (left > 0)
+        if (left > 0 && left <= c->start_delay_ns) /* more: the clock was set back meanwhile */
             return reconciled_after(left);
-        start_pod(r, pod, containers);
-        return reconciled();
+        return start_pod(r, pod, containers);
     }
+    err_t e;
+    if (cluster_serve(r, pod, pod->ip, containers, &e) < 0) /* we were started anew */
+        return reconciled_failed(r, "%s", e.text);
     (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
     if (!is_enacted(containers, statuses))
         return resize_pod(r, pod, containers);

@@ -6,6 +6,9 @@
  *   hpa_model    the HorizontalPodAutoscaler's arithmetic: metrics in, replicas out
  *   vpa_model    the VerticalPodAutoscaler's recommender, as a yardstick: usage in, requests out
  *
+ * The simulated cluster (cluster.h) is made of them: Deployments, kubelets, autoscalers, servers under
+ * traffic, as a feature of a manager of its own.
+ *
  * Nothing here is used by the product's decisions: the testbed stands where a real cluster stands,
  * and meets flyball only through the Kubernetes API, /metrics and cgroup-like files. It is a fake of
  * what cannot run here: kubelets, GPUs and traffic.
@@ -18,5 +21,8 @@
 #include "hpa_model.h"
 #include "vllm_model.h"
 #include "vpa_model.h"
+
+/* All of it: `flyball up` runs it beside the controllers. */
+extern const struct feature testbed_feature;
 
 #endif

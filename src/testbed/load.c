@@ -1,0 +1,165 @@
+/* Load: ConfigMaps become traffic (traffic.h), pods become servers (serving.h), and a tick lets time pass
+ * for both. What cannot be read is said in an event of the ConfigMap or pod that says it. */
+#include "cluster.h"
+
+#include "../base/duration.h"
+#include "../json/json.h"
+
+#define LOAD_LABEL TESTBED_DOMAIN "/load"
+
+struct load { /* a ConfigMap with our label */
+    struct record meta;
+    int64_t created_ns;
+    str data; /* raw */
+    const struct labels *labels;
+};
+
+static const struct field load_fields[] = {
+    { "metadata.creationTimestamp", F_TIME, offsetof(struct load, created_ns) },
+    { "metadata.labels", F_MAP, offsetof(struct load, labels) },
+    { "data", F_RAW, offsetof(struct load, data) },
+};
+
+static const struct cache_spec load_cache = { .resource = &resource_configmaps,
+                                              .keep = FIELDS(struct load, load_fields),
+                                              .label_selector = { LOAD_LABEL,
+                                                                  sizeof(LOAD_LABEL) - 1 } };
+
+static str kind_of(const struct load *load)
+{
+    return labels_get(load->labels, S(LOAD_LABEL));
+}
+
+static void complain(struct reconcile *r, const struct resource *resource,
+                     const struct record *about, const char *why)
+{
+    struct cluster *c = r->context;
+    events_emit(manager_events(c->manager), &(struct event){ .resource = resource,
+                                                             .ns = about->ns,
+                                                             .name = about->name,
+                                                             .uid = about->uid,
+                                                             .warning = true,
+                                                             .reason = "LoadInvalid",
+                                                             .message = str_c(why) });
+}
+
+/* ---- traffic */
+
+static str trace_of(struct reconcile *r, str name)
+{
+    struct cluster *c = r->context;
+    const struct load *trace = cache_get(c->loads, r->ns, name);
+    struct json *data = NULL;
+    if (!trace || json_parse(r->arena, trace->data, &data, NULL) < 0)
+        return S("");
+    return json_text(json_get(data, "trace.csv"));
+}
+
+static struct reconciled reconcile_load(struct reconcile *r)
+{
+    struct cluster *c = r->context;
+    const struct load *load = cache_get(c->loads, r->ns, r->name);
+    if (!load || !str_eqc(kind_of(load), "requests")) {
+        traffic_remove(&c->traffic, r->ns, r->name);
+        return reconciled();
+    }
+    struct traffic_spec spec = { .ns = r->ns,
+                                 .name = r->name,
+                                 .created_ns = load->created_ns,
+                                 .now_ns = r->now_ns };
+    struct json *data = NULL;
+    (void)json_parse(r->arena, load->data, &data, NULL);
+    spec.data = data;
+    str trace = json_text(json_get(data, "trace"));
+    spec.trace_csv = trace.n ? trace_of(r, trace) : S("");
+    err_t e;
+    if (trace.n && !spec.trace_csv.n)
+        err_set(&e, ENOENT,
+                "trace is \"" STR_FMT "\", but there is no ConfigMap of that name with the label " LOAD_LABEL
+                ": trace and a key trace.csv",
+                STR_ARG(trace));
+    else if (traffic_put(&c->traffic, &spec, &e) == 0)
+        return reconciled();
+    complain(r, &resource_configmaps, &load->meta, e.text);
+    return reconciled(); /* an edit, of the trace too, brings it back */
+}
+
+/* A trace concerns all that play it. */
+static void add_players(struct controller *controller, const struct record *old,
+                        const struct record *now)
+{
+    struct cluster *c = controller_context(controller);
+    const struct load *changed = (const struct load *)(const void *)(now ? now : old), *load;
+    controller_add(controller, changed->meta.ns, changed->meta.name);
+    if (!str_eqc(kind_of(changed), "trace"))
+        return;
+    cache_each(load, c->loads)
+        if (str_eq(load->meta.ns, changed->meta.ns))
+            controller_add(controller, load->meta.ns, load->meta.name);
+}
+
+/* ---- servers */
+
+int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const struct json *containers,
+                  err_t *e)
+{
+    struct cluster *c = r->context;
+    str model = labels_get(pod->annotations, S(TESTBED_DOMAIN "/model"));
+    if (!model.n)
+        return 0;
+    int failed = serving_put(
+        &c->serving,
+        &(struct serving_pod){ .ns = r->ns,
+                               .name = r->name,
+                               .ip = ip,
+                               .model = model,
+                               .accelerator =
+                                   labels_get(pod->annotations, S(TESTBED_DOMAIN "/accelerator")),
+                               .port = labels_get(pod->annotations, S("prometheus.io/port")),
+                               .containers = containers,
+                               .now_ns = r->now_ns },
+        e);
+    if (failed < 0)
+        complain(r, &resource_pods, &pod->meta, e->text);
+    return failed;
+}
+
+/* ---- time */
+
+static void tick(struct timer *timer)
+{
+    struct cluster *c = container_of(timer, struct cluster, tick);
+    struct loop *loop = manager_loop(c->manager);
+    traffic_advance(&c->traffic, loop_wall_ns(loop));
+    timer_set(loop, timer, loop_mono_ns(loop) + c->tick_ns, tick);
+}
+
+int cluster_start_load(struct cluster *c, err_t *e)
+{
+    struct loop *loop = manager_loop(c->manager);
+    if (duration_parse(str_c(manager_setting(c->manager, "testbed-tick")), &c->tick_ns, e) < 0)
+        return err_wrap(e, "--testbed-tick");
+    if (c->tick_ns < NS_PER_MS)
+        return err_set(e, EINVAL, "--testbed-tick must be 1ms or more");
+    int failed = manager_cache(c->manager, &load_cache, &c->loads, e);
+    if (failed)
+        return failed;
+    c->serving.loop = loop;
+    c->serving.orphaned = traffic_orphaned;
+    c->serving.context = &c->traffic;
+    c->traffic.serving = &c->serving;
+    c->load_controller =
+        manager_controller(c->manager, &(struct controller_spec){ .name = "testbed-load",
+                                                                  .reconcile = reconcile_load,
+                                                                  .context = c });
+    controller_watch(c->load_controller, c->loads, add_players);
+    timer_set(loop, &c->tick, loop_mono_ns(loop) + c->tick_ns, tick);
+    return 0;
+}
+
+void cluster_stop_load(struct cluster *c)
+{
+    timer_stop(&c->tick);
+    traffic_done(&c->traffic);
+    serving_done(&c->serving);
+}

@@ -1,0 +1,162 @@
+/* See serving.h. Time passes for a server when somebody looks: at a scrape, and when traffic comes. */
+#include "serving.h"
+
+#include "../net/http_server.h"
+#include "../prom/exposition.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    struct vllm_profile profile;
+} accelerators[] = { /* an 8-billion-parameter model in half precision, by order of magnitude */
+    { "L40S", { 2400, 16, 64, 4096, 20, 0.45, 12, 0.060 } },
+    { "A100", { 6000, 16, 128, 8192, 13, 0.25, 9, 0.035 } },
+    { "H100", { 9600, 16, 192, 8192, 8, 0.15, 6, 0.018 } },
+};
+
+static int find_profile(str name, struct vllm_profile *ret, err_t *e)
+{
+    for (size_t i = 0; i < countof(accelerators); i++)
+        if (str_eq_nocase(name, str_c(accelerators[i].name))) {
+            *ret = accelerators[i].profile;
+            return 0;
+        }
+    return err_set(e, EINVAL, "the accelerator \"" STR_FMT "\" is not simulated: L40S, A100 and H100 are",
+                   STR_ARG(name));
+}
+
+/* A port named "metrics", else what the annotation says, else vLLM's own. */
+static int find_port(const struct serving_pod *pod, uint16_t *ret, err_t *e)
+{
+    int64_t port = 8000;
+    if (pod->port.n && (str_to_i64(pod->port, &port) < 0 || port < 1 || port > 65535))
+        return err_set(e, EINVAL, "prometheus.io/port is \"" STR_FMT "\", but must be a port number",
+                       STR_ARG(pod->port));
+    for (size_t i = 0; i < json_len(pod->containers); i++) {
+        const struct json *ports = json_get(json_item(pod->containers, i), "ports");
+        for (size_t k = 0; k < json_len(ports); k++)
+            if (str_eqc(json_text(json_get(json_item(ports, k), "name")), "metrics"))
+                port = json_int(json_get(json_item(ports, k), "containerPort"), port);
+    }
+    *ret = (uint16_t)port;
+    return 0;
+}
+
+static void on_request(void *context, struct exchange *x)
+{
+    struct vllm_server *server = context;
+    str path = exchange_path(x);
+    auto_buf struct buf text = { 0 };
+    if (str_eq(path, S("/metrics"))) {
+        vllm_advance(&server->vllm, loop_wall_ns(server->of->loop));
+        vllm_print_metrics(&server->vllm, str_c(server->model), &text);
+        exchange_answer_buf(x, 200,
+                            HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }), &text);
+    } else if (str_eq(path, S("/health"))) {
+        exchange_answer(x, 200, HTTP_HEADERS({ S("content-type"), S("text/plain") }), S(""));
+    } else {
+        exchange_answer(x, 404, HTTP_HEADERS({ S("content-type"), S("text/plain") }),
+                        S("a simulated server has /metrics and /health\n"));
+    }
+}
+
+static struct vllm_server *find(const struct serving *s, str ns, str name, size_t *ret_at)
+{
+    for (size_t i = 0; i < s->servers.n; i++)
+        if (str_eqc(name, s->servers.at[i]->name) && str_eqc(ns, s->servers.at[i]->ns)) {
+            *ret_at = i;
+            return s->servers.at[i];
+        }
+    return NULL;
+}
+
+static void server_free(struct vllm_server *server)
+{
+    http_server_free(server->http);
+    vllm_done(&server->vllm);
+    free(server->ns);
+    free(server->name);
+    free(server->model);
+    free(server);
+}
+
+int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
+{
+    struct vllm_profile profile;
+    uint16_t port;
+    size_t at;
+    if (find(s, pod->ns, pod->name, &at))
+        return 0;
+    int r = find_profile(pod->accelerator.n ? pod->accelerator : S("A100"), &profile, e);
+    r = r < 0 ? r : find_port(pod, &port, e);
+    if (r < 0)
+        return r;
+    struct vllm_server *server = mem_zero(1, sizeof(*server));
+    server->of = s;
+    char *ip = mem_dup(pod->ip.p, pod->ip.n);
+    r = http_server_new(s->loop,
+                        &(struct http_server_options){ .address = ip,
+                                                       .port = port,
+                                                       .on_request = on_request,
+                                                       .context = server,
+                                                       .max_connections = 64,
+                                                       .max_body_bytes = 4096 },
+                        &server->http, e);
+    free(ip);
+    if (r < 0) {
+        free(server);
+        return r;
+    }
+    vllm_init(&server->vllm, &profile, pod->now_ns);
+    server->ns = mem_dup(pod->ns.p, pod->ns.n);
+    server->name = mem_dup(pod->name.p, pod->name.n);
+    server->model = mem_dup(pod->model.p, pod->model.n);
+    vec_push(&s->servers, server);
+    return 0;
+}
+
+struct eviction {
+    struct serving *serving;
+    const struct vllm_server *from;
+};
+
+static void send_elsewhere(void *context, struct vllm_request request)
+{
+    struct eviction *eviction = context;
+    if (eviction->serving->orphaned)
+        eviction->serving->orphaned(eviction->serving->context, eviction->from, request);
+}
+
+void serving_remove(struct serving *s, str ns, str name)
+{
+    size_t at;
+    struct vllm_server *server = find(s, ns, name, &at);
+    if (!server)
+        return;
+    vec_remove(&s->servers, at);
+    vllm_evict(&server->vllm, send_elsewhere, &(struct eviction){ s, server });
+    server_free(server);
+}
+
+void serving_done(struct serving *s)
+{
+    for (size_t i = 0; i < s->servers.n; i++)
+        server_free(s->servers.at[i]);
+    vec_done(&s->servers);
+}
+
+struct vllm_server *serving_pick(const struct serving *s, str ns, str model)
+{
+    struct vllm_server *best = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < s->servers.n; i++) {
+        struct vllm_server *server = s->servers.at[i];
+        size_t load = server->vllm.waiting.n + server->vllm.running.n;
+        if (load < least && str_eqc(ns, server->ns) && str_eqc(model, server->model)) {
+            best = server;
+            least = load;
+        }
+    }
+    return best;
+}
