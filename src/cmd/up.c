@@ -6,7 +6,6 @@
  * data directory and goes on from there: only what is missing of the scenario is made. */
 #include "up.h"
 
-#include "../base/file.h"
 #include "../base/log.h"
 #include "../base/random.h"
 #include "../json/yaml.h"
@@ -152,22 +151,6 @@ static int read_definitions(struct up *up, struct json **ret, err_t *e)
     return 0;
 }
 
-/* A scenario is one of ours, by name, or a file. */
-static int read_scenario(struct up *up, err_t *e)
-{
-    char name[256];
-    snprintf(name, sizeof(name), "%s.yaml", up->scenario);
-    for (const struct manifest *m = manifests_examples; m->name; m++)
-        if (!strcmp(m->name, name))
-            return yaml_parse_all(&up->arena, str_c(m->text), NULL, &up->scenario_documents, e);
-    auto_buf struct buf text = { 0 };
-    int r = file_read(up->scenario, 16 << 20, &text, e);
-    if (r < 0)
-        return err_wrap(e, "--testbed is neither a scenario of ours nor a file");
-    r = yaml_parse_all(&up->arena, buf_str(&text), NULL, &up->scenario_documents, e);
-    return r < 0 ? err_wrap(e, "%s", up->scenario) : 0;
-}
-
 static int connect_client(struct up *up, struct kube **ret, err_t *e)
 {
     struct kube_config *config;
@@ -189,7 +172,7 @@ static int start(struct up *up, err_t *e)
 {
     struct json *definitions;
     int r = read_definitions(up, &definitions, e);
-    r = r < 0 ? r : read_scenario(up, e);
+    r = r < 0 ? r : up_read_scenario(up, e);
     if (r < 0)
         return r;
     bool scaled = up->speed > 1;

@@ -32,6 +32,9 @@ struct up {
     bool ready, stopping;
 };
 
+/* up_scenario.c */
+int up_read_scenario(struct up *up, err_t *e);
+
 /* up_summary.c */
 void up_print_where(const struct up *up);
 void up_summary_start(struct up *up);
