@@ -23,7 +23,9 @@ static int parse_point(str word, struct curve *curve, err_t *e)
     int r = 0;
     if (equals != SIZE_MAX)
         r = duration_parse(str_upto(word, equals), &point.at_ns, e);
-    r = r < 0 ? r : parse_value(equals == SIZE_MAX ? word : str_from(word, equals + 1), &point.value, e);
+    r = r < 0
+            ? r
+            : parse_value(equals == SIZE_MAX ? word : str_from(word, equals + 1), &point.value, e);
     if (r < 0)
         return r;
     if (curve->points.n && point.at_ns <= curve->points.at[curve->points.n - 1].at_ns)
@@ -42,7 +44,8 @@ int curve_parse(str text, struct curve *ret, err_t *e)
         int r = word.n ? parse_point(word, &curve, e) : 0;
         if (r < 0) {
             curve_done(&curve);
-            return err_wrap(e, "the curve \"" STR_FMT "\", which must be a value or TIME=VALUE points",
+            return err_wrap(e,
+                            "the curve \"" STR_FMT "\", which must be a value or TIME=VALUE points",
                             STR_ARG(text));
         }
     }

@@ -87,6 +87,10 @@ static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
     json_set_str(r->arena, status, "podIP", ip);
+    struct json *ips = json_new_arr(r->arena), *first = json_new_obj(r->arena);
+    json_set_str(r->arena, first, "ip", ip);
+    json_push(r->arena, ips, first);
+    json_set(r->arena, status, S("podIPs"), ips);
     reconcile_status(r, &resource_pods, status);
     return reconciled();
 }

@@ -63,10 +63,9 @@ static struct reconciled reconcile_load(struct reconcile *r)
         traffic_remove(&c->traffic, r->ns, r->name);
         return reconciled();
     }
-    struct traffic_spec spec = { .ns = r->ns,
-                                 .name = r->name,
-                                 .created_ns = load->created_ns,
-                                 .now_ns = r->now_ns };
+    struct traffic_spec spec = {
+        .ns = r->ns, .name = r->name, .created_ns = load->created_ns, .now_ns = r->now_ns
+    };
     struct json *data = NULL;
     (void)json_parse(r->arena, load->data, &data, NULL);
     spec.data = data;
@@ -75,7 +74,8 @@ static struct reconciled reconcile_load(struct reconcile *r)
     err_t e;
     if (trace.n && !spec.trace_csv.n)
         err_set(&e, ENOENT,
-                "trace is \"" STR_FMT "\", but there is no ConfigMap of that name with the label " LOAD_LABEL
+                "trace is \"" STR_FMT
+                "\", but there is no ConfigMap of that name with the label " LOAD_LABEL
                 ": trace and a key trace.csv",
                 STR_ARG(trace));
     else if (traffic_put(&c->traffic, &spec, &e) == 0)
@@ -107,18 +107,18 @@ int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const stru
     str model = labels_get(pod->annotations, S(TESTBED_DOMAIN "/model"));
     if (!model.n)
         return 0;
-    int failed = serving_put(
-        &c->serving,
-        &(struct serving_pod){ .ns = r->ns,
-                               .name = r->name,
-                               .ip = ip,
-                               .model = model,
-                               .accelerator =
-                                   labels_get(pod->annotations, S(TESTBED_DOMAIN "/accelerator")),
-                               .port = labels_get(pod->annotations, S("prometheus.io/port")),
-                               .containers = containers,
-                               .now_ns = r->now_ns },
-        e);
+    int failed = serving_put(&c->serving,
+                             &(struct serving_pod){
+                                 .ns = r->ns,
+                                 .name = r->name,
+                                 .ip = ip,
+                                 .model = model,
+                                 .accelerator =
+                                     labels_get(pod->annotations, S(TESTBED_DOMAIN "/accelerator")),
+                                 .port = labels_get(pod->annotations, S("prometheus.io/port")),
+                                 .containers = containers,
+                                 .now_ns = r->now_ns },
+                             e);
     if (failed < 0)
         complain(r, &resource_pods, &pod->meta, e->text);
     return failed;

@@ -9,7 +9,8 @@
 static const struct {
     const char *name;
     struct vllm_profile profile;
-} accelerators[] = { /* an 8-billion-parameter model in half precision, by order of magnitude */
+} accelerators[] = {
+    /* an 8-billion-parameter model in half precision, by order of magnitude */
     { "L40S", { 2400, 16, 64, 4096, 20, 0.45, 12, 0.060 } },
     { "A100", { 6000, 16, 128, 8192, 13, 0.25, 9, 0.035 } },
     { "H100", { 9600, 16, 192, 8192, 8, 0.15, 6, 0.018 } },
@@ -22,7 +23,8 @@ static int find_profile(str name, struct vllm_profile *ret, err_t *e)
             *ret = accelerators[i].profile;
             return 0;
         }
-    return err_set(e, EINVAL, "the accelerator \"" STR_FMT "\" is not simulated: L40S, A100 and H100 are",
+    return err_set(e, EINVAL,
+                   "the accelerator \"" STR_FMT "\" is not simulated: L40S, A100 and H100 are",
                    STR_ARG(name));
 }
 
@@ -31,7 +33,8 @@ static int find_port(const struct serving_pod *pod, uint16_t *ret, err_t *e)
 {
     int64_t port = 8000;
     if (pod->port.n && (str_to_i64(pod->port, &port) < 0 || port < 1 || port > 65535))
-        return err_set(e, EINVAL, "prometheus.io/port is \"" STR_FMT "\", but must be a port number",
+        return err_set(e, EINVAL,
+                       "prometheus.io/port is \"" STR_FMT "\", but must be a port number",
                        STR_ARG(pod->port));
     for (size_t i = 0; i < json_len(pod->containers); i++) {
         const struct json *ports = json_get(json_item(pod->containers, i), "ports");
@@ -51,8 +54,8 @@ static void on_request(void *context, struct exchange *x)
     if (str_eq(path, S("/metrics"))) {
         vllm_advance(&server->vllm, loop_wall_ns(server->of->loop));
         vllm_print_metrics(&server->vllm, str_c(server->model), &text);
-        exchange_answer_buf(x, 200,
-                            HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }), &text);
+        exchange_answer_buf(x, 200, HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }),
+                            &text);
     } else if (str_eq(path, S("/health"))) {
         exchange_answer(x, 200, HTTP_HEADERS({ S("content-type"), S("text/plain") }), S(""));
     } else {

@@ -61,10 +61,11 @@ int trace_parse(str csv, struct trace *ret, err_t *e)
         if (number == 1 || !line.n || add_line(&trace, line) == 0)
             continue;
         trace_done(&trace);
-        return err_set(e, EINVAL,
-                       "line %zu of the trace is \"" STR_FMT
-                       "\", but must be a time not before the last, prompt tokens and generated tokens",
-                       number, STR_ARG(str_upto(line, 100)));
+        return err_set(
+            e, EINVAL,
+            "line %zu of the trace is \"" STR_FMT
+            "\", but must be a time not before the last, prompt tokens and generated tokens",
+            number, STR_ARG(str_upto(line, 100)));
     }
     if (!trace.requests.n)
         return err_set(e, EINVAL, "the trace holds no request");

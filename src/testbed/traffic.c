@@ -26,8 +26,8 @@ static int read_tokens(const struct json *data, const char *key, int32_t *ret, e
     str text = json_text(json_get(data, key));
     int64_t value = *ret;
     if (text.n && (str_to_i64(text, &value) < 0 || value < 1 || value > 1 << 20))
-        return err_set(e, EINVAL, "%s is \"" STR_FMT "\", but must be a number from 1 to 1048576", key,
-                       STR_ARG(text));
+        return err_set(e, EINVAL, "%s is \"" STR_FMT "\", but must be a number from 1 to 1048576",
+                       key, STR_ARG(text));
     *ret = (int32_t)value;
     return 0;
 }
@@ -65,7 +65,8 @@ int traffic_put(struct traffic *t, const struct traffic_spec *spec, err_t *e)
     int r = read_source(source, spec, e);
     if (r < 0) {
         source_free(source);
-        return err_wrap(e, "ConfigMap " STR_FMT "/" STR_FMT, STR_ARG(spec->ns), STR_ARG(spec->name));
+        return err_wrap(e, "ConfigMap " STR_FMT "/" STR_FMT, STR_ARG(spec->ns),
+                        STR_ARG(spec->name));
     }
     traffic_remove(t, spec->ns, spec->name);
     vec_push(&t->sources, source);
@@ -123,8 +124,7 @@ void traffic_orphaned(void *context, const struct vllm_server *from, struct vllm
 
 static void release_held(struct traffic *t, struct traffic_source *source)
 {
-    if (!source->held.n ||
-        !serving_pick(t->serving, str_c(source->ns), str_c(source->model)))
+    if (!source->held.n || !serving_pick(t->serving, str_c(source->ns), str_c(source->model)))
         return;
     for (size_t i = 0; i < source->held.n; i++)
         place(t, source, source->held.at[i]);
@@ -188,7 +188,8 @@ void traffic_advance(struct traffic *t, int64_t now_ns)
     for (size_t i = 0; i < t->sources.n; i++) {
         struct traffic_source *source = t->sources.at[i];
         if (now_ns - source->now_ns > 600 * NS_PER_S)
-            source->now_ns = now_ns - 600 * NS_PER_S; /* the machine slept: do not catch up for hours */
+            source->now_ns =
+                now_ns - 600 * NS_PER_S; /* the machine slept: do not catch up for hours */
         while (source->now_ns < now_ns)
             advance_source(t, source, MIN(now_ns, source->now_ns + slice_ns));
     }

@@ -25,12 +25,12 @@ struct traffic_source { /* one ConfigMap */
     struct curve rate;
     struct trace trace; /* no requests: evenly spaced ones at `rate` */
     int32_t prompt_tokens, output_tokens;
-    int64_t origin_ns;     /* when the curve began */
-    int64_t now_ns;        /* requests up to here were sent */
-    double position_ns;    /* in the trace */
-    size_t next;           /* request of the trace */
-    double owed;           /* part of a request that is due */
-    struct random random;  /* lengths of requests without a trace */
+    int64_t origin_ns;             /* when the curve began */
+    int64_t now_ns;                /* requests up to here were sent */
+    double position_ns;            /* in the trace */
+    size_t next;                   /* request of the trace */
+    double owed;                   /* part of a request that is due */
+    struct random random;          /* lengths of requests without a trace */
     VEC(struct vllm_request) held; /* no server was ready */
     uint64_t sent, lost;
 };
