@@ -13,9 +13,12 @@
 enum { FILE_BYTES_MAX = 64 << 20 };
 
 static const struct golden_family *const groups[] = {
+    /* clang-format off: one a line */
+    golden_aim,
     golden_apiserver,
     golden_base,
     golden_cgroup,
+    /* clang-format on */
     golden_market,
     golden_runtimeconfig,
     golden_saturation,

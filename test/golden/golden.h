@@ -49,6 +49,7 @@ bool golden_eq_real(struct golden *g, const char *what, double got, const struct
                     struct tolerance t);
 double golden_real(const struct json *v, double otherwise); /* reads those strings too */
 
+extern const struct golden_family golden_aim[];
 extern const struct golden_family golden_apiserver[];
 extern const struct golden_family golden_base[];
 extern const struct golden_family golden_cgroup[];

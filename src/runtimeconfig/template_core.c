@@ -1,0 +1,238 @@
+/* Selection and state of templates: see template_core.h. */
+#include "template_core.h"
+
+/* Best first; what is in no list comes last. */
+static const char *const gpu_order[] = {
+    "MI325X", "MI300X", "MI250X", "MI210", "A100", "H100", NULL
+};
+static const char *const metric_order[] = { "latency", "throughput", NULL };
+static const char *const precision_order[] = { "fp8", "fp16", "bf16", "fp32", NULL };
+
+static int rank_in(const char *const *order, str value)
+{
+    int rank = 0;
+    while (order[rank] && !str_eq_nocase(value, str_c(order[rank])))
+        rank++;
+    return rank;
+}
+
+/* Negative: `x` is better. */
+static int compare(const struct template_candidate *x, const struct template_candidate *y)
+{
+    int by_gpu = rank_in(gpu_order, x->gpu_model) - rank_in(gpu_order, y->gpu_model);
+    int by_metric = rank_in(metric_order, x->metric) - rank_in(metric_order, y->metric);
+    int by_precision =
+        rank_in(precision_order, x->precision) - rank_in(precision_order, y->precision);
+    return by_gpu ? by_gpu : by_metric ? by_metric : by_precision;
+}
+
+/* ---- GPUs of nodes */
+
+/* PCI ids of what the labels give by number only. */
+static const struct {
+    const char *id, *model;
+} devices[] = {
+    { "74a5", "MI325X" }, { "74b9", "MI325X" }, { "74a1", "MI300X" },
+    { "74b5", "MI300X" }, { "74a0", "MI300A" }, { "740c", "MI250X" },
+    { "7408", "MI250X" }, { "740f", "MI210" },  { "738c", "MI100" },
+};
+
+static str device_model(str id)
+{
+    if (str_starts(id, S("0x")))
+        id = str_from(id, 2);
+    for (size_t i = 0; i < countof(devices); i++)
+        if (str_eq_nocase(id, str_c(devices[i].id)))
+            return str_c(devices[i].model);
+    return S("");
+}
+
+void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus)
+{
+    static const char *const named[] = {
+        "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name", "amd.com/gpu.family",
+        "beta.amd.com/gpu.family",  "nvidia.com/gpu.product",
+    };
+    static const char *const numbered[] = { "amd.com/gpu.device-id", "beta.amd.com/gpu.device-id" };
+    for (size_t i = 0; i < countof(named); i++)
+        if (json_text(json_get(labels, named[i])).n)
+            json_push(a, gpus, json_new_str(a, json_text(json_get(labels, named[i]))));
+    for (size_t i = 0; i < countof(numbered); i++) {
+        str model = device_model(json_text(json_get(labels, numbered[i])));
+        if (model.n)
+            json_push(a, gpus, json_new_str(a, model));
+    }
+}
+
+/* "AMD_Instinct_MI300X_OAM" has the word MI300X; MI300 is no word of it. */
+static bool has_word(str text, str word)
+{
+    size_t start = 0;
+    for (size_t i = 0; i <= text.n; i++) {
+        bool inside = i < text.n && text.p[i] != '_' && text.p[i] != '-' && text.p[i] != ' ' &&
+                      text.p[i] != '.' && text.p[i] != '/';
+        if (inside)
+            continue;
+        if (str_eq_nocase((str){ text.p + start, i - start }, word))
+            return true;
+        start = i + 1;
+    }
+    return false;
+}
+
+bool template_gpu_present(const struct json *gpus, str gpu_model)
+{
+    if (!gpu_model.n)
+        return true;
+    for (size_t i = 0; i < json_len(gpus); i++) {
+        str have = json_text(json_item(gpus, i));
+        if (str_eq_nocase(have, gpu_model) || has_word(have, gpu_model))
+            return true;
+    }
+    return false;
+}
+
+/* ---- selection */
+
+static struct template_selection refuse(enum template_choice choice, const char *reason,
+                                        str message)
+{
+    return (struct template_selection){ choice, NULL, reason, message };
+}
+
+struct survey {
+    size_t total, ready, fitting, fitting_in_ns;
+};
+
+static struct survey count(const struct template_candidate *candidates, size_t n,
+                           const struct json *gpus)
+{
+    struct survey s = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        const struct template_candidate *c = &candidates[i];
+        bool fits = c->ready && template_gpu_present(gpus, c->gpu_model);
+        if (c->derived)
+            continue;
+        s.total++;
+        s.ready += c->ready;
+        s.fitting += fits;
+        s.fitting_in_ns += fits && c->ns.n;
+    }
+    return s;
+}
+
+struct template_selection template_select(struct arena *a, str model,
+                                          const struct template_candidate *candidates, size_t n,
+                                          const struct json *gpus)
+{
+    struct survey s = count(candidates, n, gpus);
+    if (!s.total)
+        return refuse(TEMPLATE_NONE, "TemplateNotFound",
+                      arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
+                                   STR_ARG(model)));
+    if (!s.fitting)
+        return refuse(TEMPLATE_NOT_READY, "TemplateNotAvailable",
+                      s.ready ? arena_printf(a,
+                                             "No node has a GPU that a ready template of model "
+                                             "\"" STR_FMT "\" asks for",
+                                             STR_ARG(model))
+                              : arena_printf(a,
+                                             "Templates of model \"" STR_FMT
+                                             "\" exist but none is ready yet",
+                                             STR_ARG(model)));
+    const struct template_candidate *best = NULL;
+    size_t equals = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct template_candidate *c = &candidates[i];
+        if (c->derived || !c->ready || !template_gpu_present(gpus, c->gpu_model) ||
+            (s.fitting_in_ns && !c->ns.n))
+            continue;
+        int order = best ? compare(c, best) : -1;
+        equals = order < 0 ? 1 : equals + (order == 0);
+        best = order < 0 ? c : best;
+    }
+    if (equals > 1)
+        return refuse(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
+                      arena_printf(a,
+                                   "Multiple templates (%zu) satisfy model \"" STR_FMT
+                                   "\"; name one in spec.templateRef",
+                                   equals, STR_ARG(model)));
+    return (struct template_selection){ TEMPLATE_CHOSEN, best, "", S("") };
+}
+
+/* The first that says something: what was found out, then what was written. */
+static str said(const struct json *status, const struct json *spec, const char *found,
+                const char *written)
+{
+    str text = json_text(json_at(status, "profile", "metadata", found, NULL));
+    return text.n ? text : json_text(json_get(spec, written));
+}
+
+struct template_candidate template_candidate_of(const struct json *template)
+{
+    const struct json *spec = json_get(template, "spec"), *status = json_get(template, "status");
+    const struct json *meta = json_get(template, "metadata");
+    str derived = json_text(json_at(meta, "labels", "aim.silogen.ai/derived-template", NULL));
+    str gpu = json_text(json_at(status, "profile", "metadata", "gpu", NULL));
+    return (struct template_candidate){
+        .name = json_text(json_get(meta, "name")),
+        .ns = json_text(json_get(meta, "namespace")),
+        .gpu_model = gpu.n ? gpu : json_text(json_at(spec, "gpuSelector", "model", NULL)),
+        .metric = said(status, spec, "metric", "metric"),
+        .precision = said(status, spec, "precision", "precision"),
+        .ready = str_eqc(json_text(json_get(status, "status")), "Ready"),
+        .derived = str_eqc(derived, "true"),
+    };
+}
+
+/* ---- a template's own state */
+
+struct json *template_profile(struct arena *a, const struct json *spec)
+{
+    struct json *profile = json_is(json_get(spec, "profile"), JSON_OBJ)
+                               ? json_copy(a, json_get(spec, "profile"))
+                               : json_new_obj(a);
+    struct json *metadata = json_make(a, profile, "metadata", NULL);
+    const struct json *selector = json_get(spec, "gpuSelector");
+    static const struct {
+        const char *found, *written;
+    } texts[] = { { "metric", "metric" }, { "precision", "precision" } };
+    for (size_t i = 0; i < countof(texts); i++)
+        if (!json_get(metadata, texts[i].found) && json_get(spec, texts[i].written))
+            json_set_str(a, metadata, texts[i].found, json_text(json_get(spec, texts[i].written)));
+    if (!json_get(metadata, "gpu") && json_text(json_get(selector, "model")).n)
+        json_set_str(a, metadata, "gpu", json_text(json_get(selector, "model")));
+    if (!json_get(metadata, "gpu_count") && json_int(json_get(selector, "count"), 0) > 0)
+        json_set_int(a, metadata, "gpu_count", json_int(json_get(selector, "count"), 0));
+    return profile;
+}
+
+static struct template_state state(const char *status, const char *reason, str message)
+{
+    return (struct template_state){ .status = status, .reason = reason, .message = message };
+}
+
+struct template_state template_state(struct arena *a, const struct template_facts *f)
+{
+    const struct json *spec = json_get(f->object, "spec");
+    const struct json *sources = json_get(spec, "modelSources");
+    str model = json_text(json_get(spec, "modelName"));
+    str gpu = json_text(json_at(spec, "gpuSelector", "model", NULL));
+    if (f->config_missing)
+        return state("Degraded", "RuntimeConfigMissing", f->config_message);
+    if (json_len(sources)) {
+        struct template_state s =
+            state("Ready", "InlineModelSources", S("Model sources are given in the spec"));
+        s.sources = sources;
+        s.profile = template_profile(a, spec);
+        return s;
+    }
+    if (!f->model_found)
+        return state("Pending", "ModelNotFound",
+                     arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
+    if (!template_gpu_present(f->gpus, gpu))
+        return state("NotAvailable", "GPUNotAvailable",
+                     arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
+    return state("Pending", "AwaitingDiscovery",
+                 S("Model sources are not known yet; give them in spec.modelSources"));
+}

@@ -1,0 +1,71 @@
+/* Which template a service runs with when it names none: the best of its model's templates that are ready
+ * and whose GPU some node has.
+ *
+ * The order is fixed: templates of the namespace before those of the cluster, then GPU, metric and
+ * precision as listed in template_core.c. Two that are equal in all of it are a tie, which only the user can
+ * break. Pure: candidates in, a choice and its reason out. */
+#ifndef FLYBALL_TEMPLATE_CORE_H
+#define FLYBALL_TEMPLATE_CORE_H
+
+#include "../json/json.h"
+
+struct template_candidate {
+    str name, ns;                     /* ns empty: of the cluster */
+    str gpu_model, metric, precision; /* empty: not said */
+    bool ready;
+    bool derived; /* made from another by overrides: never chosen */
+};
+
+enum template_choice {
+    TEMPLATE_CHOSEN,
+    TEMPLATE_NONE,      /* the model has no template */
+    TEMPLATE_NOT_READY, /* none can be used yet */
+    TEMPLATE_AMBIGUOUS,
+    TEMPLATE_CHOICE_N
+};
+
+struct template_selection {
+    enum template_choice choice;
+    const struct template_candidate *chosen; /* NULL unless CHOSEN */
+    const char *reason;                      /* of the condition; "" when CHOSEN */
+    str message;                             /* one sentence; "" when CHOSEN */
+};
+
+/* `gpus` are the GPUs of the nodes, as template_gpus_of_node() names them. */
+struct template_selection template_select(struct arena *a, str model,
+                                          const struct template_candidate *candidates, size_t n,
+                                          const struct json *gpus);
+
+/* Appends what the labels of a node say of its GPUs to the list of texts. */
+void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus);
+bool template_gpu_present(const struct json *gpus, str gpu_model); /* an empty one always is */
+
+/* A candidate from an AIM(Cluster)ServiceTemplate; what its status found out precedes its spec. */
+struct template_candidate template_candidate_of(const struct json *template);
+
+/* ---- the state of a template itself */
+
+struct template_state {
+    const char *status; /* Pending, Progressing, NotAvailable, Ready, Degraded, Failed */
+    const char *reason;
+    str message;
+    const struct json *sources; /* its model sources; NULL: none are known */
+    const struct json *profile; /* its profile; NULL: none is known */
+};
+
+struct template_facts {
+    const struct json *object;
+    bool config_missing;
+    str config_message;
+    bool model_found;
+    const struct json *gpus; /* of the nodes */
+};
+
+/* A template whose sources are written in its spec is ready as soon as its configuration is known; one
+ * that has to be discovered waits. */
+struct template_state template_state(struct arena *a, const struct template_facts *facts);
+
+/* What the spec says in the shape of a discovered profile. */
+struct json *template_profile(struct arena *a, const struct json *spec);
+
+#endif
