@@ -1,0 +1,38 @@
+/* The spec of a VariantAutoscaling, read and judged. */
+#ifndef FLYBALL_SATURATION_SPEC_H
+#define FLYBALL_SATURATION_SPEC_H
+
+#include "../json/json.h"
+#include "scale_core.h"
+
+#define SAT_ACCELERATOR_LABEL "inference.optimization/acceleratorName"
+#define SAT_INSTANCE_LABEL "wva.llmd.ai/controller-instance"
+#define SAT_EXCLUDE_ANNOTATION "wva.llmd.ai/exclude"
+
+struct variant_profile { /* one of modelProfile.accelerators */
+    str accelerator;
+    int accelerators, batch_max;
+    float alpha, beta, gamma, delta;
+};
+
+enum { VARIANT_PROBLEMS_MAX = 4 };
+
+struct variant_spec {
+    str target_kind, target_name;
+    str model;
+    double cost; /* 10 when it cannot be read */
+    bool has_min;
+    int min, max; /* max 0: none */
+    bool writes_scale;
+    struct scale_behavior behavior;
+    struct variant_profile *profiles; /* those that are complete */
+    size_t profile_n;
+    str problems[VARIANT_PROBLEMS_MAX]; /* one sentence each; the spec is usable all the same */
+    size_t problem_n;
+};
+
+/* Lives in the arena. Anything may be missing or odd: what cannot be read is a problem, and the
+ * default takes its place. */
+struct variant_spec variant_spec_read(struct arena *a, const struct json *spec);
+
+#endif

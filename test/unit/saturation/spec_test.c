@@ -1,0 +1,96 @@
+/* A VariantAutoscaling's spec as written by users, and how fast its replicas may change. */
+#include "saturation/saturation_spec.h"
+#include "tap.h"
+#include "json/yaml.h"
+
+static struct arena arena;
+
+static struct variant_spec read(const char *yaml)
+{
+    struct json *tree = NULL;
+    err_t e;
+    OK_CALL(yaml_parse(&arena, str_c(yaml), &tree, &e), &e);
+    return variant_spec_read(&arena, tree);
+}
+
+static void a_plain_spec(void)
+{
+    struct variant_spec s = read(
+        "{modelID: meta/llama, scaleTargetRef: {kind: Deployment, name: web}, variantCost: '40.5'}");
+    EQ_STR(s.model, S("meta/llama"));
+    EQ_STR(s.target_name, S("web"));
+    EQ_REAL(s.cost, 40.5);
+    EQ_INT(s.min, 1);
+    EQ_INT(s.max, 0);
+    OK(!s.writes_scale && !s.has_min && !s.problem_n);
+    EQ_INT(s.behavior.down.window_s, 300);
+}
+
+static void odd_values_are_told_and_replaced(void)
+{
+    struct variant_spec s = read("{modelID: m, scaleTargetRef: {kind: Deployment, name: web}, "
+                                 "variantCost: abc, minReplicas: 5, maxReplicas: 3}");
+    EQ_REAL(s.cost, 10);
+    EQ_INT(s.min, 3);
+    EQ_INT((int64_t)s.problem_n, 2);
+    EQ_STR(s.problems[0], S("spec.variantCost is \"abc\", want a number; 10 is used"));
+    EQ_STR(s.problems[1],
+           S("spec.minReplicas is 5, more than spec.maxReplicas 3; 3 is used for both"));
+    EQ_INT((int64_t)read("[1]").problem_n, 1);
+    EQ_REAL(read("{variantCost: 7, scaleTargetRef: {name: x}}").cost, 10);
+}
+
+static void profiles_need_all_numbers(void)
+{
+    struct variant_spec s = read(
+        "{scaleTargetRef: {name: x}, modelProfile: {accelerators: [{acc: A100, accCount: 2, maxBatchSize: 4, "
+        "perfParms: {decodeParms: {alpha: '20.5', beta: '0.4'}, prefillParms: {gamma: '5', delta: '0.1'}}}, "
+        "{acc: L40S, accCount: 1, maxBatchSize: 4, perfParms: {decodeParms: {alpha: '1'}}}]}}");
+    EQ_INT((int64_t)s.profile_n, 1);
+    EQ_REAL((double)s.profiles[0].alpha, 20.5);
+    EQ_INT(s.profiles[0].accelerators, 2);
+    EQ_INT((int64_t)s.problem_n, 1);
+}
+
+static void growth_is_quick_and_shrinking_waits(void)
+{
+    struct scale_history h = { 0 };
+    const struct scale_behavior *b = &scale_behavior_default;
+    EQ_INT(scale_allowed(&h, b, 1000, 2, 3), 3);
+    scale_happened(&h, 1000, 2, 3);
+    EQ_INT(scale_allowed(&h, b, 1010, 3, 1), 3);
+    EQ_INT(scale_allowed(&h, b, 1200, 3, 1), 3);
+    EQ_INT(scale_allowed(&h, b, 1301, 3, 1), 1);
+    scale_history_done(&h);
+}
+
+static void policies_limit_the_rate(void)
+{
+    struct variant_spec s = read(
+        "{scaleTargetRef: {name: x}, behavior: {scaleUp: {policies: [{type: Pods, value: 2, periodSeconds: "
+        "60}]}, scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 50, "
+        "periodSeconds: 60}]}}}");
+    struct scale_history h = { 0 };
+    EQ_INT(scale_allowed(&h, &s.behavior, 0, 4, 20), 6);
+    scale_happened(&h, 0, 4, 6);
+    EQ_INT(scale_allowed(&h, &s.behavior, 30, 6, 20), 6);
+    EQ_INT(scale_allowed(&h, &s.behavior, 61, 6, 20), 8);
+    scale_happened(&h, 61, 6, 8);
+    EQ_INT(scale_allowed(&h, &s.behavior, 200, 8, 1), 4);
+    scale_history_done(&h);
+    s.behavior.up.select = SCALE_SELECT_DISABLED;
+    EQ_INT(scale_allowed(&h, &s.behavior, 500, 2, 9), 2);
+    scale_history_done(&h);
+}
+
+int main(void)
+{
+    int failed = tap_run((struct tap_case[]){ TAP(a_plain_spec),
+                                              TAP(odd_values_are_told_and_replaced),
+                                              TAP(profiles_need_all_numbers),
+                                              TAP(growth_is_quick_and_shrinking_waits),
+                                              TAP(policies_limit_the_rate),
+                                              { 0 } });
+    arena_done(&arena);
+    return failed;
+}
