@@ -66,6 +66,7 @@ static int compile_expression(struct arena *a, str inside, size_t column, struct
                               struct path_problem *problem)
 {
     part->expression = utf8_trim(inside);
+    part->column = column + (size_t)(part->expression.p - inside.p);
     if (!part->expression.n)
         return fail(problem, PATH_INVALID, "column %zu: there is nothing between the braces",
                     column);
@@ -73,7 +74,7 @@ static int compile_expression(struct arena *a, str inside, size_t column, struct
         return 0;
     err_t e;
     struct jsonpath_source source = { .text = part->expression,
-                                      .column = column + (size_t)(part->expression.p - inside.p),
+                                      .column = part->column,
                                       .flags = JSONPATH_LITERAL_KEYS };
     if (jsonpath_parse(a, source, &part->path, &e) < 0)
         return fail(problem, PATH_INVALID, "%s", e.text);
@@ -83,6 +84,7 @@ static int compile_expression(struct arena *a, str inside, size_t column, struct
 int path_compile(struct arena *a, str text, struct path_template *ret, struct path_problem *problem)
 {
     size_t braces = 0, n = 0;
+    unsigned placeholders = 0;
     if (!text.n)
         text = S("/{.metadata.namespace}/{.metadata.uid}");
     for (size_t i = 0; i < text.n; i++)
@@ -103,6 +105,7 @@ int path_compile(struct arena *a, str text, struct path_template *ret, struct pa
         if (close == rest.n || str_find_char(inside, '{') != SIZE_MAX)
             return fail(problem, PATH_INVALID, "column %zu: an opening brace that is not closed",
                         at + open + 1);
+        parts[n].number = ++placeholders;
         int failed = compile_expression(a, inside, at + open + 2, &parts[n++], problem);
         if (failed)
             return failed;
@@ -119,22 +122,36 @@ static int put_value(struct buf *out, const struct path_part *part, const struct
 {
     if (!v || v->type == JSON_NULL || v->type == JSON_ARR || v->type == JSON_OBJ)
         return fail(problem, PATH_NOT_SCALAR,
-                    "{" STR_FMT "} is %s %s, but must be a text, number or boolean",
-                    STR_ARG(part->expression),
+                    "placeholder %u, column %zu: {" STR_FMT
+                    "} is %s %s, but must be a text, number or boolean",
+                    part->number, part->column, STR_ARG(part->expression),
                     json_is(v, JSON_ARR) || json_is(v, JSON_OBJ) ? "an" : "a", json_type_name(v));
     jsonpath_put(out, v);
     return 0;
 }
 
+/* Which keys there are, as those who read this often mistyped one. */
+static int fail_map_key(const struct path_part *part, const struct json *map,
+                        struct path_problem *problem)
+{
+    auto_buf struct buf keys = { 0 };
+    json_each(m, map)
+        buf_printf(&keys, "%s" STR_FMT, keys.n ? ", " : "", STR_ARG(m->key));
+    return fail(problem, PATH_MISSING,
+                "placeholder %u, column %zu: %s \"" STR_FMT
+                "\" is not found; the object has: " STR_FMT,
+                part->number, part->column, part->of_labels ? "label" : "annotation",
+                STR_ARG(part->map_key),
+                STR_ARG(keys.n ? str_upto(buf_str(&keys), 200) : S("none")));
+}
+
 static int put_map_value(struct buf *out, const struct path_part *part, const struct json *object,
                          struct path_problem *problem)
 {
-    const char *map = part->of_labels ? "labels" : "annotations";
-    const struct json *v = json_get_str(json_at(object, "metadata", map, NULL), part->map_key);
-    if (!v)
-        return fail(problem, PATH_MISSING, "%s \"" STR_FMT "\" is not found",
-                    part->of_labels ? "label" : "annotation", STR_ARG(part->map_key));
-    return put_value(out, part, v, problem);
+    const struct json *map =
+        json_at(object, "metadata", part->of_labels ? "labels" : "annotations", NULL);
+    const struct json *v = json_get_str(map, part->map_key);
+    return v ? put_value(out, part, v, problem) : fail_map_key(part, map, problem);
 }
 
 static int put_part(struct buf *out, const struct path_part *part, const struct json *object,
@@ -155,7 +172,8 @@ static int put_part(struct buf *out, const struct path_part *part, const struct 
                 r == -ENOENT  ? PATH_MISSING
                 : r == -E2BIG ? PATH_MULTIPLE
                               : PATH_INVALID,
-                "{" STR_FMT "}: %s", STR_ARG(part->expression), e.text);
+                "placeholder %u, {" STR_FMT "}: %s", part->number, STR_ARG(part->expression),
+                e.text);
 }
 
 int path_render_traced(const struct path_template *t, const struct json *object,

@@ -32,6 +32,8 @@ struct path_part {
     str expression; /* what stands between the braces; empty: the part is literal */
     str map_key;    /* of labels['...'] or annotations['...']: looked up as it is */
     bool of_labels;
+    unsigned number;      /* of the placeholder, from 1 */
+    size_t column;        /* of its first byte */
     struct jsonpath path; /* otherwise */
 };
 

@@ -5,6 +5,8 @@
 
 #include "runtimeconfig_spec.h"
 
+#define ROUTE_MANAGED_BY "aim-controller" /* the label app.kubernetes.io/managed-by of our routes */
+
 enum route_source { ROUTE_DEFAULT, ROUTE_CONFIG, ROUTE_SERVICE };
 
 /* What serves, for the route's labels; it is made only once there is something behind it. */
@@ -58,9 +60,12 @@ struct route_plan route_plan(struct arena *a, const struct route_question *q);
 struct json *route_object(struct arena *a, const struct route_question *q,
                           const struct route_plan *plan);
 
-/* What the gateway says of a route (the HTTPRoute as it is; NULL: there is none): WAITING, REJECTED or READY. */
-void route_judge(struct arena *a, struct route_plan *plan, const struct json *route);
+/* What the gateway says of a route (the HTTPRoute as it is; NULL: there is none): WAITING, REJECTED or READY. The
+ * plan borrows its texts. */
+void route_judge(struct route_plan *plan, const struct json *route);
 
+bool route_lies_under(str path, str prefix);             /* by whole segments */
+str route_path_of(const struct json *route);             /* of an HTTPRoute made here */
 bool route_verdict_holds(enum route_verdict verdict);    /* RoutingReady is True */
 const char *route_source_name(enum route_source source); /* "Default", "RuntimeConfig", "Service" */
 /* A duration as the Gateway API takes it: "1.5s" gives "1s500ms". -EINVAL with a sentence. */

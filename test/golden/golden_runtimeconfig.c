@@ -1,7 +1,8 @@
-/* Families of runtimeconfig: aim-path-render (`recommended` where present, else `expect`) and
- * aim-runtimeconfig. */
+/* Families of runtimeconfig: aim-path-render (`recommended` where present, else `expect`), aim-runtimeconfig
+ * and aim-route-httproute (with timeouts as `recommendedTimeout` has them). */
 #include "golden.h"
 
+#include "runtimeconfig/route_core.h"
 #include "runtimeconfig/runtimeconfig.h"
 
 /* ---- aim-path-render */
@@ -85,7 +86,67 @@ static void run_resolution(struct golden *g, const struct json *c)
         golden_ok(g, !json_is(effective, JSON_OBJ), "nothing governs, want something");
 }
 
+/* ---- aim-route-httproute */
+
+static const struct json *wanted_route(struct golden *g, const struct json *c)
+{
+    struct json *route = json_copy(g->arena, json_at(c, "expect", "httpRoute", NULL));
+    const struct json *timeout = json_get(c, "recommendedTimeout");
+    struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
+    if (timeout)
+        json_set_str(g->arena, json_make(g->arena, rule, "timeouts", NULL), "request",
+                     json_text(timeout));
+    return route;
+}
+
+static void check_condition(struct golden *g, const struct route_plan *plan,
+                            const struct json *want)
+{
+    if (!want)
+        return;
+    golden_eq_str(g, "condition.reason", str_c(plan->reason), json_get(want, "reason"));
+    golden_eq_str(g, "condition.status",
+                  route_verdict_holds(plan->verdict) ? S("True") : S("False"),
+                  json_get(want, "status"));
+    if (json_get(want, "message"))
+        golden_eq_str(g, "condition.message", plan->message, json_get(want, "message"));
+}
+
+static void run_route(struct golden *g, const struct json *c)
+{
+    const struct json *service = json_get(c, "service"), *want = json_get(c, "expect");
+    const struct json *template = json_get(c, "template");
+    struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false),
+                              config =
+                                  runtimeconfig_spec_read(json_get(c, "runtimeConfigSpec"), false);
+    struct route_template serves = { true, json_text(json_get(template, "name")),
+                                     json_text(json_get(template, "modelName")),
+                                     json_text(json_get(template, "modelSourceName")) };
+    struct route_question q = { .group = "aim.silogen.ai",
+                                .service = service,
+                                .own = &own,
+                                .config = &config,
+                                .template = &serves };
+    struct route_plan plan = route_plan(g->arena, &q);
+    golden_eq_bool(g, "enabled", plan.verdict != ROUTE_OFF, json_get(want, "enabled"));
+    golden_ok(g,
+              str_eq_nocase(str_c(route_source_name(plan.source)),
+                            json_text(json_get(want, "templateSource"))),
+              "templateSource is %s", route_source_name(plan.source));
+    golden_ok(g, (plan.verdict == ROUTE_INVALID) == (json_get(want, "pathError") != NULL),
+              "verdict %d %s", (int)plan.verdict, plan.message.p);
+    golden_ok(g, str_eq(plan.served, json_text(json_get(want, "statusRoutingPath"))),
+              "status.routing.path is " STR_FMT, STR_ARG(plan.served));
+    check_condition(g, &plan, json_get(want, "condition"));
+    if (golden_ok(g,
+                  (plan.verdict == ROUTE_WAITING) == json_is(json_get(want, "httpRoute"), JSON_OBJ),
+                  "verdict %d", (int)plan.verdict) &&
+        plan.verdict == ROUTE_WAITING)
+        golden_eq_json(g, "httpRoute", route_object(g->arena, &q, &plan), wanted_route(g, c));
+}
+
 const struct golden_family golden_runtimeconfig[] = {
+    { "aim-route-httproute", run_route },
     { "aim-path-render", run_path },
     { "aim-runtimeconfig", run_resolution },
     { 0 },

@@ -1,0 +1,331 @@
+/* See route_core.h. Names, labels and defaults are those of the operator that this replaces, because gateways,
+ * dashboards and selectors of users know them. */
+#include "route_core.h"
+
+#include "../base/duration.h"
+#include "names_core.h"
+#include "service_route_core.h"
+
+#define GATEWAY_GROUP "gateway.networking.k8s.io"
+
+static const int64_t ns_per_ms = 1000000;
+
+static str text_at(const struct json *o, const char *key, str otherwise)
+{
+    str text = json_text(json_get(o, key));
+    return text.n ? text : otherwise;
+}
+
+static str service_ns(const struct route_question *q)
+{
+    return json_text(json_at(q->service, "metadata", "namespace", NULL));
+}
+
+static str service_name(const struct route_question *q)
+{
+    return json_text(json_at(q->service, "metadata", "name", NULL));
+}
+
+const char *route_source_name(enum route_source source)
+{
+    static const char *const names[] = { "Default", "RuntimeConfig", "Service" };
+    return names[source];
+}
+
+bool route_verdict_holds(enum route_verdict verdict)
+{
+    return verdict == ROUTE_OFF || verdict == ROUTE_READY;
+}
+
+/* ---- which settings apply */
+
+static bool is_enabled(const struct route_question *q)
+{
+    const struct routing_spec *own = &q->own->routing, *config = &q->config->routing;
+    return own->has_enabled ? own->enabled : config->has_enabled && config->enabled;
+}
+
+static const struct json *gateway_of(const struct route_question *q)
+{
+    return q->own->routing.gateway ? q->own->routing.gateway : q->config->routing.gateway;
+}
+
+static str timeout_of(const struct route_question *q)
+{
+    return q->own->routing.timeout.n ? q->own->routing.timeout : q->config->routing.timeout;
+}
+
+static void choose_template(const struct route_question *q, struct route_plan *plan)
+{
+    plan->source = q->own->routing.path_template.n      ? ROUTE_SERVICE
+                   : q->config->routing.path_template.n ? ROUTE_CONFIG
+                                                        : ROUTE_DEFAULT;
+    plan->template = plan->source == ROUTE_SERVICE ? q->own->routing.path_template
+                                                   : q->config->routing.path_template;
+}
+
+static void choose_gateway(const struct route_question *q, struct route_plan *plan)
+{
+    const struct json *gateway = gateway_of(q);
+    plan->gateway_name = json_text(json_get(gateway, "name"));
+    plan->gateway_ns = text_at(gateway, "namespace", service_ns(q));
+    plan->section = json_text(json_get(gateway, "sectionName"));
+    plan->is_gateway = str_eqc(text_at(gateway, "kind", S("Gateway")), "Gateway") &&
+                       str_eqc(text_at(gateway, "group", S(GATEWAY_GROUP)), GATEWAY_GROUP);
+}
+
+/* ---- the path */
+
+static void settle(struct route_plan *plan, enum route_verdict verdict, const char *reason,
+                   str message)
+{
+    plan->verdict = verdict;
+    plan->reason = reason;
+    plan->message = message;
+}
+
+static int render(struct arena *a, const struct route_question *q, str template, str *ret,
+                  struct path_problem *problem)
+{
+    struct path_template t;
+    auto_buf struct buf path = { 0 };
+    int failed = path_compile(a, template, &t, problem);
+    failed =
+        failed ? failed
+               : path_render_traced(&t, q->service, a, q->trace, q->trace_context, &path, problem);
+    if (!failed)
+        *ret = arena_str(a, buf_str(&path));
+    return failed;
+}
+
+bool route_lies_under(str path, str prefix)
+{
+    return str_eqc(prefix, "/") || str_eq(path, prefix) ||
+           (str_starts(path, prefix) && path.n > prefix.n && path.p[prefix.n] == '/');
+}
+
+/* An administrator may fix where the paths of services must lie. */
+static bool guard_allows(struct arena *a, const struct route_question *q, struct route_plan *plan)
+{
+    struct path_problem problem;
+    struct route_question quiet = *q;
+    str prefix = S("");
+    quiet.trace = NULL;
+    if (!q->guard.n)
+        return true;
+    if (render(a, &quiet, q->guard, &prefix, &problem) < 0) {
+        settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
+               arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
+                            problem.text));
+        return false;
+    }
+    if (route_lies_under(plan->path, prefix))
+        return true;
+    settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
+           arena_printf(a,
+                        "the path " STR_FMT " is not allowed: the cluster's configuration wants "
+                        "paths of this service under " STR_FMT,
+                        STR_ARG(plan->path), STR_ARG(prefix)));
+    return false;
+}
+
+struct route_plan route_plan(struct arena *a, const struct route_question *q)
+{
+    struct route_plan plan = { 0 };
+    struct path_problem problem;
+    str timeout;
+    err_t e;
+    choose_template(q, &plan);
+    if (!is_enabled(q)) {
+        settle(&plan, ROUTE_OFF, "RouteReady", S("Routing disabled"));
+        return plan;
+    }
+    if (render(a, q, plan.template, &plan.path, &problem) < 0) {
+        static const char *const whose[] = { "the default path",
+                                             "routing.pathTemplate of the runtime configuration",
+                                             "spec.routing.pathTemplate" };
+        settle(&plan, ROUTE_INVALID, "PathTemplateInvalid",
+               arena_printf(a, "%s: %s", whose[plan.source], problem.text));
+        return plan;
+    }
+    choose_gateway(q, &plan);
+    if (!guard_allows(a, q, &plan)) {
+        plan.path = S("");
+        return plan;
+    }
+    plan.served = plan.path;
+    if (!gateway_of(q))
+        settle(
+            &plan, ROUTE_NOWHERE, "RouteFailed",
+            S("routing.gatewayRef must be specified via AIMService or runtime config when routing "
+              "is enabled"));
+    else if (timeout_of(q).n && route_timeout(a, timeout_of(q), &timeout, &e) < 0)
+        settle(&plan, ROUTE_FAILED, "RouteFailed",
+               arena_printf(a, "routing.requestTimeout: %s", e.text));
+    else
+        settle(&plan, ROUTE_WAITING, "ConfiguringRoute", S("Waiting for HTTPRoute to be created"));
+    return plan;
+}
+
+/* ---- durations of the Gateway API: at most five digits a unit, no fractions, milliseconds at best */
+
+int route_timeout(struct arena *a, str text, str *ret, err_t *e)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = { { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+    int64_t ns;
+    int r = duration_parse(text, &ns, e);
+    if (r < 0)
+        return r;
+    int64_t left = ns / ns_per_ms;
+    if (ns < 0 || ns % ns_per_ms || left / 3600000 > 99999)
+        return err_set(e, EINVAL,
+                       "\"" STR_FMT "\" is not a duration that the Gateway API takes: want whole "
+                       "milliseconds from 0s to 99999h",
+                       STR_ARG(text));
+    auto_buf struct buf out = { 0 };
+    for (size_t i = 0; i < countof(units); i++) {
+        if (left / units[i].ms)
+            buf_printf(&out, "%lld%s", (long long)(left / units[i].ms), units[i].unit);
+        left %= units[i].ms;
+    }
+    *ret = out.n ? arena_str(a, buf_str(&out)) : S("0s");
+    return 0;
+}
+
+/* ---- the object */
+
+static void put_label(struct arena *a, struct json *labels, const struct route_question *q,
+                      const char *name, str value)
+{
+    if (value.n)
+        json_set_str(a, labels, arena_printf(a, "%s/%s", q->group, name).p,
+                     names_label_value(a, value));
+}
+
+static void put_labels(struct arena *a, struct json *metadata, const struct route_question *q)
+{
+    const struct route_template *t = q->template;
+    struct json *labels = json_make(a, metadata, "labels", NULL);
+    json_set_str(a, labels, "app.kubernetes.io/name", S("aim-service"));
+    json_set_str(a, labels, "app.kubernetes.io/component", S("inference-service"));
+    json_set_str(a, labels, "app.kubernetes.io/managed-by", S(ROUTE_MANAGED_BY));
+    put_label(a, labels, q, "template", t->name);
+    put_label(a, labels, q, "model-id", t->source_name.n ? t->source_name : t->model_name);
+    put_label(a, labels, q, "aim-image", t->model_name);
+    put_label(a, labels, q, "service-name", service_name(q));
+}
+
+static void put_annotations(struct arena *a, struct json *metadata, const struct route_question *q)
+{
+    const struct json *layers[] = { q->config->routing.annotations, q->own->routing.annotations };
+    for (size_t i = 0; i < countof(layers); i++)
+        json_each(m, layers[i])
+            json_set(a, json_make(a, metadata, "annotations", NULL), m->key,
+                     json_copy(a, m->value));
+}
+
+static void put_owner(struct arena *a, struct json *metadata, const struct route_question *q)
+{
+    struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
+    json_set_str(a, owner, "apiVersion", arena_printf(a, "%s/v1alpha1", q->group));
+    json_set_str(a, owner, "kind", S("AIMService"));
+    json_set_str(a, owner, "name", service_name(q));
+    json_set_str(a, owner, "uid", json_text(json_at(q->service, "metadata", "uid", NULL)));
+    json_set_bool(a, owner, "controller", true);
+    json_set_bool(a, owner, "blockOwnerDeletion", true);
+    json_push(a, owners, owner);
+    json_set(a, metadata, S("ownerReferences"), owners);
+}
+
+static struct json *one(struct arena *a, struct json *item)
+{
+    struct json *list = json_new_arr(a);
+    json_push(a, list, item);
+    return list;
+}
+
+static struct json *make_parent(struct arena *a, const struct route_question *q)
+{
+    const struct json *gateway = gateway_of(q);
+    struct json *parent = json_new_obj(a);
+    json_set_str(a, parent, "group", text_at(gateway, "group", S(GATEWAY_GROUP)));
+    json_set_str(a, parent, "kind", text_at(gateway, "kind", S("Gateway")));
+    json_set_str(a, parent, "namespace", text_at(gateway, "namespace", service_ns(q)));
+    json_set_str(a, parent, "name", json_text(json_get(gateway, "name")));
+    static const char *const copied[] = { "sectionName", "port" };
+    for (size_t i = 0; i < countof(copied); i++)
+        if (json_get(gateway, copied[i]))
+            json_set(a, parent, str_c(copied[i]), json_copy(a, json_get(gateway, copied[i])));
+    return parent;
+}
+
+static struct json *make_rule(struct arena *a, const struct route_question *q, str path)
+{
+    struct json *rule = json_new_obj(a), *match = json_new_obj(a), *filter = json_new_obj(a),
+                *backend = json_new_obj(a);
+    struct json *value = json_make(a, match, "path", NULL);
+    json_set_str(a, value, "type", S("PathPrefix"));
+    json_set_str(a, value, "value", path);
+    json_set(a, rule, S("matches"), one(a, match));
+    json_set_str(a, filter, "type", S("URLRewrite"));
+    struct json *rewrite = json_make(a, filter, "urlRewrite", "path", NULL);
+    json_set_str(a, rewrite, "type", S("ReplacePrefixMatch"));
+    json_set_str(a, rewrite, "replacePrefixMatch", S("/"));
+    json_set(a, rule, S("filters"), one(a, filter));
+    str isvc = names_inference_service(a, service_name(q), service_ns(q));
+    json_set_str(a, backend, "kind", S("Service"));
+    json_set_str(a, backend, "name", arena_printf(a, STR_FMT "-predictor", STR_ARG(isvc)));
+    json_set_str(a, backend, "namespace", service_ns(q));
+    json_set_int(a, backend, "port", 80);
+    json_set(a, rule, S("backendRefs"), one(a, backend));
+    str timeout;
+    if (timeout_of(q).n && route_timeout(a, timeout_of(q), &timeout, NULL) == 0)
+        json_set_str(a, json_make(a, rule, "timeouts", NULL), "request", timeout);
+    return rule;
+}
+
+struct json *route_object(struct arena *a, const struct route_question *q,
+                          const struct route_plan *plan)
+{
+    struct json *route = json_new_obj(a);
+    json_set_str(a, route, "apiVersion", S(GATEWAY_GROUP "/v1"));
+    json_set_str(a, route, "kind", S("HTTPRoute"));
+    struct json *metadata = json_make(a, route, "metadata", NULL);
+    json_set_str(a, metadata, "name", service_name(q));
+    json_set_str(a, metadata, "namespace", service_ns(q));
+    put_labels(a, metadata, q);
+    put_annotations(a, metadata, q);
+    put_owner(a, metadata, q);
+    struct json *spec = json_make(a, route, "spec", NULL);
+    json_set(a, spec, S("parentRefs"), one(a, make_parent(a, q)));
+    json_set(a, spec, S("rules"), one(a, make_rule(a, q, plan->path)));
+    return route;
+}
+
+str route_path_of(const struct json *route)
+{
+    const struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
+    const struct json *match = json_item(json_get(rule, "matches"), 0);
+    return json_text(json_at(match, "path", "value", NULL));
+}
+
+/* ---- what came of it */
+
+void route_judge(struct route_plan *plan, const struct json *route)
+{
+    struct service_route_fact fact = service_route_fact(route);
+    switch (fact.state) {
+    case SERVICE_ROUTE_READY:
+        settle(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
+        break;
+    case SERVICE_ROUTE_REJECTED:
+        settle(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
+               fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
+        break;
+    default:
+        settle(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
+    }
+}
