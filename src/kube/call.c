@@ -287,4 +287,6 @@ void kube_call_run(struct kube_call *call)
                                                  .on_data = on_data,
                                                  .on_done = on_done,
                                                  .context = call });
+    if (call->patient)
+        http_call_patient(call->http);
 }

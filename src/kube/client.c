@@ -6,6 +6,9 @@
 
 static void pump_soon(struct deferred *deferred);
 
+/* Six hundred events a second one by one cost 3 % of a core, and 1 % in portions of this span. */
+static const int64_t rest_ns = 10 * NS_PER_MS;
+
 /* ---- connections */
 
 static int link_new(struct kube *k, struct kube_link **ret, err_t *e);
@@ -60,7 +63,8 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
                                      .tls = tls,
                                      .user_agent = k->user_agent,
                                      .authorize = authorize,
-                                     .context = k };
+                                     .context = k,
+                                     .rest_ns = rest_ns };
     struct http_client *http;
     r = http_client_new(k->loop, &o, &http, e);
     tls_unref(tls);
@@ -336,6 +340,13 @@ struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream)
         call->deadline_ns = 0;
     kube_call_wait(call);
     return call;
+}
+
+void kube_call_patient(struct kube_call *call)
+{
+    call->patient = true;
+    if (call->http)
+        http_call_patient(call->http);
 }
 
 void kube_call_cancel(struct kube_call *call)

@@ -112,6 +112,9 @@ struct kube_request {
 /* Everything is copied. The call is valid until `done` returns or it is cancelled. */
 struct kube_call *kube_send(struct kube *k, const struct kube_request *request);
 void kube_call_cancel(struct kube_call *call); /* NULL is fine */
+/* A watch that only tells news from now on: what it brings may be some milliseconds late, together with
+ * what comes next. */
+void kube_call_patient(struct kube_call *call);
 
 /* ---- streams: lists and watches whose bodies are not collected (listwatch.h uses this) */
 

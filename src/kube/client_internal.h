@@ -33,7 +33,7 @@ struct kube_call {
     str method, target, content_type, accept, body;
     str subject;         /* "patch deployments default/web", for sentences */
     int64_t deadline_ns; /* mono; 0: none */
-    bool gated, urgent, is_stream;
+    bool gated, urgent, is_stream, patient;
     bool paid; /* has passed the rate limit */
     void (*on_data)(void *context, str bytes);
     kube_reply_fn *done;

@@ -159,6 +159,7 @@ static void watch_too_long(struct timer *timer)
 static void become_watching(struct listwatch *w, int64_t seconds)
 {
     w->state = LW_WATCHING;
+    kube_call_patient(w->call);
     timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + seconds * NS_PER_S + watch_grace_ns,
               watch_too_long);
 }

@@ -318,7 +318,19 @@ void call_fail(struct http_call *call, const err_t *why, bool unprocessed)
     end_if_delivered(call);
 }
 
-/* --- back-pressure --- */
+/* --- pace --- */
+
+void http_call_patient(struct http_call *call)
+{
+    CHECK(call, CALL_MAGIC);
+    if (call->patient || call->dead)
+        return;
+    call->patient = true;
+    if (!call->session)
+        return;
+    call->session->patient++;
+    call->session->host.changed(call->session->host.owner);
+}
 
 void http_call_pause(struct http_call *call)
 {

@@ -44,7 +44,8 @@ struct http_call {
     bool answer_begun; /* a byte of the answer came: no retry */
     bool head_seen;    /* HTTP/2: what follows are trailers */
     bool idempotent;
-    bool doomed; /* waited for a connection that could not be made */
+    bool patient; /* its bytes may be a little late */
+    bool doomed;  /* waited for a connection that could not be made */
     unsigned attempts;
 
     bool paused, ended;
@@ -101,6 +102,7 @@ struct client_session {
     struct client_host host;
     size_t room;    /* calls it can take now */
     size_t carried; /* calls it has */
+    size_t patient; /* of those, the ones whose bytes may be a little late */
     size_t served;  /* calls whose answer began here */
     bool over;      /* no new calls, and closed when none is left */
     bool full;      /* stop reading */

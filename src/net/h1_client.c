@@ -133,7 +133,7 @@ static void end_call(struct h1_client *h, bool reusable)
     struct http_call *call = h->call;
     bool sent = h->out.n == 0 && (!call || call->body_at == call->request.body.n);
     h->call = NULL;
-    h->base.carried = 0;
+    h->base.carried = h->base.patient = 0;
     h->base.full = false;
     if (reusable && sent)
         h->base.room = 1;
@@ -186,7 +186,7 @@ static void h1_closed(struct client_session *s, const err_t *why)
     err_set(&e, ECONNRESET, "the connection was closed before the answer was whole");
     struct http_call *call = h->call;
     h->call = NULL;
-    s->carried = 0;
+    s->carried = s->patient = 0;
     call_fail(call, why ? why : &e, false);
 }
 
@@ -223,6 +223,7 @@ static void h1_start(struct client_session *s, struct http_call *call)
     h->head_done = h->message_done = false;
     s->room = 0;
     s->carried = 1;
+    s->patient = call->patient;
     struct http_header_list list = { 0 };
     call_headers(call, &list);
     buf_printf(&h->out, STR_FMT " ", STR_ARG(r->method));
@@ -246,7 +247,7 @@ static void h1_drop(struct client_session *s, struct http_call *call)
     struct h1_client *h = container_of(s, struct h1_client, base);
     assert(h->call == call);
     h->call = NULL;
-    s->carried = 0;
+    s->carried = s->patient = 0;
     s->room = 0;
     s->over = true;
     s->host.changed(s->host.owner);

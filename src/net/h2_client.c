@@ -55,6 +55,7 @@ static void join(struct h2_client *h, struct http_call *call)
         h->calls->session_previous = call;
     h->calls = call;
     h->base.carried++;
+    h->base.patient += call->patient;
 }
 
 /* The stream and the call know each other no more. */
@@ -68,6 +69,7 @@ static void part(struct h2_client *h, struct http_call *call)
         h->calls = call->session_next;
     call->session_next = call->session_previous = NULL;
     h->base.carried--;
+    h->base.patient -= call->patient;
     if (call->stream_id > 0)
         nghttp2_session_set_stream_user_data(h->ng, call->stream_id, NULL);
 }

@@ -26,6 +26,8 @@ enum {
     KEEPALIVE_S = 30,
 };
 #define LINGER_NS (2 * NS_PER_S)
+#define BUSY_NS                                                                                    \
+    (100 * NS_PER_MS) /* no rest so long after a turn in which there was no end of bytes */
 
 enum link_state {
     LINK_CONNECTING,
@@ -55,6 +57,9 @@ struct link {
     int64_t stalled_since;
     struct deferred flush, again;
     struct timer linger;
+    int64_t rest_ns;       /* see link_rest() */
+    int64_t busy_until_ns; /* the flow is dense: resting would only fill the kernel's buffers */
+    struct timer rest;     /* set: not reading until it fires */
 };
 
 static char shared_buffer[READ_BYTES];
@@ -93,6 +98,7 @@ static void release_socket(struct link *l)
     deferred_cancel(&l->flush);
     deferred_cancel(&l->again);
     timer_stop(&l->linger);
+    timer_stop(&l->rest);
 }
 
 static void destroy(struct grave *grave)
@@ -303,16 +309,41 @@ static void update_watch(struct link *l)
     if (l->state == LINK_CLOSED || !l->watch)
         return;
     bool waits = l->out.n > l->out_at || l->wants_write;
-    bool reads = l->state == LINK_OPEN ? l->reading : l->state != LINK_FINISHING;
+    bool reads =
+        l->state == LINK_OPEN ? l->reading && !timer_is_set(&l->rest) : l->state != LINK_FINISHING;
     fd_watch_set(l->watch, (reads ? FD_READ : 0u) | (waits ? FD_WRITE : 0u));
 }
 
 /* --- reading --- */
 
+static void on_rest_over(struct timer *timer)
+{
+    on_events(container_of(timer, struct link, rest), FD_READ);
+}
+
+void link_rest(struct link *l, int64_t rest_ns)
+{
+    l->rest_ns = l->loop->time == LOOP_VIRTUAL ? 0 : rest_ns;
+    if (l->rest_ns || !timer_is_set(&l->rest))
+        return;
+    timer_stop(&l->rest);
+    update_watch(l);
+}
+
+static void rest_after(struct link *l, size_t bytes)
+{
+    int64_t now = l->loop->mono_ns;
+    if (bytes >= TURN_BYTES)
+        l->busy_until_ns = now + BUSY_NS;
+    if (l->rest_ns && bytes && now >= l->busy_until_ns && l->state == LINK_OPEN)
+        timer_set(l->loop, &l->rest, now + l->rest_ns, on_rest_over);
+}
+
 static void read_some(struct link *l)
 {
     err_t e;
-    for (size_t total = 0; l->state == LINK_OPEN && l->reading;) {
+    size_t total = 0;
+    while (l->state == LINK_OPEN && l->reading) {
         ssize_t n = socket_read(l, shared_buffer, sizeof(shared_buffer), &e);
         if (n == IO_AGAIN)
             break;
@@ -331,6 +362,7 @@ static void read_some(struct link *l)
             break;
         }
     }
+    rest_after(l, total);
 }
 
 /* After our goodbye: whatever comes is thrown away until the peer's. */
@@ -510,7 +542,7 @@ static void on_events(void *context, unsigned events)
         shake_hands(l);
     else if (l->state == LINK_LINGERING)
         read_away(l);
-    if (l->state == LINK_OPEN)
+    if (l->state == LINK_OPEN && !timer_is_set(&l->rest))
         read_some(l);
     if ((events & FD_WRITE) && (l->state == LINK_OPEN || l->state == LINK_FINISHING))
         write_some(l);

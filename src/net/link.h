@@ -48,6 +48,9 @@ void link_free(struct link *l);
 
 void link_want_fill(struct link *l);          /* there is something to send */
 void link_read(struct link *l, bool reading); /* false: leave what arrives in the kernel */
+/* After a turn in which little came, leave what arrives in the kernel for so long: waking up costs
+ * more than an event of a watch. The first bytes after a quiet while are never late. 0: do not. */
+void link_rest(struct link *l, int64_t rest_ns);
 /* Sends what `fill` still gives, says goodbye, waits a moment for the peer's (else it may lose what
  * was sent last), then `closed`. Nothing is received any more. */
 void link_finish(struct link *l);

@@ -94,6 +94,9 @@ static void settle(struct pool_conn *conn)
     if (conn->dead || !s || !conn->link)
         return;
     link_read(conn->link, !s->full);
+    link_rest(conn->link, s->carried && s->patient == s->carried
+                              ? loop_io_span(conn->client->loop, conn->client->options.rest_ns)
+                              : 0);
     if (s->carried)
         conn->idle_since_ns = 0;
     else if (!conn->idle_since_ns)

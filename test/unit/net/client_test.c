@@ -122,7 +122,7 @@ static void open_net(struct net *n, struct mode mode)
     pulled = 0;
     watch_ends = false;
     net_open(n, mode, (struct http_server_options){ .on_request = on_request },
-             (struct http_client_options){ 0 });
+             (struct http_client_options){ .rest_ns = 3600 * NS_PER_S });
     handler_loop = n->loop;
 }
 
@@ -236,6 +236,37 @@ static void watches(struct net *n)
     EQ_INT(streams_complete, 1);
     OK(!watching);
     buf_done(&a.body);
+}
+
+static void tell(const char *event)
+{
+    snprintf(events, sizeof(events), "%s", event);
+    stream_wake(watching);
+}
+
+/* The rest of this client is an hour, so what comes in the test came without one. */
+static void patience(struct net *n)
+{
+    struct outcome a = { 0 }, b = { 0 };
+    bool rests = n->mode.time == LOOP_REAL;
+    outcome_send(&a, n, (struct http_request){ .target = S("/watch") });
+    while (!a.heads)
+        loop_turn(n->loop);
+    http_call_patient(a.call);
+    tell("after a quiet while: at once");
+    while (a.chunks < 1)
+        loop_turn(n->loop);
+    tell("then the connection rests");
+    net_settle(n);
+    EQ_INT(a.chunks, rests ? 1 : 2);
+    outcome_send(&b, n, (struct http_request){ .target = S("/hello") });
+    outcome_wait(&b); /* never late, and with HTTP/2 it brings along what waited */
+    EQ_OUTCOME(&b, 200, S("hello"));
+    while (a.chunks < 2 && n->mode.http2)
+        loop_turn(n->loop);
+    EQ_INT(a.chunks, rests && !n->mode.http2 ? 1 : 2);
+    http_call_cancel(a.call);
+    buf_done(&a.body), buf_done(&b.body);
 }
 
 static void watch_ended_from_outside(struct net *n)
@@ -621,6 +652,7 @@ CASE(identity)
 CASE(large_bodies)
 CASE(streamed_lists)
 CASE(watches)
+CASE(patience)
 CASE(watch_ended_from_outside)
 CASE(cancelled_watch_is_told)
 CASE(cancelling)
@@ -647,6 +679,7 @@ int main(void)
                                               TAP(test_large_bodies),
                                               TAP(test_streamed_lists),
                                               TAP(test_watches),
+                                              TAP(test_patience),
                                               TAP(test_watch_ended_from_outside),
                                               TAP(test_cancelled_watch_is_told),
                                               TAP(test_cancelling),
