@@ -1,6 +1,7 @@
 /* The scale of a workload: its replicas as an autoscaling/v1 Scale. Custom resources name the places of
  * the numbers in their definition; a path here is dotted names, as the definition is checked to be. */
 #include "kind_hooks.h"
+#include "table_columns.h"
 #include "types.h"
 
 static struct json *follow(const struct json *object, str path)
@@ -96,6 +97,9 @@ const struct kind *kind_scale_kind(void)
             .namespaced = true,
             .schema = types_schema("autoscaling.v1.Scale"),
             .storage = &scale,
+            .columns = columns_scale.at,
+            .n_columns = columns_scale.n,
+            .cells = columns_scale.cells,
         };
     return &scale;
 }

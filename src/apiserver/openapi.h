@@ -1,7 +1,6 @@
 /* OpenAPI v3, built from the kinds that are served: enough for kubectl apply, diff, explain and
  * server-side validation. One document a group version; the index names them with a hash of their
- * text, so that clients may keep them for ever. Version 2 is not served: kubectl asks for it only
- * as protobuf, and only for files of kind List. */
+ * text, so that clients may keep them for ever. Version 2 is made of these, see openapi_v2.h. */
 #ifndef FLYBALL_APISERVER_OPENAPI_H
 #define FLYBALL_APISERVER_OPENAPI_H
 

@@ -2,12 +2,15 @@
 #include "../base/sum.h"
 #include "discovery.h"
 #include "openapi.h"
+#include "openapi_v2.h"
 #include "server.h"
 #include "verbs.h"
 
 /* Which Kubernetes we speak like; clients compare it with their own version. */
 #define SPOKEN_MAJOR "1"
 #define SPOKEN_MINOR "34"
+
+#define OPENAPI_V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 static void version(struct call *c)
 {
@@ -112,51 +115,30 @@ static void openapi_root(struct call *c)
     c->answer.content_type = "text/plain; charset=utf-8"; /* as the real one says */
 }
 
-/* Version 2 names its schemas elsewhere: every "$ref" is rewritten. */
-static void move_references(struct arena *a, struct json *v)
-{
-    const str from = S("#/components/schemas/");
-    for (size_t i = 0; json_is(v, JSON_ARR) && i < v->n; i++)
-        move_references(a, v->items[i]);
-    json_each(m, v) {
-        str target = json_text(m->value);
-        if (str_eq(m->key, S("$ref")) && str_starts(target, from))
-            m->value = json_new_str(a, arena_printf(a, "#/definitions/" STR_FMT,
-                                                    STR_ARG(str_from(target, from.n))));
-        else
-            move_references(a, m->value);
-    }
-}
-
-/* One document with all definitions, for clients that validate by it; kubectl wants it as protobuf
- * only, and takes version 3 when it cannot have that. */
+/* Version 2 has media types of its own. */
 static void openapi_v2(struct call *c)
 {
     struct registry *r = &c->server->registry;
-    struct arena *a = c->arena;
-    struct json *v2 = json_new_obj(a), *info = json_new_obj(a), *definitions = json_new_obj(a);
-    if (!call_negotiate(c))
-        return;
-    for (size_t i = 0; i < r->all.n; i++) {
-        bool seen = false;
-        for (size_t j = 0; j < i && !seen; j++)
-            seen = str_eq(r->all.at[i]->group, r->all.at[j]->group) &&
-                   str_eq(r->all.at[i]->version, r->all.at[j]->version);
-        if (seen)
-            continue;
-        struct json *v3 =
-            openapi_document(a, r->all.at, r->all.n, r->all.at[i]->group, r->all.at[i]->version);
-        json_each(m, json_at(v3, "components", "schemas", NULL))
-            json_set(a, definitions, m->key, m->value);
+    str accept = call_header(c, "accept"), part, type;
+    bool any = !str_trim(accept).n, text = any;
+    while (!any && str_cut(&accept, ',', &part)) {
+        str_cut(&part, ';', &type);
+        type = str_trim(type);
+        text = str_eq(type, S("application/json")) || str_eq(type, S("*/*")) ||
+               str_eq(type, S("application/*"));
+        any = text ||
+              str_eq(type, S("application/com.github.proto-openapi.spec.v2@v1.0+protobuf")) ||
+              str_eq(type, S(OPENAPI_V2_PROTOBUF));
     }
-    move_references(a, definitions);
-    json_set_str(a, v2, "swagger", S("2.0"));
-    json_set_str(a, info, "title", S("Kubernetes"));
-    json_set_str(a, info, "version", S("v" SPOKEN_MAJOR "." SPOKEN_MINOR));
-    json_set(a, v2, S("info"), info);
-    json_set(a, v2, S("paths"), json_new_obj(a));
-    json_set(a, v2, S("definitions"), definitions);
-    call_json(c, 200, v2);
+    call_text(c, any ? 200 : 406, OPENAPI_V2_PROTOBUF, S(""));
+    if (!any)
+        return;
+    struct json *document =
+        openapi_v2_document(c->arena, r->all.at, r->all.n, S("v" SPOKEN_MAJOR "." SPOKEN_MINOR));
+    if (text)
+        call_json(c, 200, document);
+    else
+        openapi_v2_protobuf(&c->answer.body, document);
 }
 
 /* "api/v1" or "apis/GROUP/VERSION" behind /openapi/v3/. */

@@ -387,6 +387,14 @@ void cells_replicaset(struct arena *a, const struct json *object, int64_t now_ns
     cell_text(a, cells, selector_text(a, object));
 }
 
+void cells_scale(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+{
+    cell_text(a, cells, name_of(object));
+    cell_int(a, cells, json_int(json_at(object, "spec", "replicas", NULL), 0));
+    cell_int(a, cells, status_int(object, "replicas"));
+    cell_text(a, cells, age_of(a, object, now_ns));
+}
+
 void cells_statefulset(struct arena *a, const struct json *object, int64_t now_ns,
                        struct json *cells)
 {

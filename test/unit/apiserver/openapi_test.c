@@ -1,6 +1,7 @@
 #include "tap.h"
 
 #include "apiserver/openapi.h"
+#include "apiserver/openapi_v2.h"
 
 static const struct json *schemas_of(const struct json *document)
 {
@@ -110,6 +111,40 @@ static void the_index_names_documents_by_their_hash(void)
            openapi_hash(&a, buf_str(&text)));
 }
 
+/* The bytes of a real server's document have this form. */
+static void version_two_is_protobuf_too(void)
+{
+    static const char text[] =
+        "{\"swagger\":\"2.0\",\"info\":{\"title\":\"T\",\"version\":\"v\"},\"definitions\":"
+        "{\"A\":{\"type\":\"object\",\"x-k\":1,\"properties\":{\"b\":{\"minimum\":1.5,"
+        "\"additionalProperties\":{\"type\":\"string\"}}}}}}";
+    static const char wanted[] =
+        "\012\0032.0\022\006\012\001T\022\001vB\000JB\012@\012\001A\022;"
+        "\262\001\010\012\006object\372\001\012\012\003x-k\022\003\022\0011"
+        "\312\001 \012\036\012\001b\022\031I\000\000\000\000\000\000\370?"
+        "\252\001\015\012\013\262\001\010\012\006string";
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    struct json *document = NULL;
+    OK(json_parse(&a, str_c(text), &document, NULL) == 0);
+    openapi_v2_protobuf(&out, document);
+    EQ_STR(buf_str(&out), ((str){ wanted, sizeof(wanted) - 1 }));
+}
+
+static void version_two_refers_plainly(void)
+{
+    auto_arena struct arena a = { 0 };
+    size_t n = 0;
+    const struct kind *const *kinds = kinds_builtin(&n);
+    struct json *d = json_get(openapi_v2_document(&a, kinds, n, S("v1")), "definitions");
+    const struct json *lease = json_get(d, "io.k8s.api.coordination.v1.Lease");
+    EQ_STR(json_text(json_at(lease, "properties", "metadata", "$ref", NULL)),
+           S("#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+    OK(!json_at(lease, "properties", "metadata", "allOf", NULL));
+    EQ_STR(json_text(json_at(d, "io.k8s.apimachinery.pkg.util.intstr.IntOrString", "type", NULL)),
+           S("string"));
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
@@ -117,6 +152,8 @@ int main(void)
         TAP(references_lead_somewhere),
         TAP(custom_resources_are_described_as_written),
         TAP(the_index_names_documents_by_their_hash),
+        TAP(version_two_is_protobuf_too),
+        TAP(version_two_refers_plainly),
         { 0 },
     });
 }
