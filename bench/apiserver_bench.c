@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "budget.h"
 #include "net/net.h"
 
 #include <fcntl.h>
@@ -53,7 +54,7 @@ static void start_server(const char *program)
     if (read(out[0], line, sizeof(line) - 1) <= 0 ||
         sscanf(line, "serving %199s kubeconfig %299s", url, kubeconfig) != 2)
         die(program, "did not start");
-    printf("%-44s %10.1f ms\n", "ready after", (double)(clock_mono_ns() - begin) / 1e6);
+    budget("embedded server, start to ready", (double)(clock_mono_ns() - begin) / 1e6, 50, "ms");
     err_t e;
     auto_buf struct buf text = { 0 };
     snprintf(path, sizeof(path), "%s/admin.token", dir);
@@ -396,13 +397,14 @@ static void measure_idle_watches(void)
     struct http_client **all = open_watches(
         IDLE_WATCHES,
         "/api/v1/namespaces/default/pods?watch=true&resourceVersion=0&timeoutSeconds=300");
-    print_memory("resident with 5,000 idle watches");
+    budget("embedded server, 5,000 idle watches", (double)resident_kb() / 1024, 24, "MB");
     close_watches(all, IDLE_WATCHES);
 }
 
 static void measure_all(void)
 {
-    print_memory("resident when idle");
+    if (pid)
+        budget("embedded server, idle", (double)resident_kb() / 1024, 12, "MB");
     measure_idle_watches();
     measure_rate("creates, 1 connection", make_create, CREATES / 4, 1);
     measure_latency("GET", make_get, 200, LATENCY_CALLS);

@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+from budget import budget
+
 WRITERS = 4
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Chatham"]
 CRD = pathlib.Path(__file__).resolve().parents[1] / "deploy/crds"
@@ -146,8 +148,7 @@ def measure(given, server, folder):
         share = 100 * (idle + each * given.objects / 15)
         print("idle: %.2f %% of a core; %d HPA status changes in %.0f s: %.1f us of CPU each" % (
             100 * idle, events, took, each * 1e6))
-        print("at %d changes a second (every HPA each 15 s): %.2f %% of a core; budget 1 %%, met: %s" % (
-            given.objects / 15, share, "yes" if share < 1 else "NO"))
+        budget("%d schedules, every HPA's status changing each 15 s" % given.objects, share, 1, "% of a core")
     finally:
         operator.terminate()
         operator.wait()
