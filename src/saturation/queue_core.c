@@ -10,18 +10,37 @@ static const float rate_margin = 0.001f; /* how near to nothing and to saturatio
 static const float tolerance = 1e-6f;    /* of the search, relative */
 enum { SEARCH_STEPS = 100 };
 
+/* Tokens that one more token of a request attends to, on average: its prompt and half of its answer. */
+static float attended_tokens(const struct queue_spec *s)
+{
+    return s->input_tokens + s->output_tokens / 2;
+}
+
+/* One pass over the batch, whose requests are somewhere in their prefill or decoding. */
+static float iteration_ms(const struct queue_spec *s, float in_service)
+{
+    float computed = (s->input_tokens + s->output_tokens) / (s->output_tokens + 1);
+    return s->alpha + in_service * (s->beta * computed + s->gamma * attended_tokens(s));
+}
+
 static float prefill_ms(const struct queue_spec *s, float in_service)
 {
+    if (s->times == QUEUE_BY_ITERATION && s->input_tokens != 0)
+        return iteration_ms(s, in_service) + (s->beta + s->gamma) * s->input_tokens;
     return s->input_tokens == 0 ? 0 : s->gamma + s->delta * s->input_tokens * in_service;
 }
 
 static float decode_ms(const struct queue_spec *s, float in_service)
 {
+    if (s->times == QUEUE_BY_ITERATION)
+        return iteration_ms(s, in_service) + s->beta + s->gamma * attended_tokens(s);
     return s->alpha + s->beta * in_service;
 }
 
 static float decodes(const struct queue_spec *s)
 {
+    if (s->times == QUEUE_BY_ITERATION)
+        return s->output_tokens;
     /* the first token comes with the prompt, if there is one */
     return s->input_tokens == 0 && s->output_tokens == 1 ? 1 : s->output_tokens - 1;
 }
@@ -90,9 +109,25 @@ static float effective_concurrency(const struct queue_spec *s, float service_ms)
     return clamp((service_ms - base) / slope, 0, (float)s->batch_max);
 }
 
+/* Fills the latencies of one request from the mean times in the system. */
+static void set_latencies(const struct queue_spec *s, struct queue_metrics *q)
+{
+    if (s->times == QUEUE_BY_ITERATION) {
+        q->prefill_ms = prefill_ms(s, q->in_service);
+        q->token_ms = (q->service_ms - q->prefill_ms) / s->output_tokens;
+        q->ttft_ms = q->wait_ms + q->prefill_ms + q->token_ms;
+        return;
+    }
+    float busy = effective_concurrency(s, q->service_ms);
+    q->prefill_ms = prefill_ms(s, busy);
+    q->token_ms = decode_ms(s, busy);
+    q->ttft_ms = q->wait_ms + q->prefill_ms;
+}
+
 int queue_analyse(struct queue_model *m, float rate_per_s, struct queue_metrics *ret, err_t *e)
 {
-    if (!(rate_per_s > 0) || rate_per_s > m->rate_max)
+    bool one_state = m->spec.compat && m->spec.batch_max == 1 && !m->spec.queue_max;
+    if (!(rate_per_s > 0) || rate_per_s > m->rate_max || one_state)
         return err_set(e, ERANGE, "queue model: a rate of %g requests/s is outside 0..%g",
                        (double)rate_per_s, (double)m->rate_max);
     size_t batch = (size_t)m->spec.batch_max, last = batch + (size_t)m->spec.queue_max;
@@ -111,10 +146,7 @@ int queue_analyse(struct queue_model *m, float rate_per_s, struct queue_metrics 
     q.response_ms = (float)in_system / throughput;
     q.service_ms = (float)in_service / throughput;
     q.wait_ms = fmaxf(q.response_ms - q.service_ms, 0);
-    float busy = effective_concurrency(&m->spec, q.service_ms);
-    q.prefill_ms = prefill_ms(&m->spec, busy);
-    q.token_ms = decode_ms(&m->spec, busy);
-    q.ttft_ms = q.wait_ms + q.prefill_ms;
+    set_latencies(&m->spec, &q);
     q.max_rate = m->rate_max;
     q.utilization = clamp((float)in_service / (float)batch, 0, 1);
     *ret = q;

@@ -9,15 +9,20 @@
 
 #include "../base/err.h"
 
+enum queue_times {
+    QUEUE_BY_PHASE, /* prefill(n) = gamma + delta * tokens * n; decode(n) = alpha + beta n */
+    QUEUE_BY_ITERATION, /* an iteration costs alpha, each computed token beta, each attended one gamma */
+};
+
 struct queue_spec {
-    int batch_max;                     /* N >= 1 */
-    int queue_max;                     /* Q >= 0 */
-    float alpha, beta;                 /* decode(n) = alpha + beta n */
-    float gamma, delta;                /* prefill(n) = gamma + delta * tokens * n */
+    int batch_max; /* N >= 1 */
+    int queue_max; /* Q >= 0 */
+    enum queue_times times;
+    float alpha, beta, gamma, delta;   /* delta only by phase */
     float input_tokens, output_tokens; /* means a request */
-    bool
-        compat; /* as the original: latency that does not depend on the rate counts as falling with it,
-                    so that a target above it is refused and one below it accepted */
+    /* As the original: latency that does not depend on the rate counts as falling with it, so that a target
+     * above it is refused and one below it accepted; and a server without a queue is never solved. */
+    bool compat;
 };
 
 struct queue_model {

@@ -9,6 +9,8 @@
  *   hybrid_core     capacity and model-based targets brought together; scale to zero
  *   queue_core      a queueing model of one server: rates and latencies
  *   alloc_core      the model-based optimizer: which accelerator, how many replicas
+ *   token_core      the token analyser: capacity in tokens, learnt; vllm_args_core reads command lines
+ *   limiter_core    growth within the accelerators there are
  *   text_core       accelerator names, cache keys, ages, words of a command line
  *
  * All of these are pure: no clock, no I/O; results live in the caller's arena. The order of replicas
@@ -21,8 +23,10 @@
 #include "alloc_core.h"
 #include "analysis_core.h"
 #include "hybrid_core.h"
+#include "limiter_core.h"
 #include "queue_core.h"
 #include "target_core.h"
 #include "text_core.h"
+#include "token_core.h"
 
 #endif

@@ -18,13 +18,14 @@ static const struct golden_family *const groups[] = {
     golden_apiserver,
     golden_base,
     golden_cgroup,
-    /* clang-format on */
     golden_market,
     golden_runtimeconfig,
     golden_saturation,
     golden_saturation_config,
+    golden_saturation_tokens,
     golden_schedule,
     golden_timeline,
+    /* clang-format on */
 };
 
 struct run {

@@ -1,5 +1,5 @@
 /* Families of saturation: wva-saturation-v1, wva-hybrid-arbitration, wva-enforcer, wva-queue-seedera,
- * wva-alloc-solver. The targets of wva-saturation-v1 are the original's, so they run in compat mode. */
+ * wva-queue-feb2026, wva-alloc-solver. The targets of wva-saturation-v1 are the original's, so they run in compat mode. */
 #include "golden.h"
 
 #include "saturation/saturation.h"
@@ -161,7 +161,7 @@ static void run_enforcer(struct golden *g, const struct json *c)
                       json_get_str(json_get(want, "targets"), targets[i].variant));
 }
 
-/* ---- wva-queue-seedera */
+/* ---- wva-queue-seedera, wva-queue-feb2026 */
 
 static float number(const struct json *o, const char *key)
 {
@@ -201,12 +201,13 @@ static void check_size(struct golden *g, struct queue_model *model, const struct
                    json_get(want, "achievedTPS"), t);
 }
 
-static void run_queue(struct golden *g, const struct json *c)
+static void check_queue(struct golden *g, const struct json *c, enum queue_times times)
 {
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     struct queue_spec spec = {
         .batch_max = (int)json_int(json_get(in, "maxBatchSize"), 0),
         .queue_max = (int)json_int(json_get(in, "maxQueueSize"), 0),
+        .times = times,
         .alpha = number(in, "alpha"),
         .beta = number(in, "beta"),
         .gamma = number(in, "gamma"),
@@ -235,6 +236,16 @@ static void run_queue(struct golden *g, const struct json *c)
     }
     check_size(g, &model, in, json_get(want, "size"));
     queue_done(&model);
+}
+
+static void run_queue_by_phase(struct golden *g, const struct json *c)
+{
+    check_queue(g, c, QUEUE_BY_PHASE);
+}
+
+static void run_queue_by_iteration(struct golden *g, const struct json *c)
+{
+    check_queue(g, c, QUEUE_BY_ITERATION);
 }
 
 /* ---- wva-alloc-solver */
@@ -397,7 +408,11 @@ static void run_alloc(struct golden *g, const struct json *c)
 }
 
 const struct golden_family golden_saturation[] = {
-    { "wva-saturation-v1", run_saturation_v1 }, { "wva-hybrid-arbitration", run_arbitration },
-    { "wva-enforcer", run_enforcer },           { "wva-queue-seedera", run_queue },
-    { "wva-alloc-solver", run_alloc },          { 0 },
+    { "wva-saturation-v1", run_saturation_v1 },
+    { "wva-hybrid-arbitration", run_arbitration },
+    { "wva-enforcer", run_enforcer },
+    { "wva-queue-seedera", run_queue_by_phase },
+    { "wva-queue-feb2026", run_queue_by_iteration },
+    { "wva-alloc-solver", run_alloc },
+    { 0 },
 };
