@@ -1,4 +1,5 @@
 /* flyball agent: what runs once on every node. */
+#include "agent_local.h"
 #include "cmd.h"
 #include "runtime.h"
 
@@ -8,8 +9,11 @@ int cmd_agent(int argc, char **argv)
         .name = "agent",
         .summary =
             "Runs flyball's controllers for one node. It needs no leader: every node has its "
-            "own.",
+            "own.\nOn a machine without Kubernetes: flyball agent --local CGROUP (--local x --help "
+            "tells more).",
         .on_node = true,
     };
+    if (agent_is_local(argc, argv))
+        return agent_local(argc, argv);
     return runtime_run(&spec, argc, argv);
 }

@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { WALK_LEVELS = 4, UID_MAX = 128 };
+enum { WALK_LEVELS = 4, UID_MAX = 128, FIRST_WALKS = 4 };
 
 /* %u: the uid with underscores; %d: with its dashes. */
 static const char *const patterns[] = {
@@ -83,6 +83,7 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *base, str mountinfo, 
     else
         set_roots_by_files(tree, &a, base);
     tree->plain = is_plain(tree->cpu);
+    tree->walks = FIRST_WALKS;
     return 0;
 }
 
@@ -298,7 +299,8 @@ int cgroup_tree_find(struct cgroup_tree *tree, str uid, struct buf *ret_path, er
     auto_buf struct buf spelt = { 0 };
     put_uid(&spelt, uid, true);
     bool found = cgroup_tree_find_original(tree->cpu, uid, ret_path);
-    if (!found) {
+    if (!found && tree->walks > 0) {
+        tree->walks--;
         buf_clear(ret_path);
         found = walk(tree->cpu, ret_path, uid, buf_str(&spelt), WALK_LEVELS);
     }

@@ -23,6 +23,7 @@ struct cgroup_tree {
     bool plain;        /* ordinary files that stand for cgroups: may be replaced at any time */
     struct cgroup_place places[CGROUP_PLACES_MAX];
     size_t place_n;
+    int walks; /* of the whole tree that finding may still make; the owner gives more */
 };
 
 /* Looks at what is mounted at or below `base` ("/sys/fs/cgroup"); `mountinfo` is /proc/self/mountinfo.

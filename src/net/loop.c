@@ -195,6 +195,14 @@ int64_t loop_mono_ns(const struct loop *loop)
     return loop->mono_ns;
 }
 
+int64_t loop_exact_ns(const struct loop *loop)
+{
+    CHECK(loop, LOOP_MAGIC);
+    if (loop->time == LOOP_VIRTUAL)
+        return loop->mono_ns;
+    return MAX(loop->mono_ns, machine_to_loop(loop, clock_mono_ns()));
+}
+
 int64_t loop_wall_ns(const struct loop *loop)
 {
     CHECK(loop, LOOP_MAGIC);

@@ -49,6 +49,8 @@ void loop_stop(struct loop *loop); /* the turn that is under way still ends prop
 void loop_turn(struct loop *loop);
 
 int64_t loop_mono_ns(const struct loop *loop); /* never goes back; the clock of timers */
+/* The same clock at this very moment, for the time of a measurement; stands still in virtual time. */
+int64_t loop_exact_ns(const struct loop *loop);
 int64_t loop_wall_ns(const struct loop *loop); /* since 1970-01-01T00:00:00Z */
 struct arena *loop_scratch(struct loop *loop); /* emptied at the end of each turn */
 

@@ -1,0 +1,336 @@
+/* Ticking: see sampler.h.
+ *
+ * A limit that was asked for may come into force later. Until then a pod is judged by the limit it has,
+ * but room is kept for the one it will get: pending growth is taken off what a fast round may hand out. A
+ * slow round decides about everybody anew; only boosts that are under way stand.
+ *
+ * A fast round only gives what nobody holds. When somebody starves and there is no more of that, the slow
+ * round, which alone can take from who has too much, comes early: a third of its interval after the last. */
+#include "sampler.h"
+
+#include "../base/log.h"
+
+enum { RETRIES = 2, WALKS_A_TICK = 4, EAGER_TRIES = 5, EARLY_PART = 3 };
+
+static const int64_t first_retry_ns = 100 * NS_PER_MS;
+
+struct sampler {
+    struct sampler_options o;
+    struct market_config config;
+    struct pod_rules rules;
+    VEC(struct sampled *) pods; /* borrowed */
+    struct clear_scratch scratch;
+    struct timer timer, retry;
+    int64_t due_ns, fast_due_ns, slow_due_ns; /* mono; 0: not running */
+    int64_t slow_ran_ns;
+    int retries;
+    uint64_t read_errors;
+};
+
+/* ---- reading */
+
+static void lose(struct sampler *s, struct sampled *pod, const err_t *e)
+{
+    s->read_errors++;
+    pod->failures = (uint8_t)MIN(pod->failures + 1, 100);
+    if (e->code == ENODEV || e->code == ENOENT)
+        cgroup_close(take(pod->cgroup));
+    if (pod->failures == EAGER_TRIES)
+        log_warn("counters cannot be read", KV_C("error", e->text));
+}
+
+/* Pods that are not found are tried at each tick at first, then with each slow round. */
+static bool find(struct sampler *s, struct sampled *pod, bool patient)
+{
+    auto_buf struct buf path = { 0 };
+    err_t e;
+    if (pod->cgroup || (pod->failures >= EAGER_TRIES && !patient))
+        return pod->cgroup;
+    if (s->o.locate(s->o.context, pod, &path, &e) < 0 ||
+        cgroup_open(s->o.tree, buf_str(&path), &pod->cgroup, &e) < 0) {
+        lose(s, pod, &e);
+        return false;
+    }
+    return true;
+}
+
+static bool sample(struct sampler *s, struct sampled *pod, bool patient)
+{
+    struct cpu_stat stat;
+    err_t e;
+    if (!find(s, pod, patient))
+        return false;
+    if (cgroup_read(pod->cgroup, &stat, &e) < 0) {
+        lose(s, pod, &e);
+        return false;
+    }
+    pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
+    pod->failures = 0;
+    return true;
+}
+
+static void retry_fired(struct timer *timer)
+{
+    struct sampler *s = container_of(timer, struct sampler, retry);
+    bool failed = false;
+    for (size_t i = 0; i < s->pods.n; i++) {
+        struct sampled *pod = s->pods.at[i];
+        if (pod->failures && pod->failures < EAGER_TRIES)
+            failed |= !sample(s, pod, false);
+    }
+    if (failed && ++s->retries < RETRIES)
+        timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + (first_retry_ns << s->retries),
+                  retry_fired);
+}
+
+static void sample_all(struct sampler *s, bool patient)
+{
+    bool failed = false;
+    s->o.tree->walks = WALKS_A_TICK;
+    for (size_t i = 0; i < s->pods.n; i++)
+        failed |= !sample(s, s->pods.at[i], patient);
+    s->retries = 0;
+    if (failed)
+        timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + first_retry_ns, retry_fired);
+    else
+        timer_stop(&s->retry);
+}
+
+static void read_pressure(struct sampled *pod, int64_t now_ns)
+{
+    int64_t usec;
+    if (!pod->cgroup || cgroup_pressure(pod->cgroup, &usec) < 0) {
+        pod->pressure = -1;
+        return;
+    }
+    int64_t elapsed = now_ns - pod->pressure_ns, waited = usec - pod->pressure_usec;
+    bool known = pod->pressure_ns && elapsed > 0 && waited >= 0;
+    pod->pressure = known ? (float)MIN((double)waited * 1000 / (double)elapsed, 1.0) : -1;
+    pod->pressure_usec = usec;
+    pod->pressure_ns = now_ns;
+}
+
+/* ---- rounds */
+
+static bool can_play(const struct sampled *pod)
+{
+    return pod->cgroup && pod->market.last_ns;
+}
+
+static int64_t pending_growth(const struct sampled *pod)
+{
+    return MAX(pod->wanted_milli - pod->market.limit_milli, (int64_t)0);
+}
+
+/* Those who cannot be read keep what they have, and take it off what is shared out. */
+static struct round make_round(struct sampler *s, struct arena *a, bool slow)
+{
+    struct round r = { .capacity_milli = s->o.capacity(s->o.context),
+                       .pods = arena_array(a, s->pods.n, sizeof(struct market_pod *)),
+                       .now_ns = loop_mono_ns(s->o.loop),
+                       .scratch = &s->scratch,
+                       .arena = a };
+    for (size_t i = 0; i < s->pods.n; i++) {
+        struct sampled *pod = s->pods.at[i];
+        if (can_play(pod))
+            r.pods[r.n++] = &pod->market;
+        else
+            r.capacity_milli -= MAX(pod->market.limit_milli, pod->wanted_milli);
+        if (can_play(pod) && (!slow || r.now_ns < pod->market.boost_until_ns))
+            r.capacity_milli -= pending_growth(pod);
+    }
+    r.capacity_milli = MAX(r.capacity_milli, (int64_t)0);
+    return r;
+}
+
+static void ask(struct sampler *s, struct sampled *pod, int64_t limit_milli)
+{
+    pod->wanted_milli = limit_milli;
+    s->o.resize(s->o.context, pod, limit_milli);
+}
+
+/* Is somebody throttled whom a fast round gave nothing, for want of room? */
+static bool starves(const struct sampler *s, const struct round *r, const int64_t *limits)
+{
+    int64_t room = r->capacity_milli;
+    bool throttled = false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct sampled *pod = container_of(r->pods[i], struct sampled, market);
+        room -= limits[i];
+        throttled |= pod->throttled > (float)s->rules.throttling_threshold;
+    }
+    return throttled && room < s->rules.agent.baseline_milli;
+}
+
+static void note_fast_windows(const struct sampler *s)
+{
+    for (size_t i = 0; i < s->pods.n; i++) {
+        struct sampled *pod = s->pods.at[i];
+        struct market_pod *m = &pod->market;
+        struct cpu_window w = cpu_window(m->fast_anchor, m->last, m->last_ns - m->fast_ns);
+        pod->usage_milli = (float)w.usage_milli;
+        pod->throttled = (float)w.throttled;
+    }
+}
+
+static void fast_round(struct sampler *s)
+{
+    auto_arena struct arena a = { 0 };
+    note_fast_windows(s);
+    struct round r = make_round(s, &a, false);
+    int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
+    market_fast_round(&r, &s->rules, limits);
+    for (size_t i = 0; i < r.n; i++) {
+        struct sampled *pod = container_of(r.pods[i], struct sampled, market);
+        if (limits[i] > pod->market.limit_milli && limits[i] > pod->wanted_milli)
+            ask(s, pod, limits[i]);
+    }
+    if (starves(s, &r, limits))
+        s->slow_due_ns = MIN(s->slow_due_ns, s->slow_ran_ns + s->config.slow_ns / EARLY_PART);
+}
+
+/* What a slow round's answer means for one pod; 0: nothing. */
+static int64_t decided(const struct sampled *pod, int64_t limit_milli, int64_t now_ns)
+{
+    if (now_ns < pod->market.boost_until_ns && pending_growth(pod))
+        limit_milli = MAX(limit_milli, pod->wanted_milli);
+    int64_t standing = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
+    return limit_milli == standing ? 0 : limit_milli;
+}
+
+/* Shrinks come before growth, so that what grows has the room. */
+static void ask_all(struct sampler *s, const struct round *r, const int64_t *limits, bool growth)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct sampled *pod = container_of(r->pods[i], struct sampled, market);
+        int64_t limit = decided(pod, limits[i], r->now_ns);
+        if (limit && (limit > pod->market.limit_milli) == growth)
+            ask(s, pod, limit);
+    }
+}
+
+static void slow_round(struct sampler *s)
+{
+    auto_arena struct arena a = { 0 };
+    int64_t began = clock_cpu_ns();
+    for (size_t i = 0; i < s->pods.n; i++) {
+        if (s->pods.at[i]->cgroup)
+            cgroup_rescan(s->pods.at[i]->cgroup);
+        read_pressure(s->pods.at[i], loop_exact_ns(s->o.loop));
+    }
+    struct round r = make_round(s, &a, true);
+    int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
+    struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
+                                   .capacity_milli = r.capacity_milli,
+                                   .pods = r.n };
+    ask_all(s, &r, limits, false);
+    ask_all(s, &r, limits, true);
+    report.took_ns = clock_cpu_ns() - began;
+    if (s->o.rounded)
+        s->o.rounded(s->o.context, &report);
+}
+
+/* ---- ticks */
+
+static int64_t next_due(int64_t due_ns, int64_t interval_ns, int64_t now_ns)
+{
+    return due_ns + interval_ns > now_ns ? due_ns + interval_ns : now_ns + interval_ns;
+}
+
+static void tick(struct timer *timer)
+{
+    struct sampler *s = container_of(timer, struct sampler, timer);
+    int64_t now = loop_mono_ns(s->o.loop);
+    s->o.sync(s->o.context);
+    sample_all(s, now >= s->slow_due_ns);
+    if (now >= s->fast_due_ns) {
+        s->fast_due_ns = next_due(s->fast_due_ns, s->config.fast_ns, now);
+        fast_round(s);
+    }
+    if (now >= s->slow_due_ns) {
+        s->slow_due_ns = next_due(s->slow_due_ns, s->config.slow_ns, now);
+        s->slow_ran_ns = now;
+        slow_round(s);
+    }
+    s->due_ns = next_due(s->due_ns, s->config.sampling_ns, now);
+    timer_set(s->o.loop, &s->timer, s->due_ns, tick);
+    if (s->o.ticked)
+        s->o.ticked(s->o.context);
+}
+
+void sampler_configure(struct sampler *s, const struct market_config *config)
+{
+    int64_t now = loop_mono_ns(s->o.loop);
+    bool first = !s->due_ns;
+    s->config = *config;
+    s->rules = pod_rules_from(config);
+    if (first) {
+        s->slow_ran_ns = now;
+        timer_set(s->o.loop, &s->timer, s->due_ns = now, tick);
+    }
+    s->fast_due_ns = first ? now + config->fast_ns : MIN(s->fast_due_ns, now + config->fast_ns);
+    s->slow_due_ns = first ? now + config->slow_ns : MIN(s->slow_due_ns, now + config->slow_ns);
+}
+
+const struct pod_rules *sampler_rules(const struct sampler *s)
+{
+    return &s->rules;
+}
+
+/* ---- life */
+
+struct sampler *sampler_new(const struct sampler_options *options)
+{
+    struct sampler *s = mem_zero(1, sizeof(*s));
+    s->o = *options;
+    return s;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (!s)
+        return;
+    timer_stop(&s->timer);
+    timer_stop(&s->retry);
+    for (size_t i = 0; i < s->pods.n; i++)
+        cgroup_close(take(s->pods.at[i]->cgroup));
+    vec_done(&s->pods);
+    clear_scratch_done(&s->scratch);
+    free(s);
+}
+
+void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
+{
+    pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
+    pod->pressure = -1;
+    pod->place = s->pods.n;
+    vec_push(&s->pods, pod);
+}
+
+void sampler_remove(struct sampler *s, struct sampled *pod)
+{
+    cgroup_close(take(pod->cgroup));
+    struct sampled *last = s->pods.at[--s->pods.n];
+    s->pods.at[pod->place] = last;
+    last->place = pod->place;
+}
+
+void sampled_in_force(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
+{
+    pod_applied(&pod->market, limit_milli, request_milli);
+}
+
+size_t sampler_count(const struct sampler *s)
+{
+    return s->pods.n;
+}
+
+struct sampled *sampler_at(const struct sampler *s, size_t i)
+{
+    return s->pods.at[i];
+}
+
+uint64_t sampler_read_errors(const struct sampler *s)
+{
+    return s->read_errors;
+}
