@@ -2,11 +2,12 @@
  * `operator` and `agent` choose from. */
 #include "cmd/cmd.h"
 #include "cmd/runtime.h"
+#include "saturation/saturation_controller.h"
 #include "schedule/schedule_controller.h"
 
 #include <stdio.h>
 
-const struct feature *const features[] = { &schedule_feature, NULL };
+const struct feature *const features[] = { &saturation_feature, &schedule_feature, NULL };
 
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },

@@ -37,7 +37,8 @@ struct cluster {
     const char *fail_path; /* a part of the path */
     bool deaf;             /* the server answers nobody */
     size_t operator_requests, operator_writes;
-    struct buf log; /* "METHOD path body\n" of the operator's writes */
+    struct buf log;   /* "METHOD path body\n" of the operator's writes */
+    struct buf reads; /* "path\n" of its reads but watches */
 };
 
 static UNUSED void cluster_check(int result, const err_t *e)
@@ -59,8 +60,11 @@ static UNUSED bool cluster_intercept(void *context, struct exchange *x)
     if (!str_starts(exchange_header(x, S("user-agent")), S("operator")))
         return false;
     c->operator_requests++;
-    if (str_eq(method, S("GET")))
+    if (str_eq(method, S("GET"))) {
+        if (str_find(exchange_query(x), S("watch=")) == SIZE_MAX)
+            buf_printf(&c->reads, STR_FMT "\n", STR_ARG(path));
         return false;
+    }
     bool fails = c->failures > 0 && str_find(path, str_c(c->fail_path)) != SIZE_MAX;
     if (fails) {
         c->failures--;
@@ -258,6 +262,7 @@ static UNUSED void cluster_stop(struct cluster *c)
         cluster_remove_file(c->dir, files[i]);
     rmdir(c->dir);
     buf_done(&c->log);
+    buf_done(&c->reads);
     arena_done(&c->arena);
 }
 

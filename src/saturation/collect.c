@@ -1,0 +1,148 @@
+/* Feeds: see collect.h. */
+#include "collect.h"
+
+#include <math.h>
+
+static const struct sat_load_view unknown_load = { NAN, NAN, NAN, NAN, NAN };
+
+/* ---- samples */
+
+struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns)
+{
+    struct sat_sample *s = map_get(samples, pod);
+    if (s)
+        return s;
+    s = mem_zero(1, sizeof(*s));
+    *s = (struct sat_sample){
+        .pod = mem_dup(pod.p, pod.n), .kv = NAN, .queue = NAN, .at_ns = at_ns
+    };
+    map_put(samples, (str){ s->pod, pod.n }, s);
+    return s;
+}
+
+void collect_samples_free(struct map *samples)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(samples, slot));) {
+        struct sat_sample *s = slot->value;
+        free(s->pod);
+        free(s);
+    }
+    map_done(samples);
+    *samples = (struct map){ 0 };
+}
+
+const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod)
+{
+    return map_get(&feed->samples, pod);
+}
+
+/* ---- an inquiry */
+
+static void inquiry_free(struct sat_inquiry *q)
+{
+    if (!q)
+        return;
+    collect_drop_queries(q);
+    collect_drop_scrapes(q);
+    collect_samples_free(&q->samples);
+    free(q->failure);
+    free(q);
+}
+
+void collect_fail(struct sat_inquiry *q, const char *failure)
+{
+    if (!q->failure)
+        q->failure = mem_dup(failure, strlen(failure));
+}
+
+static void finish(struct sat_inquiry *q)
+{
+    struct sat_feed *feed = q->feed;
+    bool first = !feed->asked;
+    feed->inquiry = NULL;
+    feed->asked = true;
+    free(feed->failure);
+    feed->failure = take(q->failure);
+    if (!feed->failure) {
+        collect_samples_free(&feed->samples);
+        feed->samples = q->samples;
+        q->samples = (struct map){ 0 };
+        feed->fetched_ns = loop_mono_ns(feed->collector->loop);
+        feed->load = q->load;
+    }
+    feed->requests_known = !feed->failure && q->requests_known;
+    feed->requests = q->requests;
+    inquiry_free(q);
+    feed->collector->fetched(feed->collector->context, feed, first);
+}
+
+void collect_answered(struct sat_inquiry *q)
+{
+    if (--q->left)
+        return;
+    if (!q->feed->collector->prometheus)
+        collect_end_pods(q);
+    finish(q);
+}
+
+static void ask(struct sat_feed *feed)
+{
+    struct sat_inquiry *q = mem_zero(1, sizeof(*q));
+    *q = (struct sat_inquiry){ .feed = feed, .left = 1, .load = unknown_load };
+    feed->inquiry = q;
+    if (feed->collector->prometheus)
+        collect_ask_prometheus(q);
+    else
+        collect_ask_pods(q);
+    collect_answered(q); /* the one that held it open while it was being asked */
+}
+
+/* ---- time */
+
+static void fire(struct timer *timer)
+{
+    struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
+    struct loop *loop = feed->collector->loop;
+    timer_set(loop, timer, loop_mono_ns(loop) + feed->interval_ns, fire);
+    if (!feed->inquiry)
+        ask(feed);
+}
+
+/* After the first fetch each feed gets a place of its own in the interval. */
+static void fire_first(struct timer *timer)
+{
+    struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
+    struct loop *loop = feed->collector->loop;
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < feed->model.n; i++)
+        hash = (hash ^ (unsigned char)feed->model.p[i]) * 1099511628211u;
+    int64_t place = feed->interval_ns / 2 + (int64_t)(hash % 1024) * (feed->interval_ns / 2048);
+    timer_set(loop, timer, loop_mono_ns(loop) + place, fire);
+    ask(feed);
+}
+
+void collect_start(struct sat_feed *feed, struct sat_collector *collector)
+{
+    feed->collector = collector;
+    feed->load = unknown_load;
+    timer_set(collector->loop, &feed->timer, loop_mono_ns(collector->loop), fire_first);
+}
+
+void collect_set_interval(struct sat_feed *feed, int64_t interval_ns)
+{
+    bool sooner = timer_is_set(&feed->timer) && interval_ns < feed->interval_ns && feed->asked;
+    feed->interval_ns = interval_ns;
+    if (sooner)
+        timer_set(feed->collector->loop, &feed->timer,
+                  loop_mono_ns(feed->collector->loop) + interval_ns / 2, fire);
+}
+
+void collect_stop(struct sat_feed *feed)
+{
+    timer_stop(&feed->timer);
+    inquiry_free(take(feed->inquiry));
+    collect_samples_free(&feed->samples);
+    free(take(feed->failure));
+    feed->fetched_ns = 0;
+    feed->asked = false;
+}

@@ -1,0 +1,96 @@
+/* Metrics in: for every model a feed that is fetched again and again in the background, from Prometheus or
+ * from the pods' own /metrics. Decisions read what a feed holds and never wait for it. Feeds are
+ * independent: one that fails or is slow delays no other. */
+#ifndef FLYBALL_SATURATION_COLLECT_H
+#define FLYBALL_SATURATION_COLLECT_H
+
+#include "../base/map.h"
+#include "../net/loop.h"
+#include "../prom/query.h"
+#include "status_core.h"
+
+/* What a server counts for its whole life, summed over its series. */
+struct sat_counters {
+    double requests, input_sum, input_count, output_sum, output_count;
+    double ttft_sum, ttft_count, itl_sum, itl_count;
+};
+
+struct sat_sample {   /* of one pod */
+    char *pod;        /* owned */
+    double kv, queue; /* NaN: not reported */
+    int64_t at_ns;    /* loop's mono clock */
+    bool has_counters;
+    struct sat_counters counters; /* of a scrape */
+};
+
+struct sat_feed;
+struct sat_inquiry;
+
+/* Which pods there are to scrape: calls collect_pod() for each. */
+typedef void collect_pods_fn(void *context, struct sat_feed *feed);
+
+struct sat_collector {
+    struct loop *loop;
+    struct prom_client *prometheus; /* NULL: the pods themselves are asked */
+    collect_pods_fn *pods;
+    void (*fetched)(void *context, struct sat_feed *feed, bool first); /* an answer is in */
+    void *context;
+};
+
+struct sat_feed {
+    struct sat_collector *collector;
+    str ns, model;        /* borrowed from the owner */
+    int64_t interval_ns;  /* between fetches */
+    int64_t retention_ns; /* how far back requests are counted; 0: they are not */
+
+    struct map samples; /* by pod, of struct sat_sample, owned */
+    int64_t fetched_ns; /* when the last good fetch ended; 0: never */
+    char *failure;      /* owned; of the last fetch, one sentence; NULL: it was good */
+    bool asked;         /* at least one fetch has ended */
+    struct sat_load_view load;
+    bool requests_known;
+    double requests;
+    int64_t since_ns, busy_ns; /* scrapes: watched since; last seen at work */
+
+    struct timer timer;
+    struct sat_inquiry *inquiry; /* under way */
+};
+
+/* Begins at once; later fetches of many feeds are spread over the interval. */
+void collect_start(struct sat_feed *feed, struct sat_collector *collector);
+void collect_stop(struct sat_feed *feed); /* what it holds is freed */
+void collect_set_interval(struct sat_feed *feed,
+                          int64_t interval_ns); /* a shorter one counts at once */
+
+/* One pod to scrape, from inside collect_pods_fn. */
+void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
+
+const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod); /* NULL: none */
+
+/* ---- shared by collect_prometheus.c and collect_pods.c */
+
+struct sat_inquiry {
+    struct sat_feed *feed;
+    size_t left;        /* answers still to come */
+    struct map samples; /* being collected */
+    struct sat_load_view load;
+    bool requests_known;
+    double requests;
+    char *failure;                  /* the first that matters */
+    struct collect_query *queries;  /* Prometheus */
+    struct collect_scrape *scrapes; /* pods */
+    size_t reached;                 /* pods that answered */
+};
+
+struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns);
+void collect_samples_free(struct map *samples);
+void collect_fail(struct sat_inquiry *q, const char *failure); /* copied; the first counts */
+void collect_answered(struct sat_inquiry *q); /* one less to come; the last one ends the inquiry */
+
+void collect_ask_prometheus(struct sat_inquiry *q);
+void collect_drop_queries(struct sat_inquiry *q);
+void collect_ask_pods(struct sat_inquiry *q);
+void collect_end_pods(struct sat_inquiry *q); /* all have answered: sums */
+void collect_drop_scrapes(struct sat_inquiry *q);
+
+#endif

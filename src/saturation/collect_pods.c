@@ -1,0 +1,213 @@
+/* A feed's scrapes: every ready pod's own /metrics, and from two scrapes of the same pod its rates. No
+ * Prometheus is needed. A pod that does not answer has no sample, which is never taken for idle. */
+#include "collect.h"
+
+#include "../prom/scrape.h"
+
+#include <math.h>
+
+static const int64_t scrape_timeout_ns = 5 * NS_PER_S;
+enum { SCRAPE_BYTES_MAX = 8 << 20, PORT_DEFAULT = 8000 };
+
+struct collect_scrape {
+    struct collect_scrape *next;
+    struct sat_inquiry *inquiry;
+    char *pod; /* owned */
+    struct http_client *client;
+    struct http_call *call; /* NULL: over */
+};
+
+/* ---- reading */
+
+struct page {
+    str model;
+    double kv, queue, running;
+    struct sat_counters counters;
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} counter_names[] = {
+    { "vllm:request_success_total", offsetof(struct sat_counters, requests) },
+    { "vllm:request_prompt_tokens_sum", offsetof(struct sat_counters, input_sum) },
+    { "vllm:request_prompt_tokens_count", offsetof(struct sat_counters, input_count) },
+    { "vllm:request_generation_tokens_sum", offsetof(struct sat_counters, output_sum) },
+    { "vllm:request_generation_tokens_count", offsetof(struct sat_counters, output_count) },
+    { "vllm:time_to_first_token_seconds_sum", offsetof(struct sat_counters, ttft_sum) },
+    { "vllm:time_to_first_token_seconds_count", offsetof(struct sat_counters, ttft_count) },
+    { "vllm:time_per_output_token_seconds_sum", offsetof(struct sat_counters, itl_sum) },
+    { "vllm:time_per_output_token_seconds_count", offsetof(struct sat_counters, itl_count) },
+};
+
+/* Of several engines in a pod the fullest counts. */
+static void raise_to(double *value, double seen)
+{
+    if (isfinite(seen) && seen >= 0 && !(*value >= seen))
+        *value = seen;
+}
+
+static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
+{
+    struct page *page = context;
+    (void)e;
+    if (!str_starts(s->name, S("vllm:")) || !str_eq(scrape_label(s, S("model_name")), page->model))
+        return 0;
+    if (str_eqc(s->name, "vllm:kv_cache_usage_perc") ||
+        str_eqc(s->name, "vllm:gpu_cache_usage_perc"))
+        raise_to(&page->kv, s->value);
+    else if (str_eqc(s->name, "vllm:num_requests_waiting"))
+        raise_to(&page->queue, s->value);
+    else if (str_eqc(s->name, "vllm:num_requests_running"))
+        raise_to(&page->running, s->value);
+    for (size_t i = 0; i < countof(counter_names); i++)
+        if (str_eqc(s->name, counter_names[i].name) && isfinite(s->value))
+            *(double *)(void *)((char *)&page->counters + counter_names[i].offset) += s->value;
+    return 0;
+}
+
+static void take_page(struct collect_scrape *x, str text, err_t *e)
+{
+    struct sat_inquiry *q = x->inquiry;
+    struct sat_feed *feed = q->feed;
+    struct page page = { .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN };
+    int64_t now = loop_mono_ns(feed->collector->loop);
+    if (scrape_read(text, take_sample, &page, e) < 0) {
+        collect_fail(q, e->text);
+        return;
+    }
+    q->reached++;
+    if (isnan(page.kv) && isnan(page.queue))
+        return; /* it serves, but says nothing of this model */
+    struct sat_sample *s = collect_put(&q->samples, str_c(x->pod), now);
+    s->kv = page.kv;
+    s->queue = trunc(page.queue);
+    s->has_counters = true;
+    s->counters = page.counters;
+    if (page.queue > 0 || page.running > 0)
+        feed->busy_ns = now;
+}
+
+static void scraped(void *context, const struct http_response *response, const err_t *failure)
+{
+    struct collect_scrape *x = context;
+    struct sat_inquiry *q = x->inquiry;
+    err_t e;
+    x->call = NULL;
+    if (failure) {
+        err_set(&e, failure->code, "pod %s: %s", x->pod, failure->text);
+        collect_fail(q, e.text);
+    } else if (response->status != 200) {
+        err_set(&e, EREMOTEIO, "pod %s: /metrics answers %d", x->pod, response->status);
+        collect_fail(q, e.text);
+    } else {
+        take_page(x, response->body, &e);
+    }
+    collect_answered(q);
+}
+
+/* ---- asking */
+
+void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
+{
+    struct sat_inquiry *q = feed->inquiry;
+    bool v6 = str_find_char(ip, ':') != SIZE_MAX;
+    auto_buf struct buf url = { 0 };
+    err_t e;
+    buf_printf(&url, "http://%s" STR_FMT "%s:%lld", v6 ? "[" : "", STR_ARG(ip), v6 ? "]" : "",
+               (long long)(port > 0 ? port : PORT_DEFAULT));
+    struct http_client *client;
+    if (!ip.n ||
+        http_client_new(feed->collector->loop,
+                        &(struct http_client_options){ .url = buf_str(&url) }, &client, &e) < 0)
+        return;
+    struct collect_scrape *x = mem_zero(1, sizeof(*x));
+    *x = (struct collect_scrape){
+        .next = q->scrapes, .inquiry = q, .pod = mem_dup(pod.p, pod.n), .client = client
+    };
+    q->scrapes = x;
+    q->left++;
+    x->call =
+        http_client_fetch(client, &(struct http_fetch){
+                                      .method = S("GET"),
+                                      .target = S("/metrics"),
+                                      .headers = HTTP_HEADERS({ S("accept"), S(SCRAPE_ACCEPT) }),
+                                      .deadline_ns =
+                                          loop_mono_ns(feed->collector->loop) + scrape_timeout_ns,
+                                      .max_body_bytes = SCRAPE_BYTES_MAX,
+                                      .on_done = scraped,
+                                      .context = x });
+}
+
+void collect_ask_pods(struct sat_inquiry *q)
+{
+    if (!q->feed->since_ns)
+        q->feed->since_ns = q->feed->busy_ns = loop_mono_ns(q->feed->collector->loop);
+    q->feed->collector->pods(q->feed->collector->context, q->feed);
+}
+
+void collect_drop_scrapes(struct sat_inquiry *q)
+{
+    for (struct collect_scrape *x = q->scrapes, *next; x; x = next) {
+        next = x->next;
+        if (x->call)
+            http_call_cancel(x->call);
+        http_client_free(x->client);
+        free(x->pod);
+        free(x);
+    }
+    q->scrapes = NULL;
+}
+
+/* ---- rates, from this scrape and the one before */
+
+struct sums {
+    struct sat_counters more;
+    double per_s; /* requests */
+    bool any;
+};
+
+static void add_growth(struct sums *sums, const struct sat_sample *old,
+                       const struct sat_sample *now)
+{
+    double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
+    if (!old->has_counters || seconds <= 0 || now->counters.requests < old->counters.requests)
+        return; /* new, or it was started again */
+    for (size_t i = 0; i < countof(counter_names); i++) {
+        size_t at = counter_names[i].offset;
+        const double *from = (const void *)((const char *)&old->counters + at);
+        const double *to = (const void *)((const char *)&now->counters + at);
+        *(double *)(void *)((char *)&sums->more + at) += fmax(0, *to - *from);
+    }
+    sums->per_s += (now->counters.requests - old->counters.requests) / seconds;
+    sums->any = true;
+}
+
+static double ratio(double sum, double count)
+{
+    return count > 0 ? sum / count : NAN;
+}
+
+void collect_end_pods(struct sat_inquiry *q)
+{
+    struct sat_feed *feed = q->feed;
+    struct sums sums = { 0 };
+    if (q->reached)
+        free(take(q->failure)); /* those that answered count; the others have no sample */
+    for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
+        const struct sat_sample *old = map_get(&feed->samples, slot->key);
+        if (old)
+            add_growth(&sums, old, slot->value);
+    }
+    int64_t now = loop_mono_ns(feed->collector->loop);
+    if (sums.more.requests > 0)
+        feed->busy_ns = now;
+    if (sums.any)
+        q->load = (struct sat_load_view){ sums.per_s * 60,
+                                          ratio(sums.more.input_sum, sums.more.input_count),
+                                          ratio(sums.more.output_sum, sums.more.output_count),
+                                          ratio(sums.more.itl_sum, sums.more.itl_count) * 1000,
+                                          ratio(sums.more.ttft_sum, sums.more.ttft_count) * 1000 };
+    q->requests_known = feed->retention_ns && now - feed->since_ns >= feed->retention_ns;
+    q->requests = now - feed->busy_ns < feed->retention_ns ? 1 : 0;
+}

@@ -1,0 +1,164 @@
+/* A feed's questions to Prometheus, in the words of the original, all at once. What the decision stands on
+ * (KV cache, queue) must be answered; the rest is for the status and for the optimizer, and may fail. */
+#include "../base/duration.h"
+#include "collect.h"
+
+#include <math.h>
+
+enum question { KV, QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, REQUESTS, QUESTION_N };
+
+struct collect_query {
+    struct sat_inquiry *inquiry;
+    enum question question;
+    struct prom_call *call;
+};
+
+static void put_matchers(struct buf *out, const struct sat_feed *feed)
+{
+    buf_put(out, S("{namespace=\""));
+    prom_query_escape(out, feed->ns);
+    buf_put(out, S("\",model_name=\""));
+    prom_query_escape(out, feed->model);
+    buf_put(out, S("\"}"));
+}
+
+static void put_highest(struct buf *out, const struct sat_feed *feed, const char *metric)
+{
+    buf_printf(out, "max by (pod) (max_over_time(%s", metric);
+    put_matchers(out, feed);
+    buf_put(out, S("[1m]))"));
+}
+
+static void put_mean(struct buf *out, const struct sat_feed *feed, const char *metric)
+{
+    buf_printf(out, "sum(rate(%s_sum", metric);
+    put_matchers(out, feed);
+    buf_printf(out, "[1m]))/sum(rate(%s_count", metric);
+    put_matchers(out, feed);
+    buf_put(out, S("[1m]))"));
+}
+
+static void put_requests(struct buf *out, const struct sat_feed *feed, enum question question)
+{
+    char range[DURATION_TEXT_MAX] = "1m";
+    if (question == REQUESTS)
+        duration_prom_text(feed->retention_ns, range);
+    buf_put(out, question == REQUESTS ? S("sum(increase(") : S("sum(rate("));
+    buf_put(out, S("vllm:request_success_total"));
+    put_matchers(out, feed);
+    buf_printf(out, "[%s]))", range);
+}
+
+static void put_question(struct buf *out, const struct sat_feed *feed, enum question question)
+{
+    static const char *const names[QUESTION_N] = {
+        [KV] = "vllm:kv_cache_usage_perc",           [QUEUE] = "vllm:num_requests_waiting",
+        [INPUT] = "vllm:request_prompt_tokens",      [OUTPUT] = "vllm:request_generation_tokens",
+        [TTFT] = "vllm:time_to_first_token_seconds", [ITL] = "vllm:time_per_output_token_seconds",
+    };
+    if (question == KV || question == QUEUE)
+        put_highest(out, feed, names[question]);
+    else if (question == ARRIVAL || question == REQUESTS)
+        put_requests(out, feed, question);
+    else
+        put_mean(out, feed, names[question]);
+}
+
+/* ---- answers */
+
+static void take_by_pod(struct sat_inquiry *q, const struct prom_result *result, bool kv)
+{
+    int64_t now = loop_mono_ns(q->feed->collector->loop);
+    for (size_t i = 0; i < result->n; i++) {
+        const struct prom_series *series = &result->series[i];
+        str pod = prom_series_label(series, S("pod"));
+        double value = series->samples[series->sample_n - 1].value;
+        pod = pod.n ? pod : prom_series_label(series, S("pod_name"));
+        if (!pod.n || !isfinite(value) || value < 0)
+            continue; /* as if it had not been reported */
+        struct sat_sample *s = collect_put(&q->samples, pod, now);
+        if (kv)
+            s->kv = value;
+        else
+            s->queue = trunc(value);
+    }
+}
+
+static double single_value(const struct prom_result *result)
+{
+    const struct prom_series *s = result->n ? &result->series[0] : NULL;
+    double value = s ? s->samples[s->sample_n - 1].value : NAN;
+    return isfinite(value) && value >= 0 ? value : NAN;
+}
+
+static void take_answer(struct sat_inquiry *q, enum question question,
+                        const struct prom_result *result)
+{
+    double value = single_value(result);
+    switch (question) {
+    case KV:
+    case QUEUE:
+        take_by_pod(q, result, question == KV);
+        break;
+    case ARRIVAL:
+        q->load.arrival_per_min = value * 60;
+        break;
+    case INPUT:
+        q->load.input_tokens = value;
+        break;
+    case OUTPUT:
+        q->load.output_tokens = value;
+        break;
+    case TTFT:
+        q->load.ttft_ms = value * 1000;
+        break;
+    case ITL:
+        q->load.itl_ms = value * 1000;
+        break;
+    case REQUESTS:
+        q->requests_known = !isnan(value);
+        q->requests = value;
+        break;
+    case QUESTION_N:
+        break;
+    }
+}
+
+static void answered(void *context, const struct prom_result *result, const err_t *failure)
+{
+    struct collect_query *query = context;
+    struct sat_inquiry *q = query->inquiry;
+    query->call = NULL;
+    if (result)
+        take_answer(q, query->question, result);
+    else if (query->question == KV || query->question == QUEUE)
+        collect_fail(q, failure->text);
+    collect_answered(q);
+}
+
+void collect_ask_prometheus(struct sat_inquiry *q)
+{
+    auto_buf struct buf promql = { 0 };
+    q->queries = mem_zero(QUESTION_N, sizeof(*q->queries));
+    for (int i = 0; i < QUESTION_N; i++) {
+        struct collect_query *query = &q->queries[i];
+        if (i == REQUESTS && !q->feed->retention_ns)
+            continue;
+        *query = (struct collect_query){ .inquiry = q, .question = (enum question)i };
+        buf_clear(&promql);
+        put_question(&promql, q->feed, query->question);
+        q->left++;
+        query->call = prom_client_query(q->feed->collector->prometheus,
+                                        &(struct prom_query){ .promql = buf_str(&promql),
+                                                              .on_done = answered,
+                                                              .context = query });
+    }
+}
+
+void collect_drop_queries(struct sat_inquiry *q)
+{
+    for (int i = 0; q->queries && i < QUESTION_N; i++)
+        if (q->queries[i].call)
+            prom_call_cancel(q->queries[i].call);
+    free(take(q->queries));
+}

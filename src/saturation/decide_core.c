@@ -1,0 +1,124 @@
+/* See decide_core.h. */
+#include "decide_core.h"
+
+#include <math.h>
+
+static const struct sat_target *find_target(const struct sat_targets *targets, str variant)
+{
+    for (size_t i = 0; i < targets->n; i++)
+        if (str_eq(targets->at[i].variant, variant))
+            return &targets->at[i];
+    return NULL;
+}
+
+static int within(const struct sat_state *s, int replicas)
+{
+    return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
+}
+
+static int by_variant(const void *a, const void *b)
+{
+    const struct decide_answer *x = a, *y = b;
+    return str_cmp(x->variant, y->variant);
+}
+
+static struct sat_targets capacity_targets(struct arena *a, const struct decide_input *in,
+                                           const struct sat_analysis *analysis)
+{
+    if (in->rules == DECIDE_BY_NEED)
+        return sat_decide(a, &in->config, analysis, in->states, in->state_n);
+    enum sat_era era = in->rules == DECIDE_SEED ? SAT_ERA_SEED : SAT_ERA_2026;
+    return sat_decide_compat(a, era, analysis, in->states, in->state_n);
+}
+
+/* One variant: the capacity's answer, the optimizer's, or what they come to together. */
+static struct decide_answer answer_for(struct arena *a, const struct decide_input *in, size_t i,
+                                       const struct sat_target *capacity, bool scale_down_safe)
+{
+    const struct sat_state *s = &in->states[i];
+    struct decide_answer answer = {
+        .variant = s->variant,
+        .current = s->current,
+        .target = capacity ? capacity->replicas : s->current,
+        .reason = capacity ? capacity->reason : S("no replica reports metrics"),
+    };
+    if (in->mode == DECIDE_CAPACITY || !in->model_targets)
+        return answer;
+    int model = within(s, in->model_targets[i]);
+    if (in->mode == DECIDE_MODEL_ONLY) {
+        answer.target = model;
+        answer.source = DECIDE_FROM_MODEL;
+        answer.reason = S("model-based only (capacity unavailable)");
+        return answer;
+    }
+    struct hybrid_decision d =
+        hybrid_arbitrate(a, (struct hybrid_input){ .variant = s->variant,
+                                                   .current = s->current,
+                                                   .capacity_target = answer.target,
+                                                   .model_target = model,
+                                                   .scale_down_safe = scale_down_safe });
+    answer.target = within(s, d.replicas);
+    answer.source = d.safety_override ? DECIDE_FROM_VETO : DECIDE_FROM_MODEL;
+    answer.reason = d.reason;
+    return answer;
+}
+
+/* ---- zero */
+
+static void keep_minimums(struct decide_answers *answers, const struct decide_input *in)
+{
+    for (size_t i = 0; i < in->state_n; i++)
+        for (size_t k = 0; in->keeps_min && in->keeps_min[i] && k < answers->n; k++)
+            if (str_eq(answers->at[k].variant, in->states[i].variant) &&
+                answers->at[k].target < in->states[i].min) {
+                answers->at[k].target = in->states[i].min;
+                answers->at[k].reason = S("idle, but its minReplicas holds");
+            }
+}
+
+static double cost_of(const struct decide_input *in, str variant)
+{
+    for (size_t i = 0; i < in->state_n; i++)
+        if (str_eq(in->states[i].variant, variant))
+            return in->states[i].cost;
+    return NAN;
+}
+
+static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
+                             const struct decide_input *in)
+{
+    struct sat_target *targets = arena_array(a, answers->n, sizeof(*targets));
+    double *costs = arena_array(a, answers->n, sizeof(*costs));
+    for (size_t i = 0; i < answers->n; i++) {
+        const struct decide_answer *x = &answers->at[i];
+        targets[i] = (struct sat_target){ x->variant, x->target, x->reason };
+        costs[i] = cost_of(in, x->variant);
+    }
+    struct enforcer_input rules = { .scale_to_zero = in->scale_to_zero,
+                                    .requests_known = in->requests_known,
+                                    .requests = in->requests,
+                                    .costs = costs };
+    if (!enforce_zero_rules(targets, answers->n, &rules))
+        return;
+    for (size_t i = 0; i < answers->n; i++) {
+        if (answers->at[i].target != targets[i].replicas)
+            answers->at[i].reason = targets[i].reason;
+        answers->at[i].target = targets[i].replicas;
+    }
+    keep_minimums(answers, in);
+}
+
+struct decide_answers decide_model(struct arena *a, const struct decide_input *in)
+{
+    struct decide_answers answers = { .n = in->state_n };
+    answers.analysis = sat_analyse(a, &in->config, in->replicas, in->replica_n);
+    struct sat_targets targets = capacity_targets(a, in, &answers.analysis);
+    answers.needed = targets.needed;
+    answers.at = arena_array(a, in->state_n, sizeof(*answers.at));
+    for (size_t i = 0; i < in->state_n; i++)
+        answers.at[i] = answer_for(a, in, i, find_target(&targets, in->states[i].variant),
+                                   answers.analysis.scale_down_safe);
+    qsort(answers.at, answers.n, sizeof(*answers.at), by_variant);
+    apply_zero_rules(a, &answers, in);
+    return answers;
+}

@@ -1,0 +1,439 @@
+/* The ConfigMaps as one snapshot, and the settings of the process.
+ *
+ * A setting is what the flag says, else the environment variable of the original, else (for Prometheus)
+ * the optimization ConfigMap. Every ConfigMap has a cache of its own that holds nothing else, so
+ * watching them costs nothing that grows. What was good stays: a ConfigMap that is deleted or emptied
+ * changes nothing, a bad entry keeps its last good value. */
+#include "../base/duration.h"
+#include "../base/log.h"
+#include "saturation_state.h"
+
+const struct feature_setting saturation_settings[] = {
+    { "wva-namespace", NULL,
+      "namespace of the global ConfigMaps; $POD_NAMESPACE, else workload-variant-autoscaler-system" },
+    { "wva-config-map", NULL, "ConfigMap with GLOBAL_OPT_INTERVAL; $CONFIG_MAP_NAME" },
+    { "wva-saturation-config-map", NULL,
+      "ConfigMap with the thresholds; $SATURATION_CONFIG_MAP_NAME" },
+    { "wva-scale-to-zero-config-map", NULL, "ConfigMap about models that may go to zero" },
+    { "wva-instance", NULL, "only variants labelled with it; $CONTROLLER_INSTANCE" },
+    { "wva-metrics-source", NULL,
+      "auto, prometheus or pods: auto asks Prometheus where one is named, else the pods" },
+    { "wva-prometheus-url", NULL, "https://...; $PROMETHEUS_BASE_URL, else of the ConfigMap" },
+    { "wva-prometheus-allow-http", NULL, "true: it may be http://; $PROMETHEUS_ALLOW_HTTP" },
+    { "wva-prometheus-token-file", NULL, "bearer token for it; $PROMETHEUS_TOKEN_PATH" },
+    { "wva-prometheus-ca-file", NULL, "who signed its certificate; $PROMETHEUS_CA_CERT_PATH" },
+    { "wva-prometheus-cert-file", NULL, "client certificate; $PROMETHEUS_CLIENT_CERT_PATH" },
+    { "wva-prometheus-key-file", NULL, "its key; $PROMETHEUS_CLIENT_KEY_PATH" },
+    { "wva-prometheus-server-name", NULL,
+      "name in its certificate, in place of the host; $PROMETHEUS_SERVER_NAME" },
+    { "wva-prometheus-skip-verify", NULL,
+      "true: take any certificate; $PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
+    { "wva-rules", NULL,
+      "need, or the original's seed or 2026: how many replicas a step may change, and when it waits" },
+    { "wva-optimizer", NULL,
+      "off, on or model-only: the model-based optimizer; $EXPERIMENTAL_HYBRID_OPTIMIZATION" },
+    { "wva-transition-timeout", NULL,
+      "a workload that has not moved for so long does not wait for its target (5m)" },
+    { "wva-service-monitor", NULL, "the ServiceMonitor that has us scraped, to warn of its end" },
+    { "wva-inferno-metrics", NULL, "true: show the decisions under inferno_* too" },
+    { 0 },
+};
+
+/* ---- settings */
+
+const char *saturation_setting(const struct saturation *s, const char *flag, const char *env)
+{
+    const char *value = manager_setting(s->manager, flag);
+    if ((!value || !*value) && env)
+        value = getenv(env);
+    return value && *value ? value : NULL;
+}
+
+static str text_setting(struct saturation *s, const char *flag, const char *env,
+                        const char *otherwise)
+{
+    const char *value = saturation_setting(s, flag, env);
+    return arena_str(&s->arena, str_c(value ? value : otherwise));
+}
+
+static bool flag_setting(const struct saturation *s, const char *flag, const char *env)
+{
+    const char *value = saturation_setting(s, flag, env);
+    return value && str_eq_nocase(str_c(value), S("true"));
+}
+
+static int read_rules(struct saturation *s, err_t *e)
+{
+    const char *rules = saturation_setting(s, "wva-rules", NULL);
+    if (!rules || !strcmp(rules, "need"))
+        s->o.rules = DECIDE_BY_NEED;
+    else if (!strcmp(rules, "seed"))
+        s->o.rules = DECIDE_SEED;
+    else if (!strcmp(rules, "2026"))
+        s->o.rules = DECIDE_2026;
+    else
+        return err_set(e, EINVAL, "--wva-rules is \"%s\", want need, seed or 2026", rules);
+    return 0;
+}
+
+static int read_mode(struct saturation *s, err_t *e)
+{
+    const char *mode = saturation_setting(s, "wva-optimizer", "EXPERIMENTAL_HYBRID_OPTIMIZATION");
+    bool proactive = flag_setting(s, "", "EXPERIMENTAL_PROACTIVE_MODEL") ||
+                     flag_setting(s, "", "WVA_EXPERIMENTAL_PROACTIVE_MODEL");
+    if (mode && !strcmp(mode, "model-only"))
+        s->o.mode = DECIDE_MODEL_ONLY;
+    else if (mode && !strcmp(mode, "on"))
+        s->o.mode = DECIDE_HYBRID;
+    else if (mode && strcmp(mode, "off") != 0)
+        return err_set(e, EINVAL, "--wva-optimizer is \"%s\", want off, on or model-only", mode);
+    else
+        s->o.mode = proactive ? DECIDE_HYBRID : DECIDE_CAPACITY;
+    return 0;
+}
+
+int saturation_read_options(struct saturation *s, err_t *e)
+{
+    const char *timeout = saturation_setting(s, "wva-transition-timeout", NULL);
+    s->o.ns =
+        text_setting(s, "wva-namespace", "POD_NAMESPACE", "workload-variant-autoscaler-system");
+    s->o.optimization_map = text_setting(s, "wva-config-map", "CONFIG_MAP_NAME",
+                                         "workload-variant-autoscaler-variantautoscaling-config");
+    s->o.saturation_map = text_setting(s, "wva-saturation-config-map", "SATURATION_CONFIG_MAP_NAME",
+                                       "saturation-scaling-config");
+    s->o.zero_map =
+        text_setting(s, "wva-scale-to-zero-config-map", NULL, "wva-model-scale-to-zero-config");
+    s->o.monitor = text_setting(s, "wva-service-monitor", NULL,
+                                "workload-variant-autoscaler-controller-manager-metrics-monitor");
+    s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
+    s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
+    s->o.transition_ns = 300 * NS_PER_S;
+    if (timeout && duration_parse(str_c(timeout), &s->o.transition_ns, e) < 0)
+        return err_wrap(e, "--wva-transition-timeout");
+    saturation_metrics_init(&s->metrics, manager_metrics(s->manager), s->o.instance,
+                            flag_setting(s, "wva-inferno-metrics", NULL));
+    if (read_rules(s, e) < 0 || read_mode(s, e) < 0)
+        return -e->code;
+    return 0;
+}
+
+/* ---- Prometheus */
+
+struct connection {
+    const char *url, *token, *token_file, *ca, *cert, *key, *server_name, *skip, *allow_http;
+};
+
+static struct connection read_connection(const struct saturation *s, const struct json *data)
+{
+    struct connection c = {
+        saturation_setting(s, "wva-prometheus-url", "PROMETHEUS_BASE_URL"),
+        saturation_setting(s, "", "PROMETHEUS_BEARER_TOKEN"),
+        saturation_setting(s, "wva-prometheus-token-file", "PROMETHEUS_TOKEN_PATH"),
+        saturation_setting(s, "wva-prometheus-ca-file", "PROMETHEUS_CA_CERT_PATH"),
+        saturation_setting(s, "wva-prometheus-cert-file", "PROMETHEUS_CLIENT_CERT_PATH"),
+        saturation_setting(s, "wva-prometheus-key-file", "PROMETHEUS_CLIENT_KEY_PATH"),
+        saturation_setting(s, "wva-prometheus-server-name", "PROMETHEUS_SERVER_NAME"),
+        saturation_setting(s, "wva-prometheus-skip-verify", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY"),
+        saturation_setting(s, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP"),
+    };
+    if (c.url) /* then the ConfigMap has no say */
+        return c;
+    static const char *const keys[] = {
+        "PROMETHEUS_BASE_URL",         "PROMETHEUS_BEARER_TOKEN",
+        "PROMETHEUS_TOKEN_PATH",       "PROMETHEUS_CA_CERT_PATH",
+        "PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH",
+        "PROMETHEUS_SERVER_NAME",      "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
+        "PROMETHEUS_ALLOW_HTTP",
+    };
+    const char **fields[] = { &c.url, &c.token,       &c.token_file, &c.ca,        &c.cert,
+                              &c.key, &c.server_name, &c.skip,       &c.allow_http };
+    for (size_t i = 0; i < countof(keys); i++) {
+        str value = json_text(json_get(data, keys[i]));
+        if (value.n)
+            *fields[i] = value.p;
+    }
+    return c;
+}
+
+static int check_connection(const struct connection *c, err_t *e)
+{
+    bool plain = str_starts(str_c(c->url), S("http://"));
+    if (!plain && !str_starts(str_c(c->url), S("https://")))
+        return err_set(e, EINVAL, "the URL of Prometheus is \"%s\", want https://...", c->url);
+    if (plain && !(c->allow_http && !strcmp(c->allow_http, "true")))
+        return err_set(e, EINVAL,
+                       "the URL of Prometheus is \"%s\": without TLS only where "
+                       "PROMETHEUS_ALLOW_HTTP is \"true\"",
+                       c->url);
+    if (plain && (c->token || c->token_file || c->ca || c->cert || c->key))
+        return err_set(e, EINVAL,
+                       "the URL of Prometheus is \"%s\": a token or certificate is not sent "
+                       "without TLS",
+                       c->url);
+    return 0;
+}
+
+static int open_prometheus(struct saturation *s, const struct connection *c,
+                           struct prom_client **ret, err_t *e)
+{
+    struct tls *tls = NULL;
+    bool pair = c->cert && c->key;
+    struct tls_client_options t = { .ca_file = c->ca,
+                                    .cert_file = pair ? c->cert : NULL,
+                                    .key_file = pair ? c->key : NULL,
+                                    .server_name = str_c(c->server_name),
+                                    .skip_verify = c->skip && !strcmp(c->skip, "true") };
+    int r = check_connection(c, e);
+    if (r == 0 && str_starts(str_c(c->url), S("https://")))
+        r = tls_client_new(&t, &tls, e);
+    if (r < 0)
+        return r;
+    struct prom_client_options o = { .url = str_c(c->url),
+                                     .tls = tls,
+                                     .token = str_c(c->token),
+                                     .token_file = c->token ? NULL : c->token_file };
+    r = prom_client_new(manager_loop(s->manager), &o, ret, e);
+    tls_unref(tls);
+    return r;
+}
+
+/* Feeds begin anew: their questions went to the old client. */
+static void restart_feeds(struct saturation *s, struct prom_client *client)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
+        struct sat_model *m = slot->value;
+        collect_stop(&m->feed);
+        m->fed = false;
+    }
+    prom_client_free(s->collector.prometheus);
+    s->collector.prometheus = client;
+    controller_add(s->engine, S(""), S("cycle"));
+}
+
+static bool must_use_prometheus(const struct saturation *s, const char *source)
+{
+    return source && !strcmp(source, "prometheus") && !s->collector.prometheus;
+}
+
+static void set_text(char **to, str from)
+{
+    free(*to);
+    *to = from.n ? mem_dup(from.p, from.n) : NULL;
+}
+
+int saturation_connect(struct saturation *s, const struct json *data, err_t *e)
+{
+    const char *source = saturation_setting(s, "wva-metrics-source", NULL);
+    struct connection c = read_connection(s, data);
+    auto_buf struct buf made_of = { 0 };
+    struct prom_client *client = NULL;
+    if (source && strcmp(source, "auto") && strcmp(source, "prometheus") && strcmp(source, "pods"))
+        return err_set(e, EINVAL, "--wva-metrics-source is \"%s\", want auto, prometheus or pods",
+                       source);
+    if (source && !strcmp(source, "pods"))
+        c.url = NULL;
+    const char *const parts[] = { c.url, c.token,       c.token_file, c.ca,        c.cert,
+                                  c.key, c.server_name, c.skip,       c.allow_http };
+    for (size_t i = 0; i < countof(parts); i++)
+        buf_printf(&made_of, "%s\n", parts[i] ? parts[i] : "");
+    if (s->connection && str_eqc(buf_str(&made_of), s->connection))
+        return 0;
+    set_text(&s->connection, buf_str(&made_of));
+    set_text(&s->no_metrics, S(""));
+    int r = c.url ? open_prometheus(s, &c, &client, e) : 0;
+    if (r < 0)
+        set_text(&s->no_metrics, str_c(e->text));
+    restart_feeds(s, client);
+    if (r == 0 && must_use_prometheus(s, source))
+        set_text(&s->no_metrics, S("no Prometheus is named: set PROMETHEUS_BASE_URL"));
+    return r;
+}
+
+/* ---- the snapshot */
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct sat_local_source *x = a, *y = b;
+    return str_cmp(x->ns, y->ns);
+}
+
+static struct sat_local_source *local_at(struct saturation *s, struct sat_local_source *at,
+                                         size_t *n, str ns)
+{
+    (void)s;
+    for (size_t i = 0; i < *n; i++)
+        if (str_eq(at[i].ns, ns))
+            return &at[i];
+    at[*n] = (struct sat_local_source){ .ns = ns };
+    return &at[(*n)++];
+}
+
+static void gather_locals(struct saturation *s, struct arena *a, struct sat_sources *out)
+{
+    size_t most = cache_count(s->local_saturation) + cache_count(s->local_zero);
+    struct sat_local_source *at = arena_array(a, most, sizeof(*at));
+    const struct configmap_record *r;
+    cache_each(r, s->local_saturation)
+        if (!str_eq(r->meta.ns, s->o.ns))
+            local_at(s, at, &out->local_n, r->meta.ns)->saturation = r->data;
+    cache_each(r, s->local_zero)
+        if (!str_eq(r->meta.ns, s->o.ns))
+            local_at(s, at, &out->local_n, r->meta.ns)->zero = r->data;
+    qsort(at, out->local_n, sizeof(*at), by_ns);
+    out->locals = at;
+}
+
+static void tell_problems(const struct sat_news *news)
+{
+    for (size_t i = 0; i < news->global.problem_n; i++) {
+        const struct sat_load_problem *p = &news->global.problems[i];
+        log_error(p->unreadable ? "Failed to parse saturation scaling config entry"
+                                : "Invalid saturation scaling config entry",
+                  KV("key", p->key), KV("error", p->text),
+                  KV_C("instead", p->kept ? "the last good value stays" : "the entry is skipped"));
+    }
+    if (news->interval_problem.n)
+        log_error("Invalid optimization config, the last interval stays",
+                  KV("error", news->interval_problem));
+}
+
+static void renew(struct saturation *s, struct sat_news *news)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct sat_sources from = { .optimization = str_c(s->optimization_text),
+                                .saturation = str_c(s->saturation_text),
+                                .zero = str_c(s->zero_text) };
+    gather_locals(s, &scratch, &from);
+    struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
+    bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
+    s->snapshot = now;
+    sat_snapshot_unref(old);
+    if (sooner)
+        controller_add(s->engine, S(""), S("cycle"));
+}
+
+/* ---- events. Dispatch is by the cache that tells. */
+
+static bool passes(enum sat_configmap which, const struct record *old, const struct record *now)
+{
+    struct sat_event event = { .source = SAT_FROM_CONFIGMAP,
+                               .happening = !now  ? SAT_DELETED
+                                            : old ? SAT_UPDATED
+                                                  : SAT_CREATED,
+                               .configmap = which,
+                               .own = true };
+    return sat_dispatch(&event).passes;
+}
+
+static void optimization_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    struct sat_news news;
+    err_t e;
+    if (!passes(SAT_CONFIGMAP_OPTIMIZATION, old, now))
+        return;
+    set_text(&s->optimization_text, ((const struct configmap_record *)(const void *)now)->data);
+    renew(s, &news);
+    char text[DURATION_TEXT_MAX];
+    log_info("Updated global optimization config from ConfigMap",
+             KV("interval", duration_text(s->snapshot->interval_ns, text)));
+    tell_problems(&(struct sat_news){ .interval_problem = news.interval_problem });
+    auto_arena struct arena scratch = { 0 };
+    struct json *data = NULL;
+    json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
+    if (saturation_connect(s, data, &e) < 0)
+        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+}
+
+static bool is_empty(str data)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct json *tree = NULL;
+    return !data.n || json_parse(&scratch, data, &tree, NULL) < 0 || !json_len(tree);
+}
+
+static void saturation_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    struct sat_news news;
+    if (!passes(SAT_CONFIGMAP_SATURATION, old, now))
+        return;
+    str data = ((const struct configmap_record *)(const void *)now)->data;
+    if (is_empty(data) && s->saturation_text) {
+        log_warn("The saturation ConfigMap has no entries, the last good ones stay",
+                 KV("name", now->name));
+        return;
+    }
+    set_text(&s->saturation_text, data);
+    renew(s, &news);
+    log_info("Updated global saturation config from ConfigMap",
+             KV_INT("entries", news.global.loaded));
+    tell_problems(&(struct sat_news){ .global = news.global });
+}
+
+static void zero_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    struct sat_news news;
+    if (!passes(SAT_CONFIGMAP_SATURATION, old, now))
+        return;
+    set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
+    renew(s, &news);
+    log_info("Updated global scale-to-zero config from ConfigMap",
+             KV_INT("entries", s->snapshot->zero.n), KV_INT("skipped", news.zero_skipped));
+}
+
+/* A namespace's own: here a deletion counts, the global values hold again. */
+static void local_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    struct sat_news news;
+    const struct record *any = now ? now : old;
+    if (str_eq(any->ns, s->o.ns))
+        return;
+    renew(s, &news);
+    const struct sat_local *local = sat_snapshot_local(s->snapshot, any->ns);
+    log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", any->ns),
+             KV_INT("entries", local ? local->saturation.n : 0));
+}
+
+struct watched {
+    struct cache **cache;
+    str ns, name;
+    cache_handler_fn *handler;
+};
+
+int saturation_config_start(struct saturation *s, err_t *e)
+{
+    const struct watched all[] = {
+        { &s->optimization, s->o.ns, s->o.optimization_map, optimization_changed },
+        { &s->saturation, s->o.ns, s->o.saturation_map, saturation_changed },
+        { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
+        { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
+        { &s->local_zero, S(""), s->o.zero_map, local_changed },
+    };
+    for (size_t i = 0; i < countof(all); i++) {
+        struct cache_spec spec = configmap_cache;
+        spec.ns = all[i].ns;
+        spec.field_selector =
+            arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(all[i].name));
+        if (manager_cache(s->manager, &spec, all[i].cache, e) < 0)
+            return -e->code;
+    }
+    for (size_t i = 0; i < countof(all); i++)
+        cache_handle(*all[i].cache, all[i].handler, s);
+    struct sat_news news;
+    s->snapshot = sat_snapshot_new(&(struct sat_sources){ 0 }, NULL, &news);
+    return 0;
+}
+
+void saturation_config_done(struct saturation *s)
+{
+    sat_snapshot_unref(take(s->snapshot));
+    free(take(s->optimization_text));
+    free(take(s->saturation_text));
+    free(take(s->zero_text));
+    free(take(s->connection));
+    free(take(s->no_metrics));
+    prom_client_free(s->collector.prometheus);
+}

@@ -1,0 +1,262 @@
+/* The feature: see saturation_controller.h. What an event leads to is dispatch_core's answer; kinds that a
+ * cluster may not have (ServiceMonitor, ScaledObject) are looked for and watched once they are there. */
+#include "saturation_controller.h"
+
+#include "../base/log.h"
+#include "saturation_state.h"
+
+static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
+enum { WORKERS = 16 };
+
+static enum sat_happening happening(const struct record *old, const struct record *now)
+{
+    return !now ? SAT_DELETED : old ? SAT_UPDATED : SAT_CREATED;
+}
+
+/* ---- variants */
+
+static bool spec_matters(const struct variant_record *old, const struct variant_record *now)
+{
+    return !old || old->generation != now->generation || old->deleting != now->deleting ||
+           !str_eq(old->accelerator, now->accelerator) || !str_eq(old->instance, now->instance) ||
+           !str_eq(old->meta.uid, now->meta.uid) || !str_eq(old->spec, now->spec);
+}
+
+/* Told by the cache itself, also while we do not lead: the state is warm when we do. */
+static void variant_kept(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    const struct variant_record *r = (const void *)now;
+    if (!now)
+        saturation_drop(s, old->ns, old->name);
+    else if (spec_matters((const void *)old, r))
+        saturation_put(s, r);
+}
+
+static void variant_changed(struct controller *c, const struct record *old,
+                            const struct record *now)
+{
+    struct sat_event event = { .source = SAT_FROM_VARIANT, .happening = happening(old, now) };
+    if (sat_dispatch(&event).action == SAT_RECONCILE)
+        controller_add(c, now->ns, now->name);
+}
+
+/* A new variant is decided on at once. */
+static void variant_for_engine(struct controller *c, const struct record *old,
+                               const struct record *now)
+{
+    struct saturation *s = controller_context(c);
+    const struct variant *v = now && !old ? saturation_find(s, now->ns, now->name) : NULL;
+    if (v && v->spec.model.n)
+        controller_add(c, v->ns, v->spec.model);
+}
+
+/* ---- workloads */
+
+static void workload_changed(struct controller *c, const struct record *old,
+                             const struct record *now)
+{
+    struct saturation *s = controller_context(c);
+    struct sat_event event = { .source = SAT_FROM_WORKLOAD, .happening = happening(old, now) };
+    if (sat_dispatch(&event).action != SAT_RECONCILE_TARGETING)
+        return;
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
+        const struct variant *v = slot->value;
+        if (!str_eq(v->ns, now->ns) || !str_eq(v->spec.target_name, now->name))
+            continue;
+        log_debug("Deployment created, triggering VA reconciliation", KV("namespace", v->ns),
+                  KV("variant", v->name), KV("workload", now->name));
+        controller_add(c, v->ns, v->name);
+        if (v->spec.model.n)
+            controller_add(s->engine, v->ns, v->spec.model);
+    }
+}
+
+/* ---- metrics */
+
+static void ask_pod(void *context, const struct replica_record *pod)
+{
+    struct sat_feed *feed = context;
+    int64_t port = pod->port;
+    if (pod->deleting || !str_eqc(pod->ready, "True") || !pod->ip.n)
+        return;
+    if (!port && str_to_i64(pod->port_note, &port) < 0)
+        port = 0;
+    collect_pod(feed, pod->meta.name, pod->ip, port);
+}
+
+static void each_pod(void *context, struct sat_feed *feed)
+{
+    struct saturation *s = context;
+    const struct sat_model *m = container_of(feed, struct sat_model, feed);
+    for (const struct variant *v = m->first; v; v = v->next)
+        saturation_each_pod(s, v, ask_pod, feed);
+}
+
+static void fetched(void *context, struct sat_feed *feed, bool first)
+{
+    struct saturation *s = context;
+    if (first)
+        controller_add(s->engine, feed->ns, feed->model);
+}
+
+/* ---- the ServiceMonitor that has us scraped */
+
+static void monitor_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    const struct monitor_record *before = (const void *)old, *r = (const void *)(now ? now : old);
+    struct sat_event event = { .source = SAT_FROM_SERVICEMONITOR,
+                               .happening = happening(old, now),
+                               .own = str_eq(r->meta.ns, s->o.ns) &&
+                                      str_eq(r->meta.name, s->o.monitor),
+                               .deleting = r->deleting };
+    bool told = before && before->deleting; /* its end was announced before */
+    if (sat_dispatch(&event).action != SAT_ALERT || told || !manager_leads(s->manager))
+        return;
+    auto_arena struct arena a = { 0 };
+    str message = arena_printf(
+        &a,
+        "ServiceMonitor " STR_FMT "/" STR_FMT
+        " is being deleted. Prometheus will not scrape controller metrics. Actuator will not be able "
+        "to access optimized replicas metrics. Please recreate the ServiceMonitor.",
+        STR_ARG(r->meta.ns), STR_ARG(r->meta.name));
+    log_error("ServiceMonitor being deleted", KV("message", message));
+    events_emit(manager_events(s->manager), &(struct event){ .resource = &service_monitor_resource,
+                                                             .ns = r->meta.ns,
+                                                             .name = r->meta.name,
+                                                             .uid = r->meta.uid,
+                                                             .warning = true,
+                                                             .reason = "ServiceMonitorDeleted",
+                                                             .message = message });
+}
+
+/* ---- kinds that may be absent */
+
+static void discover(struct timer *timer);
+
+static void look_again(struct saturation *s)
+{
+    struct loop *loop = manager_loop(s->manager);
+    if (!timer_is_set(&s->discovery))
+        timer_set(loop, &s->discovery, loop_mono_ns(loop) + discovery_ns, discover);
+}
+
+static void open_cache(struct saturation *s, const struct cache_spec *spec, struct cache **to)
+{
+    err_t e;
+    if (manager_cache(s->manager, spec, to, &e) < 0)
+        log_error("a cache cannot be opened", KV_C("error", e.text));
+}
+
+static void found_monitors(void *context, const struct resource *resource, const char *failure)
+{
+    struct saturation *s = context;
+    (void)failure;
+    if (!resource) {
+        look_again(s);
+        return;
+    }
+    struct cache_spec spec = monitor_cache;
+    spec.ns = s->o.ns;
+    open_cache(s, &spec, &s->monitors);
+    if (s->monitors)
+        cache_handle(s->monitors, monitor_changed, s);
+}
+
+static void found_scaled_objects(void *context, const struct resource *resource,
+                                 const char *failure)
+{
+    struct saturation *s = context;
+    (void)failure;
+    if (resource)
+        open_cache(s, &scaled_object_cache, &s->scaled_objects);
+    else
+        look_again(s);
+}
+
+static void discover(struct timer *timer)
+{
+    struct saturation *s = container_of(timer, struct saturation, discovery);
+    struct kube *kube = manager_kube(s->manager);
+    if (!s->monitors)
+        kube_discover(kube, S("monitoring.coreos.com/v1"), S("ServiceMonitor"), found_monitors, s);
+    if (!s->scaled_objects)
+        kube_discover(kube, S("keda.sh/v1alpha1"), S("ScaledObject"), found_scaled_objects, s);
+}
+
+/* ---- life */
+
+static int open_caches(struct saturation *s, err_t *e)
+{
+    const struct {
+        const struct cache_spec *spec;
+        struct cache **to;
+    } all[] = {
+        { &variant_cache, &s->variant_records },
+        { &deployment_cache, &s->deployments },
+        { &statefulset_cache, &s->statefulsets },
+        { &set_cache, &s->sets },
+        { &replica_cache, &s->pods },
+        { &hpa_bounds_cache, &s->hpas },
+        { &namespace_cache, &s->namespaces },
+    };
+    for (size_t i = 0; i < countof(all); i++)
+        if (manager_cache(s->manager, all[i].spec, all[i].to, e) < 0)
+            return -e->code;
+    return 0;
+}
+
+static int start(struct manager *m, void **ret_state, err_t *e)
+{
+    struct saturation *s = mem_zero(1, sizeof(*s));
+    *ret_state = s;
+    s->manager = m;
+    s->collector = (struct sat_collector){
+        .loop = manager_loop(m), .pods = each_pod, .fetched = fetched, .context = s
+    };
+    if (saturation_read_options(s, e) < 0 || open_caches(s, e) < 0)
+        return -e->code;
+    s->variants =
+        manager_controller(m, &(struct controller_spec){ .name = "saturation",
+                                                         .reconcile = saturation_reconcile,
+                                                         .context = s,
+                                                         .resync_ns = resync_ns,
+                                                         .workers = WORKERS });
+    s->engine = manager_controller(m, &(struct controller_spec){ .name = "saturation-engine",
+                                                                 .reconcile = saturation_cycle,
+                                                                 .context = s,
+                                                                 .workers = 1 });
+    if (saturation_config_start(s, e) < 0 || saturation_connect(s, NULL, e) < 0)
+        return -e->code;
+    cache_handle(s->variant_records, variant_kept, s); /* before who looks variants up */
+    controller_watch(s->variants, s->variant_records, variant_changed);
+    controller_watch(s->variants, s->deployments, workload_changed);
+    controller_watch(s->variants, s->statefulsets, workload_changed);
+    controller_watch(s->engine, s->variant_records, variant_for_engine);
+    controller_add(s->engine, S(""), S("cycle"));
+    timer_set(manager_loop(m), &s->discovery, loop_mono_ns(manager_loop(m)), discover);
+    log_info(s->o.mode == DECIDE_CAPACITY
+                 ? "Operating in CAPACITY-ONLY mode: reactive capacity-based scaling only"
+                 : "Operating in HYBRID mode: capacity analyzer + model-based optimizer with "
+                   "arbitration");
+    return 0;
+}
+
+static void stop(void *state)
+{
+    struct saturation *s = state;
+    timer_stop(&s->discovery);
+    saturation_state_done(s);
+    saturation_config_done(s);
+    arena_done(&s->arena);
+    free(s);
+}
+
+const struct feature saturation_feature = {
+    .name = "saturation",
+    .summary = "how many replicas of which variant of a model (VariantAutoscaling)",
+    .settings = saturation_settings,
+    .start = start,
+    .stop = stop,
+};

@@ -1,0 +1,462 @@
+/* The engine: every interval, one decision for each model, from what the caches and feeds hold.
+ *
+ * Nothing here waits or asks the API server. The engine's queue has two kinds of keys: the cycle over all
+ * models, and one model that has news of its own (its first metrics, a new workload). A decision that
+ * says something else than the status leads to its variants' keys; the queue keeps each once, so it
+ * cannot fill up. */
+#include "../base/log.h"
+#include "saturation_state.h"
+
+#include <math.h>
+
+#define CHECKLIST                                                                                  \
+    "No vLLM metrics for model '" STR_FMT "' in namespace '" STR_FMT                               \
+    "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
+    "Service's labels, (3) the pods serve /metrics, (4) Prometheus scrapes the namespace"
+
+/* ---- gathering */
+
+struct gathering {
+    const struct saturation *s;
+    const struct sat_model *m;
+    struct arena *a;
+    struct variant **variants; /* that take part */
+    struct sat_state *states;  /* of each */
+    struct variant_bounds *bounds;
+    bool *keeps_min;
+    int *wanted; /* spec.replicas of each */
+    size_t n;
+    const struct variant *at; /* whose pods are being looked at */
+    struct sat_replica *replicas;
+    size_t replica_n, replica_cap;
+    size_t reporting; /* of them that have a sample */
+    int unknown;      /* of this variant, that lack one or a part of it */
+    size_t unknown_n; /* of all */
+    int64_t now_ns;   /* mono */
+    bool fresh;       /* the samples are young enough to be believed idle */
+};
+
+static double believed(const struct gathering *g, double value)
+{
+    return g->fresh ? value : NAN;
+}
+
+static void add_replica(void *context, const struct replica_record *pod)
+{
+    struct gathering *g = context;
+    if (pod->deleting || !str_eqc(pod->ready, "True"))
+        return;
+    if (g->replica_n == g->replica_cap) {
+        size_t cap = MAX(g->replica_cap * 2, (size_t)16);
+        struct sat_replica *more = arena_array(g->a, cap, sizeof(*more));
+        if (g->replica_n)
+            memcpy(more, g->replicas, g->replica_n * sizeof(*more));
+        g->replicas = more;
+        g->replica_cap = cap;
+    }
+    const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
+    g->reporting += sample != NULL;
+    g->unknown += !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue);
+    g->replicas[g->replica_n++] = (struct sat_replica){
+        .pod = pod->meta.name,
+        .variant = g->at->name,
+        .accelerator = g->at->accelerator,
+        .cost = g->at->spec.cost,
+        .kv_usage = sample ? believed(g, sample->kv) : NAN,
+        .queue = sample ? believed(g, sample->queue) : NAN,
+    };
+}
+
+static int to_count(int64_t value)
+{
+    return (int)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
+}
+
+/* Nothing moved for so long that waiting for the last target makes no sense. */
+static bool is_settled(const struct saturation *s, struct variant *v, int current, int wanted,
+                       int64_t now_ns)
+{
+    if (current != wanted || current != v->seen_current || !v->steady_ns)
+        v->steady_ns = now_ns;
+    v->seen_current = current;
+    return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
+}
+
+static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
+{
+    struct variant_bounds b = saturation_bounds(g->s, v);
+    int wanted = to_count(w->wanted), current = to_count(w->replicas);
+    current = current ? current : wanted;
+    bool by_hpa = b.hpa && !v->spec.writes_scale;
+    g->variants[g->n] = v;
+    g->bounds[g->n] = b;
+    g->wanted[g->n] = wanted;
+    g->keeps_min[g->n] = v->spec.has_min;
+    g->states[g->n++] = (struct sat_state){
+        .variant = v->name,
+        .current = current,
+        .desired = v->desired,
+        .pending = MAX(0, current - to_count(w->ready)),
+        .min = b.min,
+        .max = b.max,
+        .cost = v->spec.cost,
+        .settled = is_settled(g->s, v, current, wanted, g->now_ns),
+        .tolerance = by_hpa ? 0.1 : 0,
+    };
+    g->at = v;
+    g->unknown = 0;
+    saturation_each_pod(g->s, v, add_replica, g);
+    g->unknown_n += (size_t)g->unknown;
+    if (g->s->o.rules == DECIDE_BY_NEED) /* what is not known may be busy: nothing shrinks */
+        g->states[g->n - 1].pending += g->unknown;
+}
+
+/* ---- telling */
+
+static str keep(struct variant *v, str text)
+{
+    return arena_str(&v->shown.words, text);
+}
+
+/* Takes the view over when it says something new, and has the status written. */
+static void show(struct saturation *s, struct variant *v, const struct sat_view *view)
+{
+    if (v->decided && sat_view_same(&v->shown.view, view))
+        return;
+    struct arena old = v->shown.words;
+    v->shown.words = (struct arena){ 0 };
+    v->shown.view = *view;
+    v->shown.view.accelerator = keep(v, view->accelerator);
+    for (int i = 0; i < SAT_CONDITION_N; i++)
+        v->shown.view.conditions[i].message = keep(v, view->conditions[i].message);
+    arena_done(&old);
+    v->decided = true;
+    controller_add(s->variants, v->ns, v->name);
+}
+
+static struct sat_condition condition(bool holds, const char *reason, str message)
+{
+    return (struct sat_condition){ true, holds, reason, message };
+}
+
+static struct sat_condition target_condition(struct arena *a, const struct variant *v, bool found)
+{
+    return condition(found, found ? "TargetFound" : "TargetNotFound",
+                     arena_printf(a, "Scale target %s " STR_FMT " %sfound",
+                                  saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
+                                  STR_ARG(v->spec.target_name), found ? "" : "not "));
+}
+
+/* A variant that takes no part, and says why. */
+static void skip(struct saturation *s, struct variant *v, struct arena *a, str why)
+{
+    const struct workload_record *w = saturation_workload(s, v);
+    struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
+    view.conditions[SAT_TARGET_RESOLVED] = target_condition(a, v, w != NULL);
+    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "SkippedProcessing", why);
+    if (w && v->accelerator.n >= 2) { /* at rest: zero wants to stay zero */
+        view.accelerator = v->accelerator;
+        view.has_current = view.has_desired = view.applied = true;
+        v->desired = 0;
+        struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
+                                         v->accelerator };
+        saturation_metrics_show(&s->metrics, &v->series, &labels, 0, 0);
+    } else {
+        saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
+    }
+    show(s, v, &view);
+}
+
+/* Why a variant takes no part; "" when it does. */
+static str reason_to_skip(struct arena *a, const struct variant *v, const struct workload_record *w)
+{
+    if (v->accelerator.n < 2)
+        return arena_printf(a,
+                            "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
+                            "\", want the accelerator's name in two characters or more",
+                            STR_ARG(v->accelerator));
+    if (!w)
+        return arena_printf(a, "scale target " STR_FMT " does not exist",
+                            STR_ARG(v->spec.target_name));
+    if (w->wanted <= 0 && !(v->spec.has_min && v->spec.min == 0))
+        return arena_printf(a, "scale target " STR_FMT " has 0 replicas: inactive",
+                            STR_ARG(v->spec.target_name));
+    return S("");
+}
+
+static void tell_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
+                        const char *action)
+{
+    struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
+                                     v->accelerator };
+    bool up = x->target > x->current;
+    auto_arena struct arena a = { 0 };
+    saturation_metrics_changed(&s->metrics, &labels, up, "saturation");
+    log_info("Processing decision for VA", KV("namespace", v->ns), KV("variant", v->name),
+             KV_C("action", action), KV_INT("current", x->current), KV_INT("target", x->target),
+             KV("reason", x->reason));
+    events_emit(manager_events(s->manager),
+                &(struct event){ .resource = &variant_resource,
+                                 .ns = v->ns,
+                                 .name = v->name,
+                                 .uid = v->uid,
+                                 .reason = up ? "ScaleUp" : "ScaleDown",
+                                 .message =
+                                     arena_printf(&a, "%d -> %d replicas: " STR_FMT, x->current,
+                                                  x->target, STR_ARG(x->reason)) });
+}
+
+static struct sat_condition optimization_condition(struct arena *a, const struct decide_answer *x)
+{
+    if (x->source == DECIDE_FROM_VETO)
+        return condition(true, "SaturationSafetyOverride",
+                         arena_printf(a, "saturation safety override: " STR_FMT,
+                                      STR_ARG(x->reason)));
+    bool model = x->source == DECIDE_FROM_MODEL;
+    return condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
+                     arena_printf(a, "%s: " STR_FMT " (target: %d replicas)",
+                                  model ? "Hybrid mode" : "saturation-only decision",
+                                  STR_ARG(x->reason), x->target));
+}
+
+/* One variant's answer: metrics, event, status. */
+static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
+                  struct sat_condition metrics)
+{
+    struct saturation *s = (struct saturation *)g->s;
+    struct variant *v = g->variants[i];
+    bool fresh = x->target != v->desired;
+    if (fresh && x->target != x->current)
+        tell_change(s, v, x, sat_action_name(x->current, x->target));
+    if (fresh)
+        v->decided_ns = g->now_ns;
+    v->desired = x->target;
+    struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
+                                     v->accelerator };
+    saturation_metrics_show(&s->metrics, &v->series, &labels, x->current, x->target);
+    struct sat_view view = {
+        .accelerator = v->accelerator,
+        .has_current = true,
+        .current = x->current,
+        .wanted = g->wanted[i],
+        .cost = v->spec.cost,
+        .load = g->m->feed.load,
+        .has_desired = true,
+        .desired = x->target,
+        .applied = !v->spec.writes_scale || g->wanted[i] == x->target,
+    };
+    view.conditions[SAT_TARGET_RESOLVED] = target_condition(g->a, v, true);
+    view.conditions[SAT_METRICS_AVAILABLE] = metrics;
+    view.conditions[SAT_OPTIMIZATION_READY] =
+        metrics.holds ? optimization_condition(g->a, x)
+                      : condition(false, "MetricsUnavailable", x->reason);
+    show(s, v, &view);
+}
+
+/* ---- without metrics: what was decided last holds */
+
+static void hold(struct gathering *g, struct sat_condition metrics)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const struct sat_state *state = &g->states[i];
+        int target = state->desired > 0 ? state->desired : state->current;
+        struct decide_answer x = { .variant = state->variant,
+                                   .current = state->current,
+                                   .target = target,
+                                   .reason = S("without metrics the last decision holds") };
+        apply(g, i, &x, metrics);
+    }
+}
+
+/* Why nothing can be decided; `known` false: it can. */
+static struct sat_condition metrics_trouble(const struct gathering *g)
+{
+    const struct saturation *s = g->s;
+    const struct sat_feed *feed = &g->m->feed;
+    const struct sat_ages *ages = &s->snapshot->ages;
+    int64_t age = g->now_ns - feed->fetched_ns;
+    if (s->no_metrics)
+        return condition(false, "PrometheusError", str_c(s->no_metrics));
+    if (feed->failure)
+        return condition(false, s->collector.prometheus ? "PrometheusError" : "MetricsMissing",
+                         arena_printf(g->a, "Failed to query %s: %s",
+                                      s->collector.prometheus ? "Prometheus" : "the pods",
+                                      feed->failure));
+    if (feed->fetched_ns && age > ages->unavailable_ns)
+        return condition(false, "MetricsStale",
+                         arena_printf(g->a,
+                                      "vLLM metrics for model '" STR_FMT
+                                      "' are stale (last update: %llds ago)",
+                                      STR_ARG(g->m->id), (long long)(age / NS_PER_S)));
+    if (!g->reporting)
+        return condition(false, "MetricsMissing",
+                         arena_printf(g->a, CHECKLIST, STR_ARG(g->m->id), STR_ARG(g->m->ns)));
+    return (struct sat_condition){ 0 };
+}
+
+static struct sat_condition metrics_found(const struct gathering *g)
+{
+    if (!g->unknown_n)
+        return condition(true, "MetricsFound",
+                         S("Saturation metrics data is available for scaling decisions"));
+    return condition(true, "MetricsFound",
+                     arena_printf(g->a,
+                                  "Saturation metrics are complete for %zu of %zu ready replicas; "
+                                  "until all report nothing is scaled down",
+                                  g->replica_n - g->unknown_n, g->replica_n));
+}
+
+/* Said once when it begins, not in every cycle. */
+static bool is_news(const struct gathering *g, const struct sat_condition *trouble)
+{
+    const struct variant *v = g->variants[0];
+    const struct sat_condition *told = &v->shown.view.conditions[SAT_METRICS_AVAILABLE];
+    return !v->decided || !told->known || told->holds || strcmp(told->reason, trouble->reason) != 0;
+}
+
+/* ---- one model */
+
+static struct sat_config config_of(const struct gathering *g)
+{
+    str(*variants)[2] = arena_array(g->a, g->n, sizeof(*variants));
+    for (size_t i = 0; i < g->n; i++) {
+        variants[i][0] = g->variants[i]->name;
+        variants[i][1] = g->variants[i]->spec.target_name;
+    }
+    struct sat_question q = { g->m->id, g->m->ns, (const str(*)[2])variants, g->n };
+    return sat_snapshot_resolve(g->s->snapshot, &q).config;
+}
+
+static void gather(struct gathering *g)
+{
+    size_t n = 0;
+    for (const struct variant *v = g->m->first; v; v = v->next)
+        n++;
+    g->variants = arena_array(g->a, n, sizeof(*g->variants));
+    g->states = arena_array(g->a, n, sizeof(*g->states));
+    g->bounds = arena_array(g->a, n, sizeof(*g->bounds));
+    g->wanted = arena_array(g->a, n, sizeof(*g->wanted));
+    g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
+    for (struct variant *v = g->m->first; v; v = v->next) {
+        str why;
+        if (!saturation_manages(g->s, v, &why)) {
+            saturation_metrics_hide(&g->s->metrics, &v->series, v->ns, v->name);
+            continue;
+        }
+        const struct workload_record *w = saturation_workload(g->s, v);
+        why = reason_to_skip(g->a, v, w);
+        if (why.n)
+            skip((struct saturation *)g->s, v, g->a, why);
+        else
+            add_variant(g, v, w);
+    }
+}
+
+/* Metrics are asked for from the first look at the model on. */
+static void feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
+{
+    bool to_zero = zero_enabled(zero, m->id, s->o.zero_by_default);
+    collect_set_interval(&m->feed, s->snapshot->ages.fetch_ns);
+    m->feed.retention_ns = to_zero ? zero_retention_ns(zero, m->id) : 0;
+    if (!m->fed && !s->no_metrics)
+        collect_start(&m->feed, &s->collector);
+    m->fed = !s->no_metrics;
+}
+
+static void count(const struct saturation *s, const char *outcome)
+{
+    metric_add(METRIC(s->metrics.cycles, str_c(outcome)), 1);
+}
+
+void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *a)
+{
+    const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
+    struct gathering g = {
+        .s = s, .m = m, .a = a, .now_ns = loop_mono_ns(manager_loop(s->manager))
+    };
+    feed(s, m, zero);
+    g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
+    gather(&g);
+    if (!g.n || (!m->feed.asked && !s->no_metrics))
+        return; /* the first metrics are on their way, and will lead here again */
+    struct sat_condition trouble = metrics_trouble(&g);
+    if (trouble.known) {
+        if (is_news(&g, &trouble))
+            log_warn("Safety net activated: emitted fallback metrics", KV("namespace", m->ns),
+                     KV("model", m->id), KV_C("reason", trouble.reason),
+                     KV("message", trouble.message));
+        count(s, "held");
+        hold(&g, trouble);
+        return;
+    }
+    struct decide_input in = {
+        .rules = s->o.rules,
+        .config = config_of(&g),
+        .replicas = g.replicas,
+        .replica_n = g.replica_n,
+        .states = g.states,
+        .state_n = g.n,
+        .scale_to_zero = m->feed.retention_ns > 0,
+        .requests_known = m->feed.requests_known,
+        .requests = m->feed.requests,
+        .keeps_min = g.keeps_min,
+    };
+    struct decide_answers answers = decide_model(a, &in);
+    struct sat_condition available = metrics_found(&g);
+    for (size_t i = 0; i < answers.n; i++) /* both are by name */
+        apply(&g, i, &answers.at[i], available);
+    count(s, "decided");
+}
+
+/* ---- the cycle */
+
+static void decide_all(struct saturation *s, struct arena *a)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
+        struct arena_mark mark = arena_mark(a);
+        saturation_decide(s, slot->value, a);
+        arena_reset(a, mark);
+    }
+}
+
+/* Without thresholds there are no decisions, and every variant says so. */
+static void tell_not_loaded(struct saturation *s, struct arena *a)
+{
+    log_info("Saturation scaling config not loaded yet, skipping optimization");
+    str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
+                           STR_ARG(s->o.ns), STR_ARG(s->o.saturation_map));
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
+        struct variant *v = slot->value;
+        struct sat_view view = { 0 };
+        view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "InvalidConfiguration", why);
+        show(s, v, &view);
+    }
+}
+
+struct reconciled saturation_cycle(struct reconcile *r)
+{
+    struct saturation *s = r->context;
+    struct sat_snapshot *config = sat_snapshot_ref(s->snapshot);
+    struct reconciled result = reconciled();
+    if (r->ns.n) { /* one model */
+        auto_buf struct buf key = { 0 };
+        buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->ns), STR_ARG(r->name));
+        struct sat_model *m = map_get(&s->models, buf_str(&key));
+        if (m && config->saturation.n)
+            saturation_decide(s, m, r->arena);
+    } else {
+        int64_t before = clock_cpu_ns();
+        metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
+        if (!config->saturation.n)
+            tell_not_loaded(s, r->arena);
+        else if (!s->models.n)
+            log_debug("No active VariantAutoscalings found, skipping optimization");
+        else
+            decide_all(s, r->arena);
+        metric_observe(METRIC_ALONE(s->metrics.cycle_seconds),
+                       (double)(clock_cpu_ns() - before) / 1e9);
+        result = reconciled_after(config->interval_ns);
+    }
+    sat_snapshot_unref(config);
+    return result;
+}

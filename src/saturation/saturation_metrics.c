@@ -1,0 +1,144 @@
+/* See saturation_metrics.h. */
+#include "saturation_metrics.h"
+
+static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
+
+static struct metric_family *family(struct metrics *r, const struct saturation_metrics *m,
+                                    struct metric_spec spec)
+{
+    size_t n = 0;
+    while (spec.labels[n])
+        n++;
+    if (m->has_instance)
+        spec.labels[n] = "controller_instance";
+    return metrics_family(r, &spec);
+}
+
+static struct metric_family *gauge(struct metrics *r, const struct saturation_metrics *m,
+                                   const char *name, const char *help)
+{
+    return family(r, m,
+                  (struct metric_spec){
+                      .name = name,
+                      .help = help,
+                      .kind = METRIC_GAUGE,
+                      .labels = { "variant_name", "namespace", "accelerator_type" } });
+}
+
+static struct metric_family *changes(struct metrics *r, const struct saturation_metrics *m,
+                                     const char *name)
+{
+    return family(r, m,
+                  (struct metric_spec){
+                      .name = name,
+                      .help = "Total number of replica scaling decisions",
+                      .kind = METRIC_COUNTER,
+                      .labels = { "variant_name", "namespace", "direction", "reason" } });
+}
+
+void saturation_metrics_init(struct saturation_metrics *m, struct metrics *r, str instance,
+                             bool inferno)
+{
+    *m = (struct saturation_metrics){ .has_instance = instance.n > 0, .instance = instance };
+    static const char desired[] = "Desired number of replicas for each variant",
+                      current[] = "Current number of replicas for each variant",
+                      ratio[] = "Ratio of desired to current replicas for each variant";
+    m->optimized =
+        metrics_family(r, &(struct metric_spec){
+                              .name = "workload_optimized_replicas",
+                              .help = "Replicas that the workload of a variant should have",
+                              .kind = METRIC_GAUGE,
+                              .labels = { "model_id", "variant", "namespace" } });
+    m->wva = (struct saturation_metric_set){ gauge(r, m, "wva_desired_replicas", desired),
+                                             gauge(r, m, "wva_current_replicas", current),
+                                             gauge(r, m, "wva_desired_ratio", ratio),
+                                             changes(r, m, "wva_replica_scaling_total") };
+    if (inferno)
+        m->inferno =
+            (struct saturation_metric_set){ gauge(r, m, "inferno_desired_replicas", desired),
+                                            gauge(r, m, "inferno_current_replicas", current),
+                                            gauge(r, m, "inferno_desired_ratio", ratio),
+                                            changes(r, m, "inferno_replica_scaling_total") };
+    m->cycles =
+        metrics_family(r, &(struct metric_spec){ .name = "saturation_decisions_total",
+                                                 .help = "Decisions about models, by outcome",
+                                                 .kind = METRIC_COUNTER,
+                                                 .labels = { "outcome" } });
+    m->cycle_seconds =
+        metrics_family(r, &(struct metric_spec){
+                              .name = "saturation_cycle_seconds",
+                              .help = "CPU time of one optimization cycle over all models",
+                              .kind = METRIC_HISTOGRAM,
+                              .bounds = cycle_bounds,
+                              .bound_n = countof(cycle_bounds) });
+    m->models = metrics_family(r, &(struct metric_spec){ .name = "saturation_models",
+                                                         .help = "Models that have a variant",
+                                                         .kind = METRIC_GAUGE });
+}
+
+static void set_gauges(const struct saturation_metric_set *set, const str *labels, int current,
+                       int desired)
+{
+    metric_set(metric_at(set->desired, labels), desired);
+    metric_set(metric_at(set->current, labels), current);
+    metric_set(metric_at(set->ratio, labels), current ? (double)desired / current : desired);
+}
+
+static void drop_gauges(const struct saturation_metric_set *set, const str *labels)
+{
+    metric_drop(set->desired, labels);
+    metric_drop(set->current, labels);
+    metric_drop(set->ratio, labels);
+}
+
+static void copy(char **to, str from)
+{
+    free(*to);
+    *to = mem_dup(from.p, from.n);
+}
+
+void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_series *shown,
+                             str ns, str name)
+{
+    if (shown->model) {
+        str accelerator = str_c(shown->accelerator);
+        metric_drop(m->optimized, (const str[]){ str_c(shown->model), name, ns });
+        drop_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
+        if (m->inferno.desired)
+            drop_gauges(&m->inferno,
+                        (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
+    }
+    free(take(shown->target));
+    free(take(shown->model));
+    free(take(shown->accelerator));
+}
+
+void saturation_metrics_show(const struct saturation_metrics *m, struct variant_series *shown,
+                             const struct variant_labels *l, int current, int desired)
+{
+    if (shown->model && !(str_eqc(l->target, shown->target) && str_eqc(l->model, shown->model) &&
+                          str_eqc(l->accelerator, shown->accelerator)))
+        saturation_metrics_hide(m, shown, l->ns, l->name);
+    if (!shown->model) {
+        copy(&shown->target, l->target);
+        copy(&shown->model, l->model);
+        copy(&shown->accelerator, l->accelerator);
+    }
+    metric_set(METRIC(m->optimized, l->model, l->name, l->ns), desired);
+    set_gauges(&m->wva, (const str[]){ l->name, l->ns, l->accelerator, m->instance }, current,
+               desired);
+    if (m->inferno.desired)
+        set_gauges(&m->inferno, (const str[]){ l->target, l->ns, l->accelerator, m->instance },
+                   current, desired);
+}
+
+void saturation_metrics_changed(const struct saturation_metrics *m, const struct variant_labels *l,
+                                bool up, const char *reason)
+{
+    str direction = up ? S("up") : S("down");
+    metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, str_c(reason), m->instance), 1);
+    if (m->inferno.desired)
+        metric_add(METRIC(m->inferno.changes, l->target, l->ns, direction, str_c(reason),
+                          m->instance),
+                   1);
+}

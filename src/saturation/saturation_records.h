@@ -1,0 +1,63 @@
+/* What the watch caches keep of every kind that the feature looks at. */
+#ifndef FLYBALL_SATURATION_RECORDS_H
+#define FLYBALL_SATURATION_RECORDS_H
+
+#include "../kube/cache.h"
+
+extern const struct resource variant_resource; /* variantautoscalings.llmd.ai */
+extern const struct resource service_monitor_resource, scaled_object_resource;
+
+struct variant_record {
+    struct record meta;
+    str spec, status;          /* JSON */
+    str accelerator, instance; /* labels */
+    int64_t generation;
+    bool deleting;
+};
+
+struct workload_record { /* a Deployment or StatefulSet */
+    struct record meta;
+    int64_t wanted, replicas, ready; /* spec.replicas, status.replicas, status.readyReplicas */
+    bool deleting;
+};
+
+struct set_record { /* a ReplicaSet */
+    struct record meta;
+    str owner_uid; /* index 0 */
+};
+
+struct replica_record { /* a pod */
+    struct record meta;
+    str owner_uid; /* index 0 */
+    str ready;     /* status of the condition: "True" */
+    str ip, port_note;
+    int64_t port;
+    bool deleting;
+};
+
+struct configmap_record {
+    struct record meta;
+    str data; /* JSON */
+};
+
+struct bounds_record { /* an HPA or ScaledObject */
+    struct record meta;
+    int64_t min, max;
+    str target_kind, target_name; /* the name is index 0 */
+};
+
+struct namespace_record {
+    struct record meta;
+    str exclude; /* the annotation */
+};
+
+struct monitor_record {
+    struct record meta;
+    bool deleting;
+};
+
+extern const struct cache_spec variant_cache, deployment_cache, statefulset_cache, set_cache,
+    replica_cache, configmap_cache, hpa_bounds_cache, scaled_object_cache, namespace_cache,
+    monitor_cache;
+
+#endif

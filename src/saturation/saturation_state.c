@@ -1,0 +1,239 @@
+/* See saturation_state.h. */
+#include "saturation_state.h"
+
+#include "../base/log.h"
+
+/* ---- models */
+
+static struct sat_model *model_of(struct saturation *s, str ns, str id)
+{
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(id));
+    struct sat_model *m = map_get(&s->models, buf_str(&key));
+    if (m)
+        return m;
+    m = mem_zero(1, sizeof(*m));
+    size_t n = key.n;
+    m->key = buf_take(&key);
+    m->ns = (str){ m->key, ns.n };
+    m->id = (str){ m->key + ns.n + 1, id.n };
+    m->feed.ns = m->ns;
+    m->feed.model = m->id;
+    map_put(&s->models, (str){ m->key, n }, m);
+    return m;
+}
+
+static void model_free(struct saturation *s, struct sat_model *m)
+{
+    map_del(&s->models, str_c(m->key));
+    collect_stop(&m->feed);
+    free(m->key);
+    free(m);
+}
+
+static void leave_model(struct saturation *s, struct variant *v)
+{
+    struct sat_model *m = take(v->model);
+    if (!m)
+        return;
+    struct variant **place = &m->first;
+    while (*place != v)
+        place = &(*place)->next;
+    *place = v->next;
+    v->next = NULL;
+    if (!m->first)
+        model_free(s, m);
+}
+
+static void join_model(struct saturation *s, struct variant *v)
+{
+    if (!v->spec.model.n)
+        return;
+    v->model = model_of(s, v->ns, v->spec.model);
+    struct variant **place = &v->model->first;
+    while (*place && str_cmp((*place)->name, v->name) < 0)
+        place = &(*place)->next;
+    v->next = *place;
+    *place = v;
+}
+
+/* ---- variants */
+
+struct variant *saturation_find(const struct saturation *s, str ns, str name)
+{
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(name));
+    return map_get(&s->by_key, buf_str(&key));
+}
+
+static const struct json *parse(struct arena *a, str text)
+{
+    struct json *tree = NULL;
+    return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+static void echo_clear(struct variant_echo *e)
+{
+    free(take(e->before_rv));
+    free(take(e->status));
+}
+
+static struct variant *make(struct saturation *s, const struct variant_record *r)
+{
+    struct variant *v = mem_zero(1, sizeof(*v));
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->meta.ns), STR_ARG(r->meta.name));
+    size_t n = key.n;
+    v->key = buf_take(&key);
+    v->ns = (str){ v->key, r->meta.ns.n };
+    v->name = (str){ v->key + r->meta.ns.n + 1, r->meta.name.n };
+    map_put(&s->by_key, (str){ v->key, n }, v);
+    return v;
+}
+
+/* What the last leader decided, for who takes over. */
+static void read_desired(struct variant *v, const struct variant_record *r)
+{
+    auto_arena struct arena scratch = { 0 };
+    const struct json *status = parse(&scratch, r->status);
+    const struct json *alloc = json_get(status, "desiredOptimizedAlloc");
+    int64_t desired = json_int(json_get(alloc, "numReplicas"), 0);
+    v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)INT32_MAX));
+}
+
+struct variant *saturation_put(struct saturation *s, const struct variant_record *r)
+{
+    struct variant *v = saturation_find(s, r->meta.ns, r->meta.name);
+    if (v && !str_eq(v->uid, r->meta.uid)) {
+        saturation_drop(s, r->meta.ns, r->meta.name); /* another one of the same name */
+        v = NULL;
+    }
+    if (!v) {
+        v = make(s, r);
+        read_desired(v, r);
+    }
+    arena_done(&v->arena);
+    v->arena = (struct arena){ 0 };
+    v->spec = variant_spec_read(&v->arena, parse(&v->arena, r->spec));
+    v->accelerator = arena_str(&v->arena, r->accelerator);
+    v->instance = arena_str(&v->arena, r->instance);
+    v->uid = arena_str(&v->arena, r->meta.uid);
+    v->deleting = r->deleting;
+    if (!v->model || !str_eq(v->model->id, v->spec.model)) {
+        leave_model(s, v);
+        join_model(s, v);
+    }
+    return v;
+}
+
+static void variant_free(struct saturation *s, struct variant *v)
+{
+    saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
+    map_del(&s->by_key, str_c(v->key));
+    leave_model(s, v);
+    echo_clear(&v->echo);
+    scale_history_done(&v->history);
+    arena_done(&v->shown.words);
+    arena_done(&v->arena);
+    free(v->key);
+    free(v);
+}
+
+void saturation_drop(struct saturation *s, str ns, str name)
+{
+    struct variant *v = saturation_find(s, ns, name);
+    if (v)
+        variant_free(s, v);
+}
+
+void saturation_state_done(struct saturation *s)
+{
+    for (struct map_slot *slot; (slot = map_next(&s->by_key, NULL));)
+        variant_free(s, slot->value);
+    map_done(&s->by_key);
+    map_done(&s->models);
+}
+
+/* ---- what belongs to a variant */
+
+bool saturation_is_statefulset(const struct variant *v)
+{
+    return str_eqc(v->spec.target_kind, "StatefulSet");
+}
+
+const struct workload_record *saturation_workload(const struct saturation *s,
+                                                  const struct variant *v)
+{
+    struct cache *cache = saturation_is_statefulset(v) ? s->statefulsets : s->deployments;
+    const struct workload_record *w = cache_get(cache, v->ns, v->spec.target_name);
+    return w && !w->deleting ? w : NULL;
+}
+
+bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why)
+{
+    const struct namespace_record *home = cache_get(s->namespaces, S(""), v->ns);
+    *ret_why = S("");
+    if (v->deleting)
+        *ret_why = S("it is being deleted");
+    else if (s->o.instance.n && !str_eq(v->instance, s->o.instance))
+        *ret_why = S("its label " SAT_INSTANCE_LABEL " names another controller");
+    else if (home && str_eqc(home->exclude, "true"))
+        *ret_why = S("its namespace has the annotation " SAT_EXCLUDE_ANNOTATION);
+    return !ret_why->n;
+}
+
+static void narrow(struct variant_bounds *b, const struct bounds_record *r, const struct variant *v)
+{
+    bool stateful = str_eqc(r->target_kind, "StatefulSet");
+    if (!str_eq(r->meta.ns, v->ns) || stateful != saturation_is_statefulset(v))
+        return;
+    b->hpa = true;
+    if (r->max > 0 && (b->max == 0 || r->max < b->max))
+        b->max = (int)MIN(r->max, (int64_t)INT32_MAX);
+    b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
+}
+
+struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v)
+{
+    struct variant_bounds b = { v->spec.min, v->spec.max, false };
+    const struct bounds_record *r;
+    cache_each_in(r, s->hpas, 0, v->spec.target_name)
+        narrow(&b, r, v);
+    if (s->scaled_objects)
+        cache_each_in(r, s->scaled_objects, 0, v->spec.target_name)
+            narrow(&b, r, v);
+    if (b.max && b.min > b.max)
+        b.min = b.max;
+    return b;
+}
+
+static void each_owned(const struct saturation *s, str owner_uid, saturation_pod_fn *fn,
+                       void *context)
+{
+    const struct replica_record *pod;
+    cache_each_in(pod, s->pods, 0, owner_uid)
+        fn(context, pod);
+}
+
+void saturation_each_pod(const struct saturation *s, const struct variant *v, saturation_pod_fn *fn,
+                         void *context)
+{
+    const struct workload_record *w = saturation_workload(s, v);
+    const struct set_record *set;
+    if (!w)
+        return;
+    if (saturation_is_statefulset(v))
+        each_owned(s, w->meta.uid, fn, context);
+    else
+        cache_each_in(set, s->sets, 0, w->meta.uid)
+            each_owned(s, set->meta.uid, fn, context);
+}
+
+const struct json *saturation_status(struct arena *a, struct variant *v,
+                                     const struct variant_record *r)
+{
+    if (v->echo.before_rv && str_eqc(r->meta.rv, v->echo.before_rv))
+        return parse(a, str_c(v->echo.status));
+    echo_clear(&v->echo);
+    return parse(a, r->status);
+}

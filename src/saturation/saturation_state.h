@@ -1,0 +1,137 @@
+/* What the feature keeps while it runs: every variant under its name and under its model, with the last
+ * decision about it. Used inside the feature only. */
+#ifndef FLYBALL_SATURATION_STATE_H
+#define FLYBALL_SATURATION_STATE_H
+
+#include "../kube/manager.h"
+#include "collect.h"
+#include "decide_core.h"
+#include "dispatch_core.h"
+#include "saturation_metrics.h"
+#include "saturation_records.h"
+#include "saturation_spec.h"
+#include "snapshot.h"
+
+struct variant;
+
+struct sat_model {         /* lives while it has a variant */
+    char *key;             /* owned "namespace/model" */
+    str ns, id;            /* parts of `key` */
+    struct variant *first; /* by name */
+    struct sat_feed feed;
+    bool fed; /* the feed was started: we lead */
+};
+
+/* What came back from our last write of the status, while the cache still shows the state before it. */
+struct variant_echo {
+    char *before_rv, *status; /* owned; NULL: nothing */
+};
+
+/* What the status should say, with the words that belong to it. */
+struct variant_shown {
+    struct sat_view view;
+    struct arena words; /* of the view's texts */
+};
+
+struct variant {
+    char *key;          /* owned "namespace/name" */
+    str ns, name;       /* parts of `key` */
+    struct arena arena; /* of the spec */
+    struct variant_spec spec;
+    str accelerator, instance, uid;
+    bool deleting;
+    struct sat_model *model; /* NULL: it names none */
+    struct variant *next;    /* of the model */
+
+    bool decided; /* since we lead */
+    int desired;  /* the last target; 0: none yet, or zero */
+    int64_t decided_ns;
+    int seen_current;  /* at the last look */
+    int64_t steady_ns; /* mono: since when nothing moves; 0: it moves */
+    struct variant_shown shown;
+    struct variant_echo echo;
+    struct scale_history history; /* actuation Scale */
+    struct variant_series series; /* shown as metrics */
+    int seen_wanted;              /* spec.replicas when its scale was written */
+    bool warned_rival;            /* told that an HPA has the workload too */
+};
+
+struct saturation_options {
+    str ns; /* ours: where the global ConfigMaps are */
+    str optimization_map, saturation_map, zero_map, monitor, instance;
+    enum decide_rules rules;
+    enum decide_mode mode;
+    bool zero_by_default; /* WVA_SCALE_TO_ZERO */
+    int64_t transition_ns;
+};
+
+struct saturation {
+    struct manager *manager;
+    struct arena arena; /* of the options */
+    struct saturation_options o;
+    struct controller *variants, *engine;
+    struct cache *variant_records, *deployments, *statefulsets, *sets, *pods, *hpas, *namespaces;
+    struct cache *scaled_objects, *monitors; /* NULL: there is no such kind */
+    struct cache *optimization, *saturation, *zero, *local_saturation, *local_zero; /* ConfigMaps */
+    struct timer discovery;
+
+    struct sat_snapshot *snapshot;                         /* owned */
+    char *optimization_text, *saturation_text, *zero_text; /* owned; the last good data, JSON */
+    char *connection; /* owned; what the client of Prometheus was made of */
+    char *no_metrics; /* owned; why there can be none; NULL: there can */
+    struct sat_collector collector;
+    struct map by_key; /* of struct variant, owned */
+    struct map models; /* of struct sat_model, owned */
+    struct saturation_metrics metrics;
+};
+
+/* ---- saturation_state.c */
+
+struct variant *saturation_find(const struct saturation *s, str ns, str name);
+/* Takes a record's present state over. */
+struct variant *saturation_put(struct saturation *s, const struct variant_record *r);
+void saturation_drop(struct saturation *s, str ns, str name);
+void saturation_state_done(struct saturation *s);
+
+const struct workload_record *saturation_workload(const struct saturation *s,
+                                                  const struct variant *v);
+bool saturation_is_statefulset(const struct variant *v);
+/* Is it ours to manage? `ret_why` says why not. */
+bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why);
+
+struct variant_bounds {
+    int min, max; /* max 0: none */
+    bool hpa;     /* an HPA or ScaledObject has the workload */
+};
+struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v);
+
+/* The variant's pods, as sat_replica with its samples; those that are not ready are left out. */
+typedef void saturation_pod_fn(void *context, const struct replica_record *pod);
+void saturation_each_pod(const struct saturation *s, const struct variant *v, saturation_pod_fn *fn,
+                         void *context);
+
+/* The status as the server has it, ahead of the cache if need be. NULL: none. */
+const struct json *saturation_status(struct arena *a, struct variant *v,
+                                     const struct variant_record *r);
+
+/* ---- saturation_config.c */
+
+/* Keeps the caches of ConfigMaps and makes snapshots of them. */
+int saturation_config_start(struct saturation *s, err_t *e);
+/* A client for Prometheus, if there is to be one: from flags, environment or ConfigMap. */
+int saturation_connect(struct saturation *s, const struct json *data, err_t *e);
+int saturation_read_options(struct saturation *s, err_t *e);
+const char *saturation_setting(const struct saturation *s, const char *flag, const char *env);
+void saturation_config_done(struct saturation *s);
+extern const struct feature_setting saturation_settings[];
+
+/* ---- saturation_engine.c */
+
+struct reconciled saturation_cycle(struct reconcile *r);
+void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *a);
+
+/* ---- saturation_turn.c */
+
+struct reconciled saturation_reconcile(struct reconcile *r);
+
+#endif

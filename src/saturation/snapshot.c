@@ -1,0 +1,130 @@
+/* See snapshot.h. */
+#include "snapshot.h"
+
+#include "../base/clock.h"
+#include "../base/duration.h"
+
+static const int64_t interval_default_ns = 30 * NS_PER_S, interval_least_ns = 100 * NS_PER_MS;
+static const struct sat_ages ages_default = { 30 * NS_PER_S, 60 * NS_PER_S, 300 * NS_PER_S };
+
+static const struct json *parse(struct arena *a, str text)
+{
+    struct json *tree = NULL;
+    return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+/* ---- durations of the optimization ConfigMap */
+
+static void read_interval(struct sat_snapshot *s, const struct json *data, struct sat_news *news)
+{
+    const struct json *v = json_get(data, "GLOBAL_OPT_INTERVAL");
+    int64_t ns;
+    err_t e;
+    if (!v)
+        return;
+    if (duration_parse(json_text(v), &ns, &e) < 0)
+        news->interval_problem = arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL: %s", e.text);
+    else if (ns < interval_least_ns)
+        news->interval_problem =
+            arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL is \"" STR_FMT "\", want at least 100ms",
+                         STR_ARG(json_text(v)));
+    else
+        s->interval_ns = ns;
+}
+
+static int64_t duration_at(const struct json *data, const char *key, int64_t otherwise)
+{
+    int64_t ns;
+    return duration_parse(json_text(json_get(data, key)), &ns, NULL) == 0 && ns > 0 ? ns
+                                                                                    : otherwise;
+}
+
+static void read_ages(struct sat_snapshot *s, const struct json *data)
+{
+    /* Metrics older than a cycle would be decided on twice. */
+    int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
+    s->ages = (struct sat_ages){
+        duration_at(data, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", fetch),
+        duration_at(data, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", ages_default.fresh_ns),
+        duration_at(data, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
+                    ages_default.unavailable_ns),
+    };
+}
+
+/* ---- namespaces */
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct sat_local *x = a, *y = b;
+    return str_cmp(x->ns, y->ns);
+}
+
+const struct sat_local *sat_snapshot_local(const struct sat_snapshot *s, str ns)
+{
+    struct sat_local key = { .ns = ns };
+    return s->local_n ? bsearch(&key, s->locals, s->local_n, sizeof(*s->locals), by_ns) : NULL;
+}
+
+static void read_locals(struct sat_snapshot *s, const struct sat_sources *from,
+                        const struct sat_snapshot *before)
+{
+    size_t skipped;
+    s->locals = arena_array(&s->arena, from->local_n, sizeof(*s->locals));
+    for (size_t i = 0; i < from->local_n; i++) {
+        const struct sat_local_source *source = &from->locals[i];
+        const struct sat_local *old = before ? sat_snapshot_local(before, source->ns) : NULL;
+        struct sat_local *local = &s->locals[s->local_n++];
+        local->ns = arena_str(&s->arena, source->ns);
+        local->saturation = sat_table_load(&s->arena, parse(&s->arena, source->saturation),
+                                           old ? &old->saturation : NULL)
+                                .table;
+        local->zero = zero_table_load(&s->arena, parse(&s->arena, source->zero), &skipped);
+    }
+}
+
+/* ---- the whole */
+
+struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
+                                      const struct sat_snapshot *before, struct sat_news *ret_news)
+{
+    struct sat_snapshot *s = mem_zero(1, sizeof(*s));
+    *ret_news = (struct sat_news){ 0 };
+    s->refs = 1;
+    s->generation = before ? before->generation + 1 : 1;
+    s->interval_ns = before ? before->interval_ns : interval_default_ns;
+    const struct json *optimization = parse(&s->arena, from->optimization);
+    read_interval(s, optimization, ret_news);
+    read_ages(s, optimization);
+    ret_news->global = sat_table_load(&s->arena, parse(&s->arena, from->saturation),
+                                      before ? &before->saturation : NULL);
+    s->saturation = ret_news->global.table;
+    s->zero = zero_table_load(&s->arena, parse(&s->arena, from->zero), &ret_news->zero_skipped);
+    read_locals(s, from, before);
+    return s;
+}
+
+struct sat_snapshot *sat_snapshot_ref(struct sat_snapshot *s)
+{
+    s->refs++;
+    return s;
+}
+
+void sat_snapshot_unref(struct sat_snapshot *s)
+{
+    if (!s || --s->refs)
+        return;
+    arena_done(&s->arena);
+    free(s);
+}
+
+struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s, const struct sat_question *q)
+{
+    const struct sat_local *local = sat_snapshot_local(s, q->ns);
+    return sat_config_resolve(&s->saturation, local ? &local->saturation : NULL, q);
+}
+
+const struct zero_table *sat_snapshot_zero(const struct sat_snapshot *s, str ns)
+{
+    const struct sat_local *local = sat_snapshot_local(s, ns);
+    return local && local->zero.n ? &local->zero : &s->zero;
+}

@@ -1,0 +1,208 @@
+/* See status_core.h. */
+#include "status_core.h"
+
+#include "../base/rfc3339.h"
+#include "../json/merge.h"
+
+#include <math.h>
+
+enum { MAX_BATCH = 256 }; /* the original's constant */
+
+const char *const sat_condition_names[SAT_CONDITION_N] = {
+    [SAT_TARGET_RESOLVED] = "TargetResolved",
+    [SAT_METRICS_AVAILABLE] = "MetricsAvailable",
+    [SAT_OPTIMIZATION_READY] = "OptimizationReady",
+};
+
+/* ---- what is news */
+
+static bool near(double x, double y)
+{
+    return x == y || fabs(x - y) <= 0.1 * fmax(fabs(x), fabs(y)) || (isnan(x) && isnan(y));
+}
+
+static bool is_number_part(char c)
+{
+    return (c >= '0' && c <= '9') || c == '.';
+}
+
+/* The same sentence, whatever its numbers. */
+static bool same_words(str a, str b)
+{
+    size_t i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a.n && is_number_part(a.p[i]))
+            i++;
+        while (k < b.n && is_number_part(b.p[k]))
+            k++;
+        if (i >= a.n || k >= b.n)
+            return i >= a.n && k >= b.n;
+        if (a.p[i] != b.p[k])
+            return false;
+    }
+}
+
+static bool same_load(const struct sat_load_view *x, const struct sat_load_view *y)
+{
+    return near(x->arrival_per_min, y->arrival_per_min) && near(x->input_tokens, y->input_tokens) &&
+           near(x->output_tokens, y->output_tokens) && near(x->itl_ms, y->itl_ms) &&
+           near(x->ttft_ms, y->ttft_ms);
+}
+
+static bool same_condition(const struct sat_condition *x, const struct sat_condition *y)
+{
+    return x->known == y->known &&
+           (!x->known || (x->holds == y->holds && !strcmp(x->reason, y->reason) &&
+                          same_words(x->message, y->message)));
+}
+
+bool sat_view_same(const struct sat_view *x, const struct sat_view *y)
+{
+    for (int i = 0; i < SAT_CONDITION_N; i++)
+        if (!same_condition(&x->conditions[i], &y->conditions[i]))
+            return false;
+    return str_eq(x->accelerator, y->accelerator) && x->has_current == y->has_current &&
+           x->current == y->current && x->wanted == y->wanted && x->cost == y->cost &&
+           same_load(&x->load, &y->load) && x->has_desired == y->has_desired &&
+           x->desired == y->desired && x->applied == y->applied;
+}
+
+/* ---- allocations */
+
+static void set_number(struct arena *a, struct json *obj, const char *field, double value)
+{
+    json_set_str(a, obj, field, arena_printf(a, "%.2f", isfinite(value) ? fmax(0, value) : 0));
+}
+
+static double number_in(const struct json *obj, const char *field)
+{
+    double value = NAN;
+    str_to_f64(json_text(json_get(obj, field)), &value);
+    return value;
+}
+
+static bool near_in(const struct json *x, const struct json *y, const char *field)
+{
+    return near(number_in(x, field), number_in(y, field));
+}
+
+static bool same_alloc(const struct json *x, const struct json *y)
+{
+    const struct json *from = json_get(x, "load"), *to = json_get(y, "load");
+    return json_eq(json_get(x, "accelerator"), json_get(y, "accelerator")) &&
+           json_eq(json_get(x, "numReplicas"), json_get(y, "numReplicas")) &&
+           json_eq(json_get(x, "variantCost"), json_get(y, "variantCost")) &&
+           near_in(x, y, "itlAverage") && near_in(x, y, "ttftAverage") &&
+           near_in(from, to, "arrivalRate") && near_in(from, to, "avgInputTokens") &&
+           near_in(from, to, "avgOutputTokens");
+}
+
+static void set_current(struct arena *a, struct json *status, const struct sat_view *v)
+{
+    struct json *alloc = json_new_obj(a), *load = json_new_obj(a);
+    json_set_str(a, alloc, "accelerator", v->accelerator);
+    json_set_int(a, alloc, "numReplicas", v->current);
+    json_set_int(a, alloc, "maxBatch", MAX_BATCH);
+    set_number(a, alloc, "variantCost", v->wanted * v->cost);
+    set_number(a, alloc, "itlAverage", v->load.itl_ms);
+    set_number(a, alloc, "ttftAverage", v->load.ttft_ms);
+    set_number(a, load, "arrivalRate", v->load.arrival_per_min);
+    set_number(a, load, "avgInputTokens", v->load.input_tokens);
+    set_number(a, load, "avgOutputTokens", v->load.output_tokens);
+    json_set(a, alloc, S("load"), load);
+    if (!same_alloc(json_get(status, "currentAlloc"), alloc))
+        json_set(a, status, S("currentAlloc"), alloc);
+}
+
+/* Answers whether the decision is another than the one that is shown. */
+static bool set_desired(struct arena *a, struct json *status, const struct sat_view *v,
+                        int64_t now_s)
+{
+    const struct json *old = json_get(status, "desiredOptimizedAlloc");
+    if (json_int(json_get(old, "numReplicas"), -1) == v->desired &&
+        str_eq(json_text(json_get(old, "accelerator")), v->accelerator))
+        return false;
+    char text[RFC3339_TEXT_MAX];
+    struct json *alloc = json_new_obj(a);
+    json_set_str(a, alloc, "accelerator", v->accelerator);
+    json_set_str(a, alloc, "lastRunTime", rfc3339_text(now_s, text));
+    json_set_int(a, alloc, "numReplicas", v->desired);
+    json_set(a, status, S("desiredOptimizedAlloc"), alloc);
+    return true;
+}
+
+/* ---- conditions */
+
+const struct json *sat_status_condition(const struct json *status, enum sat_condition_type type)
+{
+    const struct json *list = json_get(status, "conditions");
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_get(json_item(list, i), "type")), sat_condition_names[type]))
+            return json_item(list, i);
+    return NULL;
+}
+
+struct writing {
+    struct arena *a;
+    struct json *status;
+    int64_t generation, now_s;
+    bool news; /* the decision changed: its words are written whatever differs in them */
+};
+
+static struct json *make_condition(const struct writing *w, enum sat_condition_type type,
+                                   const struct sat_condition *c)
+{
+    const struct json *old = sat_status_condition(w->status, type);
+    struct json *out = json_new_obj(w->a);
+    str word = c->holds ? S("True") : S("False"), message = c->message;
+    char text[RFC3339_TEXT_MAX];
+    str since = rfc3339_text(w->now_s, text);
+    str old_since = json_text(json_get(old, "lastTransitionTime"));
+    str old_message = json_text(json_get(old, "message"));
+    if (old_since.n && str_eq(json_text(json_get(old, "status")), word))
+        since = old_since;
+    if (!w->news && str_eqc(json_text(json_get(old, "reason")), c->reason) &&
+        same_words(old_message, message))
+        message = old_message;
+    json_set_str(w->a, out, "type", str_c(sat_condition_names[type]));
+    json_set_str(w->a, out, "status", word);
+    json_set_int(w->a, out, "observedGeneration", w->generation);
+    json_set_str(w->a, out, "lastTransitionTime", since);
+    json_set_str(w->a, out, "reason", str_c(c->reason));
+    json_set_str(w->a, out, "message", message);
+    return out;
+}
+
+static void set_condition(const struct writing *w, enum sat_condition_type type,
+                          const struct sat_condition *c)
+{
+    struct json *made = make_condition(w, type, c), *list = json_get(w->status, "conditions");
+    if (!json_is(list, JSON_ARR)) {
+        list = json_new_arr(w->a);
+        json_set(w->a, w->status, S("conditions"), list);
+    }
+    for (uint32_t i = 0; i < list->n; i++)
+        if (str_eqc(json_text(json_get(list->items[i], "type")), sat_condition_names[type])) {
+            list->items[i] = made;
+            return;
+        }
+    json_push(w->a, list, made);
+}
+
+struct json *sat_status_patch(struct arena *a, const struct json *old, const struct sat_view *view,
+                              int64_t generation, int64_t now_s)
+{
+    struct json *status = old ? json_copy(a, old) : json_new_obj(a);
+    struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };
+    bool shown = view->accelerator.n >= 2; /* the schema wants two characters */
+    if (shown && view->has_current)
+        set_current(a, status, view);
+    if (shown && view->has_desired) {
+        w.news = set_desired(a, status, view, now_s);
+        json_set_bool(a, json_make(a, status, "actuation", NULL), "applied", view->applied);
+    }
+    for (int i = 0; i < SAT_CONDITION_N; i++)
+        if (view->conditions[i].known)
+            set_condition(&w, (enum sat_condition_type)i, &view->conditions[i]);
+    return merge_diff(a, old ? old : json_new_obj(a), status);
+}

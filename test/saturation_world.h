@@ -1,0 +1,323 @@
+/* Models on a virtual cluster (cluster.h): workloads with pods that serve /metrics as a vLLM server does,
+ * and the ConfigMaps and variants around them. Time costs nothing.
+ *
+ *     struct models w;
+ *     models_start(&w);
+ *     models_workload(&w, "web", 2);
+ *     models_variant(&w, "web", "A100", "10", "");
+ *     models_load(&w, "web", 0.9, 7);          every pod of web: KV cache, queue
+ *     models_pass(&w, 60);
+ */
+#ifndef FLYBALL_SATURATION_WORLD_H
+#define FLYBALL_SATURATION_WORLD_H
+
+#include "base/log.h"
+#include "cluster.h"
+#include "saturation/saturation_controller.h"
+#include "saturation/saturation_records.h"
+#include "tap.h"
+
+#define MODELS_NS "llm"
+#define MODELS_HOME "workload-variant-autoscaler-system"
+#define MODELS_THRESHOLDS                                                                          \
+    "kvCacheThreshold: 0.80\\nqueueLengthThreshold: 5\\nkvSpareTrigger: 0.10\\nqueueSpareTrigger: 3\\n"
+
+enum { MODELS_PODS = 64 };
+
+struct models_pod {
+    char name[64], workload[64];
+    struct http_server *server;
+    double kv, queue, requests;
+    bool silent; /* answers 500 */
+    bool mute;   /* serves no series of the model */
+    bool gone;
+};
+
+struct models {
+    struct cluster c;
+    struct models_pod pods[MODELS_PODS];
+    size_t pod_n;
+    size_t scrapes;
+    struct buf log;
+};
+
+static UNUSED void models_serve(void *context, struct exchange *x)
+{
+    struct models_pod *pod = context;
+    auto_buf struct buf text = { 0 };
+    if (!pod->mute)
+        buf_printf(&text,
+                   "vllm:kv_cache_usage_perc{model_name=\"llama\"} %g\n"
+                   "vllm:num_requests_waiting{model_name=\"llama\"} %g\n"
+                   "vllm:request_success_total{model_name=\"llama\"} %g\n",
+                   pod->kv, pod->queue, pod->requests);
+    exchange_answer(x, pod->silent ? 500 : 200,
+                    HTTP_HEADERS({ S("content-type"), S("text/plain") }), buf_str(&text));
+}
+
+/* ---- objects */
+
+static UNUSED struct json *models_read(struct models *w, const char *text)
+{
+    struct json *tree = NULL;
+    err_t e;
+    OK_CALL(yaml_parse(&w->c.arena, str_c(text), &tree, &e), &e);
+    return tree;
+}
+
+static UNUSED void models_create(struct models *w, const struct resource *resource, const char *ns,
+                                 str text)
+{
+    cluster_create(&w->c, resource, ns, models_read(w, text.p));
+}
+
+static UNUSED struct cluster_answer models_patch(struct models *w, const struct resource *resource,
+                                                 const char *name, const char *subresource,
+                                                 str body)
+{
+    struct cluster_answer a = { .c = &w->c };
+    kube_send(w->c.kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                 .resource = resource,
+                                                 .ns = S(MODELS_NS),
+                                                 .name = str_c(name),
+                                                 .subresource = subresource,
+                                                 .body = body,
+                                                 .done = cluster_answered,
+                                                 .context = &a });
+    while (!a.done)
+        loop_turn(w->c.loop);
+    if (a.code != 200)
+        fprintf(stderr, "patch %s %s: %d %s\n", resource->plural, name, a.code,
+                json_to_str(&w->c.arena, a.object).p);
+    return a;
+}
+
+static UNUSED str models_uid(struct models *w, const struct resource *resource, const char *name)
+{
+    return json_text(
+        json_at(cluster_get(&w->c, resource, MODELS_NS, name), "metadata", "uid", NULL));
+}
+
+static UNUSED void models_config(struct models *w, const char *ns, const char *name,
+                                 const char *data)
+{
+    models_create(w, &resource_configmaps, ns,
+                  arena_printf(&w->c.arena,
+                               "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: %s}",
+                               name, data));
+}
+
+static UNUSED void models_edit(struct models *w, const char *name, const char *data)
+{
+    struct cluster_answer a =
+        cluster_do(&w->c, KUBE_MERGE_PATCH, &resource_configmaps, MODELS_HOME, name,
+                   json_to_str(&w->c.arena,
+                               models_read(w, arena_printf(&w->c.arena, "{data: %s}", data).p)));
+    EQ_INT(a.code, 200);
+}
+
+/* ---- workloads and pods */
+
+static UNUSED void models_pod(struct models *w, const char *workload)
+{
+    struct models_pod *pod = &w->pods[w->pod_n];
+    struct arena *a = &w->c.arena;
+    err_t e;
+    snprintf(pod->name, sizeof(pod->name), "%s-1-%zu", workload, w->pod_n++);
+    snprintf(pod->workload, sizeof(pod->workload), "%s", workload);
+    cluster_check(http_server_new(w->c.loop,
+                                  &(struct http_server_options){ .on_request = models_serve,
+                                                                 .context = pod },
+                                  &pod->server, &e),
+                  &e);
+    str set = arena_printf(a, "%s-1", workload);
+    models_create(
+        w, &resource_pods, MODELS_NS,
+        arena_printf(a,
+                     "{apiVersion: v1, kind: Pod, metadata: {name: %s, ownerReferences: "
+                     "[{apiVersion: apps/v1, kind: ReplicaSet, name: %s, uid: " STR_FMT
+                     ", controller: true}]}, spec: {containers: [{name: vllm, image: vllm, "
+                     "ports: [{name: metrics, containerPort: %u}]}]}}",
+                     pod->name, set.p, STR_ARG(models_uid(w, &resource_replicasets, set.p)),
+                     http_server_port(pod->server)));
+    models_patch(w, &resource_pods, pod->name, "status",
+                 S("{\"status\":{\"phase\":\"Running\",\"podIP\":\"127.0.0.1\",\"podIPs\":[{\"ip\":"
+                   "\"127.0.0.1\"}],\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"));
+}
+
+static UNUSED size_t models_count(const struct models *w, const char *workload)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->pod_n; i++)
+        n += !w->pods[i].gone && !strcmp(w->pods[i].workload, workload);
+    return n;
+}
+
+/* What a Deployment's controller and kubelets would do: as many ready pods as its spec says. */
+static UNUSED void models_follow(struct models *w, const char *workload)
+{
+    const struct json *o = cluster_get(&w->c, &resource_deployments, MODELS_NS, workload);
+    size_t wanted = (size_t)json_int(json_at(o, "spec", "replicas", NULL), 0);
+    while (models_count(w, workload) < wanted)
+        models_pod(w, workload);
+    for (size_t i = w->pod_n; i-- && models_count(w, workload) > wanted;)
+        if (!w->pods[i].gone && !strcmp(w->pods[i].workload, workload)) {
+            w->pods[i].gone = true;
+            cluster_do(&w->c, KUBE_DELETE, &resource_pods, MODELS_NS, w->pods[i].name,
+                       S("{\"gracePeriodSeconds\":0}"));
+        }
+    models_patch(
+        w, &resource_deployments, workload, "status",
+        arena_printf(&w->c.arena,
+                     "{\"status\":{\"replicas\":%zu,\"readyReplicas\":%zu,\"observedGeneration\""
+                     ":%lld}}",
+                     wanted, wanted,
+                     (long long)json_int(json_at(o, "metadata", "generation", NULL), 1)));
+}
+
+static UNUSED void models_scale(struct models *w, const char *workload, int replicas)
+{
+    models_patch(w, &resource_deployments, workload, NULL,
+                 arena_printf(&w->c.arena, "{\"spec\":{\"replicas\":%d}}", replicas));
+    models_follow(w, workload);
+}
+
+static UNUSED void models_workload(struct models *w, const char *name, int replicas)
+{
+    struct arena *a = &w->c.arena;
+    models_create(
+        w, &resource_deployments, MODELS_NS,
+        arena_printf(a,
+                     "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: "
+                     "{replicas: %d, selector: {matchLabels: {app: %s}}, template: "
+                     "{metadata: {labels: {app: %s}}, spec: {containers: [{name: vllm, "
+                     "image: vllm}]}}}}",
+                     name, replicas, name, name));
+    models_create(
+        w, &resource_replicasets, MODELS_NS,
+        arena_printf(a,
+                     "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: %s-1, "
+                     "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: %s, "
+                     "uid: " STR_FMT ", controller: true}]}, spec: {replicas: %d, selector: "
+                     "{matchLabels: {app: %s}}, template: {metadata: {labels: {app: %s}}, "
+                     "spec: {containers: [{name: vllm, image: vllm}]}}}}",
+                     name, name, STR_ARG(models_uid(w, &resource_deployments, name)), replicas,
+                     name, name));
+    models_follow(w, name);
+}
+
+/* The variant has the workload's name. `more` is added to its spec: "minReplicas: 2, ". */
+static UNUSED void models_variant(struct models *w, const char *name, const char *accelerator,
+                                  const char *cost, const char *more)
+{
+    models_create(
+        w, &variant_resource, MODELS_NS,
+        arena_printf(&w->c.arena,
+                     "{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: "
+                     "{name: %s, labels: {inference.optimization/acceleratorName: %s}}, "
+                     "spec: {%s modelID: llama, variantCost: '%s', scaleTargetRef: {kind: "
+                     "Deployment, name: %s}}}",
+                     name, accelerator, more, cost, name));
+}
+
+static UNUSED void models_load(struct models *w, const char *workload, double kv, double queue)
+{
+    for (size_t i = 0; i < w->pod_n; i++)
+        if (!strcmp(w->pods[i].workload, workload)) {
+            w->pods[i].kv = kv;
+            w->pods[i].queue = queue;
+        }
+}
+
+/* ---- what is said */
+
+static UNUSED const struct json *models_status(struct models *w, const char *variant)
+{
+    return json_get(cluster_get(&w->c, &variant_resource, MODELS_NS, variant), "status");
+}
+
+static UNUSED int64_t models_desired(struct models *w, const char *variant)
+{
+    return json_int(json_at(models_status(w, variant), "desiredOptimizedAlloc", "numReplicas",
+                            NULL),
+                    -1);
+}
+
+static UNUSED str models_condition(struct models *w, const char *variant, const char *type,
+                                   const char *field)
+{
+    const struct json *list = json_get(models_status(w, variant), "conditions");
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_get(json_item(list, i), "type")), type))
+            return json_text(json_get(json_item(list, i), field));
+    return S("");
+}
+
+static UNUSED int64_t models_replicas(struct models *w, const char *workload)
+{
+    const struct json *o = cluster_get(&w->c, &resource_deployments, MODELS_NS, workload);
+    return json_int(json_at(o, "spec", "replicas", NULL), -1);
+}
+
+static UNUSED size_t models_events(struct models *w, const char *reason)
+{
+    struct cluster_answer a =
+        cluster_do(&w->c, KUBE_LIST, &resource_events, MODELS_NS, NULL, S(""));
+    const struct json *list = json_get(a.object, "items");
+    size_t n = 0;
+    for (size_t i = 0; i < json_len(list); i++)
+        n += str_eqc(json_text(json_get(json_item(list, i), "reason")), reason);
+    return n;
+}
+
+static UNUSED bool models_logged(const struct models *w, const char *text)
+{
+    return str_find(buf_str(&w->log), str_c(text)) != SIZE_MAX;
+}
+
+/* ---- life */
+
+static UNUSED void models_pass(struct models *w, int64_t seconds)
+{
+    cluster_until(&w->c, cluster_now(&w->c) + seconds);
+}
+
+static UNUSED void models_line(void *context, str line)
+{
+    struct models *w = context;
+    buf_put(&w->log, line);
+    buf_putc(&w->log, '\n');
+}
+
+static UNUSED void models_operate(struct models *w, const char *const *settings)
+{
+    cluster_operator(&w->c, &saturation_feature, settings);
+    models_pass(w, 1);
+}
+
+static UNUSED void models_start(struct models *w)
+{
+    *w = (struct models){ 0 };
+    log_setup(LOG_DEBUG, LOG_TEXT);
+    log_redirect(models_line, w);
+    cluster_start(&w->c, 1780473600);
+    static const char *const spaces[] = { MODELS_NS, MODELS_HOME };
+    for (size_t i = 0; i < countof(spaces); i++)
+        models_create(w, &resource_namespaces, NULL,
+                      arena_printf(&w->c.arena,
+                                   "{apiVersion: v1, kind: Namespace, metadata: {name: %s}}",
+                                   spaces[i]));
+}
+
+static UNUSED void models_stop(struct models *w)
+{
+    if (w->c.manager)
+        cluster_operator_down(&w->c);
+    for (size_t i = 0; i < w->pod_n; i++)
+        http_server_free(w->pods[i].server);
+    cluster_stop(&w->c);
+    log_redirect(NULL, NULL);
+    buf_done(&w->log);
+}
+
+#endif

@@ -1,0 +1,346 @@
+/* The whole feature on the embedded API server, on a clock of its own, with pods that serve /metrics. */
+#include "saturation_world.h"
+
+#define DEFAULTS "{default: \"" MODELS_THRESHOLDS "\"}"
+
+static void begin(struct models *w)
+{
+    models_start(w);
+    models_config(w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
+}
+
+static void load_rises_and_falls(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "cheap", 2);
+    models_workload(&w, "dear", 2);
+    models_variant(&w, "cheap", "L40S", "5", "");
+    models_variant(&w, "dear", "H100", "40", "");
+    models_load(&w, "cheap", 0.4, 0);
+    models_load(&w, "dear", 0.4, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "cheap"), 2);
+    EQ_INT(models_desired(&w, "dear"), 1); /* 1.6 of load needs 3 replicas of at most 0.7 */
+    EQ_STR(models_condition(&w, "dear", "MetricsAvailable", "reason"), S("MetricsFound"));
+    EQ_STR(models_condition(&w, "dear", "OptimizationReady", "reason"), S("SaturationOnlyMode"));
+    EQ_STR(models_condition(&w, "dear", "TargetResolved", "status"), S("True"));
+    OK(json_bool(json_at(models_status(&w, "dear"), "actuation", "applied", NULL), false));
+    models_scale(&w, "dear", 1);
+    models_load(&w, "cheap", 0.78, 4);
+    models_load(&w, "dear", 0.78, 4);
+    models_pass(&w, 90);
+    OK(models_desired(&w, "cheap") >= 4);
+    EQ_INT(models_desired(&w, "dear"), 1);
+    OK(models_events(&w, "ScaleUp") >= 1);
+    OK(models_events(&w, "ScaleDown") >= 1);
+    models_stop(&w);
+}
+
+static void nothing_new_writes_nothing_and_reads_nothing(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.5, 1);
+    models_operate(&w, NULL);
+    models_pass(&w, 100);
+    size_t writes = w.c.operator_writes;
+    buf_clear(&w.c.reads);
+    models_load(&w, "web", 0.51, 1); /* another number in the same words */
+    models_pass(&w, 3600);
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    for (str line, rest = buf_str(&w.c.reads); str_cut(&rest, '\n', &line);)
+        OK(!line.n || str_starts(line, S("/apis/keda.sh/")) || /* is there such a kind by now? */
+           str_starts(line, S("/apis/monitoring.coreos.com/")));
+    models_stop(&w);
+}
+
+static void a_variant_may_come_before_its_workload(void)
+{
+    struct models w;
+    begin(&w);
+    models_operate(&w, NULL);
+    models_variant(&w, "web", "A100", "10", "");
+    models_pass(&w, 22);
+    EQ_STR(models_condition(&w, "web", "TargetResolved", "reason"), S("TargetNotFound"));
+    OK(models_logged(&w, "Scale target Deployment not found, waiting for deployment watch"));
+    models_workload(&w, "web", 1);
+    models_pass(&w, 1);
+    OK(models_logged(&w, "Deployment created, triggering VA reconciliation"));
+    EQ_STR(models_condition(&w, "web", "TargetResolved", "reason"), S("TargetFound"));
+    models_stop(&w);
+}
+
+static void silent_pods_hold_the_last_decision(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 3);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 1);
+    models_operate(&w, NULL);
+    models_pass(&w, 5);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_load(&w, "web", 0, 0);
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = true;
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), 3);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("False"));
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("MetricsUnavailable"));
+    OK(models_logged(&w, "Safety net activated"));
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = i > 0; /* one of three speaks again, and is idle */
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), 3);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = false;
+    models_pass(&w, 100);
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_stop(&w);
+}
+
+static void configuration_is_live(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_edit(&w, "saturation-scaling-config", "{default: 'kvCacheThreshold: 7'}");
+    models_pass(&w, 60);
+    OK(models_logged(&w, "Invalid saturation scaling config entry key=default"));
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_edit(&w, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
+    models_pass(&w, 35);
+    OK(models_logged(&w, "Updated global saturation config from ConfigMap entries=1"));
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
+    models_pass(&w, 1);
+    OK(models_logged(&w, "Failed to parse saturation scaling config entry key=web"));
+    models_stop(&w);
+}
+
+static void the_interval_is_live(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 0);
+    models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
+                  "{GLOBAL_OPT_INTERVAL: 1h}");
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    models_edit(&w, "workload-variant-autoscaler-variantautoscaling-config",
+                "{GLOBAL_OPT_INTERVAL: 5s}");
+    models_pass(&w, 12);
+    OK(models_logged(&w, "Updated global optimization config from ConfigMap interval=5s"));
+    models_load(&w, "web", 0.79, 0);
+    models_pass(&w, 12);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_edit(&w, "workload-variant-autoscaler-variantautoscaling-config",
+                "{GLOBAL_OPT_INTERVAL: abc}");
+    models_pass(&w, 1);
+    models_scale(&w, "web", 3);
+    models_load(&w, "web", 0.1, 0);
+    models_pass(&w, 12);
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_stop(&w);
+}
+
+static void without_configuration_it_says_so(void)
+{
+    struct models w;
+    models_start(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_operate(&w, NULL);
+    models_pass(&w, 31);
+    OK(models_logged(&w, "Saturation scaling config not loaded yet, skipping optimization"));
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("InvalidConfiguration"));
+    models_config(&w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
+    models_pass(&w, 2);
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "status"), S("True"));
+    cluster_do(&w.c, KUBE_DELETE, &resource_configmaps, MODELS_HOME, "saturation-scaling-config",
+               S(""));
+    models_load(&w, "web", 0.79, 0);
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 3); /* the last good values stay */
+    models_stop(&w);
+}
+
+static void replicas_are_written_when_asked_for(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "actuation: Scale, maxReplicas: 6,");
+    models_load(&w, "web", 0.79, 4);
+    models_operate(&w, NULL);
+    models_pass(&w, 3);
+    int64_t grown = models_replicas(&w, "web");
+    OK(grown > 2);
+    for (int i = 0; i < 10; i++) {
+        models_follow(&w, "web");
+        models_load(&w, "web", 0.9, 9);
+        models_pass(&w, 30);
+    }
+    EQ_INT(models_replicas(&w, "web"), 6);
+    models_follow(&w, "web");
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 120);
+    EQ_INT(models_replicas(&w, "web"), 6); /* within the window for going down */
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_pass(&w, 300);
+    EQ_INT(models_replicas(&w, "web"), 1);
+    OK(models_events(&w, "Scaled") >= 2);
+    models_stop(&w);
+}
+
+static void bounds_of_an_hpa_do_not_freeze_the_model(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_create(&w, &resource_hpas, MODELS_NS,
+                  S("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: "
+                    "web}, spec: {minReplicas: 1, maxReplicas: 3, scaleTargetRef: {apiVersion: "
+                    "apps/v1, kind: Deployment, name: web}, metrics: [{type: Resource, resource: "
+                    "{name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}"));
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_scale(&w, "web", 3);
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 300);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_load(&w, "web", 0.1, 0);
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_stop(&w);
+}
+
+static double gauge(struct models *w, const char *family, const char *const *values);
+
+static void series_go_with_their_variant(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.5, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_REAL(gauge(&w, "workload_optimized_replicas", (const char *[]){ "llama", "web", "llm" }), 2);
+    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "A100" }), 2);
+    EQ_REAL(gauge(&w, "wva_desired_ratio", (const char *[]){ "web", "llm", "A100" }), 1);
+    models_patch(
+        &w, &variant_resource, "web", NULL,
+        S("{\"metadata\":{\"labels\":{\"inference.optimization/acceleratorName\":\"H100\"}}}"));
+    models_pass(&w, 61);
+    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "H100" }), 2);
+    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "A100" }), -1);
+    cluster_do(&w.c, KUBE_DELETE, &variant_resource, MODELS_NS, "web", S(""));
+    models_pass(&w, 1);
+    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "H100" }), -1);
+    EQ_REAL(gauge(&w, "workload_optimized_replicas", (const char *[]){ "llama", "web", "llm" }),
+            -1);
+    models_stop(&w);
+}
+
+struct wanted_gauge {
+    const char *family;
+    const char *const *values;
+    double found;
+};
+
+static void look(void *context, const struct metric_view *view)
+{
+    struct wanted_gauge *g = context;
+    if (strcmp(view->spec->name, g->family))
+        return;
+    for (size_t i = 0; view->spec->labels[i]; i++)
+        if (!str_eqc(view->values[i], g->values[i]))
+            return;
+    g->found = view->value;
+}
+
+static double gauge(struct models *w, const char *family, const char *const *values)
+{
+    struct wanted_gauge g = { family, values, -1 };
+    metrics_read(kube_metrics(w->c.operator_kube),
+                 &(struct metrics_reader){ .series = look, .context = &g });
+    return g.found;
+}
+
+static void skipped_variants_say_why(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 1);
+    models_workload(&w, "idle", 0);
+    models_variant(&w, "web", "X", "10", "");
+    models_variant(&w, "idle", "A100", "10", "");
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_STR(
+        models_condition(&w, "web", "OptimizationReady", "message"),
+        S("label inference.optimization/acceleratorName is \"X\", want the accelerator's name in "
+          "two characters or more"));
+    EQ_STR(models_condition(&w, "idle", "OptimizationReady", "message"),
+           S("scale target idle has 0 replicas: inactive"));
+    models_stop(&w);
+}
+
+static void a_restart_changes_nothing(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.79, 4);
+    models_operate(&w, NULL);
+    models_pass(&w, 40);
+    int64_t desired = models_desired(&w, "web");
+    OK(desired > 2);
+    str before = json_to_str(&w.c.arena, models_status(&w, "web"));
+    size_t writes = w.c.operator_writes;
+    for (int i = 0; i < 3; i++) {
+        cluster_operator_down(&w.c);
+        models_operate(&w, NULL);
+        models_pass(&w, 40);
+    }
+    EQ_INT(models_desired(&w, "web"), desired);
+    EQ_STR(json_to_str(&w.c.arena, models_status(&w, "web")), before);
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    models_stop(&w);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(load_rises_and_falls),
+        TAP(nothing_new_writes_nothing_and_reads_nothing),
+        TAP(a_variant_may_come_before_its_workload),
+        TAP(silent_pods_hold_the_last_decision),
+        TAP(configuration_is_live),
+        TAP(the_interval_is_live),
+        TAP(without_configuration_it_says_so),
+        TAP(replicas_are_written_when_asked_for),
+        TAP(bounds_of_an_hpa_do_not_freeze_the_model),
+        TAP(series_go_with_their_variant),
+        TAP(skipped_variants_say_why),
+        TAP(a_restart_changes_nothing),
+        { 0 },
+    });
+}
