@@ -1,14 +1,11 @@
-/* HorizontalPodAutoscalers on Deployments: every 15 seconds the model (hpa_model.h) gets the metrics and
- * says how many replicas there should be. External metrics come from whoever embeds the testbed; other
- * kinds of metric are reported as not available, which never scales down. */
+/* HorizontalPodAutoscalers on Deployments: every 15 seconds the model (hpa_model.h) gets the metrics
+ * (autoscaler_metrics.c) and says how many replicas there should be. */
 #include "cluster.h"
 
 #include "../base/clock.h"
-#include "../base/quantity.h"
 #include "../base/rfc3339.h"
 #include "../json/json.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { METRICS_MAX = 8 };
@@ -19,6 +16,12 @@ struct autoscaler {
     int64_t min, max, generation;
     str metrics, behavior; /* raw */
     int64_t shown_current, shown_desired, observed;
+    str shown_metrics; /* raw */
+};
+
+struct readings { /* of one turn */
+    struct hpa_metric metrics[METRICS_MAX];
+    struct json *current; /* status.currentMetrics */
 };
 
 static const struct field autoscaler_fields[] = {
@@ -32,6 +35,7 @@ static const struct field autoscaler_fields[] = {
     { "status.currentReplicas", F_INT, offsetof(struct autoscaler, shown_current) },
     { "status.desiredReplicas", F_INT, offsetof(struct autoscaler, shown_desired) },
     { "status.observedGeneration", F_INT, offsetof(struct autoscaler, observed) },
+    { "status.currentMetrics", F_RAW, offsetof(struct autoscaler, shown_metrics) },
 };
 
 static const struct cache_spec autoscaler_cache = {
@@ -88,32 +92,8 @@ static void read_rules(struct hpa_rules *rules, const struct json *spec)
     }
 }
 
-static double quantity_real(const struct json *v)
-{
-    int64_t milli;
-    return quantity_parse_milli(json_text(v), &milli, NULL) ? NAN : (double)milli / 1000;
-}
-
-static struct hpa_metric read_metric(struct cluster *c, const struct json *spec)
-{
-    const struct json *external = json_get(spec, "external"),
-                      *metric = json_get(external, "metric");
-    const struct json *target = json_get(external, "target");
-    bool average = str_eqc(json_text(json_get(target, "type")), "AverageValue");
-    double value = external && c->external_metric
-                       ? c->external_metric(c->metric_context, json_text(json_get(metric, "name")),
-                                            json_at(metric, "selector", "matchLabels", NULL))
-                       : NAN;
-    return (struct hpa_metric){
-        .available = !isnan(value),
-        .kind = average ? HPA_AVERAGE_VALUE : HPA_VALUE,
-        .target = quantity_real(json_get(target, average ? "averageValue" : "value")),
-        .value = value,
-    };
-}
-
 static struct hpa_input read_input(struct reconcile *r, const struct autoscaler *a,
-                                   const struct workload *d, struct hpa_metric metrics[METRICS_MAX])
+                                   const struct workload *d, struct readings *readings)
 {
     struct json *list = NULL, *behavior = NULL;
     (void)json_parse(r->arena, a->metrics, &list, NULL);
@@ -124,14 +104,19 @@ static struct hpa_input read_input(struct reconcile *r, const struct autoscaler 
         .ready = (int32_t)d->shown_ready,
         .min = (int32_t)a->min,
         .max = (int32_t)a->max,
-        .metrics = metrics,
+        .metrics = readings->metrics,
         .metric_n = MIN(json_len(list), METRICS_MAX),
         .behavior = hpa_default_behavior(),
     };
     read_rules(&in.behavior.up, json_get(behavior, "scaleUp"));
     read_rules(&in.behavior.down, json_get(behavior, "scaleDown"));
-    for (size_t i = 0; i < in.metric_n; i++)
-        metrics[i] = read_metric(r->context, json_item(list, i));
+    readings->current = json_new_arr(r->arena);
+    for (size_t i = 0; i < in.metric_n; i++) {
+        struct json *status = json_new_obj(r->arena);
+        readings->metrics[i] = cluster_metric(r, d, json_item(list, i), status);
+        if (readings->metrics[i].available)
+            json_push(r->arena, readings->current, status);
+    }
     return in;
 }
 
@@ -148,11 +133,28 @@ static void scale(struct reconcile *r, const struct autoscaler *a, int32_t repli
                                               .body = body });
 }
 
-static void show(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
-                 struct hpa_decision decision)
+/* What a turn found, for the status. */
+struct verdict {
+    struct hpa_decision decision;
+    struct json *current;
+};
+
+static bool is_shown(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
+                     const struct verdict *v)
 {
-    if (a->shown_current == d->replicas && a->shown_desired == decision.desired &&
-        a->observed == a->generation)
+    struct json *shown = NULL;
+    if (a->shown_metrics.n)
+        (void)json_parse(r->arena, a->shown_metrics, &shown, NULL);
+    bool same_metrics = shown ? json_eq(shown, v->current) : !json_len(v->current);
+    return same_metrics && a->shown_current == d->replicas &&
+           a->shown_desired == v->decision.desired && a->observed == a->generation;
+}
+
+static void show(struct reconcile *r, const struct autoscaler *a, const struct workload *d,
+                 const struct verdict *v)
+{
+    struct hpa_decision decision = v->decision;
+    if (is_shown(r, a, d, v))
         return;
     struct json *status = json_new_obj(r->arena), *conditions = json_new_arr(r->arena);
     const struct {
@@ -160,7 +162,7 @@ static void show(struct reconcile *r, const struct autoscaler *a, const struct w
         bool holds;
     } rows[] = {
         { "AbleToScale", "SucceededGetScale", true },
-        { "ScalingActive", decision.active ? "ValidMetricFound" : "FailedGetExternalMetric",
+        { "ScalingActive", decision.active ? "ValidMetricFound" : "FailedGetMetrics",
           decision.active },
         { "ScalingLimited", decision.limited, strcmp(decision.limited, "DesiredWithinRange") != 0 },
     };
@@ -175,6 +177,7 @@ static void show(struct reconcile *r, const struct autoscaler *a, const struct w
     json_set_int(r->arena, status, "observedGeneration", a->generation);
     json_set_int(r->arena, status, "currentReplicas", d->replicas);
     json_set_int(r->arena, status, "desiredReplicas", decision.desired);
+    json_set(r->arena, status, S("currentMetrics"), v->current);
     json_set(r->arena, status, S("conditions"), conditions);
     if (decision.desired != d->replicas)
         json_set_str(r->arena, status, "lastScaleTime", rfc3339_text(r->now_ns / NS_PER_S, text));
@@ -191,21 +194,23 @@ static struct reconciled reconcile_autoscaler(struct reconcile *r)
     const struct workload *d = cache_get(c->deployments, r->ns, a->target);
     if (!d)
         return reconciled_after(period_ns);
-    struct hpa_metric metrics[METRICS_MAX];
-    struct hpa_input in = read_input(r, a, d, metrics);
+    struct readings readings;
+    struct hpa_input in = read_input(r, a, d, &readings);
     struct hpa_memory *memory = memory_of(c, a);
     struct hpa_decision decision = hpa_decide(&memory->history, &in);
     if (decision.desired != in.current) {
         scale(r, a, decision.desired);
         hpa_scaled(&memory->history, in.now_s, in.current, decision.desired);
     }
-    show(r, a, d, decision);
+    show(r, a, d, &(struct verdict){ decision, readings.current });
     return reconciled_after(period_ns);
 }
 
 int cluster_start_autoscaler(struct cluster *c, err_t *e)
 {
-    int failed = manager_cache(c->manager, &autoscaler_cache, &c->hpas, e);
+    int failed = adapter_start(&c->adapter, manager_loop(c->manager),
+                               manager_setting(c->manager, "testbed-metrics-url"), e);
+    failed = failed ? failed : manager_cache(c->manager, &autoscaler_cache, &c->hpas, e);
     if (failed)
         return failed;
     c->autoscaler =

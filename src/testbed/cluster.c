@@ -11,6 +11,7 @@ static const struct field node_fields[] = {
 
 static const struct field workload_fields[] = {
     { "metadata.generation", F_INT, offsetof(struct workload, generation) },
+    { "metadata.creationTimestamp", F_TIME, offsetof(struct workload, created_ns) },
     { "metadata.deletionTimestamp", F_HAS, offsetof(struct workload, deleting) },
     { OWNER_NAME, F_STR, offsetof(struct workload, owner) },
     { OWNER_UID, F_STR, offsetof(struct workload, owner_uid) },
@@ -34,10 +35,13 @@ static const struct field pod_fields[] = {
     { "spec.nodeName", F_WORD, offsetof(struct pod, node) },
     { "spec.containers", F_RAW, offsetof(struct pod, containers) },
     { "status.phase", F_WORD, offsetof(struct pod, phase) },
+    { "status.qosClass", F_WORD, offsetof(struct pod, qos) },
     { "status.podIP", F_STR, offsetof(struct pod, ip) },
     { "status.conditions[type=Ready].status", F_WORD, offsetof(struct pod, ready) },
     { "status.conditions[type=PodResizePending].reason", F_WORD,
       offsetof(struct pod, resize_pending) },
+    { "status.conditions[type=PodResizePending].observedGeneration", F_INT,
+      offsetof(struct pod, resize_generation) },
     { "status.containerStatuses", F_RAW, offsetof(struct pod, statuses) },
 };
 
@@ -70,22 +74,36 @@ int64_t containers_request_milli(const struct json *containers)
     return sum;
 }
 
-static int64_t pod_request_milli(const struct pod *pod)
+static int64_t request_milli(str containers)
 {
     auto_arena struct arena a = { 0 };
-    struct json *containers = NULL;
-    if (json_parse(&a, pod->containers, &containers, NULL))
-        return 0;
-    return containers_request_milli(containers);
+    struct json *list = NULL;
+    return json_parse(&a, containers, &list, NULL) ? 0 : containers_request_milli(list);
 }
 
-int64_t node_requested_milli(const struct cluster *c, str node, const struct pod *except)
+/* What the node admitted; of a pod that has not started, what it asks for. */
+static int64_t pod_allocated_milli(const struct pod *pod)
+{
+    return request_milli(pod->statuses.n ? pod->statuses : pod->containers);
+}
+
+int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except)
 {
     int64_t sum = 0;
     const struct pod *pod;
     cache_each_in(pod, c->pods, PODS_BY_NODE, node)
         if (pod != except)
-            sum += pod_request_milli(pod);
+            sum += pod_allocated_milli(pod);
+    return sum;
+}
+
+/* The scheduler also keeps room for resizes that wait. */
+static int64_t node_reserved_milli(const struct cluster *c, str node)
+{
+    int64_t sum = 0;
+    const struct pod *pod;
+    cache_each_in(pod, c->pods, PODS_BY_NODE, node)
+        sum += MAX(pod_allocated_milli(pod), request_milli(pod->containers));
     return sum;
 }
 
@@ -95,7 +113,7 @@ str node_for(const struct cluster *c, const struct json *containers)
     str best = S("");
     const struct node *node;
     cache_each(node, c->nodes) {
-        int64_t room = node->cpu_milli - node_requested_milli(c, node->meta.name, NULL);
+        int64_t room = node->cpu_milli - node_reserved_milli(c, node->meta.name);
         bool better = room > most || (room == most && str_cmp(node->meta.name, best) < 0);
         if (room >= wanted && better) {
             best = node->meta.name;
@@ -115,6 +133,8 @@ void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
 
 static const struct feature_setting settings[] = {
     { "testbed-start-delay", "2s", "how long a simulated pod takes to become ready" },
+    { "testbed-cgroup-root", "", "where simulated nodes have their cgroup files; empty for none" },
+    { "testbed-metrics-url", "", "whose /metrics autoscalers take external metrics from" },
     { "testbed-tick", "200ms", "how often load is brought up to date" },
     { 0 },
 };
@@ -146,16 +166,8 @@ static void stop(void *state)
         hpa_memory_free(s->value);
     map_done(&c->histories);
     cluster_stop_load(c);
+    adapter_done(&c->adapter);
     free(c);
-}
-
-void cluster_set_metrics(struct cluster *c,
-                         double (*external_metric)(void *context, str name,
-                                                   const struct json *selector),
-                         void *context)
-{
-    c->external_metric = external_metric;
-    c->metric_context = context;
 }
 
 const struct feature testbed_feature = {

@@ -11,6 +11,8 @@
 #include "../base/map.h"
 #include "../base/random.h"
 #include "../kube/manager.h"
+#include "adapter.h"
+#include "cpu.h"
 #include "hpa_model.h"
 #include "serving.h"
 #include "testbed.h"
@@ -25,7 +27,7 @@ struct node {
 
 struct workload { /* a Deployment or ReplicaSet */
     struct record meta;
-    int64_t generation, replicas;
+    int64_t generation, replicas, created_ns;
     str selector, pod_template; /* raw JSON */
     bool deleting;
     str owner, owner_uid;
@@ -36,11 +38,12 @@ struct pod {
     struct record meta;
     int64_t generation, created_ns;
     str owner, owner_uid; /* of the ReplicaSet */
-    str node, phase, ready, ip;
+    str node, phase, ready, ip, qos;
     bool deleting;
-    str containers;     /* raw spec.containers */
-    str statuses;       /* raw status.containerStatuses */
-    str resize_pending; /* reason of the condition; "" */
+    str containers;            /* raw spec.containers */
+    str statuses;              /* raw status.containerStatuses */
+    str resize_pending;        /* reason of the condition; "" */
+    int64_t resize_generation; /* that it is about */
     const struct labels *labels, *annotations;
 };
 
@@ -51,14 +54,13 @@ struct cluster {
         *load_controller;
     struct serving serving; /* vLLM servers, by pod */
     struct traffic traffic; /* requests to them */
+    struct cpu_sim cpu;     /* of the nodes */
     struct timer tick;
     int64_t tick_ns;
     struct random random;
     int64_t start_delay_ns; /* from creation to ready */
     struct map histories;   /* of autoscalers, by namespace/name: struct hpa_memory, owned */
-    /* The value of an external metric (the sum over its series), NaN when there is none. */
-    double (*external_metric)(void *context, str name, const struct json *selector);
-    void *metric_context;
+    struct adapter adapter; /* external metrics */
 };
 
 enum { PODS_BY_OWNER, PODS_BY_NODE }; /* indexes of the pod cache */
@@ -71,6 +73,15 @@ int cluster_start_autoscaler(struct cluster *c, err_t *e);
 int cluster_start_load(struct cluster *c, err_t *e);
 void cluster_stop_load(struct cluster *c);
 
+int cluster_start_cpu(struct cluster *c, err_t *e); /* by cluster_start_load() */
+
+/* Says in an event what is wrong with an object of the scenario. */
+void cluster_complain(struct reconcile *r, const struct resource *resource,
+                      const struct record *about, const char *why);
+/* Lets a pod that runs use CPU, with the resources in `statuses` enacted. */
+int cluster_consume(struct reconcile *r, const struct pod *pod, const struct json *statuses,
+                    err_t *e);
+str cluster_container_id(struct arena *a, const struct pod *pod, str container);
 /* Makes a pod that names a model a server on `ip`; nothing for other pods. */
 int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const struct json *containers,
                   err_t *e);
@@ -78,17 +89,15 @@ int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const stru
 /* For deletions: that it is gone already is what was wanted. */
 void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply);
 
-/* For who embeds it: the state that testbed_feature.start made. */
-void cluster_set_metrics(struct cluster *c,
-                         double (*external_metric)(void *context, str name,
-                                                   const struct json *selector),
-                         void *context);
+/* One entry of spec.metrics, read; `ret_status` becomes its entry in status.currentMetrics. */
+struct hpa_metric cluster_metric(struct reconcile *r, const struct workload *d,
+                                 const struct json *spec, struct json *ret_status);
 
 struct hpa_memory;
 void hpa_memory_free(struct hpa_memory *memory);
 
-/* CPU requests of everything on a node, millicores; `except` is left out. */
-int64_t node_requested_milli(const struct cluster *c, str node, const struct pod *except);
+/* CPU requests admitted on a node, millicores; `except` is left out. */
+int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except);
 /* The node with most room for a pod of these containers; "" when it fits nowhere. */
 str node_for(const struct cluster *c, const struct json *containers);
 int64_t containers_request_milli(const struct json *containers);

@@ -10,33 +10,41 @@
 #include "../base/rfc3339.h"
 #include "../json/json.h"
 
-static void add_condition(struct reconcile *r, struct json *list, const char *type,
-                          const char *status, const char *reason)
+static struct json *add_condition(struct reconcile *r, struct json *list, const char *type,
+                                  const char *status)
 {
     struct json *c = json_new_obj(r->arena);
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, c, "type", str_c(type));
     json_set_str(r->arena, c, "status", str_c(status));
-    if (*reason)
-        json_set_str(r->arena, c, "reason", str_c(reason));
     json_set_str(r->arena, c, "lastTransitionTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_push(r->arena, list, c);
+    return c;
 }
 
-static struct json *conditions_of(struct reconcile *r, bool running, const char *resize_pending)
+static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
+                                  const char *resize_pending)
 {
     struct json *list = json_new_arr(r->arena);
-    add_condition(r, list, "PodScheduled", "True", "");
-    add_condition(r, list, "Initialized", "True", "");
-    add_condition(r, list, "ContainersReady", running ? "True" : "False", "");
-    add_condition(r, list, "Ready", running ? "True" : "False", "");
-    if (*resize_pending)
-        add_condition(r, list, "PodResizePending", "True", resize_pending);
+    add_condition(r, list, "PodScheduled", "True");
+    add_condition(r, list, "Initialized", "True");
+    add_condition(r, list, "ContainersReady", "True");
+    add_condition(r, list, "Ready", "True");
+    if (*resize_pending) {
+        struct json *c = add_condition(r, list, "PodResizePending", "True");
+        json_set_str(r->arena, c, "reason", str_c(resize_pending));
+        json_set_str(r->arena, c, "message",
+                     str_c(strcmp(resize_pending, "Deferred") == 0
+                               ? "Node didn't have enough resource: cpu"
+                               : "Node didn't have enough capacity: cpu"));
+        json_set_int(r->arena, c, "observedGeneration", pod->generation);
+    }
     return list;
 }
 
 /* What the kubelet reports of each container: the resources are those in the spec, enacted. */
-static struct json *container_statuses(struct reconcile *r, const struct json *containers)
+static struct json *container_statuses(struct reconcile *r, const struct pod *pod,
+                                       const struct json *containers)
 {
     struct json *list = json_new_arr(r->arena);
     char text[RFC3339_TEXT_MAX];
@@ -49,6 +57,9 @@ static struct json *container_statuses(struct reconcile *r, const struct json *c
         json_set_int(r->arena, status, "restartCount", 0);
         json_set(r->arena, status, S("image"), json_get(container, "image"));
         json_set_str(r->arena, status, "imageID", S(""));
+        str id = cluster_container_id(r->arena, pod, json_text(json_get(container, "name")));
+        json_set_str(r->arena, status, "containerID",
+                     arena_printf(r->arena, "containerd://" STR_FMT, STR_ARG(id)));
         json_set_str(r->arena, json_make(r->arena, status, "state", "running", NULL), "startedAt",
                      rfc3339_text(r->now_ns / NS_PER_S, text));
         if (json_len(resources)) {
@@ -82,8 +93,8 @@ static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
     struct json *status = json_new_obj(r->arena);
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, status, "phase", S("Running"));
-    json_set(r->arena, status, S("conditions"), conditions_of(r, true, ""));
-    json_set(r->arena, status, S("containerStatuses"), container_statuses(r, containers));
+    json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
+    json_set(r->arena, status, S("containerStatuses"), container_statuses(r, pod, containers));
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
     json_set_str(r->arena, status, "podIP", ip);
@@ -115,7 +126,7 @@ static const char *resize_verdict(struct cluster *c, const struct pod *pod,
     int64_t wanted = containers_request_milli(containers);
     if (!node || wanted > node->cpu_milli)
         return "Infeasible";
-    return node_requested_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
+    return node_allocated_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
 }
 
 static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
@@ -125,11 +136,12 @@ static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
     const char *verdict = resize_verdict(c, pod, containers);
     struct json *status = json_new_obj(r->arena);
     if (!*verdict) {
-        json_set(r->arena, status, S("containerStatuses"), container_statuses(r, containers));
-        json_set(r->arena, status, S("conditions"), conditions_of(r, true, ""));
+        json_set(r->arena, status, S("containerStatuses"), container_statuses(r, pod, containers));
+        json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
         reconcile_status(r, &resource_pods, status);
-    } else if (!str_eqc(pod->resize_pending, verdict)) {
-        json_set(r->arena, status, S("conditions"), conditions_of(r, true, verdict));
+    } else if (!str_eqc(pod->resize_pending, verdict) ||
+               pod->resize_generation != pod->generation) {
+        json_set(r->arena, status, S("conditions"), conditions_of(r, pod, verdict));
         reconcile_status(r, &resource_pods, status);
     }
     return *verdict ? reconciled_after(30 * NS_PER_S) : reconciled();
@@ -155,8 +167,10 @@ static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
     const struct pod *pod = cache_get(c->pods, r->ns, r->name);
-    if (!pod || pod->deleting)
+    if (!pod || pod->deleting) {
         serving_remove(&c->serving, r->ns, r->name);
+        cpu_remove(&c->cpu, r->ns, r->name);
+    }
     if (!pod || !pod->node.n)
         return reconciled();
     if (pod->deleting)
@@ -174,6 +188,8 @@ static struct reconciled reconcile_pod(struct reconcile *r)
     if (cluster_serve(r, pod, pod->ip, containers, &e) < 0) /* we were started anew */
         return reconciled_failed(r, "%s", e.text);
     (void)json_parse(r->arena, pod->statuses, &statuses, NULL);
+    if (cluster_consume(r, pod, statuses, &e) < 0)
+        return reconciled_failed(r, "%s", e.text);
     if (!is_enacted(containers, statuses))
         return resize_pod(r, pod, containers);
     return reconciled();

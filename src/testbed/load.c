@@ -1,5 +1,5 @@
 /* Load: ConfigMaps become traffic (traffic.h), pods become servers (serving.h), and a tick lets time pass
- * for both. What cannot be read is said in an event of the ConfigMap or pod that says it. */
+ * for both and for the CPUs (demand.c). What cannot be read is said in an event of the ConfigMap or pod that says it. */
 #include "cluster.h"
 
 #include "../base/duration.h"
@@ -30,8 +30,8 @@ static str kind_of(const struct load *load)
     return labels_get(load->labels, S(LOAD_LABEL));
 }
 
-static void complain(struct reconcile *r, const struct resource *resource,
-                     const struct record *about, const char *why)
+void cluster_complain(struct reconcile *r, const struct resource *resource,
+                      const struct record *about, const char *why)
 {
     struct cluster *c = r->context;
     events_emit(manager_events(c->manager), &(struct event){ .resource = resource,
@@ -80,7 +80,7 @@ static struct reconciled reconcile_load(struct reconcile *r)
                 STR_ARG(trace));
     else if (traffic_put(&c->traffic, &spec, &e) == 0)
         return reconciled();
-    complain(r, &resource_configmaps, &load->meta, e.text);
+    cluster_complain(r, &resource_configmaps, &load->meta, e.text);
     return reconciled(); /* an edit, of the trace too, brings it back */
 }
 
@@ -120,7 +120,7 @@ int cluster_serve(struct reconcile *r, const struct pod *pod, str ip, const stru
                                  .now_ns = r->now_ns },
                              e);
     if (failed < 0)
-        complain(r, &resource_pods, &pod->meta, e->text);
+        cluster_complain(r, &resource_pods, &pod->meta, e->text);
     return failed;
 }
 
@@ -131,6 +131,7 @@ static void tick(struct timer *timer)
     struct cluster *c = container_of(timer, struct cluster, tick);
     struct loop *loop = manager_loop(c->manager);
     traffic_advance(&c->traffic, loop_wall_ns(loop));
+    cpu_advance(&c->cpu, loop_wall_ns(loop));
     timer_set(loop, timer, loop_mono_ns(loop) + c->tick_ns, tick);
 }
 
@@ -141,7 +142,8 @@ int cluster_start_load(struct cluster *c, err_t *e)
         return err_wrap(e, "--testbed-tick");
     if (c->tick_ns < NS_PER_MS)
         return err_set(e, EINVAL, "--testbed-tick must be 1ms or more");
-    int failed = manager_cache(c->manager, &load_cache, &c->loads, e);
+    int failed = cluster_start_cpu(c, e);
+    failed = failed ? failed : manager_cache(c->manager, &load_cache, &c->loads, e);
     if (failed)
         return failed;
     c->serving.loop = loop;
@@ -162,4 +164,5 @@ void cluster_stop_load(struct cluster *c)
     timer_stop(&c->tick);
     traffic_done(&c->traffic);
     serving_done(&c->serving);
+    cpu_done(&c->cpu);
 }

@@ -1,0 +1,126 @@
+/* The metrics of an HorizontalPodAutoscaler, read for the model (hpa_model.h) and for its status.
+ *
+ * Resource: CPU of the pods that are ready, as a metrics server would report it (cpu.h), as a share of what
+ * they request or by value. External: from adapter.h. Others are not available, which never scales down. */
+#include "cluster.h"
+
+#include "../base/quantity.h"
+#include "../json/json.h"
+
+#include <math.h>
+
+struct use { /* of the ready pods of a Deployment */
+    double milli;
+    int64_t request_milli;
+    size_t pods;
+};
+
+static void add_pod(struct reconcile *r, const struct pod *pod, struct use *sum)
+{
+    const struct cluster *c = r->context;
+    double milli = cpu_mean_milli(&c->cpu, pod->meta.ns, pod->meta.name);
+    struct json *statuses = NULL;
+    if (isnan(milli) || !str_eqc(pod->ready, "True") || pod->deleting ||
+        json_parse(r->arena, pod->statuses, &statuses, NULL) < 0)
+        return;
+    sum->milli += milli;
+    sum->request_milli += containers_request_milli(statuses);
+    sum->pods++;
+}
+
+static struct use use_of(struct reconcile *r, const struct workload *d)
+{
+    const struct cluster *c = r->context;
+    struct use sum = { 0 };
+    const struct workload *set;
+    const struct pod *pod;
+    cache_each_in(set, c->sets, SETS_BY_OWNER, d->meta.uid)
+        cache_each_in(pod, c->pods, PODS_BY_OWNER, set->meta.uid)
+            add_pod(r, pod, &sum);
+    return sum;
+}
+
+static double quantity_real(const struct json *v)
+{
+    int64_t milli;
+    return quantity_parse_milli(json_text(v), &milli, NULL) ? NAN : (double)milli / 1000;
+}
+
+static struct json *milli_text(struct arena *a, double value)
+{
+    char text[QUANTITY_TEXT_MAX];
+    struct quantity q = quantity_of((int64_t)llround(value * 1000), -3, QUANTITY_DECIMAL);
+    return json_new_str(a, quantity_text(&q, text));
+}
+
+/* ---- one kind each: `current` is filled for the status */
+
+static struct hpa_metric read_resource(struct reconcile *r, const struct workload *d,
+                                       const struct json *resource, struct json *current)
+{
+    const struct json *target = json_get(resource, "target");
+    struct use use = use_of(r, d);
+    bool percent = str_eqc(json_text(json_get(target, "type")), "Utilization");
+    bool is_cpu = str_eqc(json_text(json_get(resource, "name")), "cpu");
+    if (!is_cpu || !use.pods || (percent && !use.request_milli))
+        return (struct hpa_metric){ 0 };
+    double mean = use.milli / (double)use.pods;
+    double utilization = use.request_milli ? 100 * use.milli / (double)use.request_milli : 0;
+    if (use.request_milli)
+        json_set_int(r->arena, current, "averageUtilization", (int64_t)utilization);
+    json_set(r->arena, current, S("averageValue"), milli_text(r->arena, floor(mean) / 1000));
+    if (percent)
+        return (struct hpa_metric){ .available = true,
+                                    .kind = HPA_UTILIZATION,
+                                    .target =
+                                        (double)json_int(json_get(target, "averageUtilization"), 0),
+                                    .value = utilization };
+    return (struct hpa_metric){ .available = true,
+                                .kind = HPA_AVERAGE_VALUE,
+                                .target = quantity_real(json_get(target, "averageValue")),
+                                .value = use.milli / 1000 };
+}
+
+static struct hpa_metric read_external(struct reconcile *r, const struct workload *d,
+                                       const struct json *external, struct json *current)
+{
+    const struct cluster *c = r->context;
+    const struct json *metric = json_get(external, "metric"),
+                      *target = json_get(external, "target");
+    bool average = str_eqc(json_text(json_get(target, "type")), "AverageValue");
+    double value = adapter_value(&c->adapter, json_text(json_get(metric, "name")),
+                                 json_at(metric, "selector", "matchLabels", NULL));
+    if (isnan(value))
+        return (struct hpa_metric){ 0 };
+    double shown = average && d->replicas > 0 ? value / (double)d->replicas : value;
+    json_set(r->arena, current, average ? S("averageValue") : S("value"),
+             milli_text(r->arena, shown));
+    return (struct hpa_metric){ .available = true,
+                                .kind = average ? HPA_AVERAGE_VALUE : HPA_VALUE,
+                                .target = quantity_real(
+                                    json_get(target, average ? "averageValue" : "value")),
+                                .value = value };
+}
+
+struct hpa_metric cluster_metric(struct reconcile *r, const struct workload *d,
+                                 const struct json *spec, struct json *ret_status)
+{
+    str type = json_text(json_get(spec, "type"));
+    struct json *current = json_new_obj(r->arena), *body = json_new_obj(r->arena);
+    struct hpa_metric metric = { 0 };
+    if (str_eqc(type, "Resource")) {
+        const struct json *resource = json_get(spec, "resource");
+        metric = read_resource(r, d, resource, current);
+        json_set_str(r->arena, body, "name", json_text(json_get(resource, "name")));
+        json_set(r->arena, ret_status, S("resource"), body);
+    } else if (str_eqc(type, "External")) {
+        const struct json *external = json_get(spec, "external");
+        metric = read_external(r, d, external, current);
+        json_set(r->arena, body, S("metric"), json_copy(r->arena, json_get(external, "metric")));
+        json_set(r->arena, ret_status, S("external"), body);
+    }
+    json_set_str(r->arena, ret_status, "type", type);
+    json_set(r->arena, body, S("current"), current);
+    metric.available &= !isnan(metric.target) && metric.target > 0;
+    return metric;
+}

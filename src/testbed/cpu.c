@@ -1,0 +1,284 @@
+/* See cpu.h. */
+#include "cpu.h"
+
+#include "../base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const int64_t window_ns = 15 * NS_PER_S;
+static const int64_t slice_ns = NS_PER_S; /* of a curve that counts as constant */
+
+static char *copy(str text)
+{
+    return mem_dup(text.p ? text.p : "", text.n);
+}
+
+static void container_done(struct cpu_container *container)
+{
+    free(container->name);
+    free(container->group.dir);
+    curve_done(&container->demand);
+}
+
+static void pod_free(struct cpu_pod *pod)
+{
+    if (pod->group.dir)
+        cpu_files_remove(pod->group.dir);
+    for (size_t i = 0; i < pod->containers.n; i++)
+        container_done(&pod->containers.at[i]);
+    vec_done(&pod->containers);
+    curve_done(&pod->shared);
+    free(pod->group.dir);
+    free(pod->ns);
+    free(pod->name);
+    free(pod->node);
+    free(pod->workload);
+    free(pod);
+}
+
+static struct cpu_pod *find(const struct cpu_sim *s, str ns, str name, size_t *ret_at)
+{
+    for (size_t i = 0; i < s->pods.n; i++)
+        if (str_eqc(name, s->pods.at[i]->name) && str_eqc(ns, s->pods.at[i]->ns)) {
+            *ret_at = i;
+            return s->pods.at[i];
+        }
+    return NULL;
+}
+
+/* ---- pods come, change and go */
+
+static char *pod_dir(const struct cpu_sim *s, const struct cpu_pod_spec *spec)
+{
+    const char *qos = str_eqc(spec->qos, "Guaranteed")   ? ""
+                      : str_eqc(spec->qos, "BestEffort") ? "besteffort/"
+                                                         : "burstable/";
+    struct buf path = { 0 };
+    buf_printf(&path, "%s/" STR_FMT "/kubepods/%spod" STR_FMT, s->root, STR_ARG(spec->node), qos,
+               STR_ARG(spec->uid));
+    return buf_take(&path);
+}
+
+static int make_container(const struct cpu_sim *s, struct cpu_pod *pod, str node,
+                          const struct cpu_container_spec *spec, err_t *e)
+{
+    struct cpu_container container = { .name = copy(spec->name), .group.written_usec = -1 };
+    int r = spec->demand.n ? curve_parse(spec->demand, &container.demand, e) : 0;
+    if (r == 0 && pod->group.dir) {
+        struct buf path = { 0 };
+        buf_printf(&path, "%s/" STR_FMT, pod->group.dir, STR_ARG(spec->id));
+        container.group.dir = buf_take(&path);
+        r = cpu_files_make(s->root, node, container.group.dir, e);
+    }
+    vec_push(&pod->containers, container);
+    return r;
+}
+
+static int make_pod(struct cpu_sim *s, const struct cpu_pod_spec *spec, struct cpu_pod **ret,
+                    err_t *e)
+{
+    struct cpu_pod *pod = mem_zero(1, sizeof(*pod));
+    pod->ns = copy(spec->ns);
+    pod->name = copy(spec->name);
+    pod->node = copy(spec->node);
+    pod->workload = copy(spec->workload);
+    pod->origin_ns = spec->origin_ns;
+    pod->shared_origin_ns = spec->shared_origin_ns;
+    pod->window_ns = spec->now_ns;
+    pod->mean_milli = NAN;
+    pod->group.written_usec = -1;
+    if (s->root && *s->root)
+        pod->group.dir = pod_dir(s, spec);
+    int r = spec->shared.n ? curve_parse(spec->shared, &pod->shared, e) : 0;
+    for (size_t i = 0; r == 0 && i < spec->container_n; i++)
+        r = make_container(s, pod, spec->node, &spec->containers[i], e);
+    if (r < 0) {
+        pod_free(pod);
+        return r;
+    }
+    vec_push(&s->pods, pod);
+    *ret = pod;
+    return 0;
+}
+
+static void set_limits(struct cpu_group *group, int64_t request, int64_t limit)
+{
+    bool first = group->written_usec < 0;
+    if (!first && group->cfs.request_milli == request && group->cfs.limit_milli == limit)
+        return;
+    group->cfs.request_milli = request;
+    group->cfs.limit_milli = limit;
+    cpu_files_limits(group);
+    cpu_files_counters(group);
+}
+
+int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e)
+{
+    size_t at;
+    struct cpu_pod *pod = find(s, spec->ns, spec->name, &at);
+    int r = pod ? 0 : make_pod(s, spec, &pod, e);
+    if (r < 0)
+        return r;
+    int64_t request = 0, limit = 0;
+    bool limited = true; /* a pod has a quota when all of its containers have one */
+    for (size_t i = 0; i < MIN(spec->container_n, pod->containers.n); i++) {
+        const struct cpu_container_spec *c = &spec->containers[i];
+        set_limits(&pod->containers.at[i].group, c->request_milli, c->limit_milli);
+        request += c->request_milli;
+        limit += c->limit_milli;
+        limited &= c->limit_milli > 0;
+    }
+    set_limits(&pod->group, request, limited ? limit : 0);
+    return 0;
+}
+
+void cpu_remove(struct cpu_sim *s, str ns, str name)
+{
+    size_t at;
+    struct cpu_pod *pod = find(s, ns, name, &at);
+    if (!pod)
+        return;
+    vec_remove(&s->pods, at);
+    pod_free(pod);
+}
+
+void cpu_done(struct cpu_sim *s)
+{
+    for (size_t i = 0; i < s->pods.n; i++)
+        pod_free(s->pods.at[i]);
+    vec_done(&s->pods);
+}
+
+/* ---- time */
+
+static double shared_demand(const struct cpu_sim *s, const struct cpu_pod *pod, int64_t now_ns)
+{
+    size_t sharers = 0;
+    if (!pod->shared.points.n)
+        return 0;
+    for (size_t i = 0; i < s->pods.n; i++)
+        sharers += s->pods.at[i] == pod ||
+                   (*pod->workload && !strcmp(s->pods.at[i]->workload, pod->workload));
+    return curve_at(&pod->shared, now_ns - pod->shared_origin_ns) / (double)sharers;
+}
+
+/* Whatever a container is told to do, a process that only waits uses a little. */
+static double demand_milli(const struct cpu_sim *s, const struct cpu_pod *pod, size_t container,
+                           int64_t now_ns)
+{
+    static const double idle_milli = 1;
+    const struct cpu_container *c = &pod->containers.at[container];
+    double cores = curve_at(&c->demand, now_ns - pod->origin_ns);
+    if (container == 0)
+        cores += shared_demand(s, pod, now_ns);
+    return fmax(cores * 1000, idle_milli);
+}
+
+struct turn { /* of one container in one slice */
+    struct cpu_group *group;
+    double demand_milli;
+};
+
+static void count_stall(struct cpu_group *g, int64_t ns)
+{
+    double used = g->cfs.usage_usec - g->seen_usec, wanted = g->cfs.wanted_usec - g->seen_wanted;
+    double share = wanted > used ? 1 - used / wanted : 0, s = (double)ns / 1e9;
+    g->stalled_usec += share * s * 1e6;
+    g->avg10 += (share * 100 - g->avg10) * (1 - exp(-s / 10));
+    g->avg60 += (share * 100 - g->avg60) * (1 - exp(-s / 60));
+    g->avg300 += (share * 100 - g->avg300) * (1 - exp(-s / 300));
+    g->seen_usec = g->cfs.usage_usec;
+    g->seen_wanted = g->cfs.wanted_usec;
+}
+
+static void sum_pod(struct cpu_pod *pod, int64_t ns)
+{
+    struct cfs_group *sum = &pod->group.cfs;
+    sum->usage_usec = sum->wanted_usec = 0;
+    for (size_t i = 0; i < pod->containers.n; i++) {
+        const struct cfs_group *c = &pod->containers.at[i].group.cfs;
+        sum->usage_usec += c->usage_usec;
+        sum->wanted_usec += c->wanted_usec;
+        sum->nr_periods = MAX(sum->nr_periods, c->nr_periods);
+    }
+    count_stall(&pod->group, ns);
+}
+
+static void run_node(struct cpu_sim *s, const char *node, int64_t ns)
+{
+    VEC(struct cfs_claim) claims = { 0 };
+    VEC(struct turn) turns = { 0 };
+    for (size_t i = 0; i < s->pods.n; i++) {
+        struct cpu_pod *pod = s->pods.at[i];
+        for (size_t k = 0; k < pod->containers.n && !strcmp(pod->node, node); k++) {
+            struct cpu_group *group = &pod->containers.at[k].group;
+            double demand = demand_milli(s, pod, k, s->now_ns);
+            double most = group->cfs.limit_milli > 0 ? (double)group->cfs.limit_milli : demand;
+            vec_push(&turns, ((struct turn){ group, demand }));
+            vec_push(&claims, ((struct cfs_claim){ fmin(demand, most),
+                                                   (double)group->cfs.request_milli, 0 }));
+        }
+    }
+    double capacity = s->capacity ? s->capacity(s->context, str_c(node)) : INFINITY;
+    cfs_share(capacity, claims.at, claims.n);
+    for (size_t i = 0; i < turns.n; i++) {
+        /* Who is not held back by the node may run as many threads as it wants until its quota ends. */
+        bool held_back = claims.at[i].grant_milli < claims.at[i].demand_milli - 1e-9;
+        double grant = held_back ? claims.at[i].grant_milli : turns.at[i].demand_milli;
+        cfs_run(&turns.at[i].group->cfs, turns.at[i].demand_milli, grant, ns);
+        count_stall(turns.at[i].group, ns);
+    }
+    vec_done(&claims);
+    vec_done(&turns);
+}
+
+static bool is_first_of_node(const struct cpu_sim *s, size_t pod)
+{
+    for (size_t i = 0; i < pod; i++)
+        if (!strcmp(s->pods.at[i]->node, s->pods.at[pod]->node))
+            return false;
+    return true;
+}
+
+static void run_slice(struct cpu_sim *s, int64_t ns)
+{
+    for (size_t i = 0; i < s->pods.n; i++)
+        if (is_first_of_node(s, i))
+            run_node(s, s->pods.at[i]->node, ns);
+    for (size_t i = 0; i < s->pods.n; i++)
+        sum_pod(s->pods.at[i], ns);
+    s->now_ns += ns;
+}
+
+static void end_window(struct cpu_pod *pod, int64_t now_ns)
+{
+    int64_t passed = now_ns - pod->window_ns;
+    if (passed < window_ns)
+        return;
+    pod->mean_milli = (pod->group.cfs.usage_usec - pod->window_usec) / ((double)passed / 1e6);
+    pod->window_usec = pod->group.cfs.usage_usec;
+    pod->window_ns = now_ns;
+}
+
+void cpu_advance(struct cpu_sim *s, int64_t now_ns)
+{
+    if (!s->now_ns || now_ns - s->now_ns > 600 * NS_PER_S)
+        s->now_ns = now_ns; /* the beginning, or the machine slept */
+    while (s->now_ns < now_ns)
+        run_slice(s, MIN(now_ns - s->now_ns, slice_ns));
+    for (size_t i = 0; i < s->pods.n; i++) {
+        struct cpu_pod *pod = s->pods.at[i];
+        end_window(pod, now_ns);
+        cpu_files_counters(&pod->group);
+        for (size_t k = 0; k < pod->containers.n; k++)
+            cpu_files_counters(&pod->containers.at[k].group);
+    }
+}
+
+double cpu_mean_milli(const struct cpu_sim *s, str ns, str name)
+{
+    size_t at;
+    const struct cpu_pod *pod = find(s, ns, name, &at);
+    return pod ? pod->mean_milli : NAN;
+}

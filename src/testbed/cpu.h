@@ -1,0 +1,90 @@
+/* The CPUs of simulated nodes: what each container wants, gets and is denied, as cgroup v2 files.
+ *
+ * A container's demand is a curve (curve.h) in cores. Every tick each node's cores are shared (cfs_share),
+ * each container runs in its share and below its limit (cfs_run), and its counters are written where the
+ * kubelet's cgroupfs driver would have them:
+ *
+ *     ROOT/NODE/cgroup.controllers
+ *     ROOT/NODE/kubepods/burstable/pod<uid>/{cpu.stat,cpu.max,cpu.weight,cpu.pressure}
+ *     ROOT/NODE/kubepods/burstable/pod<uid>/<container id>/{the same}
+ *
+ * so that the real node agent reads them as it reads a kernel's. Guaranteed pods are directly below
+ * kubepods. Throttling is counted where the quota is, at the container; usage also at the pod.
+ *
+ * What is here is owned by struct cpu_sim; texts given are copied. Everything but counters is in the
+ * API: after a restart the counters begin at 0, as in a machine that was. */
+#ifndef FLYBALL_CPU_H
+#define FLYBALL_CPU_H
+
+#include "../base/buf.h"
+#include "cfs_model.h"
+#include "curve.h"
+
+struct cpu_group { /* one directory */
+    char *dir;     /* NULL: no files */
+    struct cfs_group cfs;
+    double stalled_usec;           /* cpu.pressure */
+    double avg10, avg60, avg300;   /* of it, percent */
+    double seen_usec, seen_wanted; /* usage and demand at the last tick */
+    double written_usec;           /* usage in the file; -1: nothing was written */
+};
+
+struct cpu_container {
+    char *name;
+    struct cpu_group group;
+    struct curve demand; /* of its own, from `origin_ns` of the pod on */
+};
+
+struct cpu_pod {
+    char *ns, *name, *node, *workload;
+    struct cpu_group group;
+    VEC(struct cpu_container) containers;
+    struct curve
+        shared; /* demand of the whole workload: its pods share it; for the first container */
+    int64_t origin_ns, shared_origin_ns;
+    double window_usec; /* usage when the current window began */
+    int64_t window_ns;
+    double mean_milli; /* of the last whole window: what a metrics server would say */
+};
+
+struct cpu_sim {
+    const char *root; /* "" or NULL: no files */
+    VEC(struct cpu_pod *) pods;
+    int64_t now_ns;
+    double (*capacity)(void *context, str node); /* cores, in millicores */
+    void *context;
+};
+
+struct cpu_container_spec {
+    str name, id;
+    str demand;                         /* curve; "": none of its own */
+    int64_t request_milli, limit_milli; /* limit 0: none */
+};
+
+struct cpu_pod_spec {
+    str ns, name, uid, node;
+    str qos;      /* Guaranteed, Burstable, BestEffort */
+    str workload; /* uid of its owner, "" without */
+    str shared;   /* curve, or "" */
+    int64_t origin_ns, shared_origin_ns, now_ns;
+    const struct cpu_container_spec *containers;
+    size_t container_n;
+};
+
+/* Starts a pod, or gives its containers new requests and limits. */
+int cpu_put(struct cpu_sim *s, const struct cpu_pod_spec *spec, err_t *e);
+void cpu_remove(struct cpu_sim *s, str ns, str name); /* with its files; harmless when not there */
+void cpu_done(struct cpu_sim *s);
+
+void cpu_advance(struct cpu_sim *s, int64_t now_ns);
+/* Mean use over the last window of 15 s, NaN while nothing is known. */
+double cpu_mean_milli(const struct cpu_sim *s, str ns, str name);
+
+/* cpu_files.c: the directories of a node and a group. */
+int cpu_files_clear(const char *root, err_t *e); /* of an earlier run */
+int cpu_files_make(const char *root, str node, const char *dir, err_t *e);
+void cpu_files_limits(const struct cpu_group *group); /* cpu.max, cpu.weight */
+void cpu_files_counters(struct cpu_group *group);     /* cpu.stat, cpu.pressure */
+void cpu_files_remove(const char *dir);
+
+#endif

@@ -1,0 +1,112 @@
+/* The files of simulated cgroups: see cpu.h. A file is rewritten in place, longest text first, and cut
+ * afterwards, so that a reader never finds it empty. What cannot be written is told once. */
+#define _XOPEN_SOURCE 700
+#include "cpu.h"
+
+#include "../base/log.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void write_file(const char *dir, const char *name, str text)
+{
+    char path[4096];
+    static bool told;
+    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+        return;
+    auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    bool written = fd >= 0 && pwrite(fd, text.p, text.n, 0) == (ssize_t)text.n &&
+                   ftruncate(fd, (off_t)text.n) == 0;
+    if (written || told)
+        return;
+    told = true;
+    log_warn("a simulated cgroup file cannot be written", KV_C("file", path),
+             KV_C("why", strerror(errno)));
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)status;
+    (void)type;
+    (void)where;
+    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+int cpu_files_clear(const char *root, err_t *e)
+{
+    if (access(root, F_OK) == 0 && nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS) < 0)
+        return err_set(e, errno,
+                       "the simulated cgroups of an earlier run in %s cannot be removed: %s", root,
+                       strerror(errno));
+    return 0;
+}
+
+static int make_directories(char *path, err_t *e)
+{
+    for (char *p = path + 1;; p++) {
+        if (*p && *p != '/')
+            continue;
+        char was = *p;
+        *p = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return err_set(e, errno, "the directory %s cannot be made: %s", path, strerror(errno));
+        *p = was;
+        if (!was)
+            return 0;
+    }
+}
+
+int cpu_files_make(const char *root, str node, const char *dir, err_t *e)
+{
+    char path[4096];
+    if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
+        return err_set(e, ENAMETOOLONG, "the directory %.100s... has too long a name", dir);
+    int r = make_directories(path, e);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof(path), "%s/" STR_FMT, root, STR_ARG(node));
+    write_file(path, "cgroup.controllers", S("cpu\n"));
+    return 0;
+}
+
+/* Quota and weight as the kubelet computes them. */
+void cpu_files_limits(const struct cpu_group *group)
+{
+    if (!group->dir)
+        return;
+    char text[64];
+    int64_t limit = group->cfs.limit_milli;
+    int n = limit > 0 ? snprintf(text, sizeof(text), "%lld 100000\n",
+                                 (long long)MAX(limit * 100, (int64_t)1000))
+                      : snprintf(text, sizeof(text), "max 100000\n");
+    write_file(group->dir, "cpu.max", (str){ text, (size_t)n });
+    int64_t shares = MAX((int64_t)2, MIN((int64_t)262144, group->cfs.request_milli * 1024 / 1000));
+    n = snprintf(text, sizeof(text), "%lld\n", (long long)(1 + (shares - 2) * 9999 / 262142));
+    write_file(group->dir, "cpu.weight", (str){ text, (size_t)n });
+}
+
+void cpu_files_counters(struct cpu_group *group)
+{
+    bool changed = floor(group->cfs.usage_usec) != group->written_usec;
+    if (!group->dir || !changed)
+        return;
+    group->written_usec = floor(group->cfs.usage_usec);
+    auto_buf struct buf text = { 0 };
+    cfs_print_stat(&group->cfs, &text);
+    write_file(group->dir, "cpu.stat", buf_str(&text));
+    buf_clear(&text);
+    buf_printf(&text,
+               "some avg10=%.2f avg60=%.2f avg300=%.2f total=%.0f\n"
+               "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+               group->avg10, group->avg60, group->avg300, floor(group->stalled_usec));
+    write_file(group->dir, "cpu.pressure", buf_str(&text));
+}
+
+void cpu_files_remove(const char *dir)
+{
+    (void)nftw(dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
+}
