@@ -9,23 +9,40 @@
 
 #include <math.h>
 
-struct use { /* of the ready pods of a Deployment */
+struct use { /* of the pods of a Deployment */
     double milli;
     int64_t request_milli;
     size_t pods;
+    int64_t unknown_milli; /* requested by pods of which nothing is known yet */
 };
 
 static void add_pod(struct reconcile *r, const struct pod *pod, struct use *sum)
 {
     const struct cluster *c = r->context;
     double milli = cpu_mean_milli(&c->cpu, pod->meta.ns, pod->meta.name);
-    struct json *statuses = NULL;
-    if (isnan(milli) || !str_eqc(pod->ready, "True") || pod->deleting ||
-        json_parse(r->arena, pod->statuses, &statuses, NULL) < 0)
+    struct json *containers = NULL;
+    str text = pod->statuses.n ? pod->statuses : pod->containers;
+    if (pod->deleting || json_parse(r->arena, text, &containers, NULL) < 0)
         return;
+    int64_t request = containers_request_milli(containers);
+    if (isnan(milli) || !str_eqc(pod->ready, "True")) {
+        sum->unknown_milli += request;
+        return;
+    }
     sum->milli += milli;
-    sum->request_milli += containers_request_milli(statuses);
+    sum->request_milli += request;
     sum->pods++;
+}
+
+/* Pods of which nothing is known count as idle when the others call for more, and as just busy enough
+ * when they call for less; they never turn one into the other. */
+static double cautious(const struct use *use, double target)
+{
+    double known = 100 * use->milli / (double)use->request_milli;
+    double all = (double)(use->request_milli + use->unknown_milli);
+    if (known > target)
+        return fmax(100 * use->milli / all, target);
+    return (100 * use->milli + target * (double)use->unknown_milli) / all;
 }
 
 static struct use use_of(struct reconcile *r, const struct workload *d)
@@ -69,12 +86,12 @@ static struct hpa_metric read_resource(struct reconcile *r, const struct workloa
     if (use.request_milli)
         json_set_int(r->arena, current, "averageUtilization", (int64_t)utilization);
     json_set(r->arena, current, S("averageValue"), milli_text(r->arena, floor(mean) / 1000));
+    double wanted = (double)json_int(json_get(target, "averageUtilization"), 0);
     if (percent)
         return (struct hpa_metric){ .available = true,
                                     .kind = HPA_UTILIZATION,
-                                    .target =
-                                        (double)json_int(json_get(target, "averageUtilization"), 0),
-                                    .value = utilization };
+                                    .target = wanted,
+                                    .value = cautious(&use, wanted) };
     return (struct hpa_metric){ .available = true,
                                 .kind = HPA_AVERAGE_VALUE,
                                 .target = quantity_real(json_get(target, "averageValue")),

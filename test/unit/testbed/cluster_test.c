@@ -1,0 +1,210 @@
+/* The simulated cluster over the embedded server, in virtual time. */
+#include "cluster.h"
+#include "tap.h"
+
+#include "testbed/testbed.h"
+
+static const int64_t start_s = 1800000000;
+
+static const struct resource *resource_of(str kind)
+{
+    static const struct resource *const all[] = { &resource_namespaces,  &resource_nodes,
+                                                  &resource_deployments, &resource_hpas,
+                                                  &resource_configmaps,  &resource_pods };
+    for (size_t i = 0; i < countof(all); i++)
+        if (str_eqc(kind, all[i]->kind))
+            return all[i];
+    return NULL;
+}
+
+static void create_all(struct cluster *c, const char *yaml)
+{
+    struct json *documents = NULL;
+    err_t e;
+    if (!OK_CALL(yaml_parse_all(&c->arena, str_c(yaml), NULL, &documents, &e), &e))
+        return;
+    for (size_t i = 0; i < json_len(documents); i++) {
+        struct json *o = json_item(documents, i);
+        const struct resource *resource = resource_of(json_text(json_get(o, "kind")));
+        cluster_create(c, resource, resource->namespaced ? "shop" : "", o);
+    }
+}
+
+static const char *const settings[] = { "testbed-start-delay", "2s", NULL };
+
+static const char nodes[] =
+    "kind: Namespace\napiVersion: v1\nmetadata: {name: shop}\n---\n"
+    "kind: Node\napiVersion: v1\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: '4'}, capacity: {cpu: '4'}}\n";
+
+static int64_t replicas_of(struct cluster *c, const char *name)
+{
+    return json_int(json_at(cluster_get(c, &resource_deployments, "shop", name), "spec", "replicas",
+                            NULL),
+                    -1);
+}
+
+/* Four cores of work, half a core requested each at 50 %: that is 16 pods' worth, cut to what fits the bound. */
+static void an_autoscaler_follows_cpu(void)
+{
+    struct cluster c;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    create_all(
+        &c,
+        "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n"
+        "spec:\n"
+        "  selector: {matchLabels: {app: web}}\n"
+        "  template:\n"
+        "    metadata:\n"
+        "      labels: {app: web}\n"
+        "      annotations: {testbed.flyball.dev/cpu-shared: 0s=1 599s=1 600s=100m 1200s=100m}\n"
+        "    spec: {containers: [{name: web, image: x, resources: {requests: {cpu: 500m}}}]}\n"
+        "---\n"
+        "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nmetadata: {name: web}\n"
+        "spec:\n"
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+        "  maxReplicas: 10\n"
+        "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, "
+        "averageUtilization: 50}}}]\n");
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 300);
+    EQ_INT(replicas_of(&c, "web"), 4); /* one core over 4 pods is 50 % of half a core */
+    struct json *hpa = cluster_get(&c, &resource_hpas, "shop", "web");
+    const struct json *metric = json_item(json_at(hpa, "status", "currentMetrics", NULL), 0);
+    EQ_INT(json_int(json_at(metric, "resource", "current", "averageUtilization", NULL), 0), 50);
+    cluster_until(&c, start_s + 1150);
+    EQ_INT(replicas_of(&c, "web"), 1);
+    cluster_stop(&c);
+}
+
+static struct json *pod_of(struct cluster *c, const char *name)
+{
+    return cluster_get(c, &resource_pods, "shop", name);
+}
+
+static void resize(struct cluster *c, const char *name, const char *cpu)
+{
+    struct cluster_answer a = { .c = c };
+    str body = arena_printf(
+        &c->arena,
+        "{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"requests\":{\"cpu\":"
+        "\"%s\"}}}]}}",
+        cpu);
+    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_STRATEGIC_PATCH,
+                                               .resource = &resource_pods,
+                                               .ns = S("shop"),
+                                               .name = str_c(name),
+                                               .subresource = "resize",
+                                               .body = body,
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    EQ_INT(a.code, 200);
+}
+
+static str pending(struct cluster *c, const char *name)
+{
+    const struct json *conditions = json_at(pod_of(c, name), "status", "conditions", NULL);
+    for (size_t i = 0; i < json_len(conditions); i++)
+        if (str_eqc(json_text(json_get(json_item(conditions, i), "type")), "PodResizePending"))
+            return json_text(json_get(json_item(conditions, i), "reason"));
+    return S("");
+}
+
+static str enacted(struct cluster *c, const char *name)
+{
+    const struct json *status =
+        json_item(json_at(pod_of(c, name), "status", "containerStatuses", NULL), 0);
+    return json_text(json_at(status, "resources", "requests", "cpu", NULL));
+}
+
+static void a_full_node_defers_resizes(void)
+{
+    struct cluster c;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    for (int i = 0; i < 2; i++) {
+        str pod = arena_printf(
+            &c.arena,
+            "kind: Pod\napiVersion: v1\nmetadata: {name: p%d}\nspec: {nodeName: n1, containers: "
+            "[{name: main, image: x, resources: {requests: {cpu: '1'}}}]}\n",
+            i);
+        create_all(&c, pod.p);
+    }
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 5);
+    EQ_STR(json_text(json_at(pod_of(&c, "p0"), "status", "phase", NULL)), S("Running"));
+    resize(&c, "p0", "3500m"); /* there are 3 left beside p1 */
+    cluster_until(&c, start_s + 6);
+    EQ_STR(pending(&c, "p0"), S("Deferred"));
+    EQ_STR(enacted(&c, "p0"), S("1"));
+    resize(&c, "p1", "500m"); /* which makes room */
+    cluster_until(&c, start_s + 7);
+    EQ_STR(pending(&c, "p0"), S(""));
+    EQ_STR(enacted(&c, "p0"), S("3500m"));
+    EQ_STR(enacted(&c, "p1"), S("500m"));
+    cluster_stop(&c);
+}
+
+/* ---- the same run twice is the same run */
+
+static void sum_request(void *context, str text)
+{
+    buf_put(context, text);
+    buf_putc(context, '\n');
+}
+
+static void record(struct cluster *c, struct buf *out)
+{
+    for (int at = 0; at <= 600; at += 30) {
+        cluster_until(c, start_s + at);
+        struct json *d = cluster_get(c, &resource_deployments, "shop", "web");
+        struct json *h = cluster_get(c, &resource_hpas, "shop", "web");
+        sum_request(out, json_to_str(&c->arena, json_at(d, "status", NULL)));
+        sum_request(out, json_to_str(&c->arena, json_at(h, "status", "currentMetrics", NULL)));
+    }
+}
+
+static void time_is_all_that_matters(void)
+{
+    struct buf runs[2] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        struct cluster c;
+        cluster_start(&c, start_s);
+        create_all(&c, nodes);
+        create_all(
+            &c,
+            "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n"
+            "spec:\n"
+            "  selector: {matchLabels: {app: web}}\n"
+            "  template:\n"
+            "    metadata:\n"
+            "      labels: {app: web}\n"
+            "      annotations: {testbed.flyball.dev/cpu-shared: 0s=100m 200s=2 400s=100m}\n"
+            "    spec: {containers: [{name: web, image: x, resources: {requests: {cpu: 250m}, limits: "
+            "{cpu: 400m}}}]}\n"
+            "---\n"
+            "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nmetadata: {name: web}\n"
+            "spec:\n"
+            "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+            "  maxReplicas: 12\n"
+            "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, "
+            "averageUtilization: 70}}}]\n");
+        cluster_operator(&c, &testbed_feature, settings);
+        record(&c, &runs[i]);
+        cluster_stop(&c);
+    }
+    OK(runs[0].n > 1000);
+    EQ_STR(buf_str(&runs[0]), buf_str(&runs[1]));
+    buf_done(&runs[0]);
+    buf_done(&runs[1]);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
+                                        TAP(a_full_node_defers_resizes),
+                                        TAP(time_is_all_that_matters),
+                                        { 0 } });
+}
