@@ -81,6 +81,20 @@ def every_role_is_bound_and_every_binding_has_its_role():
 
 
 @case
+def the_chart_prints_the_same():
+    if not shutil.which("helm"):
+        raise Skip("helm is not installed")
+    text = run("helm", "template", "x", str(ROOT / "deploy/helm"), "--namespace", "flyball-system",
+               "--kube-version", "1.34.0", "--include-crds", "--set", "monitors.enabled=true").stdout
+    chart = {(o["kind"], o["metadata"]["name"]): o for o in yaml.safe_load_all(text) if o}
+    printed = {(o["kind"], o["metadata"]["name"]): o for o in objects() if o["kind"] != "Namespace"}
+    for o in chart.values():
+        if o["kind"] in ("Deployment", "DaemonSet"):
+            del o["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"]
+    assert chart == printed, [k for k in chart.keys() | printed.keys() if chart.get(k) != printed.get(k)]
+
+
+@case
 def no_role_takes_everything():
     for o in objects():
         for rule in o.get("rules", []):
