@@ -65,6 +65,11 @@ str names_label_value(struct arena *a, str text)
     return kept(a, &b, value.n ? value : S("unknown"));
 }
 
+str names_label_key(struct arena *a, const char *group, const char *name)
+{
+    return arena_printf(a, "%s/%s", group, name);
+}
+
 static bool is_dot_or_dash(char c)
 {
     return c == '-' || c == '.';

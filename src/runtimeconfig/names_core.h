@@ -16,6 +16,9 @@ str names_inference_service(struct arena *a, str service, str ns);
 /* Text as the value of a label; "unknown" when nothing of it can be one. */
 str names_label_value(struct arena *a, str text);
 
+/* "<group>/<name>": a key of labels, annotations and finalizers. */
+str names_label_key(struct arena *a, const char *group, const char *name);
+
 /* Text as an object's name: lower case, runs of all else become "-". Dots stay. May be empty. */
 str names_rfc1123(struct arena *a, str text);
 /* The same without dots, character by character: what the newer operator does. */

@@ -1,6 +1,8 @@
 /* Selection and state of templates: see template_core.h. */
 #include "template_core.h"
 
+#include "names_core.h"
+
 /* Best first; what is in no list comes last. */
 static const char *const gpu_order[] = {
     "MI325X", "MI300X", "MI250X", "MI210", "A100", "H100", NULL
@@ -168,11 +170,13 @@ static str said(const struct json *status, const struct json *spec, const char *
     return text.n ? text : json_text(json_get(spec, written));
 }
 
-struct template_candidate template_candidate_of(const struct json *template)
+struct template_candidate template_candidate_of(struct arena *a, const char *group,
+                                                const struct json *template)
 {
     const struct json *spec = json_get(template, "spec"), *status = json_get(template, "status");
     const struct json *meta = json_get(template, "metadata");
-    str derived = json_text(json_at(meta, "labels", "aim.silogen.ai/derived-template", NULL));
+    str derived = json_text(
+        json_get_str(json_get(meta, "labels"), names_label_key(a, group, "derived-template")));
     str gpu = json_text(json_at(status, "profile", "metadata", "gpu", NULL));
     return (struct template_candidate){
         .name = json_text(json_get(meta, "name")),

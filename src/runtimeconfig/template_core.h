@@ -41,7 +41,8 @@ void template_gpus_of_node(struct arena *a, const struct json *labels, struct js
 bool template_gpu_present(const struct json *gpus, str gpu_model); /* an empty one always is */
 
 /* A candidate from an AIM(Cluster)ServiceTemplate; what its status found out precedes its spec. */
-struct template_candidate template_candidate_of(const struct json *template);
+struct template_candidate template_candidate_of(struct arena *a, const char *group,
+                                                const struct json *template);
 
 /* ---- the state of a template itself */
 

@@ -1,0 +1,157 @@
+/* Models: see model_core.h. */
+#include "model_core.h"
+
+#include "names_core.h"
+
+void model_count_template(struct model_templates *counts, str word)
+{
+    if (str_eqc(word, "Ready"))
+        counts->ready++;
+    else if (str_eqc(word, "Degraded") || str_eqc(word, "Failed") || str_eqc(word, "NotAvailable"))
+        counts->bad++;
+    else
+        counts->waiting++;
+}
+
+static size_t total(const struct model_templates *t)
+{
+    return t->ready + t->waiting + t->bad;
+}
+
+static bool discovers(const struct json *model, const struct runtimeconfig_spec *config)
+{
+    const struct json *discovery = json_at(model, "spec", "discovery", NULL);
+    const struct json *enabled = json_get(discovery, "enabled");
+    if (!enabled)
+        enabled = json_get(discovery, "extractMetadata");
+    return json_bool(enabled, !config->no_discovery);
+}
+
+const struct json *model_deployments(const struct json *model,
+                                     const struct runtimeconfig_spec *config)
+{
+    const struct json *discovery = json_at(model, "spec", "discovery", NULL);
+    const struct json *create = json_get(discovery, "autoCreateTemplates");
+    const struct json *list =
+        json_at(model, "spec", "imageMetadata", "model", "recommendedDeployments", NULL);
+    if (!create)
+        create = json_get(discovery, "createServiceTemplates");
+    return discovers(model, config) && json_bool(create, true) && json_len(list) ? list : NULL;
+}
+
+struct json *model_template(struct arena *a, const char *group, const struct json *model,
+                            const struct json *deployment)
+{
+    const struct json *meta = json_get(model, "metadata"), *from = json_get(model, "spec");
+    str name = json_text(json_get(meta, "name")), ns = json_text(json_get(meta, "namespace"));
+    struct names_deployment d = { json_text(json_get(deployment, "gpuModel")),
+                                  json_text(json_get(deployment, "metric")),
+                                  json_text(json_get(deployment, "precision")),
+                                  json_int(json_get(deployment, "gpuCount"), 0) };
+    struct json *template = json_new_obj(a), *metadata = json_make(a, template, "metadata", NULL);
+    struct json *labels = json_make(a, metadata, "labels", NULL);
+    struct json *spec = json_make(a, template, "spec", NULL);
+    json_set_str(a, metadata, "name", names_template_of_deployment(a, name, &d));
+    if (ns.n)
+        json_set_str(a, metadata, "namespace", ns);
+    json_set_str(a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
+    json_set_str(a, labels, names_label_key(a, group, "auto-generated").p, S("true"));
+    json_set_str(a, labels, names_label_key(a, group, "aim-image").p, names_label_value(a, name));
+    json_set_str(a, spec, "modelName", name);
+    if (d.metric.n)
+        json_set_str(a, spec, "metric", d.metric);
+    if (d.precision.n)
+        json_set_str(a, spec, "precision", d.precision);
+    if (d.gpu_model.n)
+        json_set_str(a, json_make(a, spec, "gpuSelector", NULL), "model", d.gpu_model);
+    if (d.gpu_count > 0)
+        json_set_int(a, json_make(a, spec, "gpuSelector", NULL), "count", d.gpu_count);
+    static const char *const copied[] = { "runtimeConfigName", "imagePullSecrets",
+                                          "serviceAccountName", "resources" };
+    for (size_t i = 0; i < countof(copied); i++)
+        if (json_get(from, copied[i]))
+            json_set(a, spec, str_c(copied[i]), json_copy(a, json_get(from, copied[i])));
+    return template;
+}
+
+/* ---- how it is */
+
+static void settle(struct model_state *s, const char *status, const char *reason, str message)
+{
+    s->status = status;
+    s->reason = reason;
+    s->message = message;
+}
+
+/* All bad fails, some bad degrades, any that waits is progress. */
+static void settle_by(struct arena *a, struct model_state *s, const struct model_templates *t)
+{
+    size_t all = total(t);
+    if (t->bad == all)
+        settle(s, "Failed", "AllTemplatesFailed",
+               arena_printf(a, "None of %zu templates can be used", all));
+    else if (t->bad)
+        settle(s, "Degraded", "SomeTemplatesDegraded",
+               arena_printf(a, "%zu of %zu templates cannot be used", t->bad, all));
+    else if (t->waiting)
+        settle(s, "Progressing", "TemplatesProgressing",
+               arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
+    else
+        settle(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
+}
+
+static void tell_metadata(struct model_state *s, const struct model_facts *f)
+{
+    s->metadata = json_at(f->object, "spec", "imageMetadata", NULL);
+    s->extracted = s->metadata != NULL;
+    s->extracted_reason = "MetadataProvided";
+    s->extracted_message = S("Metadata of the image is given in the spec");
+    if (s->metadata)
+        return;
+    bool wanted = discovers(f->object, f->config);
+    s->extracted_reason = wanted ? "InspectionPending" : "DiscoveryDisabled";
+    s->extracted_message = wanted ? S("The image has not been inspected; its metadata can be given "
+                                      "in spec.imageMetadata")
+                                  : S("Discovery is switched off");
+}
+
+struct model_state model_state(struct arena *a, const struct model_facts *f)
+{
+    struct model_state s = { 0 };
+    const struct json *deployments = model_deployments(f->object, f->config);
+    tell_metadata(&s, f);
+    if (f->config_missing)
+        settle(&s, "Degraded", "RuntimeConfigMissing", f->config_message);
+    else if (!discovers(f->object, f->config))
+        settle(&s, "Ready", "DiscoveryDisabled", S("The model is used as it is given"));
+    else if (s.metadata && !deployments)
+        settle(&s, "Ready", "MetadataMissingRecommendedDeployments",
+               S("The metadata recommends no deployment: templates are up to the user"));
+    else if (deployments && total(&f->made) < json_len(deployments))
+        settle(&s, "Progressing", "CreatingTemplates", S("Templates are being made"));
+    else if (deployments)
+        settle_by(a, &s, &f->made);
+    else if (total(&f->other))
+        settle_by(a, &s, &f->other);
+    else
+        settle(&s, "Pending", "AwaitingMetadata",
+               S("Nothing is known of the image: give spec.imageMetadata, write a template for the "
+                 "model, or set spec.discovery.enabled to false"));
+    return s;
+}
+
+const char *model_unready_reason(str word)
+{
+    static const struct {
+        const char *word, *reason;
+    } t[] = { { "Ready", NULL },
+              { "Pending", "ModelPending" },
+              { "Progressing", "ModelProgressing" },
+              { "Failed", "ModelFailed" },
+              { "NotAvailable", "ModelFailed" },
+              { "Degraded", "ModelDegraded" } };
+    for (size_t i = 0; i < countof(t); i++)
+        if (str_eqc(word, t[i].word))
+            return t[i].reason;
+    return "ModelNotReady";
+}

@@ -1,0 +1,289 @@
+/* Children of a service: see service_children_core.h. The InferenceService has a file of its own,
+ * service_runtime_core.c. */
+#include "service_children_core.h"
+
+#include "../base/quantity.h"
+#include "../base/sha256.h"
+#include "names_core.h"
+
+/* ---- what the service asks for */
+
+str service_model_ref(const struct json *service)
+{
+    const struct json *model = json_at(service, "spec", "model", NULL);
+    str ref = json_text(json_get(model, "ref"));
+    return ref.n ? ref : json_text(json_get(model, "name"));
+}
+
+str service_model_image(const struct json *service)
+{
+    return json_text(json_at(service, "spec", "model", "image", NULL));
+}
+
+str service_template_ref(const struct json *service)
+{
+    str ref = json_text(json_at(service, "spec", "templateRef", NULL));
+    return ref.n ? ref : json_text(json_at(service, "spec", "template", "name", NULL));
+}
+
+bool service_wants_cache(const struct json *service)
+{
+    str mode = json_text(json_at(service, "spec", "caching", "mode", NULL));
+    if (mode.n)
+        return !str_eqc(mode, "Never") && !str_eqc(mode, "Auto");
+    return json_bool(json_at(service, "spec", "cacheModel", NULL), false);
+}
+
+const struct json *service_overrides(const struct json *service)
+{
+    const struct json *overrides = json_at(service, "spec", "overrides", NULL);
+    return json_len(overrides) ? overrides : NULL;
+}
+
+str service_storage_class(const struct service_basis *b)
+{
+    return b->own->storage_class.n ? b->own->storage_class : b->config->storage_class;
+}
+
+int64_t service_headroom(const struct service_basis *b)
+{
+    return b->own->has_headroom      ? b->own->headroom_percent
+           : b->config->has_headroom ? b->config->headroom_percent
+                                     : PVC_HEADROOM_DEFAULT;
+}
+
+/* ---- pieces */
+
+static str meta_text(const struct json *object, const char *key)
+{
+    return json_text(json_at(object, "metadata", key, NULL));
+}
+
+static struct json *child(struct arena *a, str name, str ns)
+{
+    struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
+    json_set_str(a, metadata, "name", name);
+    json_set_str(a, metadata, "namespace", ns);
+    json_set_str(a, json_make(a, metadata, "labels", NULL), "app.kubernetes.io/managed-by",
+                 S("aim-controller"));
+    return object;
+}
+
+static void label(struct arena *a, struct json *object, const struct service_basis *b,
+                  const char *name, str value)
+{
+    struct json *labels = json_make(a, object, "metadata", "labels", NULL);
+    json_set_str(a, labels, names_label_key(a, b->group, name).p, value);
+}
+
+static void copy_member(struct arena *a, const struct json *from, struct json *to, const char *key)
+{
+    if (json_get(from, key))
+        json_set(a, to, str_c(key), json_copy(a, json_get(from, key)));
+}
+
+static bool matches_any(const struct json *patterns, str key)
+{
+    for (size_t i = 0; i < json_len(patterns); i++)
+        if (names_key_matches(json_text(json_item(patterns, i)), key, NULL))
+            return true;
+    return false;
+}
+
+void service_propagate(struct arena *a, const struct runtimeconfig_spec *config,
+                       const struct json *parent, struct json *to)
+{
+    struct json *labels = json_make(a, to, "metadata", "labels", NULL);
+    json_each(m, json_at(parent, "metadata", "labels", NULL))
+        if (!json_get_str(labels, m->key) && matches_any(config->propagate, m->key))
+            json_set(a, labels, m->key, json_copy(a, m->value));
+}
+
+static const struct json *find_named(const struct json *list, str name)
+{
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eq(json_text(json_get(json_item(list, i), "name")), name))
+            return json_item(list, i);
+    return NULL;
+}
+
+struct json *service_merge_named(struct arena *a, const struct json *under, const struct json *over)
+{
+    struct json *merged = json_new_arr(a);
+    for (size_t i = 0; i < json_len(under); i++) {
+        str name = json_text(json_get(json_item(under, i), "name"));
+        const struct json *winner = find_named(over, name);
+        json_push(a, merged, json_copy(a, winner ? winner : json_item(under, i)));
+    }
+    for (size_t i = 0; i < json_len(over); i++)
+        if (!find_named(merged, json_text(json_get(json_item(over, i), "name"))))
+            json_push(a, merged, json_copy(a, json_item(over, i)));
+    return merged;
+}
+
+/* ---- model and templates */
+
+struct json *service_model(struct arena *a, const struct service_basis *b)
+{
+    str image = service_model_image(b->service);
+    struct json *model =
+        child(a, names_model_of_image(a, image), meta_text(b->service, "namespace"));
+    const struct json *from = json_get(b->service, "spec");
+    struct json *spec = json_make(a, model, "spec", NULL);
+    label(a, model, b, "auto-created", S("true"));
+    json_set_str(a, spec, "image", image);
+    copy_member(a, from, spec, "runtimeConfigName");
+    copy_member(a, from, spec, "imagePullSecrets");
+    copy_member(a, from, spec, "serviceAccountName");
+    service_propagate(a, b->config, b->service, model);
+    return model;
+}
+
+/* In the order in which the original wrote them: the hash of the derived name depends on it. */
+static str overrides_text(struct arena *a, const struct json *overrides)
+{
+    struct json *ordered = json_new_obj(a);
+    static const char *const keys[] = { "metric", "precision", "gpuSelector", "hardware" };
+    static const char *const gpu_keys[] = { "count", "model", "resourceName" };
+    for (size_t i = 0; i < countof(keys); i++)
+        copy_member(a, overrides, ordered, keys[i]);
+    const struct json *selector = json_get(overrides, "gpuSelector");
+    if (selector) {
+        struct json *gpu = json_new_obj(a);
+        for (size_t i = 0; i < countof(gpu_keys); i++)
+            copy_member(a, selector, gpu, gpu_keys[i]);
+        json_set(a, ordered, S("gpuSelector"), gpu);
+    }
+    return json_to_str(a, ordered);
+}
+
+static void override(struct arena *a, struct json *spec, const struct json *overrides)
+{
+    copy_member(a, overrides, spec, "metric");
+    copy_member(a, overrides, spec, "precision");
+    struct json *selector = json_make(a, spec, "gpuSelector", NULL);
+    json_each(m, json_get(overrides, "gpuSelector"))
+        json_set(a, selector, m->key, json_copy(a, m->value));
+    /* the newer shape of the same wish */
+    const struct json *gpu = json_at(overrides, "hardware", "gpu", NULL);
+    copy_member(a, gpu, selector, "model");
+    copy_member(a, gpu, selector, "resourceName");
+    if (json_get(gpu, "requests"))
+        json_set(a, selector, S("count"), json_copy(a, json_get(gpu, "requests")));
+    if (!selector->n)
+        json_del(spec, S("gpuSelector"));
+}
+
+/* A profile given by hand spoke of the base; what is overridden in it would contradict. */
+static void forget_overridden(struct json *spec, const struct json *overrides)
+{
+    struct json *metadata = json_at(spec, "profile", "metadata", NULL);
+    if (json_get(overrides, "metric"))
+        json_del(metadata, S("metric"));
+    if (json_get(overrides, "precision"))
+        json_del(metadata, S("precision"));
+    if (json_get(overrides, "gpuSelector") || json_get(overrides, "hardware")) {
+        json_del(metadata, S("gpu"));
+        json_del(metadata, S("gpu_count"));
+    }
+}
+
+struct json *service_derived_template(struct arena *a, const struct service_basis *b,
+                                      const struct json *base)
+{
+    const struct json *overrides = service_overrides(b->service);
+    const struct json *wishes = json_get(b->service, "spec");
+    str name = names_derived_template(a, meta_text(base, "name"), overrides_text(a, overrides));
+    struct json *template = child(a, name, meta_text(b->service, "namespace"));
+    struct json *spec = json_copy(a, json_get(base, "spec"));
+    json_set(a, template, S("spec"), spec);
+    override(a, spec, overrides);
+    forget_overridden(spec, overrides);
+    if (json_len(json_get(wishes, "env")))
+        json_set(a, spec, S("env"),
+                 service_merge_named(a, json_get(spec, "env"), json_get(wishes, "env")));
+    if (json_len(json_get(wishes, "imagePullSecrets")))
+        json_set(a, spec, S("imagePullSecrets"),
+                 service_merge_named(a, json_get(wishes, "imagePullSecrets"),
+                                     json_get(spec, "imagePullSecrets")));
+    copy_member(a, wishes, spec, "resources");
+    copy_member(a, wishes, spec, "runtimeConfigName");
+    label(a, template, b, "derived-template", S("true"));
+    service_propagate(a, b->config, b->service, template);
+    return template;
+}
+
+/* ---- storage */
+
+const struct json *service_sources(const struct json *template)
+{
+    const struct json *found = json_at(template, "status", "modelSources", NULL);
+    return json_len(found) ? found : json_at(template, "spec", "modelSources", NULL);
+}
+
+static int64_t size_of(const struct json *size)
+{
+    int64_t bytes = -1;
+    if (json_is(size, JSON_INT))
+        return size->integer;
+    return json_is(size, JSON_STR) && quantity_parse_value(json_text(size), &bytes, NULL) == 0
+               ? bytes
+               : -1;
+}
+
+int64_t service_sources_bytes(const struct json *sources)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < json_len(sources); i++) {
+        int64_t bytes = size_of(json_get(json_item(sources, i), "size"));
+        if (bytes <= 0 || __builtin_add_overflow(sum, bytes, &sum))
+            return -1;
+    }
+    return json_len(sources) ? sum : -1;
+}
+
+struct json *service_claim_spec(struct arena *a, str storage_class, int64_t bytes)
+{
+    const int64_t gib = (int64_t)1 << 30;
+    struct json *spec = json_new_obj(a), *modes = json_new_arr(a);
+    json_push(a, modes, json_new_str(a, S("ReadWriteMany")));
+    json_set(a, spec, S("accessModes"), modes);
+    json_set_str(a, json_make(a, spec, "resources", "requests", NULL), "storage",
+                 arena_printf(a, "%lldGi", (long long)(bytes / gib)));
+    if (storage_class.n)
+        json_set_str(a, spec, "storageClassName", storage_class);
+    return spec;
+}
+
+struct json *service_volume(struct arena *a, const struct service_basis *b)
+{
+    int64_t bytes = service_sources_bytes(service_sources(b->template));
+    if (bytes <= 0)
+        return NULL;
+    str ns = meta_text(b->service, "namespace");
+    str isvc = names_inference_service(a, meta_text(b->service, "name"), ns);
+    struct json *claim = child(a, names_service_volume(a, isvc), ns);
+    label(a, claim, b, "service-name", names_label_value(a, meta_text(b->service, "name")));
+    json_set(a, claim, S("spec"),
+             service_claim_spec(a, service_storage_class(b),
+                                names_volume_bytes(bytes, service_headroom(b))));
+    service_propagate(a, b->config, b->service, claim);
+    return claim;
+}
+
+struct json *service_template_cache(struct arena *a, const struct service_basis *b)
+{
+    const struct json *from = json_get(b->service, "spec");
+    str template = meta_text(b->template, "name");
+    struct json *cache = child(a, template, meta_text(b->service, "namespace"));
+    struct json *spec = json_make(a, cache, "spec", NULL);
+    label(a, cache, b, "service-name", names_label_value(a, meta_text(b->service, "name")));
+    json_set_str(a, spec, "templateRef", template);
+    if (service_storage_class(b).n)
+        json_set_str(a, spec, "storageClassName", service_storage_class(b));
+    copy_member(a, from, spec, "env");
+    copy_member(a, from, spec, "imagePullSecrets");
+    copy_member(a, from, spec, "runtimeConfigName");
+    service_propagate(a, b->config, b->service, cache);
+    return cache;
+}

@@ -1,0 +1,266 @@
+/* The InferenceService of a service: see service_children_core.h.
+ *
+ * KServe runs what its ServingRuntime says, which has the template's name; here are only the wishes of this service:
+ * replicas, environment, resources, volumes and credentials. */
+#include "service_children_core.h"
+
+#include "names_core.h"
+
+#define GPU_RESOURCE "amd.com/gpu"
+
+struct maker {
+    struct arena *a;
+    const struct service_basis *b;
+};
+
+static const struct json *spec_of(const struct json *object)
+{
+    return json_get(object, "spec");
+}
+
+static str name_of(const struct json *object)
+{
+    return json_text(json_at(object, "metadata", "name", NULL));
+}
+
+/* ---- metadata */
+
+static void put_labels(struct maker *m, struct json *labels)
+{
+    const struct service_basis *b = m->b;
+    const struct json *profile = json_at(b->template, "status", "profile", "metadata", NULL);
+    str model = json_text(json_get(spec_of(b->template), "modelName"));
+    str source = json_text(json_get(json_item(service_sources(b->template), 0), "name"));
+    const struct {
+        const char *key;
+        str value;
+    } ours[] = {
+        { "template", name_of(b->template) },
+        { "model-id", names_label_value(m->a, source.n ? source : model) },
+        { "aim-image", names_label_value(m->a, model) },
+        { "service-name", names_label_value(m->a, name_of(b->service)) },
+        { "template.metric", json_text(json_get(profile, "metric")) },
+        { "template.precision", json_text(json_get(profile, "precision")) },
+    };
+    json_set_str(m->a, labels, "app.kubernetes.io/name", S("aim-service"));
+    json_set_str(m->a, labels, "app.kubernetes.io/component", S("inference-service"));
+    json_set_str(m->a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
+    for (size_t i = 0; i < countof(ours); i++)
+        if (ours[i].value.n)
+            json_set_str(m->a, labels, names_label_key(m->a, b->group, ours[i].key).p,
+                         ours[i].value);
+}
+
+static void put_metadata(struct maker *m, struct json *object,
+                         const struct service_storage *storage)
+{
+    const struct json *from = json_get(m->b->service, "metadata");
+    str ns = json_text(json_get(from, "namespace"));
+    struct json *metadata = json_make(m->a, object, "metadata", NULL);
+    json_set_str(m->a, metadata, "name",
+                 names_inference_service(m->a, json_text(json_get(from, "name")), ns));
+    json_set_str(m->a, metadata, "namespace", ns);
+    struct json *labels = json_make(m->a, metadata, "labels", NULL);
+    json_each(label, json_get(from, "labels"))
+        json_set(m->a, labels, label->key, json_copy(m->a, label->value));
+    put_labels(m, labels);
+    struct json *notes = json_make(m->a, metadata, "annotations", NULL);
+    json_each(note, json_get(from, "annotations"))
+        if (!str_starts(note->key, S("kubectl.kubernetes.io/"))) /* that one is of the service */
+            json_set(m->a, notes, note->key, json_copy(m->a, note->value));
+    if (storage->mode)
+        json_set_str(m->a, notes, names_label_key(m->a, m->b->group, "storage").p,
+                     str_c(storage->mode));
+    if (json_get(spec_of(m->b->service), "autoScaling"))
+        json_set_str(m->a, notes, "serving.kserve.io/autoscalerClass", S("keda"));
+    if (!notes->n)
+        json_del(metadata, S("annotations"));
+}
+
+/* ---- resources */
+
+static int64_t gpu_count(const struct json *template)
+{
+    int64_t found =
+        json_int(json_at(template, "status", "profile", "metadata", "gpu_count", NULL), 0);
+    int64_t said = json_int(json_at(template, "spec", "gpuSelector", "count", NULL), 0);
+    return MAX(found > 0 ? found : said, (int64_t)0);
+}
+
+static void overlay(struct arena *a, struct json *into, const struct json *from, const char *key)
+{
+    json_each(m, json_get(from, key))
+        json_set(a, json_make(a, into, key, NULL), m->key, json_copy(a, m->value));
+}
+
+/* What a number of GPUs usually needs beside them. */
+static void put_usual(struct arena *a, struct json *resources, int64_t gpus)
+{
+    struct json *requests = json_make(a, resources, "requests", NULL);
+    json_set_str(a, requests, "cpu", arena_printf(a, "%lld", (long long)(4 * gpus)));
+    json_set_str(a, requests, "memory", arena_printf(a, "%lldGi", (long long)(32 * gpus)));
+    json_set_str(a, json_make(a, resources, "limits", NULL), "memory",
+                 arena_printf(a, "%lldGi", (long long)(48 * gpus)));
+}
+
+static struct json *resources_of(struct maker *m)
+{
+    const struct service_basis *b = m->b;
+    const struct json *whose[] = { json_get(spec_of(b->service), "resources"),
+                                   json_get(spec_of(b->template), "resources"),
+                                   json_get(spec_of(b->model), "resources") };
+    enum { GPUS_MAX = 1024 }; /* a node has less; keeps the products small */
+    int64_t gpus = MIN(gpu_count(b->template), (int64_t)GPUS_MAX);
+    str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
+    const char *resource = named.n ? named.p : GPU_RESOURCE;
+    struct json *resources = json_new_obj(m->a);
+    if (gpus)
+        put_usual(m->a, resources, gpus);
+    for (size_t i = 0; i < countof(whose); i++) {
+        if (!json_len(whose[i]))
+            continue;
+        overlay(m->a, resources, whose[i], "requests");
+        overlay(m->a, resources, whose[i], "limits");
+        break;
+    }
+    static const char *const both[] = { "requests", "limits" };
+    for (size_t i = 0; gpus && i < countof(both); i++) {
+        struct json *part = json_make(m->a, resources, both[i], NULL);
+        if (!json_get(part, resource))
+            json_set_str(m->a, part, resource, arena_printf(m->a, "%lld", (long long)gpus));
+    }
+    return resources;
+}
+
+/* ---- the rest of the predictor */
+
+static struct json *env_of(struct maker *m, const struct service_storage *storage)
+{
+    struct json *first = json_new_arr(m->a);
+    if (storage->n) {
+        struct json *path = json_new_obj(m->a);
+        json_set_str(m->a, path, "name", S("AIM_CACHE_PATH"));
+        json_set_str(m->a, path, "value", S(SERVICE_CACHE_ROOT));
+        json_push(m->a, first, path);
+    }
+    struct json *env = service_merge_named(m->a, first, m->b->config->env);
+    env = service_merge_named(m->a, env, json_get(spec_of(m->b->template), "env"));
+    return service_merge_named(m->a, env, json_get(spec_of(m->b->service), "env"));
+}
+
+/* Service, template, model, configuration: the first that names a secret counts, all are used. */
+static struct json *pull_secrets_of(struct maker *m)
+{
+    const struct service_basis *b = m->b;
+    const struct json *lists[] = { json_get(spec_of(b->service), "imagePullSecrets"),
+                                   json_get(spec_of(b->template), "imagePullSecrets"),
+                                   json_get(spec_of(b->model), "imagePullSecrets"),
+                                   b->config->pull_secrets };
+    struct json *all = json_new_arr(m->a);
+    for (size_t i = 0; i < countof(lists); i++)
+        all = service_merge_named(m->a, all, lists[i]);
+    return all;
+}
+
+static str account_of(const struct service_basis *b)
+{
+    const str names[] = { json_text(json_get(spec_of(b->service), "serviceAccountName")),
+                          json_text(json_get(spec_of(b->template), "serviceAccountName")),
+                          json_text(json_get(spec_of(b->model), "serviceAccountName")),
+                          b->config->service_account };
+    for (size_t i = 0; i < countof(names); i++)
+        if (names[i].n)
+            return names[i];
+    return S("");
+}
+
+static void put_volumes(struct maker *m, struct json *predictor, struct json *model,
+                        const struct service_storage *storage)
+{
+    if (!storage->n)
+        return;
+    struct json *volumes = json_new_arr(m->a), *mounts = json_new_arr(m->a);
+    for (size_t i = 0; i < storage->n; i++) {
+        struct json *volume = json_new_obj(m->a), *mount = json_new_obj(m->a);
+        str name = arena_printf(m->a, "model-cache-%zu", i);
+        json_set_str(m->a, volume, "name", name);
+        json_set_str(m->a, json_make(m->a, volume, "persistentVolumeClaim", NULL), "claimName",
+                     storage->mounts[i].claim);
+        json_set_str(m->a, mount, "name", name);
+        json_set_str(m->a, mount, "mountPath", storage->mounts[i].path);
+        json_push(m->a, volumes, volume);
+        json_push(m->a, mounts, mount);
+    }
+    json_set(m->a, predictor, S("volumes"), volumes);
+    json_set(m->a, model, S("volumeMounts"), mounts);
+}
+
+static void put_replicas(struct maker *m, struct json *predictor)
+{
+    const struct json *spec = spec_of(m->b->service);
+    int64_t replicas = json_int(json_get(spec, "replicas"), 1);
+    json_set_int(m->a, predictor, "minReplicas", json_int(json_get(spec, "minReplicas"), replicas));
+    json_set_int(m->a, predictor, "maxReplicas", json_int(json_get(spec, "maxReplicas"), replicas));
+    if (json_get(spec, "autoScaling"))
+        json_set(m->a, predictor, S("autoScaling"), json_copy(m->a, json_get(spec, "autoScaling")));
+}
+
+struct json *service_inference_service(struct arena *a, const struct service_basis *b,
+                                       const struct service_storage *storage)
+{
+    struct maker m = { a, b };
+    struct json *object = json_new_obj(a);
+    put_metadata(&m, object, storage);
+    struct json *predictor = json_make(a, object, "spec", "predictor", NULL);
+    struct json *model = json_make(a, predictor, "model", NULL);
+    struct json *format = json_make(a, model, "modelFormat", NULL);
+    json_set_str(a, format, "name", S("aim"));
+    json_set_str(a, format, "version", S("1"));
+    json_set_str(a, model, "runtime", name_of(b->template));
+    json_set(a, model, S("resources"), resources_of(&m));
+    struct json *env = env_of(&m, storage), *secrets = pull_secrets_of(&m);
+    if (env->n)
+        json_set(a, model, S("env"), env);
+    if (secrets->n)
+        json_set(a, predictor, S("imagePullSecrets"), secrets);
+    if (account_of(b).n)
+        json_set_str(a, predictor, "serviceAccountName", account_of(b));
+    put_volumes(&m, predictor, model, storage);
+    put_replicas(&m, predictor);
+    return object;
+}
+
+/* ---- what a live one has */
+
+static str mount_path(const struct json *mounts, str volume)
+{
+    for (size_t i = 0; i < json_len(mounts); i++)
+        if (str_eq(json_text(json_get(json_item(mounts, i), "name")), volume))
+            return json_text(json_get(json_item(mounts, i), "mountPath"));
+    return S("");
+}
+
+bool service_storage_live(struct arena *a, const char *group, const struct json *inference_service,
+                          const char *mode, struct service_storage *ret)
+{
+    const struct json *notes = json_at(inference_service, "metadata", "annotations", NULL);
+    const struct json *predictor = json_at(inference_service, "spec", "predictor", NULL);
+    const struct json *volumes = json_get(predictor, "volumes");
+    const struct json *mounts = json_at(predictor, "model", "volumeMounts", NULL);
+    str made = json_text(json_get_str(notes, names_label_key(a, group, "storage")));
+    if (!made.n || !str_eqc(made, mode))
+        return false;
+    struct service_mount *list = arena_array(a, json_len(volumes) + 1, sizeof(*list));
+    size_t n = 0;
+    for (size_t i = 0; i < json_len(volumes); i++) {
+        const struct json *volume = json_item(volumes, i);
+        str name = json_text(json_get(volume, "name"));
+        str claim = json_text(json_at(volume, "persistentVolumeClaim", "claimName", NULL));
+        if (str_starts(name, S("model-cache-")) && claim.n)
+            list[n++] = (struct service_mount){ claim, mount_path(mounts, name) };
+    }
+    if (!n)
+        return false;
+    *ret = (struct service_storage){ mode, list, n };
+    return true;
+}
