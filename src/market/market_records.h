@@ -4,7 +4,7 @@
  * Who writes what: the node agent creates a PodAllocation for each pod it manages, writes its spec and
  * status.shadowPriceCPU, and lets it be when the pod opts out: it goes with the pod, by its owner
  * reference. The controller writes everything else of the status. An agent that reads
- * status.infeasibleCPULimit stays below it. */
+ * status.infeasibleCPULimit stays below it until status.infeasibleUntil. */
 #ifndef FLYBALL_MARKET_RECORDS_H
 #define FLYBALL_MARKET_RECORDS_H
 

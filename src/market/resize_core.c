@@ -103,22 +103,56 @@ struct step step_check(struct arena *a, int64_t current, int64_t desired, int64_
 
 /* ---- split */
 
-/* Largest-remainder division by weight with a floor and a cap each: the market's own kernel. */
+/* Who would fall below the floor by weight gets the floor; that makes the others' shares smaller, so it is
+ * looked at again. Returns how many are left, first in `order`, and takes the rest's out of `*total`. */
+static size_t raise_to_floor(int64_t *total, const int64_t *weights, size_t n, size_t *order,
+                             int64_t *out)
+{
+    for (bool again = true; again;) {
+        double sum = 0;
+        again = false;
+        for (size_t k = 0; k < n; k++)
+            sum += (double)weights[order[k]];
+        for (size_t k = 0; k < n && !again; k++) {
+            size_t i = order[k];
+            if ((double)*total * (double)weights[i] >= (double)SHARE_MIN_MILLI * sum)
+                continue;
+            out[i] = SHARE_MIN_MILLI;
+            *total -= SHARE_MIN_MILLI;
+            order[k] = order[--n];
+            again = true;
+        }
+    }
+    return n;
+}
+
+/* Largest-remainder division by weight, with a floor for all and a cap each: the market's own kernel. */
 static void divide(int64_t total, const int64_t *weights, const int64_t *caps, size_t n,
                    int64_t *out)
 {
     struct clear_scratch scratch = { 0 };
     auto_free struct bid *bids = mem_zero(n, sizeof(*bids));
-    int64_t heaviest = 1;
-    for (size_t i = 0; i < n; i++)
+    auto_free size_t *order = mem_zero(n, sizeof(*order));
+    auto_free int64_t *shares = mem_zero(n, sizeof(*shares));
+    int64_t heaviest = 1, left = total;
+    for (size_t i = 0; i < n; i++) {
+        order[i] = i;
         heaviest = MAX(heaviest, weights[i]);
-    for (size_t i = 0; i < n; i++)
-        bids[i] = (struct bid){
-            .min_milli = MIN(SHARE_MIN_MILLI, caps[i]),
-            .max_milli = caps[i],
-            .weight = fmax(0.001, CLEAR_WEIGHT_MAX * (double)weights[i] / (double)heaviest),
+    }
+    size_t free_n = raise_to_floor(&left, weights, n, order, out);
+    for (size_t k = 0; k < free_n; k++)
+        bids[k] = (struct bid){
+            .max_milli = caps[order[k]],
+            .weight = fmax(0.001, CLEAR_WEIGHT_MAX * (double)weights[order[k]] / (double)heaviest),
         };
-    market_clear(total, bids, n, &scratch, out);
+    left -= market_clear(left, bids, free_n, &scratch, shares).total_milli;
+    for (size_t k = 0; k < free_n; k++)
+        out[order[k]] = shares[k];
+    for (size_t i = 0; i < n && left > 0; i++) { /* what is above the caps of the others */
+        int64_t more = MIN(left, caps[i] - out[i]);
+        out[i] += more;
+        left -= more;
+    }
     clear_scratch_done(&scratch);
 }
 

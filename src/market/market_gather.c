@@ -1,0 +1,126 @@
+/* Records to what actuate() wants, and a node's room: see market_turn.h. */
+#include "market_turn.h"
+
+#include "../base/quantity.h"
+
+static const struct pod_container_status *status_of(const struct pod_container_status *at, size_t n,
+                                                    str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(at[i].name, name))
+            return &at[i];
+    return NULL;
+}
+
+static bool is_sidecar(const struct pod_container *c)
+{
+    return str_eqc(c->restart_policy, "Always");
+}
+
+static void gather_container(struct arena *a, struct actuate_pod *pod,
+                             const struct market_pod_record *record, const struct pod_container *c,
+                             bool sidecar)
+{
+    const struct pod_container_status *status =
+        sidecar ? status_of(record->init_statuses.at, record->init_statuses.n, c->name)
+                : status_of(record->statuses.at, record->statuses.n, c->name);
+    pod->containers[pod->n++] = (struct actuate_container){
+        .name = arena_str(a, c->name),
+        .sidecar = sidecar,
+        .fixed =
+            str_eqc(c->cpu_policy, "RestartContainer") && !str_eqc(record->allow_restart, "true"),
+        .request_milli = c->request_milli,
+        .limit_milli = c->limit_milli,
+        .now_request = status ? status->request_milli : -1,
+        .now_limit = status ? status->limit_milli : -1,
+        .allocated_milli = status ? status->allocated_milli : -1,
+        .original_request = -1,
+        .original_limit = -1,
+    };
+}
+
+static enum qos read_qos(str name)
+{
+    for (int qos = 0; qos < QOS_N; qos++)
+        if (str_eqc(name, qos_name((enum qos)qos)))
+            return (enum qos)qos;
+    return QOS_BURSTABLE;
+}
+
+static void gather_conditions(struct arena *a, struct actuate_pod *pod,
+                              const struct market_pod_record *record)
+{
+    bool current = !record->pending_generation || record->pending_generation >= record->generation;
+    pod->pending = arena_str(a, current ? record->pending_reason : S(""));
+    pod->pending_message = arena_str(a, record->pending_message);
+    pod->pending_since_ns = record->pending_since_ns;
+    pod->progressing = record->progressing;
+    pod->progress = arena_str(a, record->progress_reason);
+    pod->progress_message = arena_str(a, record->progress_message);
+}
+
+struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_record *record)
+{
+    if (!record)
+        return (struct actuate_pod){ 0 };
+    struct actuate_pod pod = {
+        .found = true,
+        .ending = record->deleting || str_eqc(record->phase, "Succeeded") ||
+                  str_eqc(record->phase, "Failed"),
+        .running = str_eqc(record->phase, "Running"),
+        .opted_out =
+            str_eqc(record->managed_label, "false") || str_eqc(record->managed_annotation, "false"),
+        .mirror = record->mirror,
+        .windows = str_eqc(record->os, "windows"),
+        .guaranteed_too = str_eqc(record->skip_guaranteed, "false"),
+        .qos = read_qos(record->qos),
+        .containers = arena_array(a, record->containers.n + record->init_containers.n,
+                                  sizeof(struct actuate_container)),
+    };
+    for (size_t i = 0; i < record->init_containers.n; i++)
+        if (is_sidecar(&record->init_containers.at[i]))
+            gather_container(a, &pod, record, &record->init_containers.at[i], true);
+    for (size_t i = 0; i < record->containers.n; i++)
+        gather_container(a, &pod, record, &record->containers.at[i], false);
+    gather_conditions(a, &pod, record);
+    return pod;
+}
+
+/* Of several for one pod the first by name governs, so that all agree which. */
+const struct allocation_record *market_allocation_of(const struct market_controller *m,
+                                                     const struct market_pod_record *pod)
+{
+    const struct allocation_record *one, *first = NULL;
+    cache_each_in(one, m->allocations, ALLOCATIONS_BY_POD, pod->meta.name)
+        if (str_eq(one->meta.ns, pod->meta.ns) && str_eq(one->pod_ns, pod->meta.ns) &&
+            (!first || str_cmp(one->meta.name, first->meta.name) < 0))
+            first = one;
+    return first;
+}
+
+int64_t market_room(struct market_controller *m, str node)
+{
+    auto_arena struct arena a = { 0 };
+    const struct market_pod_record *pod;
+    int64_t claimed = 0, wished = 0;
+    bool shrinks = false;
+    cache_each_in(pod, m->pods, MARKET_PODS_BY_NODE, node) {
+        const struct allocation_record *allocation = market_allocation_of(m, pod);
+        struct market_track *track =
+            allocation ? market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name)
+                       : NULL;
+        int64_t wish = 0;
+        if (!track || track->still ||
+            quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
+            continue;
+        struct actuate_pod gathered = market_gather_pod(&a, pod);
+        int64_t claim = actuate_claimed_limit(&gathered);
+        if (market_track_pod_lags(track, pod->meta.rv))
+            claim = MAX(claim, track->sent_milli);
+        claimed += claim;
+        wished += wish;
+        shrinks |= wish < claim;
+        arena_reset(&a, (struct arena_mark){ 0 });
+    }
+    return shrinks ? MAX(wished - claimed, (int64_t)0) : INT64_MAX;
+}

@@ -1,0 +1,429 @@
+/* One turn: see market_turn.h.
+ *
+ * In the usual case a wish costs two writes: the resize, and the status once the node has followed. Only
+ * the first resize of a pod is preceded by a write, of what it had: a crash in between must not make us
+ * take our own numbers for the owner's. */
+#include "market_turn.h"
+
+#include "../base/log.h"
+#include "../json/merge.h"
+#include "market_status.h"
+
+static const int64_t lag_ns = NS_PER_S, follow_ns = 2 * NS_PER_S;
+enum { SILENCE_MOST_S = 15 };
+
+/* ---- gathering */
+
+static const struct json *parse(struct arena *a, str text)
+{
+    struct json *tree = NULL;
+    return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+/* The status as it is, our last write included that the cache may not show yet. */
+static void gather_status(struct reconcile *r, struct market_turn *turn,
+                          const struct allocation_record *allocation)
+{
+    struct market_track *track = turn->track;
+    const char *echo = market_track_status(track, allocation->meta.rv);
+    turn->old = parse(r->arena, echo ? str_c(echo) : allocation->status);
+    turn->base = turn->old;
+    if (!track->gone || track->gone == allocation)
+        return;
+    struct json *status = turn->old ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
+    market_status_adopt(r->arena, status, parse(r->arena, track->gone->status));
+    turn->base = status;
+}
+
+static void gather_memory(struct reconcile *r, struct market_turn *turn)
+{
+    struct market_track *track = turn->track;
+    struct actuate_memory *memory = &turn->in.memory;
+    *memory = market_status_memory(r->arena, turn->base, turn->generation, &turn->in.pod);
+    memory->patched_ns = MAX(memory->patched_ns, track->patched_ns);
+    memory->attempted_ns = MAX(memory->attempted_ns, track->attempted_ns);
+    memory->error_n = track->error_n;
+    memory->waiting_ns = track->waiting_ns;
+    if (track->wish_generation != turn->generation) {
+        track->wish_generation = turn->generation;
+        track->wish_ns = r->now_ns;
+    }
+}
+
+/* A pod of the same name that came later is another pod. */
+static const struct market_pod_record *pod_of(const struct market_controller *m,
+                                              const struct allocation_record *allocation)
+{
+    if (!str_eq(allocation->pod_ns, allocation->meta.ns))
+        return NULL; /* whoever may write allocations in one namespace has no say in another */
+    const struct market_pod_record *pod =
+        cache_get(m->pods, allocation->pod_ns, allocation->pod_name);
+    bool same = pod && (!allocation->owner_uid.n || str_eq(allocation->owner_uid, pod->meta.uid));
+    return same ? pod : NULL;
+}
+
+static struct market_turn *gather(struct reconcile *r, struct market_track *track,
+                                  const struct allocation_record *allocation,
+                                  const struct market_pod_record *pod)
+{
+    struct market_controller *m = r->context;
+    struct market_turn *turn = arena_new(r->arena, struct market_turn);
+    *turn = (struct market_turn){
+        .state = m,
+        .track = track,
+        .uid = arena_str(r->arena, allocation->meta.uid),
+        .rv = arena_str(r->arena, allocation->meta.rv),
+        .pod_ns = arena_str(r->arena, allocation->pod_ns),
+        .pod_name = arena_str(r->arena, allocation->pod_name),
+        .pod_rv = arena_str(r->arena, pod ? pod->meta.rv : S("")),
+        .generation = allocation->generation,
+        .started_ns = loop_mono_ns(manager_loop(m->manager)),
+        .in = { .pod = market_gather_pod(r->arena, pod),
+                .desired_request = arena_str(r->arena, allocation->desired_request),
+                .desired_limit = arena_str(r->arena, allocation->desired_limit),
+                .room_milli = pod ? market_room(m, pod->node) : 0,
+                .restore = m->restore || track->gone == allocation,
+                .dry_run = m->dry_run,
+                .now_ns = r->now_ns },
+    };
+    gather_status(r, turn, allocation);
+    gather_memory(r, turn);
+    return turn;
+}
+
+/* ---- the end of a turn */
+
+static void tell(const struct market_turn *turn, bool warning, const char *reason, str message)
+{
+    events_emit(manager_events(turn->state->manager),
+                &(struct event){ .resource = &podallocation_resource,
+                                 .ns = turn->track->ns,
+                                 .name = turn->track->name,
+                                 .uid = turn->uid,
+                                 .warning = warning,
+                                 .reason = reason,
+                                 .message = message });
+}
+
+static bool same_text(const struct json *old, const struct json *next, const char *field)
+{
+    return str_eq(json_text(json_get(old, field)), json_text(json_get(next, field)));
+}
+
+/* What users should see, when it is new. */
+static void tell_news(struct arena *a, const struct market_turn *turn, const struct json *next)
+{
+    const struct actuate_plan *plan = &turn->plan;
+    bool same = same_text(turn->old, next, "phase") && same_text(turn->old, next, "reason");
+    bool applied = plan->verified && str_eqc(str_c(plan->reason), "Applied");
+    if (applied && (!same || !same_text(turn->old, next, "appliedCPULimit")))
+        tell(turn, false, "CPUApplied",
+             arena_printf(a, "CPU limit %lldm and request %lldm are in force",
+                          (long long)plan->in_force_limit, (long long)plan->in_force_request));
+    else if (same || applied)
+        return;
+    else if (plan->phase == ACTUATE_APPLIED)
+        tell(turn, false, "CPUSkipped", plan->message);
+    else if (plan->phase == ACTUATE_FAILED || str_eqc(str_c(plan->reason), "Deferred") ||
+             str_eqc(str_c(plan->reason), "ResizeError"))
+        tell(turn, true, plan->reason, plan->message);
+}
+
+static struct market_turn *turn_of(struct reconcile *r)
+{
+    struct market_controller *m = r->context;
+    struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
+    return track ? track->turn : NULL;
+}
+
+/* Nobody answers: again soon, but less and less often. */
+static void await_server(struct reconcile *r, struct market_turn *turn, const char *failure)
+{
+    int n = turn->track->silent_n++;
+    log_warn("the API server does not answer", KV("allocation", str_c(turn->track->key)),
+             KV_C("error", failure));
+    reconcile_again(r, (n < 4 ? INT64_C(1) << n : SILENCE_MOST_S) * NS_PER_S);
+}
+
+static bool is_away(const struct kube_reply *reply)
+{
+    return reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE ||
+           reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
+}
+
+static void end_turn(struct reconcile *r, struct market_turn *turn)
+{
+    (void)r;
+    struct loop *loop = manager_loop(turn->state->manager);
+    market_metrics_turn(&turn->state->metrics,
+                        (double)(loop_mono_ns(loop) - turn->started_ns) / 1e9);
+    turn->track->turn = NULL;
+}
+
+/* Was the status written? If not the turn is over, and the answer says when the next one comes. */
+static bool status_taken(struct reconcile *r, struct market_turn *turn,
+                         const struct kube_reply *reply)
+{
+    if (!reply->failure) {
+        str status = json_to_str(r->arena, json_get(reply->object, "status"));
+        market_track_wrote_status(turn->track, turn->rv, status);
+        turn->old = turn->base = json_copy(r->arena, json_get(reply->object, "status"));
+        turn->track->silent_n = 0;
+        if (turn->track->gone)
+            market_track_set_gone(&turn->state->tracks, turn->track, NULL);
+        return true;
+    }
+    if (is_away(reply))
+        await_server(r, turn, reply->failure);
+    else if (reply->reason != KUBE_NOT_FOUND)
+        reconcile_fail(r, reply->failure);
+    return false;
+}
+
+typedef void reply_fn(struct reconcile *r, const struct kube_reply *reply);
+
+/* Sends what differs; false when nothing does. */
+static bool write_status(struct reconcile *r, struct market_turn *turn, const struct json *next,
+                         reply_fn *then)
+{
+    struct json *diff = merge_diff(r->arena, turn->old ? turn->old : json_new_obj(r->arena), next);
+    if (!diff)
+        return false;
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                           .resource = &podallocation_resource,
+                                           .ns = r->ns,
+                                           .name = r->name,
+                                           .subresource = "status",
+                                           .body = kube_status_body(r->arena, diff) },
+                   then);
+    return true;
+}
+
+static void status_written(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct market_turn *turn = turn_of(r);
+    if (!turn)
+        return;
+    status_taken(r, turn, reply);
+    end_turn(r, turn);
+}
+
+static void note_verified(struct market_turn *turn, const struct json *next)
+{
+    struct market_track *track = turn->track;
+    bool news = !same_text(turn->old, next, "appliedCPULimit") ||
+                !same_text(turn->old, next, "appliedCPURequest");
+    if (!turn->plan.verified || !news || !track->patched_ns)
+        return;
+    track->error_n = 0;
+    market_metrics_verified(&turn->state->metrics, turn->pod_ns, turn->pod_name,
+                            (double)(turn->in.now_ns - track->wish_ns) / 1e9);
+}
+
+/* Says how things stand, if that is not what is said already. */
+static void finish(struct reconcile *r, struct market_turn *turn)
+{
+    struct market_controller *m = turn->state;
+    struct market_track *track = turn->track;
+    const struct actuate_plan *plan = &turn->plan;
+    track->waiting_ns = !plan->waits_for_room ? 0
+                        : track->waiting_ns   ? track->waiting_ns
+                                              : r->now_ns;
+    track->still = plan->phase == ACTUATE_FAILED ||
+                   (plan->verified && !str_eqc(str_c(plan->reason), "Applied")) ||
+                   str_eqc(str_c(plan->reason), "GuaranteedQoS");
+    if (plan->wake_ns)
+        reconcile_again(r, MAX(plan->wake_ns, NS_PER_MS));
+    bool orphan = track->gone && !cache_get(m->allocations, r->ns, r->name);
+    if (orphan || plan->leave) { /* nothing to write to */
+        end_turn(r, turn);
+        if (orphan && (plan->verified || plan->leave || !turn->in.pod.found))
+            market_track_drop(&m->tracks, track);
+        return;
+    }
+    struct market_status status = { .old = turn->base,
+                                    .plan = plan,
+                                    .pod = &turn->in.pod,
+                                    .generation = turn->generation,
+                                    .now_ns = r->now_ns,
+                                    .attempted_ns = track->attempted_ns,
+                                    .applied_ns = plan->verified ? track->patched_ns : 0 };
+    struct json *next = market_status_next(r->arena, &status);
+    tell_news(r->arena, turn, next);
+    note_verified(turn, next);
+    if (!write_status(r, turn, next, status_written))
+        end_turn(r, turn);
+}
+
+/* ---- the resize */
+
+static bool names_cause(const struct json *answer, const char *cause)
+{
+    const struct json *causes = json_at(answer, "details", "causes", NULL);
+    for (size_t i = 0; i < json_len(causes); i++)
+        if (str_eqc(json_text(json_get(json_item(causes, i), "reason")), cause))
+            return true;
+    return false;
+}
+
+/* The server refused: what is said, and what may help. */
+static void note_refusal(struct reconcile *r, struct market_turn *turn,
+                         const struct kube_reply *reply)
+{
+    struct actuate_plan *plan = &turn->plan;
+    bool infeasible = names_cause(reply->object, "NodeCapacity");
+    const char *hint = reply->reason == KUBE_FORBIDDEN && !infeasible
+                           ? "; is patching pods/resize allowed, and is there quota?"
+                       : reply->reason == KUBE_NOT_FOUND
+                           ? "; pods/resize exists in Kubernetes 1.33 and later"
+                           : "";
+    bool restoring = str_eqc(str_c(plan->reason), "Restoring");
+    int64_t wished = plan->to_milli;
+    *plan = (struct actuate_plan){
+        .phase = ACTUATE_FAILED,
+        .reason = restoring    ? "RestoreFailed"
+                  : infeasible ? "Infeasible"
+                               : "PatchError",
+        .message = arena_printf(r->arena, "%s%s", reply->failure, hint),
+        .infeasible_milli = infeasible && !restoring ? wished : 0,
+        .in_force_request = plan->in_force_request,
+        .in_force_limit = plan->in_force_limit,
+        .wake_ns = ACTUATE_REFUSED_NS,
+    };
+}
+
+static void note_resize(struct reconcile *r, struct market_turn *turn,
+                        const struct kube_reply *reply)
+{
+    struct market_track *track = turn->track;
+    const struct actuate_plan *plan = &turn->plan;
+    str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
+    track->patched_ns = r->now_ns;
+    track->silent_n = 0;
+    track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
+    if (!str_eq(rv, turn->pod_rv))
+        market_track_resized(track, turn->pod_rv, plan->to_milli);
+    market_metrics_patch(&turn->state->metrics, turn->pod_ns, turn->pod_name,
+                         plan->to_milli > plan->from_milli);
+    log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
+             KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
+             KV_C("why", plan->reason));
+}
+
+/* Is there more to say than that the node will be heard of? */
+static bool says_more(const struct actuate_plan *plan)
+{
+    return plan->phase == ACTUATE_FAILED || str_eqc(str_c(plan->reason), "DryRun") ||
+           str_eqc(str_c(plan->reason), "StepSizeExceeded");
+}
+
+static void resized(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct market_turn *turn = turn_of(r);
+    if (!turn)
+        return;
+    bool pod_gone = reply->reason == KUBE_NOT_FOUND &&
+                    str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
+    turn->track->attempted_ns = r->now_ns;
+    if (reply->failure)
+        market_metrics_patch_failed(&turn->state->metrics, str_c(kube_reason_name(reply->reason)));
+    if (!reply->failure && !turn->in.dry_run)
+        note_resize(r, turn, reply);
+    if (is_away(reply)) {
+        await_server(r, turn, reply->failure);
+        end_turn(r, turn);
+    } else if (reply->reason == KUBE_CONFLICT) {
+        reconcile_fail(r, reply->failure);
+        end_turn(r, turn);
+    } else if (pod_gone) {
+        reconcile_again(r, lag_ns); /* the cache will show it */
+        end_turn(r, turn);
+    } else if (reply->failure) {
+        note_refusal(r, turn, reply);
+        finish(r, turn);
+    } else if (says_more(&turn->plan)) {
+        finish(r, turn);
+    } else {
+        turn->track->waiting_ns = 0;
+        reconcile_again(r, follow_ns);
+        end_turn(r, turn);
+    }
+}
+
+static void send_resize(struct reconcile *r, struct market_turn *turn)
+{
+    reconcile_call(r,
+                   &(struct kube_request){
+                       .verb = KUBE_STRATEGIC_PATCH,
+                       .resource = &resource_pods,
+                       .ns = turn->pod_ns,
+                       .name = turn->pod_name,
+                       .subresource = "resize",
+                       .dry_run = turn->in.dry_run,
+                       .body = json_to_str(r->arena, actuate_patch(r->arena, &turn->in.pod)) },
+                   resized);
+}
+
+static void originals_written(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct market_turn *turn = turn_of(r);
+    if (!turn)
+        return;
+    if (status_taken(r, turn, reply))
+        send_resize(r, turn);
+    else
+        end_turn(r, turn);
+}
+
+static void step(struct reconcile *r, struct market_turn *turn)
+{
+    turn->plan = actuate(r->arena, &turn->in);
+    if (!turn->plan.patch) {
+        finish(r, turn);
+        return;
+    }
+    struct market_status status = { .old = turn->base,
+                                    .plan = &turn->plan,
+                                    .pod = &turn->in.pod,
+                                    .generation = turn->generation,
+                                    .now_ns = r->now_ns,
+                                    .attempted_ns = r->now_ns };
+    if (!turn->plan.remember_originals ||
+        !write_status(r, turn, market_status_next(r->arena, &status), originals_written))
+        send_resize(r, turn);
+}
+
+struct reconciled market_reconcile(struct reconcile *r)
+{
+    struct market_controller *m = r->context;
+    const struct allocation_record *allocation = cache_get(m->allocations, r->ns, r->name);
+    struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
+    if (!allocation && track)
+        allocation = track->gone;
+    if (!allocation) {
+        if (track)
+            market_track_drop(&m->tracks, track);
+        return reconciled();
+    }
+    const struct market_pod_record *pod = pod_of(m, allocation);
+    track = market_track_make(&m->tracks, r->ns, r->name);
+    if (pod && market_track_pod_lags(track, pod->meta.rv))
+        return reconciled_after(lag_ns);
+    track->turn = gather(r, track, allocation, pod);
+    const struct allocation_record *governs = pod ? market_allocation_of(m, pod) : NULL;
+    if (governs && governs != allocation && track->gone != allocation) {
+        track->turn->plan = (struct actuate_plan){
+            .phase = ACTUATE_FAILED,
+            .reason = "Duplicate",
+            .message = arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
+                                    STR_ARG(governs->meta.name)),
+            .in_force_request = -1,
+            .in_force_limit = -1,
+        };
+        finish(r, track->turn);
+        return reconciled();
+    }
+    step(r, track->turn);
+    return reconciled();
+}
