@@ -25,6 +25,7 @@ struct explainer {
 int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
                 struct json **ret, err_t *e);
 
+extern const struct explainer explain_saturation;
 extern const struct explainer explain_schedule;
 
 #endif
