@@ -191,11 +191,20 @@ static size_t turns_under_way(const struct manager *m)
     return n;
 }
 
+static bool features_flush(const struct manager *m)
+{
+    bool busy = false;
+    for (size_t i = 0; i < m->features.n; i++)
+        if (m->features.at[i].feature->flush)
+            busy |= m->features.at[i].feature->flush(m->features.at[i].state);
+    return busy;
+}
+
 static void stop_go_on(struct timer *timer)
 {
     struct manager *m = container_of(timer, struct manager, stop_timer);
     int64_t now = loop_mono_ns(m->loop);
-    if (turns_under_way(m) && now < m->stop_by_ns) {
+    if ((turns_under_way(m) || features_flush(m)) && now < m->stop_by_ns) {
         timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, stop_go_on);
         return;
     }

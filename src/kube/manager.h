@@ -30,6 +30,9 @@ struct feature {
     const struct feature_setting *settings;
     /* Declares caches and controllers. `*ret_state` is given to stop, also after a failure. */
     int (*start)(struct manager *m, void **ret_state, err_t *e);
+    /* Asked to end: begins the last writes. Called again until it answers false, 5 s at most. May be
+     * NULL. */
+    bool (*flush)(void *state);
     void (*stop)(void *state); /* caches and controllers are the manager's: free only your own */
 };
 

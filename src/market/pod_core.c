@@ -40,6 +40,7 @@ struct pod_rules pod_rules_from(const struct market_config *c)
         .slow_ns = c->slow_ns,
         .grace_ns = c->grace_ns,
         .hold_ns = MAX(30 * NS_PER_S, 2 * c->slow_ns),
+        .slo_fast = c->p99_multiplier,
         .kalman = c->kalman,
         .price_response = c->price_response,
     };
@@ -125,11 +126,11 @@ void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int
     if (!pod->last_ns || pod->last_ns <= pod->slow_ns)
         return;
     pod->slow = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
-    agent_learn(&pod->agent, &rules->agent,
-                (struct outcome){ .usage_milli = pod->slow.usage_milli,
-                                  .allocation_milli = pod->limit_milli,
-                                  .throttling = pod->slow.throttled,
-                                  .slo_violation = pod->slo_ratio > 1 });
+    pod->reward = agent_learn(&pod->agent, &rules->agent,
+                              (struct outcome){ .usage_milli = pod->slow.usage_milli,
+                                                .allocation_milli = pod->limit_milli,
+                                                .throttling = pod->slow.throttled,
+                                                .slo_violation = pod->slo_ratio > 1 });
     remember_peak(pod);
     pod->slow_need_milli = 0;
     pod->slow_max_milli = 0;
@@ -149,7 +150,7 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
     double need = need_of(pod, rules, pod->fast_anchor, pod->last, elapsed);
     pod->fast_anchor = pod->last;
     pod->fast_ns = pod->last_ns;
-    bool missing_objective = pod->slo_ratio > 1;
+    bool missing_objective = pod->slo_ratio > rules->slo_fast;
     if (!(w.throttled > rules->throttling_threshold) && !missing_objective) {
         pod->boosts = 0;
         return pod->limit_milli;

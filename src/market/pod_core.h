@@ -43,6 +43,7 @@ struct market_pod {
     int64_t started_ns;
     int64_t min_milli, max_milli; /* by annotation; 0: none */
     double slo_ratio;             /* p99 over its target; 0: no objective, or nothing known */
+    double reward;                /* of the last slow window, what the agent learnt from */
     double slo_weight;            /* grows while the objective is missed, 0.5 .. 4 */
 
     /* the last clearing */
@@ -56,6 +57,7 @@ struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
     double min_change_percent, throttling_threshold, target_throttling;
     double fast_step_min, fast_step_max;
     int64_t slow_ns, grace_ns, hold_ns;
+    double slo_fast; /* the fast loop acts when latency is this many times its target */
     bool kalman, price_response;
 };
 

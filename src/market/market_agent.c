@@ -1,0 +1,302 @@
+/* The node agent as a feature: see market_agent.h. Caches lead to a sync at the next tick of the sampler; its
+ * rounds lead to keys; a key leads to a PodAllocation that says what the pod should have. */
+#include "market_agent.h"
+
+#include "../base/file.h"
+#include "../base/log.h"
+#include "../base/sum.h"
+#include "limit_core.h"
+#include "market_agent_internal.h"
+
+enum { WORKERS = 8, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
+
+/* ---- what the sampler asks and tells */
+
+static struct agent_pod *pod_of(struct sampled *sampled)
+{
+    return container_of(sampled, struct agent_pod, sampled);
+}
+
+static void write_soon(struct market_agent *a, const struct agent_pod *pod)
+{
+    controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
+}
+
+static int locate(void *context, struct sampled *sampled, struct buf *ret_path, err_t *e)
+{
+    struct market_agent *a = context;
+    return cgroup_tree_find(&a->tree, pod_of(sampled)->record->meta.uid, ret_path, e);
+}
+
+static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
+{
+    struct market_agent *a = context;
+    struct agent_pod *pod = pod_of(sampled);
+    pod->desired_request_milli = pod->guaranteed ? limit_milli : limit_request(limit_milli);
+    pod->asked_ns = loop_mono_ns(a->loop);
+    agent_metrics_change(&a->metrics, pod->record->meta.ns, pod->record->meta.name,
+                         limit_milli > sampled->market.limit_milli);
+    write_soon(a, pod);
+}
+
+/* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
+static void settle(struct market_agent *a, struct agent_pod *pod)
+{
+    struct sampled *s = &pod->sampled;
+    if (!s->wanted_milli && s->market.limit_milli > 0) {
+        s->wanted_milli = s->market.limit_milli;
+        pod->desired_request_milli = s->market.request_milli;
+    }
+    metric_observe(METRIC(a->metrics.reward, pod->record->meta.name, pod->record->meta.ns),
+                   s->market.reward);
+    s->market.slo_weight = slo_weight(&pod->slo, s->market.slo_weight, s->market.slo_ratio);
+    write_soon(a, pod);
+}
+
+static void rounded(void *context, const struct round_report *report)
+{
+    struct market_agent *a = context;
+    a->price = report->clearing.price;
+    agent_metrics_round(&a->metrics, report);
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
+        if (pod->sampled.market.last_ns)
+            settle(a, pod);
+    }
+}
+
+/* ---- latencies */
+
+static void ask_latencies(void *context)
+{
+    struct market_agent *a = context;
+    struct arena *scratch = loop_scratch(a->loop);
+    size_t n = 0, count = sampler_count(a->sampler);
+    if (!a->config.market.prometheus_url.n)
+        return;
+    struct slo_target *targets = arena_array(scratch, count, sizeof(*targets));
+    for (size_t i = 0; i < count; i++) {
+        const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
+        if (pod->target_ms > 0)
+            targets[n++] = (struct slo_target){ pod->record->meta.ns, pod->record->meta.name };
+    }
+    slo_ask(a->slo, targets, n);
+}
+
+static void latencies_begin(void *context)
+{
+    struct market_agent *a = context;
+    for (size_t i = 0; i < sampler_count(a->sampler); i++)
+        sampler_at(a->sampler, i)->market.slo_ratio = 0;
+}
+
+static void latency(void *context, str ns, str name, double ms)
+{
+    static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
+    struct agent_pod *pod = market_agent_find(context, ns, name);
+    if (pod && pod->target_ms > 0)
+        pod->sampled.market.slo_ratio = MIN(ms / pod->target_ms, ratio_max);
+}
+
+/* ---- what was learnt */
+
+static void learnt_loaded(void *context)
+{
+    ((struct market_agent *)context)->dirty = true;
+}
+
+static void collect_learnt(void *context)
+{
+    struct market_agent *a = context;
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
+        auto_buf struct buf key = { 0 };
+        agent_workload_key(pod->record, &key);
+        qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
+    }
+}
+
+/* ---- what the caches tell */
+
+static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    struct market_agent *a = controller_context(c);
+    a->dirty = true;
+    if (!now || (old && !str_eq(old->uid, now->uid)))
+        controller_add(c, old->ns, old->name);
+}
+
+static void allocation_changed(struct controller *c, const struct record *old,
+                               const struct record *now)
+{
+    struct market_agent *a = controller_context(c);
+    const struct allocation_record *allocation =
+        (const struct allocation_record *)(const void *)(now ? now : old);
+    struct agent_pod *pod = market_agent_find(a, allocation->pod_ns, allocation->pod_name);
+    if (pod && now) {
+        market_agent_read_status(pod, allocation);
+        a->dirty = true;
+    }
+    controller_add(c, allocation->pod_ns, allocation->pod_name);
+}
+
+static void any_changed(void *context, const struct record *old, const struct record *now)
+{
+    (void)old, (void)now;
+    ((struct market_agent *)context)->dirty = true;
+}
+
+static void config_changed(void *context, const struct record *old, const struct record *now)
+{
+    (void)old, (void)now;
+    ((struct market_agent *)context)->reload = true;
+}
+
+static void show_pods(void *context)
+{
+    struct market_agent *a = context;
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
+        agent_metrics_show(&a->metrics, pod->record->meta.ns, pod->record->meta.name,
+                           &pod->sampled);
+    }
+}
+
+/* ---- start */
+
+static int start_tree(struct market_agent *a, err_t *e)
+{
+    auto_buf struct buf mountinfo = { 0 };
+    int r = file_read("/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, e);
+    if (r < 0)
+        return r;
+    cgroup_raise_descriptors();
+    r = cgroup_tree_init(&a->tree, manager_setting(a->manager, "cgroup-root"), buf_str(&mountinfo),
+                         e);
+    if (r == 0)
+        log_info("reading cgroups", KV_INT("version", a->tree.version), KV_C("cpu", a->tree.cpu));
+    return r;
+}
+
+static int start_caches(struct market_agent *a, err_t *e)
+{
+    struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
+                      configs = agent_config_cache, allocations = allocation_cache;
+    agent_put_name(a->node, LABEL_BYTES_MAX, &a->node_label);
+    buf_printf(&a->selectors[0], "spec.nodeName=" STR_FMT, STR_ARG(a->node));
+    buf_printf(&a->selectors[1], "metadata.name=" STR_FMT, STR_ARG(a->node));
+    buf_printf(&a->selectors[2], MARKET_NODE "=" STR_FMT, STR_ARG(buf_str(&a->node_label)));
+    pods.field_selector = buf_str(&a->selectors[0]);
+    nodes.field_selector = buf_str(&a->selectors[1]);
+    allocations.label_selector = buf_str(&a->selectors[2]);
+    configs.field_selector = S("metadata.name=mbcas-agent-config");
+    if (manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
+        manager_cache(a->manager, &nodes, &a->nodes, e) < 0 ||
+        manager_cache(a->manager, &allocations, &a->allocations, e) < 0 ||
+        manager_cache(a->manager, &configs, &a->configs, e) < 0)
+        return -e->code;
+    a->controller =
+        manager_controller(a->manager, &(struct controller_spec){ .name = "market-agent",
+                                                                  .reconcile = market_agent_write,
+                                                                  .context = a,
+                                                                  .workers = WORKERS });
+    controller_watch(a->controller, a->pods, pod_changed);
+    controller_watch(a->controller, a->allocations, allocation_changed);
+    cache_handle(a->pods, any_changed, a);
+    cache_handle(a->nodes, any_changed, a);
+    cache_handle(a->configs, config_changed, a);
+    return 0;
+}
+
+static void start_loops(struct market_agent *a)
+{
+    a->sampler = sampler_new(&(struct sampler_options){ .loop = a->loop,
+                                                        .tree = &a->tree,
+                                                        .sync = market_agent_sync,
+                                                        .locate = locate,
+                                                        .capacity = market_agent_capacity,
+                                                        .resize = resize,
+                                                        .rounded = rounded,
+                                                        .ticked = ask_latencies,
+                                                        .context = a });
+    a->slo = slo_new(&(struct slo_options){ .loop = a->loop,
+                                            .seed = a->seed,
+                                            .began = latencies_begin,
+                                            .latency = latency,
+                                            .context = a });
+    a->qtables = qtable_store_new(&(struct qtable_store_options){ .kube = manager_kube(a->manager),
+                                                                  .ns = a->own_ns,
+                                                                  .node = a->node,
+                                                                  .loaded = learnt_loaded,
+                                                                  .collect = collect_learnt,
+                                                                  .context = a });
+}
+
+static const struct feature_setting settings[] = {
+    { "cgroup-root", "/sys/fs/cgroup", "where the node's cgroups are mounted" },
+    { "market-namespace", NULL,
+      "namespace of mbcas-agent-config and of what was learnt; without it where the agent runs (the "
+      "configuration is also looked for in mbcas-system)" },
+    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system",
+      "namespaces whose pods are left alone" },
+    { 0 },
+};
+
+static int start(struct manager *m, void **ret_state, err_t *e)
+{
+    struct market_agent *a = mem_zero(1, sizeof(*a));
+    *ret_state = a;
+    a->manager = m;
+    a->loop = manager_loop(m);
+    const char *node = manager_setting(m, "node-name"),
+               *ns = manager_setting(m, "market-namespace");
+    if (!node || !*node)
+        return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
+    a->node = str_c(node);
+    a->own_ns = ns && *ns ? str_c(ns) : kube_namespace(manager_kube(m));
+    a->excluded = str_c(manager_setting(m, "market-exclude-namespaces"));
+    a->seed = sum64(manager_identity(m), 0);
+    a->reload = a->dirty = true;
+    agent_metrics_init(&a->metrics, manager_metrics(m));
+    int r = start_tree(a, e);
+    if (r == 0)
+        r = start_caches(a, e);
+    if (r < 0)
+        return r;
+    start_loops(a);
+    metrics_on_read(manager_metrics(m), show_pods, a);
+    return market_agent_load_config(a, e);
+}
+
+static bool flush(void *state)
+{
+    struct market_agent *a = state;
+    return a->qtables && qtable_store_flush(a->qtables);
+}
+
+static void stop(void *state)
+{
+    struct market_agent *a = state;
+    metrics_off_read(manager_metrics(a->manager), a);
+    if (a->sampler)
+        market_agent_drop_all(a);
+    sampler_free(a->sampler);
+    slo_free(a->slo);
+    qtable_store_free(a->qtables);
+    agent_config_done(&a->config);
+    cgroup_tree_done(&a->tree);
+    for (size_t i = 0; i < countof(a->selectors); i++)
+        buf_done(&a->selectors[i]);
+    buf_done(&a->node_label);
+    free(a);
+}
+
+const struct feature market_agent_feature = {
+    .name = "market-agent",
+    .summary = "how much CPU each pod of the node gets (PodAllocation)",
+    .on_node = true,
+    .settings = settings,
+    .start = start,
+    .flush = flush,
+    .stop = stop,
+};

@@ -1,0 +1,214 @@
+/* Pods as the node agent sees them: see market_agent_pod.h. */
+#include "market_agent_pod.h"
+
+#include "../base/sha256.h"
+#include "../kube/controller.h"
+
+#include <math.h>
+
+enum { NAME_BYTES_MAX = 253, FINGERPRINT = 12 };
+
+static const struct field container_fields[] = {
+    { "name", F_WORD, offsetof(struct agent_container, name) },
+    { "resources.requests.cpu", F_MILLI, offsetof(struct agent_container, request_milli),
+      .otherwise = -1 },
+    { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container, limit_milli),
+      .otherwise = -1 },
+    { "restartPolicy", F_WORD, offsetof(struct agent_container, restart_policy) },
+};
+
+static const struct field status_fields[] = {
+    { "name", F_WORD, offsetof(struct agent_container_status, name) },
+    { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container_status, limit_milli),
+      .otherwise = -1 },
+};
+
+static const struct fields containers = { sizeof(struct agent_container), container_fields,
+                                          countof(container_fields) };
+static const struct fields statuses = { sizeof(struct agent_container_status), status_fields,
+                                        countof(status_fields) };
+
+#define POD(member) offsetof(struct agent_pod_record, member)
+static const struct field pod_fields[] = {
+    { "status.phase", F_WORD, POD(phase) },
+    { "status.qosClass", F_WORD, POD(qos) },
+    { "spec.os.name", F_WORD, POD(os) },
+    { "metadata.deletionTimestamp", F_HAS, POD(deleting) },
+    { "metadata.annotations[\"" MARKET_MIRROR "\"]", F_HAS, POD(mirror) },
+    { "metadata.labels[\"" MARKET_MANAGED "\"]", F_WORD, POD(managed_label) },
+    { "metadata.annotations[\"" MARKET_MANAGED "\"]", F_WORD, POD(managed_annotation) },
+    { "metadata.annotations[\"" MARKET_SKIP_GUARANTEED "\"]", F_WORD, POD(skip_guaranteed) },
+    { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_MILLI, POD(min_milli) },
+    { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_MILLI, POD(max_milli) },
+    { "metadata.annotations[\"" MARKET_TARGET_LATENCY "\"]", F_WORD, POD(target_latency) },
+    { OWNER_KIND, F_WORD, POD(owner_kind) },
+    { OWNER_NAME, F_WORD, POD(owner_name) },
+    { "metadata.labels[\"pod-template-hash\"]", F_WORD, POD(template_hash) },
+    { "spec.containers", F_LIST, POD(containers), .of = &containers },
+    { "spec.initContainers", F_LIST, POD(init_containers), .of = &containers },
+    { "status.containerStatuses", F_LIST, POD(statuses), .of = &statuses },
+    { "status.initContainerStatuses", F_LIST, POD(init_statuses), .of = &statuses },
+};
+#undef POD
+
+static const struct field node_fields[] = {
+    { "status.allocatable.cpu", F_MILLI, offsetof(struct agent_node_record, allocatable_milli) },
+};
+
+static const struct field config_fields[] = {
+    { "data", F_RAW, offsetof(struct agent_config_record, data) },
+};
+
+static const struct fields pod_kept = { sizeof(struct agent_pod_record), pod_fields,
+                                        countof(pod_fields) };
+static const struct fields node_kept = { sizeof(struct agent_node_record), node_fields,
+                                         countof(node_fields) };
+static const struct fields config_kept = { sizeof(struct agent_config_record), config_fields,
+                                           countof(config_fields) };
+
+const struct cache_spec agent_pod_cache = { .resource = &resource_pods, .keep = &pod_kept };
+const struct cache_spec agent_node_cache = { .resource = &resource_nodes, .keep = &node_kept };
+const struct cache_spec agent_config_cache = { .resource = &resource_configmaps,
+                                               .keep = &config_kept };
+
+/* ---- who takes part */
+
+static bool lists(str names, str name)
+{
+    for (str one; str_cut(&names, ',', &one);)
+        if (str_eq(str_trim(one), name))
+            return true;
+    return false;
+}
+
+static bool says(const struct agent_pod_record *r, const char *word)
+{
+    return str_eqc(r->managed_label, word) || str_eqc(r->managed_annotation, word);
+}
+
+static bool is_sidecar(const struct agent_container *c)
+{
+    return str_eqc(c->restart_policy, "Always");
+}
+
+static bool all_have_limits(const struct agent_pod_record *r)
+{
+    for (size_t i = 0; i < r->containers.n; i++)
+        if (r->containers.at[i].limit_milli < 0)
+            return false;
+    for (size_t i = 0; i < r->init_containers.n; i++)
+        if (is_sidecar(&r->init_containers.at[i]) && r->init_containers.at[i].limit_milli < 0)
+            return false;
+    return r->containers.n > 0;
+}
+
+static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str excluded)
+{
+    const struct {
+        bool holds;
+        enum agent_exclusion exclusion;
+    } reasons[] = {
+        { !str_eqc(r->phase, "Running"), AGENT_NOT_RUNNING },
+        { r->deleting, AGENT_ENDING },
+        { lists(excluded, r->meta.ns), AGENT_NAMESPACE },
+        { says(r, "false"), AGENT_OPTED_OUT },
+        { r->mirror, AGENT_STATIC },
+        { str_eqc(r->os, "windows"), AGENT_WINDOWS },
+        { str_eqc(r->qos, "BestEffort"), AGENT_BEST_EFFORT },
+        { str_eqc(r->qos, "Guaranteed") && !str_eqc(r->skip_guaranteed, "false"),
+          AGENT_GUARANTEED },
+        { !all_have_limits(r) && !says(r, "true"), AGENT_NO_LIMIT },
+    };
+    for (size_t i = 0; i < countof(reasons); i++)
+        if (reasons[i].holds)
+            return reasons[i].exclusion;
+    return AGENT_TAKES_PART;
+}
+
+/* ---- what it has */
+
+/* What the node reports of a container, or its spec where the node reports nothing. */
+static int64_t limit_in_force(const struct agent_container *c,
+                              const struct agent_container_status *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(at[i].name, c->name) && at[i].limit_milli >= 0)
+            return at[i].limit_milli;
+    return MAX(c->limit_milli, (int64_t)0);
+}
+
+static void sum_up(const struct agent_pod_record *r, struct agent_pod_view *view)
+{
+    for (size_t i = 0; i < r->containers.n; i++) {
+        const struct agent_container *c = &r->containers.at[i];
+        view->limit_milli += limit_in_force(c, r->statuses.at, r->statuses.n);
+        view->request_milli += MAX(c->request_milli, (int64_t)0);
+    }
+    for (size_t i = 0; i < r->init_containers.n; i++) {
+        const struct agent_container *c = &r->init_containers.at[i];
+        if (!is_sidecar(c))
+            continue;
+        view->limit_milli += limit_in_force(c, r->init_statuses.at, r->init_statuses.n);
+        view->request_milli += MAX(c->request_milli, (int64_t)0);
+    }
+}
+
+static double target_of(str text)
+{
+    double ms = 0;
+    return str_to_f64(str_trim(text), &ms) == 0 && isfinite(ms) && ms > 0 ? ms : 0;
+}
+
+struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded)
+{
+    struct agent_pod_view view = {
+        .exclusion = exclusion_of(r, excluded),
+        .guaranteed = str_eqc(r->qos, "Guaranteed"),
+        .min_milli = MAX(r->min_milli, (int64_t)0),
+        .max_milli = MAX(r->max_milli, (int64_t)0),
+        .target_ms = target_of(r->target_latency),
+    };
+    sum_up(r, &view);
+    bool over = str_eqc(r->phase, "Succeeded") || str_eqc(r->phase, "Failed");
+    view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
+    return view;
+}
+
+/* ---- names */
+
+void agent_put_name(str text, size_t most, struct buf *out)
+{
+    if (text.n <= most) {
+        buf_put(out, text);
+        return;
+    }
+    char hex[SHA256_HEX + 1];
+    sha256_hex(text, hex);
+    buf_put(out, str_upto(text, most - FINGERPRINT - 1));
+    buf_printf(out, "-%.*s", FINGERPRINT, hex);
+}
+
+void agent_allocation_name(str ns, str pod, struct buf *out)
+{
+    auto_buf struct buf name = { 0 };
+    buf_printf(&name, STR_FMT "-" STR_FMT, STR_ARG(ns), STR_ARG(pod));
+    agent_put_name(buf_str(&name), NAME_BYTES_MAX, out);
+}
+
+/* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the template: without it
+ * the name is the Deployment's, and what was learnt outlives a rollout. */
+void agent_workload_key(const struct agent_pod_record *r, struct buf *out)
+{
+    auto_buf struct buf key = { 0 };
+    str kind = r->owner_kind.n ? r->owner_kind : S("Pod");
+    str name = r->owner_name.n ? r->owner_name : r->meta.name;
+    size_t suffix = r->template_hash.n + 1;
+    if (str_eqc(kind, "ReplicaSet") && r->template_hash.n && name.n > suffix &&
+        str_ends(name, r->template_hash) && name.p[name.n - suffix] == '-') {
+        kind = S("Deployment");
+        name.n -= suffix;
+    }
+    buf_printf(&key, STR_FMT "." STR_FMT "." STR_FMT, STR_ARG(r->meta.ns), STR_ARG(kind),
+               STR_ARG(name));
+    agent_put_name(buf_str(&key), NAME_BYTES_MAX, out);
+}

@@ -1,0 +1,86 @@
+/* What the node agent keeps of a pod, and what it makes of it: whether the pod takes part in the market, what
+ * limit is in force, and what its owner asked for. Pure: records in, plain values out. */
+#ifndef FLYBALL_MARKET_AGENT_POD_H
+#define FLYBALL_MARKET_AGENT_POD_H
+
+#include "market_records.h"
+
+#define MARKET_MIN_CPU "mbcas.io/min-cpu" /* annotations, quantities */
+#define MARKET_MAX_CPU "mbcas.io/max-cpu"
+#define MARKET_TARGET_LATENCY "mbcas.io/target-latency-ms" /* annotation, a number */
+
+struct agent_container {
+    str name;
+    int64_t request_milli, limit_milli; /* -1: none */
+    str restart_policy;                 /* "Always": an init container that is a sidecar */
+};
+
+struct agent_container_status {
+    str name;
+    int64_t limit_milli; /* in force; -1: not reported */
+};
+
+struct agent_pod_record {
+    struct record meta;
+    str phase, qos, os;
+    bool deleting, mirror;
+    str managed_label, managed_annotation, skip_guaranteed;
+    int64_t min_milli, max_milli; /* 0: not said, or not a quantity */
+    str target_latency;
+    str owner_kind, owner_name, template_hash;
+    LIST(struct agent_container) containers, init_containers;
+    LIST(struct agent_container_status) statuses, init_statuses;
+};
+
+struct agent_node_record {
+    struct record meta;
+    int64_t allocatable_milli; /* 0: not said */
+};
+
+struct agent_config_record { /* of the ConfigMap */
+    struct record meta;
+    str data; /* JSON */
+};
+
+/* Without field selectors: the agent adds its node's name. */
+extern const struct cache_spec agent_pod_cache, agent_node_cache, agent_config_cache;
+
+/* Why a pod does not take part; the first that holds. */
+enum agent_exclusion {
+    AGENT_TAKES_PART,
+    AGENT_NOT_RUNNING,
+    AGENT_ENDING,
+    AGENT_NAMESPACE,   /* excluded by the agent's settings */
+    AGENT_OPTED_OUT,   /* mbcas.io/managed: "false" */
+    AGENT_STATIC,      /* a mirror pod: cannot be resized */
+    AGENT_WINDOWS,     /* likewise */
+    AGENT_BEST_EFFORT, /* likewise */
+    AGENT_GUARANTEED,  /* unless mbcas.io/skip-guaranteed: "false" */
+    AGENT_NO_LIMIT, /* a container without a limit: one that is added cannot be removed again. Unless
+                       mbcas.io/managed: "true" */
+    AGENT_EXCLUSION_N
+};
+
+struct agent_pod_view {
+    enum agent_exclusion exclusion;
+    bool guaranteed;
+    int64_t limit_milli, request_milli; /* in force, of all containers together; limit 0: none */
+    int64_t reserved_milli;             /* its request, where the market must leave it room */
+    int64_t min_milli, max_milli;       /* 0: none */
+    double target_ms;                   /* 0: no objective */
+};
+
+/* `excluded` are namespaces with commas between. */
+struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded);
+
+/* Under which a workload's learning is kept: "shop.Deployment.web". Made of characters that a ConfigMap's
+ * keys may have, at most 253. */
+void agent_workload_key(const struct agent_pod_record *r, struct buf *out);
+
+/* "<namespace>-<pod>", or a beginning of it and a fingerprint where that is too long. */
+void agent_allocation_name(str ns, str pod, struct buf *out);
+
+/* `text` when it is at most `most` bytes, else its beginning and a fingerprint. */
+void agent_put_name(str text, size_t most, struct buf *out);
+
+#endif

@@ -1,0 +1,244 @@
+/* Which pods take part, what they have, what there is for them, and by which rules: looked at anew whenever
+ * a cache says that something changed. */
+#include "market_agent_internal.h"
+
+#include "../base/log.h"
+#include "../base/quantity.h"
+#include "../base/sum.h"
+#include "limit_core.h"
+
+/* ---- one pod */
+
+/* Where an earlier agent was going is where we go on. */
+static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
+{
+    const struct allocation_record *allocation =
+        market_agent_allocation(a, pod->record->meta.ns, pod->record->meta.name);
+    int64_t limit, request;
+    if (!allocation || !str_eq(allocation->owner_uid, pod->record->meta.uid) ||
+        quantity_parse_milli(allocation->desired_limit, &limit, NULL) < 0 ||
+        quantity_parse_milli(allocation->desired_request, &request, NULL) < 0 || limit <= 0)
+        return;
+    pod->sampled.wanted_milli = limit;
+    pod->desired_request_milli = request;
+    market_agent_read_status(pod, allocation);
+}
+
+static void recall(struct market_agent *a, struct agent_pod *pod)
+{
+    auto_buf struct buf key = { 0 };
+    agent_workload_key(pod->record, &key);
+    qtable_store_get(a->qtables, buf_str(&key), pod->record->meta.uid, &pod->sampled.market.agent);
+}
+
+static struct agent_pod *add(struct market_agent *a, const struct agent_pod_record *record)
+{
+    struct agent_pod *pod = mem_zero(1, sizeof(*pod));
+    pod->record = (const void *)record_ref(&record->meta);
+    pod->price = -1;
+    sampler_add(a->sampler, &pod->sampled, sum64(record->meta.uid, a->seed));
+    map_put(&a->by_uid, record->meta.uid, pod);
+    recall(a, pod);
+    adopt_allocation(a, pod);
+    return pod;
+}
+
+static void drop(struct market_agent *a, struct agent_pod *pod)
+{
+    auto_buf struct buf key = { 0 };
+    agent_workload_key(pod->record, &key);
+    qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
+    agent_metrics_forget(&a->metrics, pod->record->meta.ns, pod->record->meta.name);
+    sampler_remove(a->sampler, &pod->sampled);
+    record_unref(&pod->record->meta);
+    free(pod);
+}
+
+static void note_in_force(struct market_agent *a, struct agent_pod *pod,
+                          const struct agent_pod_view *view)
+{
+    sampled_in_force(&pod->sampled, view->limit_milli, view->request_milli);
+    if (!pod->asked_ns || view->limit_milli != pod->sampled.wanted_milli)
+        return;
+    double seconds = (double)(loop_mono_ns(a->loop) - pod->asked_ns) / 1e9;
+    metric_observe(METRIC(a->metrics.latency, pod->record->meta.name, pod->record->meta.ns),
+                   seconds);
+    pod->asked_ns = 0;
+}
+
+static int64_t tighter(int64_t a, int64_t b) /* of two limits, 0: none */
+{
+    return !a ? b : !b ? a : MIN(a, b);
+}
+
+/* The node cannot give that much; half the way there may be possible. What was asked for in vain is
+ * taken back. */
+static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
+{
+    struct sampled *s = &pod->sampled;
+    int64_t limit = s->market.limit_milli, more = MAX(pod->infeasible_milli - limit, (int64_t)0);
+    if (!pod->infeasible_milli)
+        return;
+    s->market.max_milli = tighter(s->market.max_milli, MAX(limit + more / 2, (int64_t)1));
+    if (s->wanted_milli >= pod->infeasible_milli && limit > 0) {
+        s->wanted_milli = limit;
+        pod->desired_request_milli = s->market.request_milli;
+        pod->asked_ns = 0;
+        controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
+    }
+}
+
+static void update(struct market_agent *a, struct agent_pod *pod,
+                   const struct agent_pod_record *record, const struct agent_pod_view *view)
+{
+    if (pod->record != record) {
+        const struct agent_pod_record *old = pod->record;
+        pod->record = (const void *)record_ref(&record->meta);
+        map_put(&a->by_uid, record->meta.uid, pod); /* the map borrows its key from the record */
+        record_unref(&old->meta);
+    }
+    struct market_pod *m = &pod->sampled.market;
+    m->min_milli = view->min_milli;
+    m->max_milli = view->max_milli;
+    pod->guaranteed = view->guaranteed;
+    pod->target_ms = view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms;
+    note_in_force(a, pod, view);
+    heed_infeasible(a, pod);
+    pod->seen = true;
+}
+
+struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name)
+{
+    const struct agent_pod_record *record = cache_get(a->pods, ns, name);
+    return record ? map_get(&a->by_uid, record->meta.uid) : NULL;
+}
+
+/* ---- all of them */
+
+static void drop_unseen(struct market_agent *a)
+{
+    VEC(struct agent_pod *) gone = { 0 };
+    for (struct map_slot *slot = NULL; (slot = map_next(&a->by_uid, slot));) {
+        struct agent_pod *pod = slot->value;
+        if (!pod->seen)
+            vec_push(&gone, pod);
+        pod->seen = false;
+    }
+    for (size_t i = 0; i < gone.n; i++) {
+        map_del(&a->by_uid, gone.at[i]->record->meta.uid);
+        drop(a, gone.at[i]);
+    }
+    vec_done(&gone);
+}
+
+void market_agent_drop_all(struct market_agent *a)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(&a->by_uid, slot));) {
+        struct agent_pod *pod = slot->value;
+        sampler_remove(a->sampler, &pod->sampled);
+        record_unref(&pod->record->meta);
+        free(pod);
+    }
+    map_done(&a->by_uid);
+}
+
+static void look_at_pods(struct market_agent *a)
+{
+    const struct agent_pod_record *record;
+    a->reserved_milli = 0;
+    cache_each(record, a->pods) {
+        struct agent_pod_view view = agent_pod_view(record, a->excluded);
+        a->reserved_milli += view.reserved_milli;
+        if (view.exclusion != AGENT_TAKES_PART)
+            continue;
+        struct agent_pod *pod = map_get(&a->by_uid, record->meta.uid);
+        update(a, pod ? pod : add(a, record), record, &view);
+    }
+    drop_unseen(a);
+    metric_set(a->metrics.managed, (double)sampler_count(a->sampler));
+}
+
+int64_t market_agent_capacity(void *context)
+{
+    const struct market_agent *a = context;
+    const struct market_config *c = &a->config.market;
+    const struct agent_node_record *node = cache_get(a->nodes, S(""), a->node);
+    int64_t whole = !c->capacity_set && node && node->allocatable_milli > 0
+                        ? node->allocatable_milli
+                        : c->capacity_milli;
+    int64_t left = whole - a->reserved_milli;
+    left -= (int64_t)((double)left * c->system_reserve_percent / 100);
+    return MAX(left, (int64_t)0);
+}
+
+/* ---- configuration */
+
+static const char *environment(void *context, const char *name)
+{
+    (void)context;
+    return getenv(name);
+}
+
+static void complain(void *context, const char *sentence)
+{
+    (void)context;
+    log_warn("a setting is ignored", KV_C("error", sentence));
+}
+
+/* Ours first, then where the original looks. */
+static str config_data(const struct market_agent *a)
+{
+    if (!a->configs || !cache_synced(a->configs))
+        return S("");
+    const struct agent_config_record *r = cache_get(a->configs, a->own_ns, S("mbcas-agent-config"));
+    if (!r)
+        r = cache_get(a->configs, S("mbcas-system"), S("mbcas-agent-config"));
+    return r ? r->data : S("");
+}
+
+int market_agent_load_config(struct market_agent *a, err_t *e)
+{
+    struct agent_config_source source = { .data = config_data(a),
+                                          .environment = environment,
+                                          .complain = complain };
+    int r = agent_config_load(&a->config, &source, e);
+    if (r < 0)
+        return r;
+    sampler_configure(a->sampler, &a->config.market);
+    return slo_set_url(a->slo, a->config.market.prometheus_url, e);
+}
+
+/* ---- the sampler asks */
+
+static bool is_ready(const struct market_agent *a)
+{
+    return cache_synced(a->pods) && cache_synced(a->nodes) && cache_synced(a->allocations) &&
+           cache_synced(a->configs) && qtable_store_is_loaded(a->qtables);
+}
+
+static void count_errors(struct market_agent *a)
+{
+    uint64_t errors = sampler_read_errors(a->sampler);
+    metric_add(a->metrics.read_errors, (double)(errors - a->counted_errors));
+    a->counted_errors = errors;
+}
+
+void market_agent_sync(void *context)
+{
+    struct market_agent *a = context;
+    err_t e;
+    a->running = a->running || is_ready(a);
+    if (!a->running)
+        return;
+    if (a->reload) {
+        a->reload = false;
+        a->dirty = true;
+        if (market_agent_load_config(a, &e) < 0)
+            log_warn("the configuration stays as it was", KV_C("error", e.text));
+    }
+    if (a->dirty) {
+        a->dirty = false;
+        look_at_pods(a);
+    }
+    count_errors(a);
+}

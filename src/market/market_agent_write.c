@@ -1,0 +1,191 @@
+/* Writing PodAllocations: see market_agent.h. The key is the pod. What is written is what the pod should have
+ * now, so a key that comes late or twice does no harm, and nothing is sent when the object already says
+ * it. */
+#include "market_agent_internal.h"
+
+#include "../base/quantity.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const int64_t price_every_ns = 60 * NS_PER_S;
+static const double price_step =
+    0.05; /* a smaller change of the price is written only along with others */
+
+const struct allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
+                                                        str pod)
+{
+    auto_buf struct buf name = { 0 };
+    agent_allocation_name(ns, pod, &name);
+    return cache_get(a->allocations, ns, buf_str(&name));
+}
+
+void market_agent_read_status(struct agent_pod *pod, const struct allocation_record *allocation)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct json *status = NULL;
+    if (allocation->status.n)
+        (void)json_parse(&scratch, allocation->status, &status, NULL);
+    int64_t infeasible = 0;
+    str text = json_text(json_get(status, "infeasibleCPULimit"));
+    pod->infeasible_milli =
+        text.n && quantity_parse_milli(text, &infeasible, NULL) == 0 ? infeasible : 0;
+    pod->price = (float)json_real(json_get(status, "shadowPriceCPU"), -1);
+}
+
+/* ---- gone */
+
+static void gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
+{
+    if (reply->failure && reply->reason != KUBE_NOT_FOUND && reply->reason != KUBE_CONFLICT)
+        reconcile_fail(r, reply->failure);
+}
+
+/* Normally it goes with its pod. The uid says which one is meant: a pod of the same name may have come up
+ * elsewhere. */
+static void remove_allocation(struct reconcile *r, const struct allocation_record *allocation)
+{
+    str body = arena_printf(
+        r->arena,
+        "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"" STR_FMT
+        "\"}}",
+        STR_ARG(allocation->meta.uid));
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_DELETE,
+                                           .resource = &podallocation_resource,
+                                           .ns = allocation->meta.ns,
+                                           .name = allocation->meta.name,
+                                           .body = body },
+                   gone_is_fine);
+}
+
+/* ---- the price */
+
+static double rounded_price(const struct market_agent *a)
+{
+    return isfinite(a->price) ? round(a->price * 1000) / 1000 : 0;
+}
+
+static void write_price(struct reconcile *r, struct agent_pod *pod, str name)
+{
+    struct market_agent *a = r->context;
+    double price = rounded_price(a);
+    if (pod->price >= 0 && fabs(price - (double)pod->price) < 0.001)
+        return;
+    struct json *status = json_new_obj(r->arena);
+    json_set(r->arena, status, S("shadowPriceCPU"), json_new_real(r->arena, price));
+    pod->priced_ns = loop_mono_ns(a->loop);
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                           .resource = &podallocation_resource,
+                                           .ns = r->ns,
+                                           .name = name,
+                                           .subresource = "status",
+                                           .body = kube_status_body(r->arena, status) },
+                   gone_is_fine);
+}
+
+/* ---- the spec */
+
+static str amount(struct arena *a, int64_t milli)
+{
+    return arena_printf(a, "%lldm", (long long)milli);
+}
+
+static struct json *make_meta(struct arena *a, const struct market_agent *agent,
+                              const struct agent_pod_record *pod, str name)
+{
+    struct json *meta = json_new_obj(a), *labels = json_new_obj(a), *owner = json_new_obj(a);
+    json_set_str(a, labels, MARKET_NODE, buf_str(&agent->node_label));
+    json_set_str(a, owner, "apiVersion", S("v1"));
+    json_set_str(a, owner, "kind", S("Pod"));
+    json_set_str(a, owner, "name", pod->meta.name);
+    json_set_str(a, owner, "uid", pod->meta.uid);
+    struct json *owners = json_new_arr(a);
+    json_push(a, owners, owner);
+    json_set_str(a, meta, "name", name);
+    json_set_str(a, meta, "namespace", pod->meta.ns);
+    json_set(a, meta, S("labels"), labels);
+    json_set(a, meta, S("ownerReferences"), owners);
+    return meta;
+}
+
+static struct json *make_object(struct arena *a, const struct market_agent *agent,
+                                const struct agent_pod *pod, str name)
+{
+    struct json *object = json_new_obj(a), *spec = json_new_obj(a);
+    json_set_str(a, object, "apiVersion", S("allocation.mbcas.io/v1alpha1"));
+    json_set_str(a, object, "kind", S("PodAllocation"));
+    json_set(a, object, S("metadata"), make_meta(a, agent, pod->record, name));
+    json_set_str(a, spec, "namespace", pod->record->meta.ns);
+    json_set_str(a, spec, "podName", pod->record->meta.name);
+    json_set_str(a, spec, "desiredCPURequest", amount(a, pod->desired_request_milli));
+    json_set_str(a, spec, "desiredCPULimit", amount(a, pod->sampled.wanted_milli));
+    json_set(a, object, S("spec"), spec);
+    return object;
+}
+
+static bool says_so(struct arena *a, const struct allocation_record *allocation,
+                    const struct agent_pod *pod)
+{
+    return allocation && str_eq(allocation->owner_uid, pod->record->meta.uid) &&
+           str_eq(allocation->desired_limit, amount(a, pod->sampled.wanted_milli)) &&
+           str_eq(allocation->desired_request, amount(a, pod->desired_request_milli));
+}
+
+static void written(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct market_agent *a = r->context;
+    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    if (reply->failure) {
+        reconcile_fail(r, reply->failure);
+    } else if (pod) {
+        auto_buf struct buf name = { 0 };
+        agent_allocation_name(r->ns, r->name, &name);
+        pod->written_ns = loop_mono_ns(a->loop);
+        write_price(r, pod, buf_str(&name));
+    }
+}
+
+static void write_spec(struct reconcile *r, struct agent_pod *pod)
+{
+    auto_buf struct buf name = { 0 };
+    agent_allocation_name(r->ns, r->name, &name);
+    struct json *object = make_object(r->arena, r->context, pod, buf_str(&name));
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_APPLY,
+                                           .resource = &podallocation_resource,
+                                           .ns = r->ns,
+                                           .name = buf_str(&name),
+                                           .body = json_to_str(r->arena, object) },
+                   written);
+}
+
+/* Growth is written at once; the rest not more often than writeInterval. 0: now. */
+static int64_t wait_ns(const struct market_agent *a, const struct agent_pod *pod)
+{
+    int64_t since = loop_mono_ns(a->loop) - pod->written_ns;
+    bool grows = pod->sampled.wanted_milli > pod->sampled.market.limit_milli;
+    return pod->written_ns && !grows ? MAX(a->config.market.write_ns - since, (int64_t)0) : 0;
+}
+
+struct reconciled market_agent_write(struct reconcile *r)
+{
+    struct market_agent *a = r->context;
+    const struct allocation_record *allocation = market_agent_allocation(a, r->ns, r->name);
+    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    if (allocation && !cache_get(a->pods, r->ns, r->name))
+        remove_allocation(r, allocation);
+    if (!pod || !pod->sampled.wanted_milli)
+        return reconciled();
+    if (!says_so(r->arena, allocation, pod)) {
+        int64_t wait = wait_ns(a, pod);
+        if (wait)
+            return reconciled_after(wait);
+        write_spec(r, pod);
+    } else if (fabs(rounded_price(a) - (double)pod->price) >= price_step &&
+               (!pod->priced_ns || loop_mono_ns(a->loop) - pod->priced_ns >= price_every_ns)) {
+        write_price(r, pod, allocation->meta.name);
+    }
+    return reconciled();
+}

@@ -1,0 +1,272 @@
+/* Learnt tables in ConfigMaps: see qtable_store.h. */
+#include "qtable_store.h"
+
+#include "../base/log.h"
+#include "../base/map.h"
+#include "../base/vec.h"
+#include "market_agent_pod.h"
+#include "qtable.h"
+
+#include <stdio.h>
+
+static const int64_t save_every_ns = 30 * NS_PER_S;
+
+enum { SHARD_BYTES_MAX = 900000, NAME_MAX_BYTES = 240, SHARDS_MAX = 64 };
+
+struct table {
+    char *text;   /* owned */
+    bool present; /* a pod of this workload is here; else it may go when room is short */
+    char key[];
+};
+
+struct qtable_store {
+    struct qtable_store_options o;
+    struct loop *loop;
+    char *ns, *name;   /* owned */
+    struct map tables; /* by key, owned */
+    struct kube_call *call;
+    struct timer timer;
+    int shard, shards; /* being read or written; how many there were when last written */
+    bool loaded, changed;
+};
+
+/* ---- tables */
+
+static void table_set(struct qtable_store *s, str key, str text, bool present)
+{
+    struct table *t = map_get(&s->tables, key);
+    if (!t) {
+        t = mem_zero(1, sizeof(*t) + key.n + 1);
+        memcpy(t->key, key.p, key.n);
+        map_put(&s->tables, (str){ t->key, key.n }, t);
+    }
+    t->present = present;
+    if (t->text && str_eqc(text, t->text))
+        return;
+    free(t->text);
+    t->text = mem_dup(text.p, text.n);
+    s->changed = true;
+}
+
+bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, struct agent *agent)
+{
+    const struct table *t = map_get(&s->tables, workload);
+    err_t e;
+    if (!t)
+        t = map_get(&s->tables, pod_uid);
+    if (!t)
+        return false;
+    if (qtable_read(str_c(t->text), agent, &e) == 0)
+        return true;
+    log_warn("a learnt table is ignored", KV_C("key", t->key), KV_C("error", e.text));
+    return false;
+}
+
+void qtable_store_put(struct qtable_store *s, str workload, const struct agent *agent)
+{
+    auto_buf struct buf text = { 0 };
+    bool learnt = false;
+    for (int i = 0; i < AGENT_STATE_N; i++)
+        learnt |= (agent->known[i] & ~AGENT_STATE_SEEN) != 0;
+    if (!learnt)
+        return;
+    qtable_write(agent, &text);
+    table_set(s, workload, buf_str(&text), true);
+}
+
+/* ---- writing */
+
+static int by_presence_and_key(const void *a, const void *b)
+{
+    const struct table *const *x = a, *const *y = b;
+    int presence = (*y)->present - (*x)->present;
+    return presence ? presence : strcmp((*x)->key, (*y)->key);
+}
+
+static size_t bytes_of(const struct table *t)
+{
+    return strlen(t->key) + strlen(t->text);
+}
+
+/* The `data` of shard number `shard`; NULL: there is no such shard. Only those present make more shards. */
+static struct json *shard_data(const struct qtable_store *s, struct arena *a, int shard)
+{
+    struct table **all = arena_array(a, s->tables.n + 1, sizeof(struct table *));
+    size_t n = 0, bytes = 0;
+    int at = 0;
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
+        all[n++] = slot->value;
+    qsort(all, n, sizeof(*all), by_presence_and_key);
+    struct json *data = json_new_obj(a);
+    for (size_t i = 0; i < n; i++) {
+        bytes += bytes_of(all[i]);
+        if (bytes > SHARD_BYTES_MAX) {
+            if (!all[i]->present)
+                break;
+            at++;
+            bytes = bytes_of(all[i]);
+        }
+        if (at == shard)
+            json_append(a, data, str_c(all[i]->key), json_new_str(a, str_c(all[i]->text)));
+    }
+    return shard <= at ? data : NULL;
+}
+
+static void shard_name(const struct qtable_store *s, int shard, char out[static 256])
+{
+    if (shard)
+        snprintf(out, 256, "%s-%d", s->name, shard);
+    else
+        snprintf(out, 256, "%s", s->name);
+}
+
+static void write_shard(struct qtable_store *s);
+
+static void written(void *context, const struct kube_reply *reply)
+{
+    struct qtable_store *s = context;
+    s->call = NULL;
+    if (reply->failure) {
+        log_warn("what was learnt is not saved yet", KV_C("error", reply->failure));
+        s->changed = true;
+        return;
+    }
+    s->shard++;
+    write_shard(s);
+}
+
+/* Shards that are no longer needed are emptied, so that nothing old is read again. */
+static void write_shard(struct qtable_store *s)
+{
+    auto_arena struct arena a = { 0 };
+    char name[256];
+    struct json *data = shard_data(s, &a, s->shard);
+    if (!data && s->shard >= s->shards) {
+        s->shards = s->shard;
+        return;
+    }
+    shard_name(s, s->shard, name);
+    struct json *object = json_new_obj(&a), *meta = json_new_obj(&a);
+    json_set_str(&a, object, "apiVersion", S("v1"));
+    json_set_str(&a, object, "kind", S("ConfigMap"));
+    json_set_str(&a, meta, "name", str_c(name));
+    json_set_str(&a, meta, "namespace", str_c(s->ns));
+    json_set(&a, object, S("metadata"), meta);
+    if (data)
+        json_set(&a, object, S("data"), data);
+    s->call = kube_send(s->o.kube, &(struct kube_request){ .verb = KUBE_APPLY,
+                                                           .resource = &resource_configmaps,
+                                                           .ns = str_c(s->ns),
+                                                           .name = str_c(name),
+                                                           .body = json_to_str(&a, object),
+                                                           .done = written,
+                                                           .context = s });
+}
+
+bool qtable_store_flush(struct qtable_store *s)
+{
+    if (s->call || !s->loaded)
+        return s->loaded;
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
+        ((struct table *)slot->value)->present = false;
+    s->o.collect(s->o.context);
+    if (!s->changed)
+        return false;
+    s->changed = false;
+    s->shard = 0;
+    write_shard(s);
+    return s->call != NULL;
+}
+
+/* ---- reading */
+
+static void read_shard(struct qtable_store *s);
+
+static void timer_fired(struct timer *timer)
+{
+    struct qtable_store *s = container_of(timer, struct qtable_store, timer);
+    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop) + save_every_ns, timer_fired);
+    if (s->loaded)
+        qtable_store_flush(s);
+    else if (!s->call)
+        read_shard(s);
+}
+
+static void end_loading(struct qtable_store *s)
+{
+    s->loaded = true;
+    s->changed = false;
+    s->shards = s->shard;
+    log_debug("what was learnt is loaded", KV_INT("tables", s->tables.n));
+    s->o.loaded(s->o.context);
+}
+
+static void got_shard(void *context, const struct kube_reply *reply)
+{
+    struct qtable_store *s = context;
+    s->call = NULL;
+    if (reply->reason == KUBE_NOT_FOUND) {
+        end_loading(s);
+        return;
+    }
+    if (reply->failure) {
+        log_warn("what was learnt before cannot be read yet", KV_C("error", reply->failure));
+        return;
+    }
+    json_each(m, json_get(reply->object, "data"))
+        table_set(s, m->key, json_text(m->value), false);
+    if (++s->shard < SHARDS_MAX)
+        read_shard(s);
+    else
+        end_loading(s);
+}
+
+static void read_shard(struct qtable_store *s)
+{
+    char name[256];
+    shard_name(s, s->shard, name);
+    s->call = kube_send(s->o.kube, &(struct kube_request){ .verb = KUBE_GET,
+                                                           .resource = &resource_configmaps,
+                                                           .ns = str_c(s->ns),
+                                                           .name = str_c(name),
+                                                           .done = got_shard,
+                                                           .context = s });
+}
+
+/* ---- life */
+
+struct qtable_store *qtable_store_new(const struct qtable_store_options *options)
+{
+    struct qtable_store *s = mem_zero(1, sizeof(*s));
+    auto_buf struct buf name = { 0 }, whole = { 0 };
+    s->o = *options;
+    s->loop = kube_loop(options->kube);
+    buf_printf(&whole, "mbcas-qtable-" STR_FMT, STR_ARG(options->node));
+    agent_put_name(buf_str(&whole), NAME_MAX_BYTES, &name);
+    s->name = buf_take(&name);
+    s->ns = mem_dup(options->ns.p, options->ns.n);
+    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop), timer_fired);
+    return s;
+}
+
+void qtable_store_free(struct qtable_store *s)
+{
+    if (!s)
+        return;
+    timer_stop(&s->timer);
+    kube_call_cancel(s->call);
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));) {
+        struct table *t = slot->value;
+        free(t->text);
+        free(t);
+    }
+    map_done(&s->tables);
+    free(s->name);
+    free(s->ns);
+    free(s);
+}
+
+bool qtable_store_is_loaded(const struct qtable_store *s)
+{
+    return s->loaded;
+}

@@ -1,0 +1,123 @@
+/* Latencies from Prometheus: see slo.h. */
+#include "slo.h"
+
+#include "../base/log.h"
+#include "../prom/query.h"
+
+#include <math.h>
+
+static const int64_t ask_every_ns = 5 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
+
+struct slo {
+    struct slo_options o;
+    struct prom_client *client; /* NULL: no Prometheus */
+    struct buf url;
+    struct prom_call *call;
+    int64_t asked_ns;
+    bool troubled; /* said so already */
+};
+
+/* A dot stands for any character in a pattern. */
+static void put_literal(struct buf *out, str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] == '.')
+            buf_put(out, S("[.]"));
+        else
+            buf_putc(out, name.p[i]);
+    }
+}
+
+void slo_query(struct buf *out, const struct slo_target *targets, size_t n)
+{
+    auto_buf struct buf spaces = { 0 }, pods = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        bool again = false; /* namespaces are few, and come one after the other */
+        for (size_t j = i; j-- > 0 && !again;)
+            again = str_eq(targets[i].ns, targets[j].ns);
+        if (!again) {
+            buf_put(&spaces, spaces.n ? S("|") : S(""));
+            put_literal(&spaces, targets[i].ns);
+        }
+        buf_put(&pods, i ? S("|") : S(""));
+        put_literal(&pods, targets[i].pod);
+    }
+    buf_printf(out,
+               "histogram_quantile(0.99, sum by (namespace, pod, le) "
+               "(rate(http_request_duration_seconds_bucket{namespace=~\"" STR_FMT
+               "\",pod=~\"" STR_FMT "\"}[1m])))",
+               STR_ARG(buf_str(&spaces)), STR_ARG(buf_str(&pods)));
+}
+
+static void answered(void *context, const struct prom_result *result, const err_t *failure)
+{
+    struct slo *s = context;
+    s->call = NULL;
+    s->o.began(s->o.context);
+    if (failure) {
+        if (!s->troubled)
+            log_warn("latencies are unknown", KV_C("error", failure->text));
+        s->troubled = true;
+        return;
+    }
+    s->troubled = false;
+    for (size_t i = 0; i < result->n; i++) {
+        const struct prom_series *series = &result->series[i];
+        double seconds = series->samples[0].value;
+        if (seconds > 0) /* not NaN: there was traffic */
+            s->o.latency(s->o.context, prom_series_label(series, S("namespace")),
+                         prom_series_label(series, S("pod")), seconds * 1000);
+    }
+}
+
+void slo_ask(struct slo *s, const struct slo_target *targets, size_t n)
+{
+    int64_t now = loop_mono_ns(s->o.loop);
+    if (!s->client || s->call || !n || (s->asked_ns && now - s->asked_ns < ask_every_ns))
+        return;
+    auto_buf struct buf query = { 0 };
+    slo_query(&query, targets, n);
+    s->asked_ns = now;
+    s->call = prom_client_query(s->client, &(struct prom_query){ .promql = buf_str(&query),
+                                                                 .retry = { .attempts = 1 },
+                                                                 .on_done = answered,
+                                                                 .context = s });
+}
+
+int slo_set_url(struct slo *s, str url, err_t *e)
+{
+    struct prom_client *client = NULL;
+    if (str_eq(url, buf_str(&s->url)))
+        return 0;
+    if (url.n) {
+        struct prom_client_options o = { .url = url, .timeout_ns = timeout_ns, .seed = s->o.seed };
+        int r = prom_client_new(s->o.loop, &o, &client, e);
+        if (r < 0)
+            return r;
+    }
+    if (s->call)
+        prom_call_cancel(take(s->call));
+    prom_client_free(s->client);
+    s->client = client;
+    buf_clear(&s->url);
+    buf_put(&s->url, url);
+    return 0;
+}
+
+struct slo *slo_new(const struct slo_options *options)
+{
+    struct slo *s = mem_zero(1, sizeof(*s));
+    s->o = *options;
+    return s;
+}
+
+void slo_free(struct slo *s)
+{
+    if (!s)
+        return;
+    if (s->call)
+        prom_call_cancel(take(s->call));
+    prom_client_free(s->client);
+    buf_done(&s->url);
+    free(s);
+}

@@ -1,0 +1,425 @@
+/* The node agent on the embedded API server, on a clock of its own, with cgroups of files that behave. A
+ * few lines here stand for the controller and the kubelet: they put desired limits into force. */
+#include "base/log.h"
+#include "cgroup_world.h"
+#include "cluster.h"
+#include "market/market_agent.h"
+#include "market/market_records.h"
+#include "prom/exposition.h"
+#include "tap.h"
+
+enum { START_S = 1780000000 };
+
+struct scene {
+    struct cluster c;
+    struct cgroup_world world;
+    struct timer kubelet;
+    const char *settings[7];
+    bool idle_kubelet; /* nothing that is desired comes into force */
+    int64_t most_milli;
+};
+
+static struct cluster_answer patch_sub(struct cluster *c, const struct resource *resource,
+                                       const char *ns, const char *name, const char *sub, str body)
+{
+    struct cluster_answer a = { .c = c };
+    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                               .resource = resource,
+                                               .ns = str_c(ns),
+                                               .name = str_c(name),
+                                               .subresource = sub,
+                                               .body = body,
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    return a;
+}
+
+/* ---- pods */
+
+struct pod_spec {
+    const char *ns, *name, *annotations;
+    int64_t request, limit; /* limit 0: none */
+    double demand;
+};
+
+static void report_limit(struct scene *s, const char *ns, const char *name, int64_t milli)
+{
+    str body = arena_printf(
+        &s->c.arena,
+        "{\"status\":{\"phase\":\"Running\",\"containerStatuses\":[{\"name\":\"a\",\"ready\":true,"
+        "\"restartCount\":0,\"image\":\"i\",\"imageID\":\"\",\"state\":{\"running\":{}},\"resources\":"
+        "{\"limits\":{\"cpu\":\"%lldm\"}}}]}}",
+        (long long)milli);
+    EQ_INT(patch_sub(&s->c, &resource_pods, ns, name, "status", body).code, 200);
+}
+
+static struct world_group *group_named(struct scene *s, const char *path)
+{
+    for (size_t i = 0; i < s->world.n; i++)
+        if (!strcmp(s->world.groups[i].path, path) && !s->world.groups[i].gone)
+            return &s->world.groups[i];
+    return NULL;
+}
+
+static const char *pod_path(struct scene *s, const struct json *pod)
+{
+    str uid = json_text(json_at(pod, "metadata", "uid", NULL));
+    return arena_printf(&s->c.arena, "kubepods/burstable/pod" STR_FMT, STR_ARG(uid)).p;
+}
+
+static void add_pod(struct scene *s, struct pod_spec p)
+{
+    struct arena *a = &s->c.arena;
+    str limits =
+        p.limit ? arena_printf(a, "\"limits\":{\"cpu\":\"%lldm\"},", (long long)p.limit) : S("");
+    str text = arena_printf(
+        a,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\",\"annotations\":{%s}},"
+        "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\",\"image\":\"i\",\"resources\":{" STR_FMT
+        "\"requests\":{\"cpu\":\"%lldm\"}}}]}}",
+        p.name, p.annotations ? p.annotations : "", STR_ARG(limits), (long long)p.request);
+    struct cluster_answer made = cluster_do(&s->c, KUBE_CREATE, &resource_pods, p.ns, p.name, text);
+    EQ_INT(made.code, 201);
+    report_limit(s, p.ns, p.name, p.limit ? p.limit : 0);
+    cgroup_world_add(&s->world, pod_path(s, made.object), p.demand, p.limit);
+}
+
+static struct world_group *group_of(struct scene *s, const char *ns, const char *name)
+{
+    return group_named(s, pod_path(s, cluster_get(&s->c, &resource_pods, ns, name)));
+}
+
+/* ---- what stands for controller and kubelet */
+
+static int64_t milli_of(const struct json *quantity)
+{
+    str text = json_text(quantity);
+    return text.n > 1 ? strtoll(text.p, NULL, 10) : 0;
+}
+
+static struct json *allocations(struct scene *s)
+{
+    return json_get(cluster_do(&s->c, KUBE_LIST, &podallocation_resource, NULL, NULL, S("")).object,
+                    "items");
+}
+
+/* Nested turns of the loop are not possible in a timer, so the test calls this between them. */
+static void act(struct scene *s)
+{
+    struct json *list = allocations(s);
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *spec = json_get(json_item(list, i), "spec");
+        const char *ns = json_text(json_get(spec, "namespace")).p,
+                   *name = json_text(json_get(spec, "podName")).p;
+        int64_t limit = milli_of(json_get(spec, "desiredCPULimit"));
+        struct json *pod = cluster_get(&s->c, &resource_pods, ns, name);
+        struct world_group *g = pod ? group_named(s, pod_path(s, pod)) : NULL;
+        if (!g || g->cfs.limit_milli == limit)
+            continue;
+        g->cfs.limit_milli = limit;
+        report_limit(s, ns, name, limit);
+    }
+}
+
+static void pass(struct scene *s, int64_t seconds)
+{
+    for (int64_t i = 0; i < seconds; i++) {
+        cluster_until(&s->c, cluster_now(&s->c) + 1);
+        if (s->idle_kubelet || s->c.deaf)
+            continue;
+        act(s);
+        int64_t sum = 0;
+        for (size_t k = 0; k < s->world.n; k++)
+            sum += s->world.groups[k].gone ? 0 : s->world.groups[k].cfs.limit_milli;
+        s->most_milli = MAX(s->most_milli, sum);
+    }
+}
+
+/* ---- life */
+
+static void agent_up(struct scene *s)
+{
+    cluster_operator(&s->c, &market_agent_feature, s->settings);
+}
+
+static void stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* As SIGTERM does it: the last writes are made. */
+static void agent_down(struct scene *s)
+{
+    bool done = false;
+    manager_stop(s->c.manager, stopped, &done);
+    while (!done)
+        loop_turn(s->c.loop);
+    cluster_operator_down(&s->c);
+}
+
+static void begin(struct scene *s)
+{
+    *s = (struct scene){ 0 };
+    log_setup(LOG_ERROR, LOG_TEXT);
+    cluster_start(&s->c, START_S);
+    cgroup_world_init(&s->world, s->c.loop);
+    const char *const settings[] = { "node-name", "n1", "cgroup-root", s->world.files.root, NULL };
+    memcpy(s->settings, settings, sizeof(settings));
+    struct cluster_answer node =
+        cluster_do(&s->c, KUBE_CREATE, &resource_nodes, NULL, "n1",
+                   S("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}"));
+    EQ_INT(node.code, 201);
+    EQ_INT(
+        patch_sub(&s->c, &resource_nodes, "", "n1", "status",
+                  S("{\"status\":{\"capacity\":{\"cpu\":\"2\"},\"allocatable\":{\"cpu\":\"2\"}}}"))
+            .code,
+        200);
+}
+
+static void end(struct scene *s)
+{
+    cgroup_world_done(&s->world);
+    cluster_stop(&s->c);
+}
+
+static struct json *allocation(struct scene *s, const char *name)
+{
+    return cluster_get(&s->c, &podallocation_resource, "default", name);
+}
+
+static double metric(struct scene *s, const char *series)
+{
+    auto_buf struct buf text = { 0 };
+    exposition_write(&text, manager_metrics(s->c.manager));
+    str line, rest = buf_str(&text);
+    while (str_cut(&rest, '\n', &line))
+        if (str_starts(line, str_c(series)))
+            return strtod(line.p + strlen(series), NULL);
+    return NAN;
+}
+
+/* ---- cases */
+
+static void who_starves_gets_what_another_hoards(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "starved", NULL, 100, 200, 900 });
+    add_pod(&s, (struct pod_spec){ "default", "hoarder", NULL, 100, 1400, 30 });
+    agent_up(&s);
+    pass(&s, 15);
+    int64_t hits = group_of(&s, "default", "starved")->cfs.nr_throttled;
+    OK(hits > 10);
+    pass(&s, 30);
+    EQ_INT(group_of(&s, "default", "starved")->cfs.nr_throttled, hits);
+    OK(s.most_milli <= 1800); /* two cores less a tenth */
+    const struct json *a = allocation(&s, "default-starved");
+    int64_t limit = milli_of(json_at(a, "spec", "desiredCPULimit", NULL));
+    OK(limit >= 900);
+    EQ_INT(milli_of(json_at(a, "spec", "desiredCPURequest", NULL)), llround(0.9 * (double)limit));
+    const struct json *owner = json_item(json_at(a, "metadata", "ownerReferences", NULL), 0);
+    EQ_STR(json_text(json_get(owner, "kind")), S("Pod"));
+    EQ_STR(json_text(json_at(a, "metadata", "labels", "mbcas.io/node", NULL)), S("n1"));
+    OK(json_at(a, "status", "shadowPriceCPU", NULL));
+    EQ_REAL(metric(&s, "mbcas_managed_pods "), 2);
+    EQ_REAL(metric(&s, "mbcas_nash_mode{mode=\"uncongested\"} "), 1);
+    EQ_REAL(metric(&s,
+                   "mbcas_pod_cpu_allocation_millicores{pod=\"starved\",namespace=\"default\"} "),
+            (double)limit);
+    OK(metric(
+           &s,
+           "mbcas_allocation_changes_total{pod=\"starved\",namespace=\"default\",direction=\"up\"} ") >=
+       2);
+    OK(metric(&s,
+              "mbcas_allocation_latency_seconds_count{pod=\"starved\",namespace=\"default\"} ") >=
+       1);
+    end(&s);
+}
+
+static void nothing_is_written_when_nothing_changed(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "steady", NULL, 100, 330, 300 });
+    agent_up(&s);
+    pass(&s, 60);
+    OK(allocation(&s, "default-steady"));
+    size_t writes = s.c.operator_writes;
+    for (size_t i = 0; i < 2; i++) {
+        pass(&s, 120);
+        agent_down(&s); /* what was learnt is one write, and no other */
+        OK(s.c.operator_writes - writes <= 12);
+        OK(!strstr(s.c.log.p + s.c.log.n / 2, "podallocations"));
+        buf_clear(&s.c.log);
+        writes = s.c.operator_writes;
+        agent_up(&s);
+        pass(&s, 40);
+        OK(!s.c.log.n || !strstr(s.c.log.p, "podallocations")); /* a restart changes nothing */
+    }
+    end(&s);
+}
+
+static void only_some_pods_take_part(void)
+{
+    struct scene s;
+    begin(&s);
+    cluster_do(&s.c, KUBE_CREATE, &resource_namespaces, NULL, "kube-system",
+               S("{\"metadata\":{\"name\":\"kube-system\"}}"));
+    add_pod(&s, (struct pod_spec){ "default", "in", NULL, 100, 200, 2000 });
+    add_pod(&s, (struct pod_spec){ "default", "out", "\"mbcas.io/managed\":\"false\"", 300, 400,
+                                   2000 });
+    add_pod(&s, (struct pod_spec){ "default", "free", NULL, 200, 0, 100 });
+    add_pod(&s, (struct pod_spec){ "kube-system", "dns", NULL, 100, 200, 100 });
+    agent_up(&s);
+    pass(&s, 60);
+    EQ_INT(json_len(allocations(&s)), 1);
+    /* 2000 - 300 - 200 - 100, less a tenth */
+    EQ_INT(milli_of(json_at(allocation(&s, "default-in"), "spec", "desiredCPULimit", NULL)), 1260);
+    EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1260);
+    EQ_INT(patch_sub(&s.c, &resource_pods, "default", "out", NULL,
+                     S("{\"metadata\":{\"annotations\":{\"mbcas.io/managed\":null}}}"))
+               .code,
+           200);
+    pass(&s, 60);
+    EQ_INT(json_len(allocations(&s)), 2);
+    int64_t in = milli_of(json_at(allocation(&s, "default-in"), "spec", "desiredCPULimit", NULL)),
+            out = milli_of(json_at(allocation(&s, "default-out"), "spec", "desiredCPULimit", NULL));
+    OK(out > 0 && in < 1260);
+    EQ_INT(in + out, 1530); /* both want more than there is: all of it is shared out */
+    end(&s);
+}
+
+static void pods_come_and_go(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "one", NULL, 100, 200, 100 });
+    agent_up(&s);
+    pass(&s, 20);
+    OK(allocation(&s, "default-one"));
+    cgroup_world_drop(&s.world, group_of(&s, "default", "one"));
+    cluster_do(&s.c, KUBE_DELETE, &resource_pods, "default", "one",
+               S("{\"gracePeriodSeconds\":0}"));
+    add_pod(&s, (struct pod_spec){ "default", "two", NULL, 100, 200, 100 });
+    pass(&s, 20);
+    OK(!allocation(&s, "default-one"));
+    OK(allocation(&s, "default-two"));
+    EQ_REAL(metric(&s, "mbcas_managed_pods "), 1);
+    OK(isnan(metric(&s, "mbcas_pod_cpu_usage_millicores{pod=\"one\",namespace=\"default\"} ")));
+    end(&s);
+}
+
+static void the_configuration_is_live(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "in", NULL, 100, 200, 2000 });
+    cluster_do(&s.c, KUBE_CREATE, &resource_namespaces, NULL, "mbcas-system",
+               S("{\"metadata\":{\"name\":\"mbcas-system\"}}"));
+    agent_up(&s);
+    pass(&s, 40);
+    EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1800);
+    struct cluster_answer made = cluster_do(
+        &s.c, KUBE_CREATE, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        S("{\"metadata\":{\"name\":\"mbcas-agent-config\"},\"data\":{\"systemReservePercent\":\"50\","
+          "\"slowLoopInterval\":\"never\"}}"));
+    EQ_INT(made.code, 201);
+    pass(&s, 40);
+    EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1000);
+    cluster_do(
+        &s.c, KUBE_MERGE_PATCH, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        S("{\"data\":{\"totalClusterCPUCapacityMilli\":\"1000\",\"slowLoopInterval\":\"5s\"}}"));
+    pass(&s, 40);
+    EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 500);
+    OK(metric(&s, "mbcas_agent_allocation_duration_seconds_count ") > 9);
+    end(&s);
+}
+
+static void what_was_learnt_outlives_agent_and_pod(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "pupil", NULL, 100, 400, 300 });
+    agent_up(&s);
+    pass(&s, 100);
+    agent_down(&s);
+    struct json *map = cluster_get(&s.c, &resource_configmaps, "default", "mbcas-qtable-n1");
+    str before = arena_str(&s.c.arena, json_text(json_at(map, "data", "default.Pod.pupil", NULL)));
+    OK(before.n > 20);
+    s.c.deaf = true; /* what cannot be read is not overwritten */
+    agent_up(&s);
+    cluster_until(&s.c, cluster_now(&s.c) + 45);
+    s.c.deaf = false;
+    pass(&s, 120);
+    map = cluster_get(&s.c, &resource_configmaps, "default", "mbcas-qtable-n1");
+    str after = json_text(json_at(map, "data", "default.Pod.pupil", NULL));
+    OK(after.n >= before.n); /* it went on from there: what was known still is */
+    agent_down(&s);
+    end(&s);
+}
+
+static void an_outage_loses_nothing(void)
+{
+    struct scene s;
+    begin(&s);
+    add_pod(&s, (struct pod_spec){ "default", "starved", NULL, 100, 200, 200 });
+    add_pod(&s, (struct pod_spec){ "default", "other", NULL, 100, 300, 100 });
+    agent_up(&s);
+    pass(&s, 40);
+    s.c.deaf = true;
+    group_of(&s, "default", "starved"); /* answered from memory of this test only when not deaf */
+    s.world.groups[0].demand_milli = 900;
+    cluster_until(&s.c, cluster_now(&s.c) + 60);
+    s.c.deaf = false;
+    s.c.failures = 5; /* and a storm of conflicts after it */
+    s.c.fail_path = "podallocations";
+    pass(&s, 90);
+    EQ_INT(s.c.failures, 0);
+    struct json *list = allocations(&s);
+    EQ_INT(json_len(list), 2);
+    for (size_t i = 0; i < s.world.n; i++) {
+        const struct json *pod =
+            i ? allocation(&s, "default-other") : allocation(&s, "default-starved");
+        EQ_INT(milli_of(json_at(pod, "spec", "desiredCPULimit", NULL)),
+               s.world.groups[i].cfs.limit_milli);
+    }
+    OK(s.world.groups[0].cfs.limit_milli >= 900);
+    OK(s.most_milli <= 1800);
+    end(&s);
+}
+
+static void what_the_node_cannot_give_is_not_asked_again(void)
+{
+    struct scene s;
+    begin(&s);
+    s.idle_kubelet = true;
+    add_pod(&s, (struct pod_spec){ "default", "big", NULL, 100, 500, 2000 });
+    agent_up(&s);
+    pass(&s, 20);
+    int64_t wanted =
+        milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
+    OK(wanted > 500);
+    str body = S(
+        "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\",\"infeasibleCPULimit\":\"600m\"}}");
+    EQ_INT(patch_sub(&s.c, &podallocation_resource, "default", "default-big", "status", body).code,
+           200);
+    pass(&s, 60);
+    wanted = milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
+    OK(wanted < 600 && wanted >= 500);
+    end(&s);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(who_starves_gets_what_another_hoards),
+                                        TAP(nothing_is_written_when_nothing_changed),
+                                        TAP(only_some_pods_take_part),
+                                        TAP(pods_come_and_go),
+                                        TAP(the_configuration_is_live),
+                                        TAP(what_was_learnt_outlives_agent_and_pod),
+                                        TAP(an_outage_loses_nothing),
+                                        TAP(what_the_node_cannot_give_is_not_asked_again),
+                                        { 0 } });
+}

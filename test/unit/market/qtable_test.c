@@ -1,0 +1,200 @@
+#include "tap.h"
+
+#include "market/market_agent_config.h"
+#include "market/qtable.h"
+#include "market/slo.h"
+#include "market/slo_core.h"
+
+/* ---- tables */
+
+static void tables_read_back(void)
+{
+    struct agent agent, again;
+    err_t e;
+    agent_init(&agent, 0.17, 1);
+    agent_init(&again, 0.5, 1);
+    for (int i = 0; i < AGENT_STATE_N; i += 2) {
+        agent.q[i][i % AGENT_ACTION_N] = 1.5 * i - 20;
+        agent.known[i] = (uint8_t)(1 << i % AGENT_ACTION_N);
+    }
+    auto_buf struct buf text = { 0 }, second = { 0 };
+    qtable_write(&agent, &text);
+    OK_CALL(qtable_read(buf_str(&text), &again, &e), &e);
+    EQ_REAL(again.epsilon, 0.17);
+    for (int i = 0; i < AGENT_STATE_N; i++) {
+        EQ_INT(again.known[i], agent.known[i]);
+        for (int action = 0; action < AGENT_ACTION_N; action++)
+            EQ_REAL(again.q[i][action], agent.q[i][action]);
+    }
+    agent.q[0][0] += 0.0001; /* too little to be worth a write */
+    qtable_write(&agent, &second);
+    EQ_STR(buf_str(&second), buf_str(&text));
+}
+
+static void a_full_table_is_small(void)
+{
+    struct agent agent;
+    agent_init(&agent, 0.2, 1);
+    for (int i = 0; i < AGENT_STATE_N; i++) {
+        agent.known[i] = 7;
+        agent.q[i][0] = 1e300; /* cut to what can be written */
+        agent.q[i][1] = -1e300;
+    }
+    auto_buf struct buf text = { 0 };
+    qtable_write(&agent, &text);
+    OK(text.n <= 452);
+    err_t e;
+    OK_CALL(qtable_read(buf_str(&text), &agent, &e), &e);
+    OK(isfinite(agent.q[0][0]) && agent.q[0][0] > 2e6 && agent.q[0][1] < -2e6);
+}
+
+static void the_originals_tables_are_read(void)
+{
+    struct agent agent;
+    err_t e;
+    agent_init(&agent, 0.2, 1);
+    OK_CALL(
+        qtable_read(S("{\"low:none:adequate\":{\"normal\":3.25,\"aggressive\":-1},"
+                      "\"no:such:state\":{\"normal\":1},\"high:some:low\":{\"normal\":\"+Inf\"}}"),
+                    &agent, &e),
+        &e);
+    int state = agent_state_parse(S("low:none:adequate"));
+    EQ_REAL(agent.q[state][AGENT_NORMAL], 3.25);
+    EQ_REAL(agent.q[state][AGENT_AGGRESSIVE], -1);
+    EQ_INT(agent.known[state], 1 << AGENT_NORMAL | 1 << AGENT_AGGRESSIVE);
+    EQ_INT(agent.known[agent_state_parse(S("high:some:low"))], 0);
+    EQ_REAL(agent.epsilon, 0.2);
+}
+
+static void what_is_no_table_changes_nothing(void)
+{
+    struct agent agent, before;
+    err_t e;
+    agent_init(&agent, 0.2, 1);
+    before = agent;
+    static const char *const bad[] = { "",  "%%%%", "AA==",
+                                       "{", "AgAA", "ARQB////////////////////////" };
+    for (size_t i = 0; i < countof(bad); i++)
+        OK(qtable_read(str_c(bad[i]), &agent, &e) < 0);
+    OK(memcmp(&agent, &before, sizeof(agent)) == 0);
+}
+
+/* ---- configuration */
+
+struct complaints {
+    int n;
+    char last[600];
+};
+
+static void complain(void *context, const char *sentence)
+{
+    struct complaints *c = context;
+    c->n++;
+    snprintf(c->last, sizeof(c->last), "%s", sentence);
+}
+
+static const char *no_environment(void *context, const char *name)
+{
+    return context && !strcmp(name, "MBCAS_FAST_LOOP_INTERVAL") ? context : NULL;
+}
+
+static int load(struct agent_config *c, const char *data, const char *fast, struct complaints *all,
+                err_t *e)
+{
+    return agent_config_load(c,
+                             &(struct agent_config_source){ .data = str_c(data),
+                                                            .environment = no_environment,
+                                                            .environment_context = (void *)fast,
+                                                            .complain = complain,
+                                                            .complain_context = all },
+                             e);
+}
+
+static void a_bad_value_leaves_the_last_good_one(void)
+{
+    struct agent_config c = { 0 };
+    struct complaints all = { 0 };
+    err_t e;
+    OK_CALL(load(&c, "", NULL, &all, &e), &e);
+    EQ_INT(c.market.slow_ns, INT64_C(15000000000));
+    OK_CALL(load(&c, "{\"slowLoopInterval\":\"20s\",\"minChangePercent\":\"7\"}", NULL, &all, &e),
+            &e);
+    EQ_INT(c.market.slow_ns, INT64_C(20000000000));
+    EQ_INT(all.n, 0);
+    OK_CALL(load(&c, "{\"slowLoopInterval\":\"soon\",\"minChangePercent\":\"8\"}", NULL, &all, &e),
+            &e);
+    EQ_INT(c.market.slow_ns, INT64_C(20000000000)); /* the last good one of that name */
+    EQ_REAL(c.market.min_change_percent, 8);        /* and the rest apply */
+    EQ_INT(all.n, 1);
+    OK(strstr(all.last, "slowLoopInterval") && strstr(all.last, "soon"));
+    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* who is no longer said is as if never said */
+    EQ_INT(c.market.slow_ns, INT64_C(15000000000));
+    OK_CALL(load(&c, "{\"fastLoopInterval\":\"4s\"}", "3s", &all, &e), &e);
+    EQ_INT(c.market.fast_ns, INT64_C(3000000000)); /* the environment wins */
+    agent_config_done(&c);
+}
+
+static void a_whole_that_cannot_be_changes_nothing(void)
+{
+    struct agent_config c = { 0 };
+    struct complaints all = { 0 };
+    err_t e;
+    OK_CALL(load(&c, "{\"minChangePercent\":\"7\"}", NULL, &all, &e), &e);
+    OK(load(&c, "{\"minChangePercent\":\"9\",\"slowLoopInterval\":\"1s\"}", NULL, &all, &e) < 0);
+    OK(strstr(e.text, "slowLoopInterval"));
+    EQ_REAL(c.market.min_change_percent, 7);
+    OK(load(&c, "not json", NULL, &all, &e) < 0);
+    EQ_REAL(c.market.min_change_percent, 7);
+    agent_config_done(&c);
+}
+
+/* ---- objectives */
+
+static void a_missed_objective_weighs_more(void)
+{
+    struct slo_state state = { 0 };
+    double weight = 1;
+    for (int i = 0; i < 10; i++) {
+        double next = slo_weight(&state, weight, 2);
+        OK(next > weight && next <= 4);
+        weight = next;
+    }
+    for (int i = 0; i < 100; i++)
+        weight = slo_weight(&state, weight, 2);
+    EQ_REAL(weight, 4); /* no further */
+    double before = weight;
+    weight = slo_weight(&state, weight, 0.5);
+    OK(weight < before); /* at once, whatever had piled up */
+    for (int i = 0; i < 100; i++)
+        weight = slo_weight(&state, weight, 0.1);
+    EQ_REAL(weight, 0.5);
+    for (int i = 0; i < 200; i++)
+        weight = slo_weight(&state, weight, 0);
+    OK(fabs(weight - 1) < 1e-6); /* nothing is known any more */
+    EQ_REAL(slo_weight(&state, 1, INFINITY), 1);
+}
+
+static void all_pods_are_one_query(void)
+{
+    struct slo_target targets[] = { { S("shop"), S("web-1") },
+                                    { S("shop"), S("web.2") },
+                                    { S("bank"), S("teller") } };
+    auto_buf struct buf query = { 0 };
+    slo_query(&query, targets, countof(targets));
+    EQ_STR(buf_str(&query), S("histogram_quantile(0.99, sum by (namespace, pod, le) "
+                              "(rate(http_request_duration_seconds_bucket{namespace=~\"shop|bank\","
+                              "pod=~\"web-1|web[.]2|teller\"}[1m])))"));
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(tables_read_back),
+                                        TAP(a_full_table_is_small),
+                                        TAP(the_originals_tables_are_read),
+                                        TAP(what_is_no_table_changes_nothing),
+                                        TAP(a_bad_value_leaves_the_last_good_one),
+                                        TAP(a_whole_that_cannot_be_changes_nothing),
+                                        TAP(a_missed_objective_weighs_more),
+                                        TAP(all_pods_are_one_query),
+                                        { 0 } });
+}
