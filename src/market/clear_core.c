@@ -1,13 +1,15 @@
 /* Exact integer water-filling in linear time.
  *
- * A bid is full when the level reaches its ratio cap/weight (cap: max − min). Finding the level is
- * a selection problem, not a sorting one: pick a pivot ratio, ask whether the water covers it, and
- * throw away the half of the bids that the answer decides. Sums of the decided halves are kept, so
- * the whole costs about three passes. All comparisons are products of integers (128 bits where they
- * need it): no rounding decides who gets what.
+ * A bid is full when the level reaches its ratio cap/weight (cap: max − min). With everybody's weight
+ * under the water the level is too low, never too high: whoever is full at that level is full for good
+ * and is taken out, which raises it, until nobody is. Each pass shrinks what the last one raised the level by
+ * (times the weight above it) at least as much as it shrinks the weight, so passes are few, about five, and
+ * in the worst case bounded by the number of bits; they run over fewer bids each time and in order, which
+ * is what makes them fast. All comparisons are products of integers in 128 bits: no rounding decides
+ * who gets what.
  *
  * The last few millicores, which integers cannot divide, go by largest remainder, found by
- * selection too. Zero weights are served after everyone else is full, equally. When the minimums
+ * buckets and selection. Zero weights are served after everyone else is full, equally. When the minimums
  * alone exceed capacity the same kernel runs with base 0, cap = min and weight = w·min: nobody is
  * above its minimum while others starve, and the sum still equals capacity. */
 #include "clear_core.h"
@@ -19,15 +21,13 @@
 __extension__ typedef unsigned __int128 wide;
 
 struct clear_item {
-    union {
-        struct {
-            uint64_t cap;    /* millicores above the base that this bid can take */
-            uint64_t weight; /* thousandths (overload: times min) */
-        };
-        wide rest; /* once the level is known: remainder of its share, for the last millicores */
-    };
-    uint32_t index; /* of the bid */
+    uint64_t cap;    /* millicores above the base that this bid can take */
+    uint64_t weight; /* thousandths (overload: times min) */
+    uint32_t index;  /* of the bid */
 };
+/* Once the level is known both numbers make room for the remainder of the share. */
+
+enum { BUCKETS = 1024 };
 
 struct pool {
     struct clear_item *items;
@@ -48,6 +48,17 @@ void clear_scratch_done(struct clear_scratch *scratch)
     *scratch = (struct clear_scratch){ 0 };
 }
 
+static wide rest_of(const struct clear_item *item)
+{
+    return (wide)item->cap << 64 | item->weight;
+}
+
+static void set_rest(struct clear_item *item, wide rest)
+{
+    item->cap = (uint64_t)(rest >> 64);
+    item->weight = (uint64_t)rest;
+}
+
 static void swap(struct clear_item *a, struct clear_item *b)
 {
     struct clear_item kept = *a;
@@ -55,65 +66,48 @@ static void swap(struct clear_item *a, struct clear_item *b)
     *b = kept;
 }
 
-static bool ratio_above(const struct clear_item *a, const struct clear_item *pivot)
+/* Takes out who is full at the present level and gives it its cap; the others stay in their order. */
+static void take_full(struct pool *p, struct level *level)
 {
-    return (wide)a->cap * pivot->weight > (wide)pivot->cap * a->weight;
+    size_t kept = 0;
+    uint64_t caps = 0;
+    wide weights = 0;
+    for (size_t i = 0; i < level->unfilled; i++) {
+        struct clear_item item = p->items[i];
+        bool full = item.cap * level->weight <= (wide)level->supply * item.weight;
+        uint64_t mask = full ? UINT64_MAX : 0; /* no branch: it could not be foreseen */
+        p->out[item.index] += (int64_t)(item.cap & mask);
+        caps += item.cap & mask;
+        weights += item.weight & mask;
+        p->items[kept] = item;
+        kept += !full;
+    }
+    level->supply -= caps;
+    level->weight -= weights;
+    level->unfilled = kept;
 }
 
-/* Puts the items whose ratio is above the pivot's first; returns how many, and the sums of the rest. */
-static size_t partition(struct clear_item *items, size_t n, struct clear_item pivot, wide *ret_cap,
-                        wide *ret_weight)
+/* Gives their caps to those that are full; the others are items[0 .. unfilled) afterwards. */
+static struct level find_level(struct pool *p)
 {
-    size_t above = 0;
-    *ret_cap = *ret_weight = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (ratio_above(&items[i], &pivot)) {
-            swap(&items[above++], &items[i]);
-        } else {
-            *ret_cap += items[i].cap;
-            *ret_weight += items[i].weight;
-        }
+    struct level level = { .supply = p->supply, .unfilled = p->n };
+    for (size_t i = 0; i < p->n; i++)
+        level.weight += p->items[i].weight;
+    for (size_t before = SIZE_MAX; level.unfilled && level.unfilled < before;) {
+        before = level.unfilled;
+        take_full(p, &level);
     }
-    return above;
-}
-
-/* Reorders the items so that the unfilled ones come first. `weight` is the sum over all items.
- * Invariant: items[0 .. low) are unfilled for sure, items[high .. n) are full for sure and already
- * taken out of supply and weight; those between are undecided. */
-static struct level find_level(struct clear_item *items, size_t n, uint64_t supply, wide weight)
-{
-    struct random r;
-    random_init(&r, n, 1);
-    size_t low = 0, high = n;
-    while (low < high) {
-        struct clear_item pivot = items[low + random_below(&r, (uint32_t)(high - low))];
-        wide cap_below, weight_below;
-        size_t above = partition(items + low, high - low, pivot, &cap_below, &weight_below);
-        /* Is the pivot's ratio covered?  caps below + ratio * weights above <= supply */
-        bool covered = cap_below <= supply && (wide)pivot.cap * (weight - weight_below) <=
-                                                  (wide)(supply - cap_below) * pivot.weight;
-        if (covered) {
-            high = low + above;
-            supply -= (uint64_t)cap_below;
-            weight -= weight_below;
-        } else { /* the pivot and all above it stay unfilled: move the equal ones up as well */
-            size_t end = low + above;
-            for (size_t i = end; i < high; i++)
-                if (!ratio_above(&pivot, &items[i]))
-                    swap(&items[end++], &items[i]);
-            low = end;
-        }
-    }
-    return (struct level){ supply, weight, low };
+    return level;
 }
 
 static bool rest_before(const struct clear_item *a, const struct clear_item *b)
 {
-    return a->rest != b->rest ? a->rest > b->rest : a->index < b->index;
+    wide x = rest_of(a), y = rest_of(b);
+    return x != y ? x > y : a->index < b->index;
 }
 
 /* Gives one more millicore to the `count` items with the largest remainders (quickselect). */
-static void give_rest(struct clear_item *items, size_t n, size_t count, int64_t *out)
+static void give_largest(struct clear_item *items, size_t n, size_t count, int64_t *out)
 {
     struct random r;
     random_init(&r, n, 2);
@@ -136,33 +130,75 @@ static void give_rest(struct clear_item *items, size_t n, size_t count, int64_t 
     }
 }
 
-/* Hands supply out to the items; returns the level that was left (unfilled 0: everyone is full). */
+/* A larger remainder is never in a lower bucket: every step of this keeps the order. */
+static size_t bucket_of(const struct clear_item *item, double scale)
+{
+    double rest = (double)item->cap * 0x1p64 + (double)item->weight;
+    return MIN((size_t)(rest * scale), (size_t)BUCKETS - 1);
+}
+
+/* The same for many: buckets tell for most of them, and only one bucket has to be looked into. */
+static void give_rest(struct pool *p, const struct level *level, size_t count)
+{
+    size_t buckets[BUCKETS] = { 0 }, last = BUCKETS, inside = 0;
+    double scale = BUCKETS / (double)level->weight;
+    if (!count)
+        return;
+    for (size_t i = 0; i < level->unfilled; i++)
+        buckets[bucket_of(&p->items[i], scale)]++;
+    for (size_t above = 0; above + buckets[--last] < count;) {
+        above += buckets[last];
+        buckets[last] = 0;
+    }
+    bool alike = true;
+    for (size_t i = 0; i < level->unfilled; i++) {
+        size_t bucket = bucket_of(&p->items[i], scale);
+        p->out[p->items[i].index] += bucket > last;
+        count -= bucket > last;
+        if (bucket != last)
+            continue;
+        swap(&p->items[inside], &p->items[i]);
+        alike &= rest_of(&p->items[inside++]) == rest_of(&p->items[0]);
+    }
+    if (alike) /* few different weights: the lower index decides */
+        for (size_t i = 0; i < count; i++)
+            p->out[p->items[i].index]++;
+    else
+        give_largest(p->items, inside, count, p->out);
+}
+
+/* supply * weight / all without a division, which takes longer than all the rest: guessed by the ratio
+ * supply / all, then put right. */
+static uint64_t share_of(const struct level *level, double ratio, struct clear_item *item)
+{
+    wide share = (wide)level->supply * item->weight;
+    uint64_t whole = (uint64_t)((double)item->weight * ratio);
+    wide product = whole * level->weight;
+    for (; product > share; product -= level->weight)
+        whole--;
+    for (; share - product >= level->weight; product += level->weight)
+        whole++;
+    set_rest(item, share - product);
+    return whole;
+}
+
+/* Hands supply out to the items; what is left of it stays in the pool. Returns the level at the end
+ * (unfilled 0: everyone is full). */
 static struct level pour(struct pool *p)
 {
-    wide weight = 0;
-    for (size_t i = 0; i < p->n; i++)
-        weight += p->items[i].weight;
-    struct level level = find_level(p->items, p->n, p->supply, weight);
-    for (size_t i = level.unfilled; i < p->n; i++)
-        p->out[p->items[i].index] += (int64_t)p->items[i].cap;
+    struct level level = find_level(p);
+    p->supply = level.unfilled ? 0 : level.supply;
+    if (!level.unfilled)
+        return level;
+    double ratio = (double)level.supply / (double)level.weight;
     uint64_t given = 0;
     for (size_t i = 0; i < level.unfilled; i++) {
         struct clear_item *item = &p->items[i];
-        wide share = (wide)level.supply * item->weight;
-        uint64_t whole;
-        if (share <= UINT64_MAX &&
-            level.weight <= UINT64_MAX) { /* several times faster, and usual */
-            whole = (uint64_t)share / (uint64_t)level.weight;
-            item->rest = (uint64_t)share % (uint64_t)level.weight;
-        } else {
-            whole = (uint64_t)(share / level.weight);
-            item->rest = share % level.weight;
-        }
+        uint64_t whole = share_of(&level, ratio, item);
         p->out[item->index] += (int64_t)whole;
         given += whole;
     }
-    if (level.unfilled)
-        give_rest(p->items, level.unfilled, level.supply - given, p->out);
+    give_rest(p, &level, level.supply - given);
     return level;
 }
 
@@ -173,7 +209,7 @@ static uint64_t bounded(int64_t milli)
 
 static uint64_t thousandths(double weight)
 {
-    return weight > 0 ? (uint64_t)llround(fmin(weight, CLEAR_WEIGHT_MAX) * 1000) : 0;
+    return weight > 0 ? (uint64_t)(MIN(weight, CLEAR_WEIGHT_MAX) * 1000 + 0.5) : 0;
 }
 
 static uint64_t room_above_min(const struct bid *b)
@@ -182,16 +218,25 @@ static uint64_t room_above_min(const struct bid *b)
     return max > min ? max - min : 0;
 }
 
-/* Gathers the bids with (or without) weight that can still take something. */
-static void gather(struct pool *p, const struct bid *bids, size_t n, bool weighted)
+/* Everybody gets the minimum; those with weight that can take more are gathered. */
+static void gather(struct pool *p, const struct bid *bids, size_t n)
 {
     p->n = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t weight = thousandths(bids[i].weight), cap = room_above_min(&bids[i]);
-        if (cap && (weight > 0) == weighted)
-            p->items[p->n++] = (struct clear_item){ .cap = cap,
-                                                    .weight = weighted ? weight : 1,
-                                                    .index = (uint32_t)i };
+        p->out[i] = (int64_t)bounded(bids[i].min_milli);
+        p->items[p->n] = (struct clear_item){ .cap = cap, .weight = weight, .index = (uint32_t)i };
+        p->n += cap && weight;
+    }
+}
+
+static void gather_weightless(struct pool *p, const struct bid *bids, size_t n)
+{
+    p->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t weight = thousandths(bids[i].weight), cap = room_above_min(&bids[i]);
+        if (cap && !weight)
+            p->items[p->n++] = (struct clear_item){ .cap = cap, .weight = 1, .index = (uint32_t)i };
     }
 }
 
@@ -204,16 +249,13 @@ static double lambda_of(struct level level)
 
 static double bargain(struct pool *p, const struct bid *bids, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        p->out[i] = (int64_t)bounded(bids[i].min_milli);
-    gather(p, bids, n, true);
+    gather(p, bids, n);
     struct level level = pour(p);
-    if (level.unfilled)
-        return lambda_of(level);
-    p->supply = level.supply;
-    gather(p, bids, n, false);
-    pour(p);
-    return 0;
+    if (!level.unfilled && p->supply) {
+        gather_weightless(p, bids, n);
+        pour(p);
+    }
+    return lambda_of(level);
 }
 
 static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
@@ -233,8 +275,7 @@ static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
     struct level level = pour(p);
     if (level.unfilled || all_zero)
         return lambda_of(level);
-    p->supply = level.supply; /* the weightless ones get what the others' minimums left */
-    p->n = 0;
+    p->n = 0; /* the weightless ones get what the others' minimums left */
     for (size_t i = 0; i < n; i++)
         if (!thousandths(bids[i].weight) && bids[i].min_milli > 0)
             p->items[p->n++] = (struct clear_item){ .cap = bounded(bids[i].min_milli),
@@ -244,28 +285,50 @@ static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
     return 0;
 }
 
+struct sums {
+    double demand, weight;
+    int64_t demand_milli, min_milli;
+    uint64_t base; /* of the minimums as they count */
+};
+
+static struct sums sum_up(const struct bid *bids, size_t n)
+{
+    struct sums sums = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        sums.demand += (double)bids[i].demand_milli;
+        sums.weight += bids[i].weight;
+        sums.demand_milli += bids[i].demand_milli;
+        sums.min_milli += bids[i].min_milli;
+        sums.base += bounded(bids[i].min_milli);
+    }
+    return sums;
+}
+
+static double price_of(int64_t capacity_milli, const struct sums *sums, size_t n)
+{
+    double capacity = (double)capacity_milli;
+    return sums->demand > capacity && sums->weight > 0
+               ? (sums->demand - capacity) / capacity * (sums->weight / (double)n)
+               : 0;
+}
+
+static enum market_mode mode_of(int64_t capacity_milli, const struct sums *sums)
+{
+    return sums->demand_milli <= capacity_milli ? MARKET_UNCONGESTED
+           : sums->min_milli <= capacity_milli  ? MARKET_CONGESTED
+                                                : MARKET_OVERLOADED;
+}
+
 double market_price(int64_t capacity_milli, const struct bid *bids, size_t n)
 {
-    double demand = 0, weight = 0;
-    for (size_t i = 0; i < n; i++) {
-        demand += (double)bids[i].demand_milli;
-        weight += bids[i].weight;
-    }
-    double capacity = (double)capacity_milli;
-    return demand > capacity && weight > 0 ? (demand - capacity) / capacity * (weight / (double)n)
-                                           : 0;
+    struct sums sums = sum_up(bids, n);
+    return price_of(capacity_milli, &sums, n);
 }
 
 enum market_mode market_mode(int64_t capacity_milli, const struct bid *bids, size_t n)
 {
-    int64_t demand = 0, base = 0;
-    for (size_t i = 0; i < n; i++) {
-        demand += bids[i].demand_milli;
-        base += bids[i].min_milli;
-    }
-    return demand <= capacity_milli ? MARKET_UNCONGESTED
-           : base <= capacity_milli ? MARKET_CONGESTED
-                                    : MARKET_OVERLOADED;
+    struct sums sums = sum_up(bids, n);
+    return mode_of(capacity_milli, &sums);
 }
 
 const char *market_mode_name(enum market_mode mode)
@@ -282,17 +345,19 @@ struct clearing market_clear(int64_t capacity_milli, const struct bid *bids, siz
         scratch->items = mem_grow(scratch->items, n, sizeof(*scratch->items));
         scratch->cap = n;
     }
-    uint64_t capacity = capacity_milli > 0 ? (uint64_t)capacity_milli : 0, base = 0;
-    for (size_t i = 0; i < n; i++)
-        base += bounded(bids[i].min_milli);
-    struct clearing result = { .capped = base > capacity };
-    struct pool pool = { scratch->items, 0, result.capped ? capacity : capacity - base, ret_milli };
-    result.lambda = result.capped ? share_minimums(&pool, bids, n) : bargain(&pool, bids, n);
-    for (size_t i = 0; i < n; i++) {
-        result.total_milli += ret_milli[i];
-        result.demand_milli += bids[i].demand_milli;
-    }
-    result.price = market_price(capacity_milli, bids, n);
-    result.mode = market_mode(capacity_milli, bids, n);
-    return result;
+    uint64_t capacity = capacity_milli > 0 ? (uint64_t)capacity_milli : 0;
+    struct sums sums = sum_up(bids, n);
+    bool capped = sums.base > capacity;
+    struct pool pool = { .items = scratch->items,
+                         .supply = capped ? capacity : capacity - sums.base,
+                         .out = ret_milli };
+    double lambda = capped ? share_minimums(&pool, bids, n) : bargain(&pool, bids, n);
+    return (struct clearing){
+        .total_milli = (int64_t)(capacity - pool.supply),
+        .demand_milli = sums.demand_milli,
+        .price = price_of(capacity_milli, &sums, n),
+        .lambda = lambda,
+        .mode = mode_of(capacity_milli, &sums),
+        .capped = capped,
+    };
 }

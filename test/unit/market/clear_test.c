@@ -7,7 +7,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-enum { BIDS_MAX = 12 };
+enum { BIDS_MAX = 12, CROWD = 300 };
 
 struct reference_item {
     uint64_t cap, weight, rest;
@@ -56,7 +56,7 @@ static void fill(struct reference_item *items, size_t n, uint64_t supply, int64_
 
 static void reference(int64_t capacity, const struct bid *bids, size_t n, int64_t *out)
 {
-    struct reference_item items[BIDS_MAX] = { 0 };
+    struct reference_item items[CROWD];
     int64_t base = 0;
     for (size_t i = 0; i < n; i++)
         base += bids[i].min_milli;
@@ -95,7 +95,7 @@ static void equals_the_reference(void)
     struct random r;
     random_init(&r, 11, 1);
     struct clear_scratch scratch = { 0 };
-    for (int round = 0; round < 100000; round++) {
+    for (int round = 0; round < 1000000; round++) {
         struct bid bids[BIDS_MAX];
         int64_t capacity, got[BIDS_MAX], want[BIDS_MAX];
         size_t n = random_market(&r, bids, &capacity);
@@ -106,6 +106,84 @@ static void equals_the_reference(void)
             tap_note(__FILE__, __LINE__, "round %d: differs from the reference", round);
             break;
         }
+    }
+    clear_scratch_done(&scratch);
+}
+
+/* Ratios far apart, so that few bids fill at a time; few weights, so that remainders are equal. */
+static size_t random_crowd(struct random *r, struct bid *bids, int64_t *capacity)
+{
+    size_t n = 20 + random_below(r, CROWD - 20);
+    bool apart = random_below(r, 2), alike = random_below(r, 2), poor = random_below(r, 4) == 0;
+    int64_t most = 0, base = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t cap = apart ? INT64_C(1) << (1 + i % 38) : 1 + random_below(r, 4000);
+        int64_t min = random_below(r, 500);
+        bids[i] = (struct bid){ .min_milli = min,
+                                .max_milli = min + cap,
+                                .weight = alike ? 0.8 + 0.2 * random_below(r, 3)
+                                                : (1 + random_below(r, 100000)) / 1000.0 };
+        most += bids[i].max_milli;
+        base += min;
+    }
+    *capacity = poor ? base / 2 : base + (int64_t)(random_unit(r) * (double)(most - base));
+    return n;
+}
+
+static void crowds_equal_the_reference(void)
+{
+    struct random r;
+    random_init(&r, 14, 1);
+    struct clear_scratch scratch = { 0 };
+    for (int round = 0; round < 3000 && !tap_failures; round++) {
+        struct bid bids[CROWD];
+        int64_t capacity, got[CROWD], want[CROWD];
+        size_t n = random_crowd(&r, bids, &capacity);
+        market_clear(capacity, bids, n, &scratch, got);
+        reference(capacity, bids, n, want);
+        OK(memcmp(got, want, n * sizeof(*got)) == 0);
+    }
+    clear_scratch_done(&scratch);
+}
+
+/* The conditions of the optimum, up to the last millicore: who is not full has no lower level than
+ * anybody who has something. */
+static void nobody_would_trade(void)
+{
+    struct random r;
+    random_init(&r, 15, 1);
+    struct clear_scratch scratch = { 0 };
+    for (int round = 0; round < 100000 && !tap_failures; round++) {
+        struct bid bids[BIDS_MAX];
+        int64_t capacity, got[BIDS_MAX];
+        size_t n = random_market(&r, bids, &capacity);
+        if (market_clear(capacity, bids, n, &scratch, got).capped)
+            continue;
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < n; j++)
+                if (got[i] < bids[i].max_milli && got[j] > bids[j].min_milli)
+                    OK((double)(got[j] - bids[j].min_milli - 1) * bids[i].weight <=
+                       (double)(got[i] - bids[i].min_milli + 1) * bids[j].weight + 1e-6);
+    }
+    clear_scratch_done(&scratch);
+}
+
+/* The order of the bids moves no more than the millicores that cannot be divided. */
+static void the_order_does_not_matter(void)
+{
+    struct random r;
+    random_init(&r, 16, 1);
+    struct clear_scratch scratch = { 0 };
+    for (int round = 0; round < 50000 && !tap_failures; round++) {
+        struct bid bids[BIDS_MAX], turned[BIDS_MAX];
+        int64_t capacity, got[BIDS_MAX], other[BIDS_MAX];
+        size_t n = random_market(&r, bids, &capacity), by = random_below(&r, (uint32_t)n);
+        for (size_t i = 0; i < n; i++)
+            turned[(i + by) % n] = bids[i];
+        market_clear(capacity, bids, n, &scratch, got);
+        market_clear(capacity, turned, n, &scratch, other);
+        for (size_t i = 0; i < n; i++)
+            OK(llabs(got[i] - other[(i + by) % n]) <= 1);
     }
     clear_scratch_done(&scratch);
 }
@@ -182,6 +260,9 @@ static void odd_markets_are_answered(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(equals_the_reference),
+                                        TAP(crowds_equal_the_reference),
+                                        TAP(nobody_would_trade),
+                                        TAP(the_order_does_not_matter),
                                         TAP(sums_and_bounds_hold),
                                         TAP(weight_is_power),
                                         TAP(weightless_bids_are_served_last),
