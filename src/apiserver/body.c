@@ -71,6 +71,17 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
         *tree = *json_new_obj(c->arena);
     str kind = json_text(json_get(tree, "kind")), version = json_text(json_get(tree, "apiVersion"));
     str wanted = kind_api_version(c->arena, k);
+    static const char *const names[] = { "kind", "apiVersion" };
+    for (size_t i = 0; i < countof(names); i++) {
+        const struct json *name = json_get(tree, names[i]);
+        if (!name || json_is(name, JSON_STR) || json_is(name, JSON_NULL))
+            continue;
+        call_bad_request(c,
+                         "the object provided is unrecognized (must be of type " STR_FMT
+                         "): %s is not a string but %s",
+                         STR_ARG(k->kind), names[i], json_type_name(name));
+        return false;
+    }
     if (!json_is(tree, JSON_OBJ)) {
         call_bad_request(c,
                          "the object provided is unrecognized (must be of type " STR_FMT
@@ -85,7 +96,7 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
                          STR_ARG(k->kind));
         return false;
     }
-    if (version.n && !str_eq(version, wanted)) {
+    if ((version.n || k->custom) && !str_eq(version, wanted)) {
         call_bad_request(c,
                          "the API version in the data (" STR_FMT
                          ") does not match the expected API version (" STR_FMT ")",

@@ -76,7 +76,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     check_text(c->object, "reason", 128, errors);
 }
 
-const struct kind_hooks hooks_event = { .validate = validate };
+/* Nobody looks an event up by its name, so it may be anything that fits into a path. */
+const struct kind_hooks hooks_event = { .name = format_path_segment, .validate = validate };
 
 static void validate_v1(const struct kind_change *c, struct kind_env *env,
                         struct field_errors *errors)
@@ -94,6 +95,12 @@ static void validate_v1(const struct kind_change *c, struct kind_env *env,
         return;
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
         field_required(errors, AT(NULL, "eventTime"), NULL);
+    const struct json *series = json_get(c->object, "series");
+    struct field_path at = { NULL, .key = S("series") };
+    if (series && json_int(json_get(series, "count"), 0) < 2)
+        field_invalid(errors, AT(&at, "count"), json_get(series, "count"), "must be at least 2");
+    if (series && !json_is(json_get(series, "lastObservedTime"), JSON_STR))
+        field_required(errors, AT(&at, "lastObservedTime"), NULL);
     if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
         field_invalid(errors, AT(NULL, "type"), json_get(c->object, "type"),
                       "must be Normal or Warning");

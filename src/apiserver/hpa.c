@@ -38,8 +38,8 @@ static void fill_rules(struct arena *a, struct json *behavior, bool up)
         json_set_int(a, rules, "stabilizationWindowSeconds", 0);
     if (!json_get(rules, "selectPolicy"))
         json_set_str(a, rules, "selectPolicy", S("Max"));
-    if (json_len(json_get(rules, "policies")))
-        return;
+    if (json_is(json_get(rules, "policies"), JSON_ARR))
+        return; /* an empty list is refused later */
     struct json *policies = json_new_arr(a);
     if (up)
         push_policy(a, policies, "Pods", 4);
@@ -140,6 +140,20 @@ static void check_choice(str kind, const struct json *target, const struct field
     }
 }
 
+/* A resource of a container is one that containers have. */
+static void check_container(const struct json *source, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    const struct json *name = json_get(source, "name"), *container = json_get(source, "container");
+    if (json_text(name).n)
+        podspec_check_resource_name(json_text(name), AT(at, "name"), errors);
+    if (!json_text(container).n)
+        field_required(errors, AT(at, "container"), NULL);
+    else if (format_dns_label(json_text(container)))
+        field_invalid(errors, AT(at, "container"), container, "%s",
+                      format_dns_label(json_text(container)));
+}
+
 static void check_source(str kind, const struct json *source, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -149,8 +163,8 @@ static void check_source(str kind, const struct json *source, const struct field
     if (str_eqc(kind, "resource") || str_eqc(kind, "containerResource")) {
         if (!json_text(json_get(source, "name")).n)
             field_required(errors, AT(at, "name"), NULL);
-        if (str_eqc(kind, "containerResource") && !json_text(json_get(source, "container")).n)
-            field_required(errors, AT(at, "container"), NULL);
+        if (str_eqc(kind, "containerResource"))
+            check_container(source, at, errors);
     } else {
         check_metric_name(source, at, errors);
     }
@@ -170,21 +184,28 @@ static void check_metric(const struct json *metric, const struct field_path *at,
         { "Resource", "resource" },
         { "ContainerResource", "containerResource" },
     };
-    str type = json_text(json_get(metric, "type"));
-    size_t present = 0;
-    if (!type.n)
+    static const char *const types[] = { "ContainerResource", "External", "Object", "Pods",
+                                         "Resource",          NULL };
+    const struct json *type = json_get(metric, "type");
+    size_t present = 0, known = 0;
+    if (!json_text(type).n)
         field_required(errors, AT(at, "type"), NULL);
     for (size_t i = 0; i < countof(sources); i++) {
         const struct json *source = json_get(metric, sources[i].key);
         struct field_path field = { at, .key = str_c(sources[i].key) };
-        bool named = str_eqc(type, sources[i].type);
+        bool named = str_eqc(json_text(type), sources[i].type);
+        known += named;
         if (source && !present++)
             check_source(field.key, source, &field, errors);
-        else if (source && !named)
-            field_forbidden(errors, &field, "a metric has one source");
         if (named && !source)
             field_required(errors, &field, "the source that the type names");
     }
+    for (int i = 0; !known && i < 2; i++) /* told twice */
+        field_not_supported(errors, AT(at, "type"), type, types);
+    for (size_t i = 0; present > 1 && i < countof(sources); i++)
+        if (json_get(metric, sources[i].key) && !str_eqc(json_text(type), sources[i].type))
+            field_forbidden(errors, &(struct field_path){ at, .key = str_c(sources[i].key) },
+                            "a metric has one source");
 }
 
 static void check_policy(const struct json *policy, const struct field_path *at,
@@ -192,6 +213,10 @@ static void check_policy(const struct json *policy, const struct field_path *at,
 {
     const struct json *value = json_get(policy, "value"),
                       *period = json_get(policy, "periodSeconds");
+    static const char *const types[] = { "Percent", "Pods", NULL };
+    const struct json *type = json_get(policy, "type");
+    if (!json_text(type).n) /* another word is told by the schema */
+        field_not_supported(errors, AT(at, "type"), type, types);
     if (json_int(value, 0) <= 0)
         field_invalid(errors, AT(at, "value"), value, "must be greater than zero");
     if (json_int(period, 0) <= 0)

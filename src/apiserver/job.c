@@ -5,6 +5,10 @@ static void fill(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     podspec_fill(a, json_at(spec, "template", "spec", NULL), false);
+    struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
+    struct json *metadata = json_make(a, object, "metadata", NULL);
+    if (json_len(labels) && !json_len(json_get(metadata, "labels")))
+        json_set(a, metadata, S("labels"), labels); /* the same: what one gets, both have */
     /* a work queue has neither number of completions; "one" is what most mean */
     if (!json_get(spec, "completions") && json_int(json_get(spec, "parallelism"), 1) == 1)
         json_set_int(a, spec, "completions", 1);
@@ -36,7 +40,8 @@ static void prepare(const struct kind_change *c, struct kind_env *env,
     struct json *match = json_make(a, c->object, "spec", "selector", "matchLabels", NULL);
     label(a, match, "batch.kubernetes.io/controller-uid", uid);
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
-    if (!json_len(json_get(metadata, "labels")))
+    struct json *own = json_get(metadata, "labels");
+    if (!json_len(own) || own == labels)
         json_set(a, metadata, S("labels"), json_copy(a, labels));
 }
 

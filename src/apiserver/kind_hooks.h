@@ -49,12 +49,20 @@ void kind_check_port_name(const struct json *name, const struct field_path *at,
 
 void kind_check_labels(const struct json *labels, const struct field_path *at,
                        struct field_errors *errors);
+/* Of a namespace; those of metadata name their place otherwise. */
+void kind_check_finalizer(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors);
+void kind_check_annotations(const struct json *annotations, const struct field_path *at,
+                            struct field_errors *errors);
+/* The spec of a claim, alone or in a stateful set. */
+void kind_check_claim(const struct json *spec, const struct field_path *at,
+                      struct field_errors *errors);
 /* matchLabels and matchExpressions. */
 void kind_check_selector(const struct json *selector, const struct field_path *at,
                          struct field_errors *errors);
 bool kind_selector_matches(const struct json *selector, const struct json *labels);
 bool kind_selector_empty(const struct json *selector);
-bool kind_selector_readable(const struct json *selector); /* has only operators there are */
+bool kind_selector_readable(const struct json *selector); /* can be asked whether it matches */
 /* "app=web,tier in (a,b)": the text of a selector, as Scale shows it. */
 str kind_selector_text(struct arena *a, const struct json *selector);
 
@@ -74,6 +82,8 @@ struct podspec_rules {
 };
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors);
+void podspec_check_resource_name(str name, const struct field_path *at,
+                                 struct field_errors *errors);
 void podspec_check_resources(const struct json *resources, const struct field_path *at,
                              struct field_errors *errors);
 const char *podspec_qos(const struct json *spec); /* "Guaranteed", "Burstable", "BestEffort" */

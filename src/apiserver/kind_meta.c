@@ -88,8 +88,8 @@ void kind_check_labels(const struct json *labels, const struct field_path *at,
     }
 }
 
-static void check_annotations(const struct json *annotations, const struct field_path *at,
-                              struct field_errors *errors)
+void kind_check_annotations(const struct json *annotations, const struct field_path *at,
+                            struct field_errors *errors)
 {
     size_t bytes = 0;
     json_each(m, annotations) {
@@ -110,6 +110,15 @@ static bool standard_finalizer(str name)
 {
     return str_eqc(name, "kubernetes") || str_eqc(name, "orphan") ||
            str_eqc(name, "foregroundDeletion");
+}
+
+void kind_check_finalizer(const struct json *name, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    kind_check_qualified(name, at, errors);
+    if (str_find_char(json_text(name), '/') == SIZE_MAX && !standard_finalizer(json_text(name)))
+        field_invalid(errors, at, name,
+                      "is neither a standard finalizer nor has a domain before '/'");
 }
 
 static void check_finalizers(const struct kind_change *c, const struct json *finalizers,
@@ -206,7 +215,7 @@ static void check_words(const struct json *metadata, const struct field_path *at
                         struct field_errors *errors)
 {
     kind_check_labels(json_get(metadata, "labels"), AT(at, "labels"), errors);
-    check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
+    kind_check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
     check_owners(json_get(metadata, "ownerReferences"), AT(at, "ownerReferences"), errors);
 }
 

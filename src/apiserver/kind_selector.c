@@ -59,15 +59,27 @@ bool kind_selector_empty(const struct json *selector)
            !json_len(json_get(selector, "matchExpressions"));
 }
 
+static bool readable_values(const struct json *values)
+{
+    for (uint32_t i = 0; i < json_len(values); i++)
+        if (format_label_value(json_text(values->items[i])))
+            return false;
+    return true;
+}
+
 bool kind_selector_readable(const struct json *selector)
 {
+    json_each(m, json_get(selector, "matchLabels"))
+        if (format_qualified_name(m->key) || format_label_value(json_text(m->value)))
+            return false;
     const struct json *expressions = json_get(selector, "matchExpressions");
     for (uint32_t i = 0; i < json_len(expressions); i++) {
         const struct json *e = expressions->items[i];
         bool set = has_operator(e, "In") || has_operator(e, "NotIn");
         bool there = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
-        if ((!set && !there) || (set && !json_len(json_get(e, "values"))) ||
-            (there && json_len(json_get(e, "values"))))
+        if (format_qualified_name(json_text(json_get(e, "key"))) ||
+            (set && !readable_values(json_get(e, "values"))) || (!set && !there) ||
+            (set && !json_len(json_get(e, "values"))) || (there && json_len(json_get(e, "values"))))
             return false;
     }
     return true;

@@ -246,7 +246,7 @@ static void check_scale(const struct kind *k, const struct json *object,
     for (size_t i = 0; i < countof(paths); i++) {
         str rest = str_from(paths[i], 1), key;
         const struct json *value = object;
-        while (paths[i].n && value && str_cut(&rest, '.', &key))
+        while (paths[i].n && json_is(value, JSON_OBJ) && str_cut(&rest, '.', &key))
             value = json_get_str(value, key);
         struct field_path at = { NULL, .key = paths[i] };
         if (paths[i].n && value && (!json_is(value, JSON_INT) || value->integer < 0))

@@ -2,6 +2,7 @@
 #include "kind_hooks.h"
 
 #include "../base/quantity.h"
+#include "../base/rfc3339.h"
 
 static void fill(struct arena *a, struct json *object)
 {
@@ -106,11 +107,12 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     json_set_str(a, status, "qosClass", str_c(podspec_qos(spec)));
     if (!json_len(json_get(spec, "schedulingGates")))
         return;
+    char time[RFC3339_TEXT_MAX];
     struct json *gated = json_new_obj(a), *conditions = json_new_arr(a);
     json_set_str(a, gated, "type", S("PodScheduled"));
     json_set_str(a, gated, "status", S("False"));
     json_set(a, gated, S("lastProbeTime"), json_new_null(a));
-    json_set(a, gated, S("lastTransitionTime"), json_new_null(a));
+    json_set_str(a, gated, "lastTransitionTime", rfc3339_text(env->now_ns / 1000000000, time));
     json_set_str(a, gated, "reason", S("SchedulingGated"));
     json_set_str(a, gated, "message", S("Scheduling is blocked due to non-empty scheduling gates"));
     json_push(a, conditions, gated);

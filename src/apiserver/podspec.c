@@ -10,20 +10,46 @@ static struct json *list_of(const struct json *spec, const char *key)
     return json_is(list, JSON_ARR) ? list : NULL;
 }
 
-/* "latest" when the reference names neither a tag nor a digest. */
+static bool is_small(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* "app", "my-app_1.x": letters and digits, with dots, bars and dashes between them. */
+static bool is_image_part(str part)
+{
+    for (size_t i = 0; i < part.n; i++)
+        if (!is_small(part.p[i]) && !memchr("._-", part.p[i], 3))
+            return false;
+    return part.n && is_small(part.p[0]) && is_small(part.p[part.n - 1]);
+}
+
+/* What stands before the first slash names a host if it cannot be part of a name. */
+static bool is_image_host(str part)
+{
+    bool host = str_eqc(part, "localhost");
+    for (size_t i = 0; i < part.n; i++) {
+        char c = part.p[i];
+        bool large = c >= 'A' && c <= 'Z';
+        host = host || large || c == '.' || c == ':';
+        if (!is_small(c) && !large && !memchr(".:-", c, 3))
+            return false;
+    }
+    return host;
+}
+
+/* Pulled always is what means "latest": an image that names neither a tag nor a digest. What is no
+ * image at all is none of these. */
 static const char *pull_policy(str image)
 {
-    str name = image;
-    for (size_t i = image.n; i > 0; i--) {
-        if (image.p[i - 1] == '/') {
-            name = str_from(image, i);
-            break;
-        }
-    }
-    if (str_find_char(name, '@') != SIZE_MAX)
+    str rest = image, part = S("");
+    for (bool first = true; str_cut(&rest, '/', &part) && rest.p; first = false)
+        if (!is_image_part(part) && !(first && is_image_host(part)))
+            return "IfNotPresent";
+    size_t colon = str_find_char(part, ':');
+    if (!is_image_part(str_upto(part, colon)))
         return "IfNotPresent";
-    size_t colon = str_find_char(name, ':');
-    bool latest = colon == SIZE_MAX || str_eqc(str_from(name, colon + 1), "latest");
+    bool latest = colon == SIZE_MAX || str_eqc(str_from(part, colon + 1), "latest");
     return latest ? "Always" : "IfNotPresent";
 }
 

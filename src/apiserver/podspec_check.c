@@ -42,7 +42,7 @@ static bool extended_resource(str name)
            !str_ends(domain, S(".kubernetes.io")) && !str_starts(name, S("requests."));
 }
 
-static void check_resource_name(str name, const struct field_path *at, struct field_errors *errors)
+void podspec_check_resource_name(str name, const struct field_path *at, struct field_errors *errors)
 {
     struct json shown = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
     const char *fault = format_qualified_name(name);
@@ -92,11 +92,11 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
     struct field_path in_limits = { at, .key = S("limits") };
     struct field_path in_requests = { at, .key = S("requests") };
     json_each(m, limits) {
-        check_resource_name(m->key, AT_KEY(&in_limits, m->key), errors);
+        podspec_check_resource_name(m->key, AT_KEY(&in_limits, m->key), errors);
         check_amount(m->key, m->value, AT_KEY(&in_limits, m->key), errors);
     }
     json_each(m, requests) {
-        check_resource_name(m->key, AT_KEY(&in_requests, m->key), errors);
+        podspec_check_resource_name(m->key, AT_KEY(&in_requests, m->key), errors);
         check_amount(m->key, m->value, AT_KEY(&in_requests, m->key), errors);
         const struct json *limit = json_get_str(limits, m->key);
         if (limit)

@@ -208,6 +208,32 @@ static void check_alternatives(const struct schema_limits *l, const struct json 
 
 /* ---- containers */
 
+/* An object inside an object says what it is; nobody looks whether there is such a kind. */
+static void check_embedded(const struct json *value, const struct field_path *up,
+                           struct field_errors *errors)
+{
+    static const char *const names[] = { "apiVersion", "kind" };
+    for (size_t i = 0; i < countof(names); i++) {
+        struct field_path at = { up, .key = str_c(names[i]) };
+        const struct json *name = json_get(value, names[i]);
+        str text = json_text(name), group, rest = text;
+        if (!name) {
+            field_required(errors, &at, "must not be empty");
+        } else if (!text.n) {
+            field_invalid(errors, &at, name, "must be a text that is not empty");
+        } else if (i == 0) {
+            if (str_cut(&rest, '/', &group) && rest.p && str_find_char(rest, '/') != SIZE_MAX)
+                field_invalid(errors, &at, name, "must be a version, or a group and a version");
+        } else {
+            char *small = (char *)arena_str(errors->arena, text).p;
+            for (char *p = small; *p; p++)
+                *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 32 : *p);
+            if (format_dns_label_1035(str_c(small)))
+                field_invalid(errors, &at, name, "%s", format_dns_label_1035(str_c(small)));
+        }
+    }
+}
+
 static void check_object(const struct schema *s, const struct json *value, const struct json *old,
                          const struct field_path *up, struct field_errors *errors)
 {
@@ -217,11 +243,7 @@ static void check_object(const struct schema *s, const struct json *value, const
             field_required(errors, &at, NULL);
     }
     if (s->embedded) {
-        for (const char *const *name = (const char *const[]){ "apiVersion", "kind", NULL }; *name;
-             name++)
-            if (!json_text(json_get(value, *name)).n)
-                field_required(errors, &(struct field_path){ up, .key = str_c(*name) },
-                               "must not be empty");
+        check_embedded(value, up, errors);
     }
     json_each(member, value) {
         const struct schema_field *f = schema_field(s, member->key);

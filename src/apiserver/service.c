@@ -96,8 +96,24 @@ static void set_addresses(struct arena *a, struct json *spec, str address)
     json_set(a, spec, S("clusterIPs"), list);
 }
 
+/* Without an address and without pods to choose, nothing speaks against either family. */
+static void set_both_families(struct arena *a, struct json *spec)
+{
+    struct json *families = json_new_arr(a);
+    json_push(a, families, json_new_str(a, S("IPv4")));
+    json_push(a, families, json_new_str(a, S("IPv6")));
+    json_set(a, spec, S("ipFamilies"), families);
+    json_set_str(a, spec, "ipFamilyPolicy", S("RequireDualStack"));
+}
+
 static void set_families(struct arena *a, struct json *spec)
 {
+    if (str_eqc(json_text(json_get(spec, "clusterIP")), "None") &&
+        !json_len(json_get(spec, "selector")) && !json_len(json_get(spec, "ipFamilies")) &&
+        !json_get(spec, "ipFamilyPolicy")) {
+        set_both_families(a, spec);
+        return;
+    }
     if (!json_len(json_get(spec, "ipFamilies"))) {
         struct json *families = json_new_arr(a);
         bool six = format_is_ipv6(json_text(json_get(spec, "clusterIP")));
@@ -204,7 +220,10 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
     if (is_external_name(c->object))
         return;
     allocate_address(c, env, fault);
-    if (has_node_ports(c->object))
+    bool balanced = str_eqc(type_of(c->object), "LoadBalancer");
+    if (has_node_ports(c->object) &&
+        !(balanced &&
+          !json_bool(json_at(c->object, "spec", "allocateLoadBalancerNodePorts", NULL), true)))
         allocate_node_ports(c, env);
 }
 
@@ -245,6 +264,9 @@ static void check_ports(const struct json *ports, const struct field_path *up,
             field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_label(json_text(name)));
         check_port_number(json_get(ports->items[i], "port"), AT(&at, "port"), errors);
         check_target(json_get(ports->items[i], "targetPort"), AT(&at, "targetPort"), errors);
+        if (json_get(ports->items[i], "appProtocol"))
+            kind_check_qualified(json_get(ports->items[i], "appProtocol"), AT(&at, "appProtocol"),
+                                 errors);
         for (uint32_t j = 0; j < i; j++) {
             if (json_text(name).n && json_eq(name, json_get(ports->items[j], "name")))
                 field_duplicate(errors, AT(&at, "name"), name);
@@ -283,6 +305,53 @@ static void check_outside(const struct json *object, const struct json *spec,
                       "belongs to services that are reached from outside");
 }
 
+/* What only a balancer has. */
+static void check_balancer(const struct json *object, const struct json *spec,
+                           const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *ranges = json_get(spec, "loadBalancerSourceRanges");
+    const struct json *class = json_get(spec, "loadBalancerClass");
+    struct field_path in = { at, .key = S("LoadBalancerSourceRanges") };
+    if (str_eqc(type_of(object), "LoadBalancer")) {
+        for (uint32_t i = 0; i < json_len(ranges); i++)
+            if (!format_fits(S("cidr"), str_trim(json_text(ranges->items[i]))))
+                field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
+                              "must be a range of addresses, such as 10.9.8.0/24");
+        if (class)
+            kind_check_qualified(class, AT(at, "loadBalancerClass"), errors);
+        return;
+    }
+    if (json_len(ranges))
+        field_forbidden(errors, &in, "belongs to the type LoadBalancer");
+    if (json_get(spec, "allocateLoadBalancerNodePorts"))
+        field_forbidden(errors, AT(at, "allocateLoadBalancerNodePorts"),
+                        "belongs to the type LoadBalancer");
+    if (class)
+        field_forbidden(errors, AT(at, "loadBalancerClass"), "belongs to the type LoadBalancer");
+}
+
+static void check_affinity(const struct json *spec, const struct field_path *at,
+                           struct field_errors *errors)
+{
+    enum { DAY_S = 86400 };
+    const struct json *seconds =
+        json_at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds", NULL);
+    struct field_path client = { AT(at, "sessionAffinityConfig"), .key = S("clientIP") };
+    if (seconds && (json_int(seconds, 1) <= 0 || json_int(seconds, 1) > DAY_S))
+        field_invalid(errors, AT(&client, "timeoutSeconds"), seconds, "must be between 1 and %d",
+                      DAY_S);
+}
+
+static void check_families(const struct json *spec, const struct field_path *at,
+                           struct field_errors *errors)
+{
+    static const char *const policies[] = { "PreferDualStack", "RequireDualStack", "SingleStack",
+                                            NULL };
+    const struct json *policy = json_get(spec, "ipFamilyPolicy");
+    if (policy && !json_text(policy).n) /* another word is told by the schema */
+        field_not_supported(errors, AT(at, "ipFamilyPolicy"), policy, policies);
+}
+
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
@@ -311,6 +380,9 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "cannot be None for this type of service");
     }
+    check_balancer(c->object, spec, &at, errors);
+    check_families(spec, &at, errors);
+    check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
     const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
     if (was && !is_external_name(c->object) && !is_external_name(c->old))

@@ -45,6 +45,10 @@ static void validate_namespace(const struct kind_change *c, struct kind_env *env
     const struct json *phase = json_at(c->object, "status", "phase", NULL);
     bool leaving = json_at(c->object, "metadata", "deletionTimestamp", NULL);
     struct field_path at = { AT(NULL, "status"), .key = S("Phase") };
+    const struct json *finalizers = json_at(c->object, "spec", "finalizers", NULL);
+    struct field_path held = { AT(NULL, "spec"), .key = S("finalizers") };
+    for (uint32_t i = 0; i < json_len(finalizers); i++)
+        kind_check_finalizer(finalizers->items[i], &held, errors);
     if (c->sub == KIND_STATUS && leaving != str_eqc(json_text(phase), "Terminating"))
         field_invalid(errors, &at, phase, "follows from deletionTimestamp");
 }
@@ -60,6 +64,12 @@ const struct kind_hooks hooks_namespace = {
 
 static void fill_node(struct arena *a, struct json *object)
 {
+    struct json *spec = json_get(object, "spec"), *range = json_get(spec, "podCIDR");
+    if (json_text(range).n && !json_len(json_get(spec, "podCIDRs"))) {
+        struct json *ranges = json_new_arr(a);
+        json_push(a, ranges, range);
+        json_set(a, spec, S("podCIDRs"), ranges);
+    }
     struct json *status = json_make(a, object, "status", NULL);
     const struct json *capacity = json_get(status, "capacity");
     if (capacity && !json_get(status, "allocatable"))
@@ -84,6 +94,10 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
         kind_check_qualified(json_get(taints->items[i], "key"), AT(&at, "key"), errors);
         for (size_t j = 0; effects[j]; j++)
             known = known || str_eqc(json_text(effect), effects[j]);
+        const struct json *value = json_get(taints->items[i], "value");
+        if (format_label_value(json_text(value)))
+            field_invalid(errors, AT(&at, "value"), value, "%s",
+                          format_label_value(json_text(value)));
         if (!json_text(effect).n)
             field_required(errors, AT(&at, "effect"), NULL);
         else if (!known)
@@ -106,6 +120,11 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
         !json_eq(was, json_at(c->object, "spec", "providerID", NULL)))
         field_forbidden(errors, AT(&spec, "providerID"), "may be set once");
     check_taints(json_at(c->object, "spec", "taints", NULL), errors);
+    const struct json *ranges = json_at(c->object, "spec", "podCIDRs", NULL);
+    for (uint32_t i = 0; i < json_len(ranges); i++)
+        if (!format_fits(S("cidr"), json_text(ranges->items[i])))
+            field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
+                          "must be a range of addresses, such as 10.9.8.0/24");
 }
 
 /* Nothing is scheduled onto a node before it reports itself ready. */
@@ -299,31 +318,42 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
         field_forbidden(errors, spec, "only the requested storage of a claim may change");
 }
 
-static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSED,
-                         struct field_errors *errors)
+void kind_check_claim(const struct json *object, const struct field_path *spec,
+                      struct field_errors *errors)
 {
-    struct field_path spec = { NULL, .key = S("spec") };
-    const struct json *object = json_get(c->object, "spec");
-    if (c->sub == KIND_STATUS)
-        return;
     static const char *const modes[] = { "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
                                          "ReadWriteOncePod", NULL };
     const struct json *wanted = json_get(object, "accessModes");
+    const struct json *class = json_get(object, "storageClassName");
+    if (json_text(class).n && format_dns_subdomain(json_text(class)))
+        field_invalid(errors, AT(spec, "storageClassName"), class, "%s",
+                      format_dns_subdomain(json_text(class)));
+    if (json_get(object, "selector"))
+        kind_check_selector(json_get(object, "selector"), AT(spec, "selector"), errors);
     if (!json_len(wanted))
-        field_required(errors, AT(&spec, "accessModes"), "at least one");
+        field_required(errors, AT(spec, "accessModes"), "at least one");
     for (uint32_t i = 0; i < json_len(wanted); i++) {
         bool known = false;
         for (size_t j = 0; modes[j]; j++)
             known = known || str_eqc(json_text(wanted->items[i]), modes[j]);
         if (!known)
-            field_not_supported(errors, AT(&spec, "accessModes"), wanted->items[i], modes);
+            field_not_supported(errors, AT(spec, "accessModes"), wanted->items[i], modes);
     }
     const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
-    struct field_path resources = { &spec, .key = S("resources") };
+    struct field_path resources = { spec, .key = S("resources") };
     if (!storage)
         field_required(errors, AT_KEY(&resources, S("storage")), NULL);
     else if (str_starts(json_text(storage), S("-")) || str_eqc(json_text(storage), "0"))
         field_invalid(errors, AT_KEY(&resources, S("storage")), storage, "must be positive");
+}
+
+static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
+{
+    struct field_path spec = { NULL, .key = S("spec") };
+    if (c->sub == KIND_STATUS)
+        return;
+    kind_check_claim(json_get(c->object, "spec"), &spec, errors);
     if (c->old)
         check_claim_change(c, &spec, errors);
 }

@@ -30,7 +30,8 @@ static void check_template(const struct json *spec, const struct field_path *at,
     const struct json *template = json_get(spec, "template");
     struct field_path in = { at, .key = S("template") };
     const struct json *metadata = json_get(template, "metadata");
-    kind_check_labels(json_get(metadata, "labels"), AT(AT(&in, "metadata"), "labels"), errors);
+    kind_check_labels(json_get(metadata, "labels"), AT(&in, "labels"), errors);
+    kind_check_annotations(json_get(metadata, "annotations"), AT(&in, "annotations"), errors);
     podspec_check(json_get(template, "spec"), AT(&in, "spec"), rules, errors);
     if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
         field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
@@ -52,10 +53,11 @@ static void check_own_selector(const struct kind_change *c, const struct json *s
             field_invalid(errors, AT(at, "selector"), selector, "must not be empty");
     }
     struct field_path in = { at, .key = S("template") };
-    if (!kind_selector_readable(selector))
-        field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
-    else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
-                                            : !json_is(selector, JSON_OBJ))
+    if (!kind_selector_readable(selector)) {
+        if (c->kind->hooks != &hooks_daemonset)
+            field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
+    } else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
+                                              : !json_is(selector, JSON_OBJ))
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
                       "the selector does not match them");
@@ -127,6 +129,8 @@ static void fill_deployment(struct arena *a, struct json *object)
     if (!json_get(rolling, "maxSurge"))
         json_set_str(a, rolling, "maxSurge", S("25%"));
 }
+
+/* ---- parts of the replicas */
 
 /* A count, or a percentage as text; -1: neither. */
 static int64_t part_of(const struct json *value, bool *ret_percent)
@@ -275,6 +279,10 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
     if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
         field_invalid(errors, AT(&at, "updateStrategy"), strategy,
                       "must be RollingUpdate or OnDelete");
+    const struct json *claims = json_get(spec, "volumeClaimTemplates");
+    for (uint32_t i = 0; i < json_len(claims); i++)
+        kind_check_claim(json_get(claims->items[i], "spec"),
+                         AT(AT_INDEX(AT(&at, "volumeClaimTemplates"), i), "spec"), errors);
     if (!c->old)
         return;
     struct json *new = json_copy(errors->arena, json_get(c->object, "spec"));
@@ -296,9 +304,14 @@ const struct kind_hooks hooks_statefulset = {
 
 /* ---- DaemonSet */
 
+static const char template_generation[] = "deprecated.daemonset.template.generation";
+
 static void fill_daemonset(struct arena *a, struct json *object)
 {
     fill_template(a, object);
+    struct json *annotations = json_make(a, object, "metadata", "annotations", NULL);
+    if (!json_get(annotations, template_generation))
+        json_set_str(a, annotations, template_generation, S("0"));
     struct json *strategy = json_make(a, object, "spec", "updateStrategy", NULL);
     if (!str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
         return;
@@ -313,18 +326,35 @@ static void fill_daemonset(struct arena *a, struct json *object)
 static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
                               struct kind_fault *fault UNUSED)
 {
-    static const char key[] = "deprecated.daemonset.template.generation";
     int64_t generation = 1;
     if (c->old) {
-        str was = json_text(json_at(c->old, "metadata", "annotations", key, NULL));
+        str was = json_text(json_at(c->old, "metadata", "annotations", template_generation, NULL));
         if (str_to_i64(was, &generation) < 0)
             generation = 1;
         if (!json_eq(json_at(c->object, "spec", "template", NULL),
                      json_at(c->old, "spec", "template", NULL)))
             generation++;
     }
-    json_set_str(env->arena, json_make(env->arena, c->object, "metadata", "annotations", NULL), key,
-                 arena_printf(env->arena, "%lld", (long long)generation));
+    json_set_str(env->arena, json_make(env->arena, c->object, "metadata", "annotations", NULL),
+                 template_generation, arena_printf(env->arena, "%lld", (long long)generation));
+}
+
+/* One of the two moves a rollout on, and not both. */
+static void check_daemon_parts(const struct json *rolling, const struct field_path *at,
+                               struct field_errors *errors)
+{
+    const struct json *unavailable = json_get(rolling, "maxUnavailable");
+    const struct json *surge = json_get(rolling, "maxSurge");
+    bool percent = false;
+    int64_t out = part_of(unavailable, &percent), over = part_of(surge, &percent);
+    bool some_out = out > 0 || (out < 0 && json_is(unavailable, JSON_INT));
+    bool some_over = over > 0 || (over < 0 && json_is(surge, JSON_INT));
+    check_part(unavailable, AT(at, "maxUnavailable"), 100, errors);
+    check_part(surge, AT(at, "maxSurge"), 100, errors);
+    if (some_out && some_over)
+        field_invalid(errors, AT(at, "maxSurge"), surge, "must be 0 when maxUnavailable is not");
+    if (!some_out && !some_over)
+        field_required(errors, AT(at, "maxUnavailable"), "must not be 0 when maxSurge is");
 }
 
 static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
@@ -333,9 +363,14 @@ static void validate_daemonset(const struct kind_change *c, struct kind_env *env
     static const char *const types[] = { "OnDelete", "RollingUpdate", NULL };
     const struct json *strategy = json_at(c->object, "spec", "updateStrategy", NULL);
     str type = json_text(json_get(strategy, "type"));
+    struct field_path at = { AT(NULL, "spec"), .key = S("updateStrategy") };
     validate_pods(c, env, errors);
-    if (c->sub != KIND_STATUS && !str_eqc(type, "OnDelete") && !str_eqc(type, "RollingUpdate"))
-        field_not_supported(errors, AT(AT(NULL, "spec"), "updateStrategy"), strategy, types);
+    if (c->sub == KIND_STATUS)
+        return;
+    if (str_eqc(type, "RollingUpdate"))
+        check_daemon_parts(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"), errors);
+    else if (!str_eqc(type, "OnDelete"))
+        field_not_supported(errors, &at, strategy, types);
 }
 
 const struct kind_hooks hooks_daemonset = {
