@@ -10,11 +10,12 @@ typedef LIST(char) bytes_list; /* a list of which only the size of an element is
 
 struct projector {
     struct intern intern;
-    void *pool;                    /* the parser's memory, used again for every document */
-    void *document;                /* the last one parsed; watch_line borrows from it */
-    size_t document_bytes;         /* of its text */
-    struct buf image;              /* the record being built, pointers as offsets */
-    VEC(size_t) places;            /* where in the image those pointers are */
+    void *pool;            /* the parser's memory, used again for every document */
+    void *document;        /* the last one parsed; watch_line borrows from it */
+    size_t document_bytes; /* of its text */
+    struct buf trimmed;    /* that text without what nobody declared; the document is in it */
+    struct buf image;      /* the record being built, pointers as offsets */
+    VEC(size_t) places;    /* where in the image those pointers are */
     VEC(struct labels_pair) pairs; /* of the map being built */
     uint64_t turns;                /* counts structs filled, see field_target.seen */
 };
