@@ -9,6 +9,7 @@
 #include "../base/log.h"
 #include "../base/random.h"
 #include "../json/yaml.h"
+#include "../net/http_server.h"
 #include "cmd.h"
 #include "flags.h"
 #include "manifests.h"
@@ -36,13 +37,17 @@ static void testbed_stopped(void *context)
     apiserver_drain(up->server, 5 * NS_PER_S, server_drained, up);
 }
 
-static void controllers_stopped(void *context)
+void up_agents_ended(struct up *up)
 {
-    struct up *up = context;
     if (up->testbed)
         manager_stop(up->testbed, testbed_stopped, up);
     else
         testbed_stopped(up);
+}
+
+static void controllers_stopped(void *context)
+{
+    up_agents_stop(context);
 }
 
 static void stop(struct up *up)
@@ -87,15 +92,21 @@ static void scenario_applied(void *context, const char *failure)
         return;
     }
     up->ready = true;
+    apply_free(up->apply);
+    up->apply = NULL;
+    arena_done(&up->arena); /* the documents were applied */
     up_print_where(up);
     up_summary_start(up);
 }
 
-static const char *no_setting(void *context, const char *name)
+static const char *setting(void *context, const char *name)
 {
-    (void)context;
-    (void)name;
-    return NULL;
+    const struct up *up = context;
+    if (!strcmp(name, "testbed-metrics-url"))
+        return up->metrics_url;
+    if (!strcmp(name, "testbed-cgroup-root"))
+        return up->cgroup_root;
+    return strcmp(name, "testbed-tick") == 0 ? up->tick : NULL;
 }
 
 static int start_manager(struct up *up, struct kube *kube, const char *identity,
@@ -104,7 +115,7 @@ static int start_manager(struct up *up, struct kube *kube, const char *identity,
     return manager_new(&(struct manager_options){ .kube = kube,
                                                   .identity = str_c(identity),
                                                   .seed = random_seed(),
-                                                  .setting = no_setting,
+                                                  .setting = setting,
                                                   .context = up },
                        ret, e);
 }
@@ -118,6 +129,8 @@ static int start_controllers(struct up *up, err_t *e)
     r = r < 0 ? r : manager_run(up->controllers, e);
     r = r < 0 ? r : start_manager(up, up->testbed_kube, "testbed", &up->testbed, e);
     r = r < 0 ? r : manager_add(up->testbed, &testbed_feature, e);
+    r = r < 0 ? r : up_events_start(up, up->testbed, e);
+    r = r < 0 ? r : up_agents_start(up, up->testbed, e);
     return r < 0 ? r : manager_run(up->testbed, e);
 }
 
@@ -136,22 +149,21 @@ static void definitions_applied(void *context, const char *failure)
             apply_start(up->kube, APPLY_MISSING, up->scenario_documents, scenario_applied, up);
 }
 
-static int read_definitions(struct up *up, struct json **ret, err_t *e)
+static int read_definitions(struct up *up, err_t *e)
 {
-    struct json *all = json_new_arr(&up->arena);
+    up->definitions = json_new_arr(&up->arena);
     for (const struct manifest *m = manifests_crds; m->name; m++) {
         struct json *documents;
         int r = yaml_parse_all(&up->arena, str_c(m->text), NULL, &documents, e);
         if (r < 0)
             return err_wrap(e, "%s", m->name);
         for (size_t i = 0; i < json_len(documents); i++)
-            json_push(&up->arena, all, json_item(documents, i));
+            json_push(&up->arena, up->definitions, json_item(documents, i));
     }
-    *ret = all;
     return 0;
 }
 
-static int connect_client(struct up *up, struct kube **ret, err_t *e)
+int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t *e)
 {
     struct kube_config *config;
     int r = kube_config_load(&(struct kube_config_options){ .kubeconfig =
@@ -162,7 +174,7 @@ static int connect_client(struct up *up, struct kube **ret, err_t *e)
     r = kube_new(&(struct kube_options){ .loop = up->loop,
                                          .config = config,
                                          .rate = -1, /* the server is ours alone */
-                                         .metrics = ret == &up->kube ? up->metrics : NULL },
+                                         .metrics = metrics },
                  ret, e);
     kube_config_free(config);
     return r;
@@ -170,11 +182,15 @@ static int connect_client(struct up *up, struct kube **ret, err_t *e)
 
 static int start(struct up *up, err_t *e)
 {
-    struct json *definitions;
-    int r = read_definitions(up, &definitions, e);
+    int r = read_definitions(up, e);
     r = r < 0 ? r : up_read_scenario(up, e);
     if (r < 0)
         return r;
+    /* Load moves five times a second, or in time that is faster a hundred times a real second. */
+    snprintf(up->tick, sizeof(up->tick), "%dms", (int)MAX(200, up->speed * 10));
+    if (snprintf(up->cgroup_root, sizeof(up->cgroup_root), "%s/nodes", up->data) >=
+        (int)sizeof(up->cgroup_root))
+        return err_set(e, ENAMETOOLONG, "--data is too long");
     bool scaled = up->speed > 1;
     r = loop_new(&(struct loop_options){ .time = scaled ? LOOP_SCALED : LOOP_REAL,
                                          .speed = up->speed },
@@ -191,8 +207,9 @@ static int start(struct up *up, err_t *e)
     if (r < 0)
         return r;
     up->metrics = metrics_new();
-    r = connect_client(up, &up->kube, e);
-    r = r < 0 ? r : connect_client(up, &up->testbed_kube, e);
+    r = up_serve(up, e);
+    r = r < 0 ? r : up_connect(up, up->metrics, &up->kube, e);
+    r = r < 0 ? r : up_connect(up, NULL, &up->testbed_kube, e);
     if (r < 0)
         return r;
     signal_watch_new(up->loop, SIGTERM, on_signal, up, &up->term);
@@ -201,7 +218,7 @@ static int start(struct up *up, err_t *e)
         timer_set(up->loop, &up->ending,
                   loop_mono_ns(up->loop) + (int64_t)((double)up->for_ns * MAX(up->speed, 1)),
                   time_is_over);
-    up->apply = apply_start(up->kube, APPLY_ALL, definitions, definitions_applied, up);
+    up->apply = apply_start(up->kube, APPLY_ALL, up->definitions, definitions_applied, up);
     return 0;
 }
 
@@ -210,13 +227,17 @@ static void finish(struct up *up)
     signal_watch_free(up->term);
     signal_watch_free(up->interrupt);
     apply_free(up->apply);
+    up_agents_done(up);
     manager_free(up->testbed);
     manager_free(up->controllers);
     kube_free(up->testbed_kube);
     kube_free(up->kube);
+    http_server_free(up->http);
     apiserver_free(up->server);
     loop_free(up->loop);
     metrics_free(up->metrics);
+    for (size_t i = 0; i < UP_FEATURE_N; i++)
+        buf_done(&up->decisions[i].last);
     arena_done(&up->arena);
 }
 
@@ -234,7 +255,7 @@ static int parse(struct up *up, int argc, char **argv, err_t *e)
         { "log-level", "LEVEL", FLAG_TEXT, &up->log_level, "debug, info, warn or error" },
         { 0 },
     };
-    enum log_level level = LOG_WARN;
+    enum log_level level = LOG_ERROR;
     int r = flags_parse(flags, argc, argv, &up->help, NULL, e);
     if (r == 0 && up->help) {
         auto_buf struct buf text = { 0 };
@@ -258,7 +279,7 @@ int cmd_up(int argc, char **argv)
     struct up up = { .data = "flyball-data",
                      .listen = "127.0.0.1:0",
                      .scenario = "all",
-                     .log_level = "warn",
+                     .log_level = "error",
                      .speed = 1,
                      .started_ns = clock_mono_ns() };
     err_t e;

@@ -9,6 +9,20 @@
 #include "../testbed/cluster.h"
 #include "apply.h"
 
+enum { UP_FEATURE_N = 4 }; /* that tell of decisions: up_feature_name() */
+
+struct up_decisions { /* of one feature, since the data directory was new */
+    int64_t count, warnings;
+    struct buf last;
+};
+
+struct up_news {
+    str ns, name, reason, message;
+    bool warning;
+};
+
+struct up_agent;
+
 struct up {
     /* flags */
     const char *data, *listen, *scenario, *log_level;
@@ -22,22 +36,46 @@ struct up {
     struct metrics *metrics;
     struct kube *kube, *testbed_kube; /* the controllers' client, and the simulated cluster's */
     struct manager *controllers, *testbed;
+    struct http_server *http; /* /metrics */
+    struct cache *nodes;
+    VEC(struct up_agent *) agents; /* owned */
+    size_t agents_stopped;
     struct apply *apply;
     struct arena arena; /* documents waiting to be applied */
-    struct json *scenario_documents;
+    struct json *definitions, *scenario_documents;
     struct signal_watch *term, *interrupt;
     struct timer ending, summary;
     int64_t started_ns;
+    char metrics_url[64], cgroup_root[4096], tick[32];
+    struct up_decisions decisions[UP_FEATURE_N];
+    size_t screen_lines; /* of the live summary, to be drawn over */
     int exit_code;
     bool ready, stopping;
 };
 
-/* up_scenario.c */
+/* A client of the embedded server; `metrics` NULL: counted apart. */
+int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t *e);
+
+/* up_agents.c: agents_stop() ends in up_agents_ended() */
+int up_agents_start(struct up *up, struct manager *m, err_t *e);
+void up_agents_stop(struct up *up);
+void up_agents_ended(struct up *up);
+void up_agents_done(struct up *up);
+
+/* up_events.c */
+int up_events_start(struct up *up, struct manager *m, err_t *e);
+const char *up_feature_name(size_t feature);
+
+/* up_serve.c */
+int up_serve(struct up *up, err_t *e);
+
+/* up_scenario.c: adds to the definitions */
 int up_read_scenario(struct up *up, err_t *e);
 
 /* up_summary.c */
 void up_print_where(const struct up *up);
 void up_summary_start(struct up *up);
+void up_print_decision(struct up *up, size_t feature, const struct up_news *news);
 void up_print_end(const struct up *up);
 
 #endif

@@ -4,7 +4,8 @@
  *     kind: Include
  *     files: [schedule, market]
  *
- * stands for the documents of those scenarios, in its place. */
+ * stands for the documents of those scenarios, in its place. Definitions of kinds are taken out: they are
+ * applied before anybody watches. */
 #include "up.h"
 
 #include "../base/file.h"
@@ -46,8 +47,9 @@ static int add_documents(struct up *up, const char *scenario, int depth, err_t *
         return err_set(e, ELOOP, "the scenario %s includes itself", scenario);
     for (size_t i = 0; r == 0 && i < json_len(documents); i++) {
         struct json *document = json_item(documents, i);
+        bool defines = str_eqc(json_text(json_get(document, "kind")), "CustomResourceDefinition");
         if (!is_include(document)) {
-            json_push(&up->arena, up->scenario_documents, document);
+            json_push(&up->arena, defines ? up->definitions : up->scenario_documents, document);
             continue;
         }
         const struct json *files = json_get(document, "files");

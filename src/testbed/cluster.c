@@ -7,6 +7,7 @@
 
 static const struct field node_fields[] = {
     { "status.allocatable.cpu", F_MILLI, offsetof(struct node, cpu_milli) },
+    { "metadata.labels", F_MAP, offsetof(struct node, labels) },
 };
 
 static const struct field workload_fields[] = {
@@ -33,7 +34,9 @@ static const struct field pod_fields[] = {
     { OWNER_NAME, F_STR, offsetof(struct pod, owner) },
     { OWNER_UID, F_STR, offsetof(struct pod, owner_uid) },
     { "spec.nodeName", F_WORD, offsetof(struct pod, node) },
+    { "spec.nodeSelector", F_RAW, offsetof(struct pod, selector) },
     { "spec.containers", F_RAW, offsetof(struct pod, containers) },
+    { "status.conditions[type=PodScheduled].reason", F_WORD, offsetof(struct pod, unscheduled) },
     { "status.phase", F_WORD, offsetof(struct pod, phase) },
     { "status.qosClass", F_WORD, offsetof(struct pod, qos) },
     { "status.podIP", F_STR, offsetof(struct pod, ip) },
@@ -107,7 +110,15 @@ static int64_t node_reserved_milli(const struct cluster *c, str node)
     return sum;
 }
 
-str node_for(const struct cluster *c, const struct json *containers)
+static bool is_selected(const struct node *node, const struct json *selector)
+{
+    json_each(label, selector)
+        if (!str_eq(labels_get(node->labels, label->key), json_text(label->value)))
+            return false;
+    return true;
+}
+
+str node_for(const struct cluster *c, const struct json *containers, const struct json *selector)
 {
     int64_t wanted = containers_request_milli(containers), most = -1;
     str best = S("");
@@ -115,7 +126,7 @@ str node_for(const struct cluster *c, const struct json *containers)
     cache_each(node, c->nodes) {
         int64_t room = node->cpu_milli - node_reserved_milli(c, node->meta.name);
         bool better = room > most || (room == most && str_cmp(node->meta.name, best) < 0);
-        if (room >= wanted && better) {
+        if (room >= wanted && better && is_selected(node, selector)) {
             best = node->meta.name;
             most = room;
         }
@@ -153,6 +164,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     failed = failed ? failed : manager_cache(m, &pod_cache, &c->pods, e);
     failed = failed ? failed : cluster_start_workloads(c, e);
     failed = failed ? failed : cluster_start_load(c, e);
+    failed = failed ? failed : cluster_start_gateway(c, e);
     failed = failed ? failed : cluster_start_kubelets(c, e);
     return failed ? failed : cluster_start_autoscaler(c, e);
 }

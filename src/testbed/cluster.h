@@ -4,7 +4,8 @@
  * it must remember is in the API: it may be stopped and started at any moment.
  *
  * What it leaves out: rolling updates keep no surge or availability bounds; there are no init
- * containers, volumes, probes or images; a pod is placed when it is made. */
+ * containers, volumes, probes or images; a pod is placed when it is made, and one of a ReplicaSet that found
+ * no place is made anew when there is one. */
 #ifndef FLYBALL_CLUSTER_H
 #define FLYBALL_CLUSTER_H
 
@@ -23,6 +24,7 @@
 struct node {
     struct record meta;
     int64_t cpu_milli; /* status.allocatable.cpu */
+    const struct labels *labels;
 };
 
 struct workload { /* a Deployment or ReplicaSet */
@@ -40,6 +42,8 @@ struct pod {
     str owner, owner_uid; /* of the ReplicaSet */
     str node, phase, ready, ip, qos;
     bool deleting;
+    str selector;              /* raw spec.nodeSelector */
+    str unscheduled;           /* reason of the condition; "" */
     str containers;            /* raw spec.containers */
     str statuses;              /* raw status.containerStatuses */
     str resize_pending;        /* reason of the condition; "" */
@@ -49,7 +53,7 @@ struct pod {
 
 struct cluster {
     struct manager *manager;
-    struct cache *nodes, *deployments, *sets, *pods, *hpas, *loads;
+    struct cache *nodes, *deployments, *sets, *pods, *hpas, *loads, *routes, *inferences;
     struct controller *deployment_controller, *set_controller, *kubelet, *autoscaler,
         *load_controller;
     struct serving serving; /* vLLM servers, by pod */
@@ -70,6 +74,7 @@ enum { SETS_BY_OWNER };
 int cluster_start_workloads(struct cluster *c, err_t *e);
 int cluster_start_kubelets(struct cluster *c, err_t *e);
 int cluster_start_autoscaler(struct cluster *c, err_t *e);
+int cluster_start_gateway(struct cluster *c, err_t *e);
 int cluster_start_load(struct cluster *c, err_t *e);
 void cluster_stop_load(struct cluster *c);
 
@@ -98,8 +103,9 @@ void hpa_memory_free(struct hpa_memory *memory);
 
 /* CPU requests admitted on a node, millicores; `except` is left out. */
 int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except);
-/* The node with most room for a pod of these containers; "" when it fits nowhere. */
-str node_for(const struct cluster *c, const struct json *containers);
+/* The node with most room for these containers, of those with the labels of `selector`; "" when they fit
+ * nowhere. */
+str node_for(const struct cluster *c, const struct json *containers, const struct json *selector);
 int64_t containers_request_milli(const struct json *containers);
 
 #endif

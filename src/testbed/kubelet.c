@@ -163,6 +163,29 @@ static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
     return reconciled();
 }
 
+/* Nobody can move a pod to a node later here, but a ReplicaSet can make another. */
+static struct reconciled look_for_place(struct reconcile *r, const struct pod *pod)
+{
+    struct cluster *c = r->context;
+    struct json *containers = NULL, *selector = NULL;
+    (void)json_parse(r->arena, pod->containers, &containers, NULL);
+    if (pod->selector.n)
+        (void)json_parse(r->arena, pod->selector, &selector, NULL);
+    if (pod->owner.n && node_for(c, containers, selector).n)
+        return end_pod(r, pod);
+    if (!pod->unscheduled.n) {
+        struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena);
+        struct json *condition = add_condition(r, list, "PodScheduled", "False");
+        json_set_str(r->arena, condition, "reason", S("Unschedulable"));
+        json_set_str(r->arena, condition, "message",
+                     arena_printf(r->arena, "0/%zu nodes are available: Insufficient cpu.",
+                                  cache_count(c->nodes)));
+        json_set(r->arena, status, S("conditions"), list);
+        reconcile_status(r, &resource_pods, status);
+    }
+    return reconciled_after(5 * NS_PER_S);
+}
+
 static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
@@ -171,10 +194,12 @@ static struct reconciled reconcile_pod(struct reconcile *r)
         serving_remove(&c->serving, r->ns, r->name);
         cpu_remove(&c->cpu, r->ns, r->name);
     }
-    if (!pod || !pod->node.n)
+    if (!pod)
         return reconciled();
     if (pod->deleting)
         return end_pod(r, pod);
+    if (!pod->node.n)
+        return look_for_place(r, pod);
     struct json *containers = NULL, *statuses = NULL;
     if (json_parse(r->arena, pod->containers, &containers, NULL))
         return reconciled();

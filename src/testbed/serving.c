@@ -10,10 +10,10 @@ static const struct {
     const char *name;
     struct vllm_profile profile;
 } accelerators[] = {
-    /* an 8-billion-parameter model in half precision, by order of magnitude */
-    { "L40S", { 2400, 16, 64, 4096, 20, 0.45, 12, 0.060 } },
-    { "A100", { 6000, 16, 128, 8192, 13, 0.25, 9, 0.035 } },
-    { "H100", { 9600, 16, 192, 8192, 8, 0.15, 6, 0.018 } },
+    /* a model of some 30 billion parameters, by order of magnitude */
+    { "L40S", { 1600, 16, 32, 4096, 45, 0.9, 20, 0.15 } },
+    { "A100", { 4000, 16, 64, 8192, 28, 0.5, 12, 0.08 } },
+    { "H100", { 6000, 16, 96, 8192, 18, 0.3, 8, 0.05 } },
 };
 
 static int find_profile(str name, struct vllm_profile *ret, err_t *e)

@@ -151,7 +151,7 @@ static void create_pod(struct reconcile *r, struct cluster *c, const struct work
     json_set(r->arena, meta, S("generateName"),
              json_new_str(r->arena, arena_printf(r->arena, STR_FMT "-", STR_ARG(r->name))));
     struct json *spec = json_make(r->arena, pod, "spec", NULL);
-    str node = node_for(c, json_get(spec, "containers"));
+    str node = node_for(c, json_get(spec, "containers"), json_get(spec, "nodeSelector"));
     if (node.n)
         json_set_str(r->arena, spec, "nodeName", node);
     set_owner(r->arena, pod, "ReplicaSet", &set->meta);

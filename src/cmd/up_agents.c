@@ -1,0 +1,138 @@
+/* A node agent for every simulated node: the same features that `flyball agent` runs, each with a client of
+ * its own, on the cgroup files that the simulated node has. Nodes may come and go. */
+#include "up.h"
+
+#include "../base/random.h"
+#include "runtime.h"
+
+struct up_agent {
+    struct up *up;
+    struct kube *kube;
+    struct manager *manager;
+    char *node, *root; /* owned */
+};
+
+struct up_node {
+    struct record meta;
+    bool deleting;
+};
+
+static const struct field node_fields[] = {
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct up_node, deleting) },
+};
+
+static const struct cache_spec node_cache = { .resource = &resource_nodes,
+                                              .keep = FIELDS(struct up_node, node_fields) };
+
+static const char *agent_setting(void *context, const char *name)
+{
+    const struct up_agent *agent = context;
+    if (!strcmp(name, "node-name"))
+        return agent->node;
+    if (!strcmp(name, "cgroup-root"))
+        return agent->root;
+    return NULL;
+}
+
+static void agent_free(struct up_agent *agent)
+{
+    manager_free(agent->manager);
+    kube_free(agent->kube);
+    free(agent->node);
+    free(agent->root);
+    free(agent);
+}
+
+static int agent_run(struct up_agent *agent, err_t *e)
+{
+    int r = up_connect(agent->up, NULL, &agent->kube, e);
+    r = r < 0 ? r
+              : manager_new(&(struct manager_options){ .kube = agent->kube,
+                                                       .identity = str_c(agent->node),
+                                                       .seed = random_seed(),
+                                                       .setting = agent_setting,
+                                                       .context = agent },
+                            &agent->manager, e);
+    for (const struct feature *const *f = features; r >= 0 && *f; f++)
+        if ((*f)->on_node)
+            r = manager_add(agent->manager, *f, e);
+    return r < 0 ? r : manager_run(agent->manager, e);
+}
+
+static int agent_start(struct up *up, str node, err_t *e)
+{
+    struct up_agent *agent = mem_zero(1, sizeof(*agent));
+    struct buf root = { 0 }, pods = { 0 };
+    buf_printf(&root, "%s/" STR_FMT, up->cgroup_root, STR_ARG(node));
+    buf_printf(&pods, "%s/kubepods", root.p);
+    agent->up = up;
+    agent->node = mem_dup(node.p, node.n);
+    agent->root = buf_take(&root);
+    int r = cpu_files_make(up->cgroup_root, node, pods.p, e);
+    buf_done(&pods);
+    r = r < 0 ? r : agent_run(agent, e);
+    if (r < 0) {
+        agent_free(agent);
+        return err_wrap(e, "the agent of node " STR_FMT, STR_ARG(node));
+    }
+    vec_push(&up->agents, agent);
+    return 0;
+}
+
+static struct reconciled reconcile_node(struct reconcile *r)
+{
+    struct up *up = r->context;
+    size_t at = 0;
+    err_t e;
+    while (at < up->agents.n && !str_eqc(r->name, up->agents.at[at]->node))
+        at++;
+    bool wanted = cache_get(up->nodes, S(""), r->name), there = at < up->agents.n;
+    if (wanted && !there && agent_start(up, r->name, &e) < 0)
+        return reconciled_failed(r, "%s", e.text);
+    if (!wanted && there) {
+        agent_free(up->agents.at[at]);
+        vec_remove(&up->agents, at);
+    }
+    return reconciled();
+}
+
+int up_agents_start(struct up *up, struct manager *m, err_t *e)
+{
+    bool any = false;
+    for (const struct feature *const *f = features; *f; f++)
+        any |= (*f)->on_node;
+    if (!any)
+        return 0;
+    int r = manager_cache(m, &node_cache, &up->nodes, e);
+    if (r < 0)
+        return r;
+    struct controller *c =
+        manager_controller(m, &(struct controller_spec){ .name = "up-agents",
+                                                         .reconcile = reconcile_node,
+                                                         .context = up });
+    controller_watch(c, up->nodes, NULL);
+    return 0;
+}
+
+/* ---- the end: one after the other, so that what they learnt is written */
+
+static void agent_stopped(void *context)
+{
+    up_agents_stop(context);
+}
+
+void up_agents_stop(struct up *up)
+{
+    if (up->agents_stopped == up->agents.n) {
+        up_agents_ended(up);
+        return;
+    }
+    manager_stop(up->agents.at[up->agents_stopped++]->manager, agent_stopped, up);
+}
+
+void up_agents_done(struct up *up)
+{
+    for (size_t i = 0; i < up->agents.n; i++)
+        agent_free(up->agents.at[i]);
+    vec_done(&up->agents);
+}
