@@ -4,13 +4,15 @@
 #include "cmd/runtime.h"
 #include "market/market_agent.h"
 #include "market/market_controller.h"
+#include "runtimeconfig/runtimeconfig_controller.h"
 #include "saturation/saturation_controller.h"
 #include "schedule/schedule_controller.h"
 
 #include <stdio.h>
 
-const struct feature *const features[] = { &market_feature, &market_agent_feature,
-                                           &saturation_feature, &schedule_feature, NULL };
+const struct feature *const features[] = { &market_feature,        &market_agent_feature,
+                                           &runtimeconfig_feature, &saturation_feature,
+                                           &schedule_feature,      NULL };
 
 static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },

@@ -36,6 +36,7 @@ struct cluster {
     int failures;          /* so many of the operator's writes to `fail_path` are refused: 409 */
     const char *fail_path; /* a part of the path */
     bool deaf;             /* the server answers nobody */
+    bool operator_cut;     /* nor does it answer the operator's writes */
     size_t operator_requests, operator_writes;
     struct buf log;   /* "METHOD path body\n" of the operator's writes */
     struct buf reads; /* "path\n" of its reads but watches */
@@ -64,6 +65,10 @@ static UNUSED bool cluster_intercept(void *context, struct exchange *x)
         if (str_find(exchange_query(x), S("watch=")) == SIZE_MAX)
             buf_printf(&c->reads, STR_FMT "\n", STR_ARG(path));
         return false;
+    }
+    if (c->operator_cut) {
+        exchange_abort(x);
+        return true;
     }
     bool fails = c->failures > 0 && str_find(path, str_c(c->fail_path)) != SIZE_MAX;
     if (fails) {
@@ -209,9 +214,9 @@ static UNUSED void cluster_operator_down(struct cluster *c)
 
 /* ---- life */
 
-static UNUSED void cluster_install(struct cluster *c)
+static UNUSED void cluster_install(struct cluster *c, const struct manifest *m)
 {
-    for (const struct manifest *m = manifests_crds; m->name; m++) {
+    for (; m->name; m++) {
         struct json *crd = NULL;
         err_t e;
         cluster_check(yaml_parse(&c->arena, str_c(m->text), &crd, &e), &e);
@@ -239,7 +244,7 @@ static UNUSED void cluster_start(struct cluster *c, int64_t start_s)
                                 &c->server, &e),
                   &e);
     c->kube = cluster_client(c, "test");
-    cluster_install(c);
+    cluster_install(c, manifests_crds);
 }
 
 static UNUSED void cluster_remove_file(const char *dir, const char *name)

@@ -9,6 +9,8 @@ struct manifest {
 };
 
 extern const struct manifest manifests_crds[];
+extern const struct manifest
+    manifests_shapes[]; /* kinds of others, where nobody else defines them */
 extern const struct manifest manifests_install[];  /* namespace, roles, workloads, monitors */
 extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
 

@@ -149,10 +149,9 @@ static void definitions_applied(void *context, const char *failure)
             apply_start(up->kube, APPLY_MISSING, up->scenario_documents, scenario_applied, up);
 }
 
-static int read_definitions(struct up *up, err_t *e)
+static int read_manifests(struct up *up, const struct manifest *m, err_t *e)
 {
-    up->definitions = json_new_arr(&up->arena);
-    for (const struct manifest *m = manifests_crds; m->name; m++) {
+    for (; m->name; m++) {
         struct json *documents;
         int r = yaml_parse_all(&up->arena, str_c(m->text), NULL, &documents, e);
         if (r < 0)
@@ -161,6 +160,13 @@ static int read_definitions(struct up *up, err_t *e)
             json_push(&up->arena, up->definitions, json_item(documents, i));
     }
     return 0;
+}
+
+static int read_definitions(struct up *up, err_t *e)
+{
+    up->definitions = json_new_arr(&up->arena);
+    int r = read_manifests(up, manifests_crds, e);
+    return r < 0 ? r : read_manifests(up, manifests_shapes, e);
 }
 
 int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t *e)

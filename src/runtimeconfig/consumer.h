@@ -15,7 +15,7 @@
 
 #include "../base/map.h"
 #include "../kube/manager.h"
-#include "aim_kinds.h"
+#include "aim_records.h"
 #include "resolve_core.h"
 #include "route_core.h"
 #include "runtimeconfig_spec.h"
@@ -24,25 +24,6 @@
 struct aim;
 struct aim_turn;
 struct aim_tracked;
-
-/* What the caches keep of every kind of AIM. */
-struct aim_record {
-    struct record meta;
-    str labels, annotations, finalizers, owners, spec, status; /* JSON; "" where absent */
-    str config_name;                                           /* spec.runtimeConfigName */
-    str model_name;                                            /* templates: spec.modelName */
-    str image;                                                 /* models: spec.image */
-    str word;                                                  /* status.status */
-    str created;                                               /* as written */
-    int64_t generation, created_ns;
-    bool deleting;
-};
-
-enum {
-    AIM_INDEX_CONFIG,
-    AIM_INDEX_MODEL,
-    AIM_INDEX_IMAGE
-}; /* of the caches, for cache_each_in() */
 
 /* What a kind does beside resolving its configuration. All may be NULL. */
 struct aim_hooks {
@@ -58,7 +39,7 @@ struct aim_consumers { /* of one kind */
     struct cache *cache;
     struct controller *controller;
     const struct aim_hooks *hooks;
-    struct map tracked; /* "namespace/name" to struct aim_tracked, owned */
+    struct map tracked; /* by "namespace/name"; owned */
 };
 
 struct aim_turn {
@@ -74,11 +55,13 @@ struct aim_turn {
     struct runtimeconfig_spec own;      /* the same fields of an AIMService's own spec */
     struct route_template template;     /* AIMService: what serves; `observe` fills it in */
     struct route_plan route;            /* AIMService */
+    str url;                            /* where it is reached; empty: not known */
+    int64_t route_generation;           /* of the HTTPRoute; 0: there is none */
     struct aim_status status;
     const char *write_failure;     /* the first of the children's, a sentence; NULL: none */
     enum kube_reason write_reason; /* and why */
-    size_t pending;                /* writes not answered yet */
-    bool finished;
+    size_t pending;                /* what must still be answered before the turn can finish */
+    str rv;                        /* of the cached object */
 };
 
 /* ---- for the kinds' controllers */
@@ -88,10 +71,8 @@ struct manager *aim_manager(const struct aim *aim);
 struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind);
 struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* any kind of AIM */
 str aim_operator_namespace(const struct aim *aim);
-
-/* The object of a record as the API server holds it. */
-struct json *aim_record_object(struct arena *a, const struct resource *resource,
-                               const struct aim_record *r);
+/* Which configuration somebody in `ns` gets who names this one; copied into the arena. */
+struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
 
 /* Server-side apply of a child, unless it already is so. `live` is the child as the cache has it, NULL: it is not
  * there. The owner is set by who calls. */
@@ -101,7 +82,5 @@ void aim_apply(struct aim_turn *t, const struct resource *resource, const struct
 void aim_send(struct aim_turn *t, const struct kube_request *request);
 /* ownerReferences with the turn's object as the controller, for metadata. */
 struct json *aim_owner(struct aim_turn *t);
-
-extern const struct aim_hooks aim_service_hooks; /* service_controller.c */
 
 #endif

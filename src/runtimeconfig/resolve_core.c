@@ -13,20 +13,39 @@ str resolve_namespace(const struct resolve_question *q)
     return q->ns.n ? q->ns : q->operator_ns;
 }
 
-struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
-                        const struct json *in_cluster)
+void resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1])
 {
-    struct resolved r = { .config = in_namespace ? in_namespace : in_cluster };
-    if (!r.config) {
+    static const struct json empty = { .type = JSON_OBJ };
+    const struct json *spec = json_get(config, "spec");
+    hash_json(spec ? spec : &empty, ret_hex);
+}
+
+struct resolved resolve_kept(const struct resolve_question *q,
+                             const struct resolve_config *in_namespace,
+                             const struct resolve_config *in_cluster)
+{
+    const struct resolve_config *config = in_namespace ? in_namespace : in_cluster;
+    struct resolved r = { 0 };
+    if (!config) {
         r.outcome =
             str_eqc(resolve_name(q), RUNTIMECONFIG_DEFAULT) ? RESOLVE_NONE : RESOLVE_MISSING;
         return r;
     }
-    static const struct json empty = { .type = JSON_OBJ };
     r.outcome = in_namespace ? RESOLVE_NAMESPACE : RESOLVE_CLUSTER;
+    r.config = config->object;
     r.spec = json_get(r.config, "spec");
-    hash_json(r.spec ? r.spec : &empty, r.hash);
+    memcpy(r.hash, config->hash, sizeof(r.hash));
     return r;
+}
+
+struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
+                        const struct json *in_cluster)
+{
+    struct resolve_config config = { .object = in_namespace ? in_namespace : in_cluster };
+    if (!config.object)
+        return resolve_kept(q, NULL, NULL);
+    resolve_hash(config.object, config.hash);
+    return in_namespace ? resolve_kept(q, &config, NULL) : resolve_kept(q, NULL, &config);
 }
 
 const char *resolve_outcome_name(enum resolve_outcome outcome)

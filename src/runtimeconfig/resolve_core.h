@@ -37,6 +37,16 @@ struct resolved {
 struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
                         const struct json *in_cluster);
 
+/* The same for who keeps the hashes: many consumers share a configuration. */
+struct resolve_config {
+    const struct json *object;
+    char hash[SHA256_HEX + 1]; /* resolve_hash() of it */
+};
+struct resolved resolve_kept(const struct resolve_question *q,
+                             const struct resolve_config *in_namespace,
+                             const struct resolve_config *in_cluster);
+void resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1]);
+
 const char *resolve_outcome_name(enum resolve_outcome outcome);
 
 /* status.effectiveRuntimeConfig: exactly one reference and the hash; NULL when nothing governs. */

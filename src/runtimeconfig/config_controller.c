@@ -1,0 +1,144 @@
+/* The status of the configurations themselves: can the path template be used, who is governed, who has no path
+ * because of it. Written at most twice a second while consumers come and go. */
+#include "aim.h"
+
+#include "../base/rfc3339.h"
+
+#include <stdlib.h>
+
+enum { FAILING_NAMES = 10 };
+
+static const int64_t gather_ns = 500 * NS_PER_MS;
+
+static struct controller *controller_of(const struct aim *aim, bool cluster)
+{
+    return aim->config_controllers[cluster];
+}
+
+void config_touch(struct aim *aim, const struct aim_config *config)
+{
+    if (aim->stopping)
+        return;
+    runtimeconfig_metrics_consumers(&aim->metrics, config->ns, config->name, config->total);
+    controller_add_after(controller_of(aim, config->cluster), config->ns, config->name, gather_ns);
+}
+
+/* ---- numbers */
+
+static int by_text(const void *x, const void *y)
+{
+    return str_cmp(*(const str *)x, *(const str *)y);
+}
+
+/* The first few in the order of their names, so that the list changes only with what it lists. */
+static struct json *failing_names(struct arena *a, const struct aim_config *config)
+{
+    str *names = arena_array(a, config->failing, sizeof(*names));
+    size_t n = 0;
+    for (const struct config_link *l = config->first; l; l = l->next)
+        if (l->failing)
+            names[n++] = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(l->ns), STR_ARG(l->name));
+    if (n)
+        qsort(names, n, sizeof(*names), by_text);
+    struct json *list = json_new_arr(a);
+    for (size_t i = 0; i < MIN(n, (size_t)FAILING_NAMES); i++)
+        json_push(a, list, json_new_str(a, names[i]));
+    return list;
+}
+
+static struct json *make_consumers(struct arena *a, const struct aim *aim,
+                                   const struct aim_config *config)
+{
+    struct json *consumers = json_new_obj(a), *by_kind = json_make(a, consumers, "byKind", NULL);
+    json_set_int(a, consumers, "total", (int64_t)config->total);
+    json_set_int(a, consumers, "failing", (int64_t)config->failing);
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
+        if (config->by_kind[kind])
+            json_set_int(a, by_kind, aim->kinds->at[kind].kind, (int64_t)config->by_kind[kind]);
+    if (config->failing)
+        json_set(a, consumers, S("failingNames"), failing_names(a, config));
+    return consumers;
+}
+
+/* ---- the status */
+
+static void put_template_valid(struct arena *a, const struct aim_config *config,
+                               struct aim_status *s)
+{
+    struct path_problem problem = { 0 };
+    struct aim_condition c = { "TemplateValid", AIM_TRUE, "TemplateValid",
+                               S("routing.pathTemplate can be used") };
+    if (runtimeconfig_lint(a, &config->spec, &problem) < 0)
+        c = (struct aim_condition){ "TemplateValid", AIM_FALSE, "PathTemplateInvalid",
+                                    arena_printf(a, "routing.pathTemplate: %s", problem.text) };
+    else if (!config->spec.routing.path_template.n)
+        c = (struct aim_condition){ "TemplateValid", AIM_TRUE, "NoTemplate",
+                                    S("there is no routing.pathTemplate: paths are "
+                                      "/NAMESPACE/UID unless a service has its own") };
+    if (aim_status_condition(s, &c) && c.truth == AIM_FALSE)
+        aim_status_event(s, true, c.reason, c.message);
+}
+
+static void build_status(struct aim *aim, const struct aim_config *config, struct aim_status *s)
+{
+    char now[RFC3339_TEXT_MAX];
+    put_template_valid(s->a, config, s);
+    json_set(s->a, s->next, S("consumers"), make_consumers(s->a, aim, config));
+    if (str_eqc(json_text(json_get(s->old, "hash")), config->kept.hash))
+        return;
+    json_set_str(s->a, s->next, "hash", str_c(config->kept.hash));
+    json_set_str(s->a, s->next, "lastAppliedTime", rfc3339_text(s->now, now));
+}
+
+static struct reconciled reconcile_config(struct reconcile *r, enum aim_kind kind)
+{
+    struct aim *aim = r->context;
+    const struct aim_record *record = cache_get(aim->caches[kind], r->ns, r->name);
+    struct aim_config *config = configs_find(&aim->configs, r->ns, r->name);
+    if (!record || !config || record->deleting)
+        return reconciled();
+    struct json *old = NULL;
+    struct aim_status s;
+    if (record->status.n)
+        json_parse(r->arena, record->status, &old, NULL);
+    aim_status_begin(&s, r->arena, old, r->now_ns / NS_PER_S, record->generation);
+    build_status(aim, config, &s);
+    struct json *patch = aim_status_patch(&s);
+    if (!patch)
+        return reconciled();
+    for (const struct aim_event *e = s.events; e; e = e->next)
+        events_emit(manager_events(aim->manager),
+                    &(struct event){ .resource = &aim->kinds->at[kind],
+                                     .ns = r->ns,
+                                     .name = r->name,
+                                     .uid = record->meta.uid,
+                                     .warning = e->warning,
+                                     .reason = e->reason,
+                                     .message = e->message });
+    reconcile_status(r, &aim->kinds->at[kind], patch);
+    return reconciled();
+}
+
+static struct reconciled reconcile_namespaced(struct reconcile *r)
+{
+    return reconcile_config(r, AIM_CONFIG);
+}
+
+static struct reconciled reconcile_cluster(struct reconcile *r)
+{
+    return reconcile_config(r, AIM_CLUSTER_CONFIG);
+}
+
+void config_start(struct aim *aim)
+{
+    aim->config_controllers[0] =
+        manager_controller(aim->manager,
+                           &(struct controller_spec){ .name = "aimruntimeconfig",
+                                                      .reconcile = reconcile_namespaced,
+                                                      .context = aim });
+    aim->config_controllers[1] =
+        manager_controller(aim->manager,
+                           &(struct controller_spec){ .name = "aimclusterruntimeconfig",
+                                                      .reconcile = reconcile_cluster,
+                                                      .context = aim });
+}

@@ -1,0 +1,112 @@
+/* See configs.h. */
+#include "configs.h"
+
+str aim_key(char out[static AIM_KEY_MAX], str ns, str name)
+{
+    if (ns.n + 1 + name.n > AIM_KEY_MAX)
+        return S("");
+    memcpy(out, ns.p ? ns.p : "", ns.n);
+    out[ns.n] = '/';
+    memcpy(out + ns.n + 1, name.p ? name.p : "", name.n);
+    return (str){ out, ns.n + 1 + name.n };
+}
+
+struct aim_config *configs_find(const struct configs *c, str ns, str name)
+{
+    char key[AIM_KEY_MAX];
+    return map_get(&c->by_key, aim_key(key, ns, name));
+}
+
+static struct aim_config *make(struct configs *c, str ns, str name)
+{
+    char text[AIM_KEY_MAX];
+    str key = aim_key(text, ns, name);
+    struct aim_config *config = mem_zero(1, sizeof(*config));
+    config->key = mem_dup(key.p, key.n);
+    config->ns = (str){ config->key, ns.n };
+    config->name = (str){ config->key + ns.n + 1, name.n };
+    config->cluster = !ns.n;
+    map_put(&c->by_key, str_c(config->key), config);
+    return config;
+}
+
+struct aim_config *configs_put(struct configs *c, const struct resource *resource,
+                               const struct aim_record *r, bool *ret_changed)
+{
+    struct aim_config *config = configs_find(c, r->meta.ns, r->meta.name);
+    char before[SHA256_HEX + 1] = "";
+    if (config)
+        memcpy(before, config->kept.hash, sizeof(before));
+    else
+        config = make(c, r->meta.ns, r->meta.name);
+    arena_reset(&config->arena, (struct arena_mark){ 0 });
+    struct json *object = aim_record_object(&config->arena, resource, r);
+    json_del(object, S("status"));
+    config->kept.object = object;
+    config->spec = runtimeconfig_spec_read(json_get(object, "spec"), config->cluster);
+    resolve_hash(object, config->kept.hash);
+    *ret_changed = strcmp(before, config->kept.hash) != 0;
+    return config;
+}
+
+static void free_config(struct aim_config *config)
+{
+    for (struct config_link *l = config->first, *next; l; l = next) {
+        next = l->next;
+        l->config = NULL;
+        l->next = l->previous = NULL;
+    }
+    arena_done(&config->arena);
+    free(config->key);
+    free(config);
+}
+
+void configs_drop(struct configs *c, str ns, str name)
+{
+    struct aim_config *config = configs_find(c, ns, name);
+    if (!config)
+        return;
+    map_del(&c->by_key, str_c(config->key));
+    free_config(config);
+}
+
+void configs_done(struct configs *c)
+{
+    for (struct map_slot *s = NULL; (s = map_next(&c->by_key, s));)
+        free_config(s->value);
+    map_done(&c->by_key);
+}
+
+static void unlink_from(struct aim_config *config, struct config_link *link)
+{
+    if (link->next)
+        link->next->previous = link->previous;
+    if (link->previous)
+        link->previous->next = link->next;
+    else
+        config->first = link->next;
+    link->next = link->previous = NULL;
+    config->total--;
+    config->by_kind[link->kind]--;
+    config->failing -= link->failing;
+}
+
+bool config_link(struct config_link *link, struct aim_config *config, bool failing)
+{
+    if (link->config == config && link->failing == failing)
+        return false;
+    if (link->config)
+        unlink_from(link->config, link);
+    link->config = config;
+    link->failing = failing;
+    if (!config)
+        return true;
+    link->next = config->first;
+    if (link->next)
+        link->next->previous = link;
+    config->first = link;
+    config->total++;
+    config->by_kind[link->kind]++;
+    config->failing += failing;
+    return true;
+}

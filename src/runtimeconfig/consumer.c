@@ -1,0 +1,270 @@
+/* Turns on consumers: see consumer.h for their order, and aim.h. */
+#include "aim.h"
+
+#include "../base/log.h"
+
+static const int64_t echo_ns = 5 * NS_PER_S;
+
+/* ---- who there is */
+
+struct aim_tracked *consumer_find(const struct aim_consumers *of, str ns, str name)
+{
+    char key[AIM_KEY_MAX];
+    return map_get(&of->tracked, aim_key(key, ns, name));
+}
+
+struct aim_tracked *consumer_put(struct aim_consumers *of, const struct aim_record *r)
+{
+    struct aim_tracked *one = consumer_find(of, r->meta.ns, r->meta.name);
+    if (!one) {
+        char text[AIM_KEY_MAX];
+        str key = aim_key(text, r->meta.ns, r->meta.name);
+        one = mem_zero(1, sizeof(*one));
+        one->of = of;
+        one->key = mem_dup(key.p, key.n);
+        one->ns = (str){ one->key, r->meta.ns.n };
+        one->name = (str){ one->key + r->meta.ns.n + 1, r->meta.name.n };
+        one->link = (struct config_link){ .kind = of->kind, .ns = one->ns, .name = one->name };
+        one->claim = (struct claim_holder){ .ns = one->ns, .name = one->name };
+        map_put(&of->tracked, str_c(one->key), one);
+    }
+    one->claim.created_ns = r->created_ns;
+    return one;
+}
+
+static void echo_clear(struct aim_echo *e)
+{
+    free(e->rv);
+    free(e->status);
+    *e = (struct aim_echo){ 0 };
+}
+
+static void free_tracked(struct aim *aim, struct aim_tracked *one)
+{
+    route_leave(aim, one);
+    struct aim_config *config = one->link.config;
+    if (config_link(&one->link, NULL, false) && config)
+        config_touch(aim, config);
+    apply_forget(one);
+    echo_clear(&one->echo);
+    free(one->key);
+    free(one);
+}
+
+void consumer_drop(struct aim_consumers *of, str ns, str name)
+{
+    struct aim_tracked *one = consumer_find(of, ns, name);
+    if (!one)
+        return;
+    map_del(&of->tracked, str_c(one->key));
+    free_tracked(of->aim, one);
+}
+
+void consumers_done(struct aim_consumers *of)
+{
+    for (struct map_slot *s = NULL; (s = map_next(&of->tracked, s));)
+        free_tracked(of->aim, s->value);
+    map_done(&of->tracked);
+}
+
+/* ---- the end of a turn */
+
+struct aim_turn *turn_of(struct reconcile *r)
+{
+    struct aim_tracked *tracked = consumer_find(r->context, r->ns, r->name);
+    return tracked ? tracked->turn : NULL;
+}
+
+static void tell_events(const struct aim_turn *t)
+{
+    for (const struct aim_event *e = t->status.events; e; e = e->next)
+        events_emit(manager_events(t->aim->manager),
+                    &(struct event){ .resource = &t->aim->kinds->at[t->of->kind],
+                                     .ns = t->ns,
+                                     .name = t->name,
+                                     .uid = t->uid,
+                                     .warning = e->warning,
+                                     .reason = e->reason,
+                                     .message = e->message });
+}
+
+static void status_written(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct aim_turn *t = turn_of(r);
+    if (!t || reply->reason == KUBE_NOT_FOUND)
+        return;
+    if (reply->failure) {
+        reconcile_fail(r, reply->failure);
+        return;
+    }
+    struct aim_echo *echo = &t->tracked->echo;
+    str status = json_to_str(r->arena, json_get(reply->object, "status"));
+    str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
+    echo_clear(echo);
+    *echo = (struct aim_echo){ mem_dup(rv.p, rv.n), mem_dup(status.p, status.n),
+                               loop_mono_ns(manager_loop(t->aim->manager)) + echo_ns };
+}
+
+static void write_status(struct aim_turn *t)
+{
+    struct json *patch = aim_status_patch(&t->status);
+    if (!patch)
+        return;
+    tell_events(t);
+    reconcile_call(t->r,
+                   &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                           .resource = &t->aim->kinds->at[t->of->kind],
+                                           .ns = t->ns,
+                                           .name = t->name,
+                                           .subresource = "status",
+                                           .body = kube_status_body(t->r->arena, patch) },
+                   status_written);
+}
+
+static void finish(struct aim_turn *t)
+{
+    if (t->of->hooks && t->of->hooks->finish)
+        t->of->hooks->finish(t);
+    resolution_status(t);
+    if (t->of->kind == AIM_SERVICE)
+        route_status(t);
+    if (!t->deleting)
+        write_status(t);
+    if (t->write_failure) {
+        apply_forget(t->tracked);
+        reconcile_fail(t->r, t->write_failure);
+    }
+}
+
+static void release(struct aim_turn *t)
+{
+    if (--t->pending == 0)
+        finish(t);
+}
+
+/* ---- writes */
+
+void turn_call(struct aim_turn *t, const struct kube_request *request,
+               void (*then)(struct reconcile *r, const struct kube_reply *reply))
+{
+    t->pending++;
+    reconcile_call(t->r, request, then);
+}
+
+void turn_answered(struct aim_turn *t, const struct kube_reply *reply)
+{
+    bool ends = str_find(reply->message, S("is being terminated")) != SIZE_MAX;
+    if (reply->failure && !ends && !t->write_failure) {
+        t->write_failure = arena_str(t->r->arena, str_c(reply->failure)).p;
+        t->write_reason = reply->reason;
+    }
+    release(t);
+}
+
+static void child_written(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct aim_turn *t = turn_of(r);
+    if (t)
+        turn_answered(t, reply);
+}
+
+static void gone_already(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct aim_turn *t = turn_of(r);
+    if (t && reply->reason == KUBE_NOT_FOUND)
+        release(t);
+    else if (t)
+        turn_answered(t, reply);
+}
+
+void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
+               struct json *desired)
+{
+    apply_then(t, resource, live, desired, child_written);
+}
+
+void aim_send(struct aim_turn *t, const struct kube_request *request)
+{
+    turn_call(t, request, request->verb == KUBE_DELETE ? gone_already : child_written);
+}
+
+struct json *aim_owner(struct aim_turn *t)
+{
+    struct arena *a = t->r->arena;
+    const struct resource *resource = &t->aim->kinds->at[t->of->kind];
+    struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
+    json_set_str(a, owner, "apiVersion",
+                 arena_printf(a, "%s/%s", resource->group, resource->version));
+    json_set_str(a, owner, "kind", str_c(resource->kind));
+    json_set_str(a, owner, "name", t->name);
+    json_set_str(a, owner, "uid", t->uid);
+    json_set_bool(a, owner, "controller", true);
+    json_set_bool(a, owner, "blockOwnerDeletion", true);
+    json_push(a, owners, owner);
+    return owners;
+}
+
+/* ---- the beginning */
+
+static const struct json *last_status(struct aim_turn *t)
+{
+    struct aim_echo *echo = &t->tracked->echo;
+    bool holds = echo->rv && !str_eqc(t->rv, echo->rv) &&
+                 loop_mono_ns(manager_loop(t->aim->manager)) < echo->until_ns;
+    struct json *status = NULL;
+    if (holds && json_parse(t->r->arena, str_c(echo->status), &status, NULL) == 0)
+        return status;
+    echo_clear(echo);
+    return json_get(t->object, "status");
+}
+
+static struct aim_turn *begin(struct reconcile *r, struct aim_consumers *of,
+                              const struct aim_record *record)
+{
+    struct aim_turn *t = arena_new(r->arena, struct aim_turn);
+    const struct resource *resource = &of->aim->kinds->at[of->kind];
+    t->r = r;
+    t->aim = of->aim;
+    t->of = of;
+    t->tracked = consumer_put(of, record);
+    t->tracked->turn = t;
+    t->object = aim_record_object(r->arena, resource, record);
+    t->ns = r->ns;
+    t->name = r->name;
+    t->uid = arena_str(r->arena, record->meta.uid);
+    t->rv = arena_str(r->arena, record->meta.rv);
+    t->deleting = record->deleting;
+    t->pending = 1; /* this function's caller */
+    aim_status_begin(&t->status, r->arena, last_status(t), r->now_ns / NS_PER_S,
+                     record->generation);
+    return t;
+}
+
+static bool is_paused(const struct aim_turn *t)
+{
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, "%s/reconciliation-paused", t->aim->kinds->group);
+    const struct json *annotations = json_at(t->object, "metadata", "annotations", NULL);
+    return str_eqc(json_text(json_get_str(annotations, buf_str(&key))), "true");
+}
+
+struct reconciled consumer_reconcile(struct reconcile *r)
+{
+    struct aim_consumers *of = r->context;
+    const struct aim_record *record = cache_get(of->cache, r->ns, r->name);
+    if (!record)
+        return reconciled();
+    struct aim_turn *t = begin(r, of, record);
+    if (is_paused(t))
+        return reconciled();
+    const struct aim_hooks *hooks = of->hooks;
+    resolution_turn(t);
+    if (hooks && hooks->observe)
+        hooks->observe(t);
+    if (of->kind == AIM_SERVICE)
+        route_turn(t);
+    if (hooks && hooks->reconcile)
+        hooks->reconcile(t);
+    release(t);
+    return reconciled();
+}

@@ -1,0 +1,145 @@
+/* Which configuration a consumer gets, and how it says so. */
+#include "aim.h"
+
+static const int64_t missing_first_ns = NS_PER_S, missing_most_ns = 60 * NS_PER_S;
+
+struct aim_config *resolution_config(const struct aim *aim, str ns, str config_name)
+{
+    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    str name = resolve_name(&q);
+    struct aim_config *config = configs_find(&aim->configs, resolve_namespace(&q), name);
+    return config ? config : configs_find(&aim->configs, S(""), name);
+}
+
+struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name)
+{
+    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    const struct aim_config *config = resolution_config(aim, ns, config_name);
+    if (!config)
+        return resolve_kept(&q, NULL, NULL);
+    struct resolve_config kept = config->kept;
+    kept.object = json_copy(a, kept.object); /* an edit may come before the turn is over */
+    return config->cluster ? resolve_kept(&q, NULL, &kept) : resolve_kept(&q, &kept, NULL);
+}
+
+static str named_config(const struct aim_turn *t)
+{
+    struct resolve_question q = { json_text(json_at(t->object, "spec", "runtimeConfigName", NULL)),
+                                  t->ns, S("") };
+    return resolve_name(&q);
+}
+
+void resolution_turn(struct aim_turn *t)
+{
+    t->config = aim_resolve(t->aim, t->r->arena, t->ns, named_config(t));
+    t->settings = runtimeconfig_spec_read(t->config.spec, t->config.outcome == RESOLVE_CLUSTER);
+    t->own = runtimeconfig_spec_read(json_get(t->object, "spec"), false);
+    runtimeconfig_metrics_resolved(&t->aim->metrics, t->of->kind, t->config.outcome);
+    if (t->config.outcome != RESOLVE_MISSING) {
+        t->tracked->missing = 0;
+        return;
+    }
+    int64_t wait = missing_first_ns << MIN(t->tracked->missing, 6u);
+    t->tracked->missing++;
+    reconcile_again(t->r, MIN(wait, missing_most_ns));
+}
+
+/* The guard is the cluster administrator's: of the configuration of that name, or else of the default. */
+str resolution_guard(const struct aim *aim, str config_name)
+{
+    const struct aim_config *config =
+        configs_find(&aim->configs, S(""), config_name.n ? config_name : S(RUNTIMECONFIG_DEFAULT));
+    if (!config || !config->spec.routing.required_prefix.n)
+        config = configs_find(&aim->configs, S(""), S(RUNTIMECONFIG_DEFAULT));
+    return config ? config->spec.routing.required_prefix : S("");
+}
+
+void resolution_place(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
+{
+    struct aim_config *before = tracked->link.config;
+    struct aim_config *config = resolution_config(aim, r->meta.ns, r->config_name);
+    bool failing = tracked->of->kind == AIM_SERVICE && route_place(aim, tracked, r, config);
+    if (!config_link(&tracked->link, config, failing && config))
+        return;
+    if (before)
+        config_touch(aim, before);
+    if (config && config != before)
+        config_touch(aim, config);
+}
+
+/* ---- saying so */
+
+static str describe(const struct aim_turn *t)
+{
+    struct arena *a = t->r->arena;
+    str name = named_config(t);
+    str where = t->ns.n ? t->ns : str_c(t->aim->operator_ns);
+    switch (t->config.outcome) {
+    case RESOLVE_NAMESPACE:
+        return arena_printf(a, "Using AIMRuntimeConfig " STR_FMT "/" STR_FMT, STR_ARG(where),
+                            STR_ARG(name));
+    case RESOLVE_CLUSTER:
+        return arena_printf(a, "Using AIMClusterRuntimeConfig " STR_FMT, STR_ARG(name));
+    case RESOLVE_NONE:
+        return arena_printf(a,
+                            "There is neither an AIMRuntimeConfig " STR_FMT
+                            "/default nor an AIMClusterRuntimeConfig default; going on without",
+                            STR_ARG(where));
+    default:
+        return arena_printf(a,
+                            "spec.runtimeConfigName is \"" STR_FMT
+                            "\", but there is neither an AIMRuntimeConfig " STR_FMT "/" STR_FMT
+                            " nor an AIMClusterRuntimeConfig " STR_FMT,
+                            STR_ARG(name), STR_ARG(where), STR_ARG(name), STR_ARG(name));
+    }
+}
+
+/* The reference that older readers know, without the hash. */
+static const struct json *reference(const struct json *effective)
+{
+    const struct json *ref = json_get(effective, "namespaceRef");
+    return ref ? ref : json_get(effective, "clusterRef");
+}
+
+static void put_refs(struct aim_turn *t, struct json *effective)
+{
+    struct aim_status *s = &t->status;
+    if (!effective) {
+        json_del(s->next, S("effectiveRuntimeConfig"));
+        json_del(s->next, S("resolvedRuntimeConfig"));
+        return;
+    }
+    json_set(s->a, s->next, S("effectiveRuntimeConfig"), effective);
+    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, reference(effective)));
+}
+
+/* Until a kind has a status of its own: what a missing configuration makes of it. */
+static void put_word(struct aim_turn *t)
+{
+    const struct json *before = aim_status_find(t->status.old, "ConfigResolved");
+    bool was = str_eqc(json_text(json_get(before, "status")), "False");
+    bool is = t->config.outcome == RESOLVE_MISSING;
+    bool cache = t->of->kind == AIM_TEMPLATE_CACHE; /* knows no Degraded */
+    if (!t->of->hooks && (is || was))
+        aim_status_text(&t->status, "status",
+                        !is     ? S("Pending")
+                        : cache ? S("Failed")
+                                : S("Degraded"));
+}
+
+void resolution_status(struct aim_turn *t)
+{
+    struct aim_status *s = &t->status;
+    struct json *effective = resolve_effective(s->a, &t->config);
+    bool same = json_eq(effective, json_get(s->old, "effectiveRuntimeConfig"));
+    str message = describe(t);
+    const char *reason;
+    bool holds = resolve_condition(&t->config, &reason);
+    bool moved = aim_status_condition(s, &(struct aim_condition){ "ConfigResolved",
+                                                                  holds ? AIM_TRUE : AIM_FALSE,
+                                                                  reason, message });
+    put_refs(t, effective);
+    put_word(t);
+    if (moved || (effective && !same))
+        aim_status_event(s, !effective, reason, message);
+}

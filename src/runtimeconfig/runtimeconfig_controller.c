@@ -1,0 +1,311 @@
+/* The feature: caches lead to keys, and keys to turns (consumer.c).
+ *
+ * A configuration's edit leads to exactly those that it governs or will govern, and to nobody when its hash is
+ * the same as before. Where everybody belongs (which configuration, which path) is settled at once when an event
+ * comes in, so that every turn, and the status of every configuration, sees all of it. */
+#include "runtimeconfig_controller.h"
+
+#include "../base/file.h"
+#include "../base/log.h"
+#include "aim.h"
+
+enum { WORKERS = 16 };
+
+/* The kinds that do more than resolve their configuration. */
+static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = { 0 };
+
+/* ---- placing */
+
+static void place_all(struct aim *aim)
+{
+    const struct aim_record *r;
+    const struct route_record *route;
+    bool changed;
+    if (aim->primed)
+        return;
+    aim->primed = true;
+    for (int kind = AIM_CONFIG; kind <= AIM_CLUSTER_CONFIG; kind++)
+        cache_each(r, aim->caches[kind])
+            configs_put(&aim->configs, &aim->kinds->at[kind], r, &changed);
+    cache_each(route, aim->routes)
+        route_seen(aim, route);
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
+        cache_each(r, aim->caches[kind])
+            resolution_place(aim, consumer_put(&aim->consumers[kind], r), r);
+}
+
+static void consumer_changed(struct controller *c, const struct record *old,
+                             const struct record *now)
+{
+    struct aim_consumers *of = controller_context(c);
+    const struct aim_record *before = (const struct aim_record *)(const void *)old,
+                            *after = (const struct aim_record *)(const void *)now;
+    place_all(of->aim);
+    if (!after) {
+        consumer_drop(of, old->ns, old->name);
+        return;
+    }
+    if (!aim_record_matters(before, after))
+        return;
+    resolution_place(of->aim, consumer_put(of, after), after);
+    controller_add(c, now->ns, now->name);
+}
+
+/* ---- configurations */
+
+static void revisit(struct aim *aim, struct aim_consumers *of, const struct aim_record *r)
+{
+    resolution_place(aim, consumer_put(of, r), r);
+    controller_add(of->controller, r->meta.ns, r->meta.name);
+}
+
+static bool names(const struct aim_record *r, str config_name)
+{
+    return r->config_name.n ? str_eq(r->config_name, config_name)
+                            : str_eqc(config_name, RUNTIMECONFIG_DEFAULT);
+}
+
+/* Does a change of this configuration mean anything to who names it? */
+static bool reaches(const struct aim *aim, const struct aim_record *r, str config_ns, str name)
+{
+    str home = r->meta.ns.n ? r->meta.ns : str_c(aim->operator_ns);
+    if (config_ns.n)
+        return str_eq(home, config_ns);
+    return !configs_find(&aim->configs, home, name);
+}
+
+static void revisit_consumers(struct aim *aim, const struct record *config)
+{
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
+        struct aim_consumers *of = &aim->consumers[kind];
+        const struct aim_record *r;
+        if (str_eqc(config->name, RUNTIMECONFIG_DEFAULT)) { /* who names none is in no index */
+            cache_each(r, of->cache)
+                if (names(r, config->name) && reaches(aim, r, config->ns, config->name))
+                    revisit(aim, of, r);
+            continue;
+        }
+        cache_each_in(r, of->cache, AIM_INDEX_CONFIG, config->name)
+            if (reaches(aim, r, config->ns, config->name))
+                revisit(aim, of, r);
+    }
+}
+
+/* The guard of the cluster's configuration holds for those too who have one of their own. */
+static void revisit_guarded(struct aim *aim, str name)
+{
+    const struct aim_record *r;
+    struct aim_consumers *services = &aim->consumers[AIM_SERVICE];
+    bool all = str_eqc(name, RUNTIMECONFIG_DEFAULT);
+    cache_each(r, services->cache)
+        if (all || names(r, name))
+            revisit(aim, services, r);
+}
+
+static str guard_of(const struct aim_config *config)
+{
+    return config ? config->spec.routing.required_prefix : S("");
+}
+
+static void config_changed(struct controller *c, const struct record *old, const struct record *now,
+                           enum aim_kind kind)
+{
+    struct aim *aim = controller_context(c);
+    const struct record *any = now ? now : old;
+    place_all(aim);
+    struct aim_config *config = configs_find(&aim->configs, any->ns, any->name);
+    auto_arena struct arena a = { 0 };
+    str guard = arena_str(&a, guard_of(config));
+    bool changed = config != NULL;
+    if (now) {
+        config = configs_put(&aim->configs, &aim->kinds->at[kind],
+                             (const struct aim_record *)(const void *)now, &changed);
+        changed |= old && !str_eq(old->uid, now->uid); /* another object of that name */
+        controller_add(c, now->ns, now->name);
+    } else {
+        configs_drop(&aim->configs, any->ns, any->name);
+        runtimeconfig_metrics_forget(&aim->metrics, any->ns, any->name);
+        config = NULL;
+    }
+    if (!changed)
+        return;
+    revisit_consumers(aim, any);
+    if (!str_eq(guard, guard_of(config)))
+        revisit_guarded(aim, any->name);
+}
+
+static void namespaced_changed(struct controller *c, const struct record *old,
+                               const struct record *now)
+{
+    config_changed(c, old, now, AIM_CONFIG);
+}
+
+static void cluster_changed(struct controller *c, const struct record *old,
+                            const struct record *now)
+{
+    config_changed(c, old, now, AIM_CLUSTER_CONFIG);
+}
+
+/* ---- for the kinds' controllers */
+
+const struct aim_kinds *aim_kinds_of(const struct aim *aim)
+{
+    return aim->kinds;
+}
+
+struct manager *aim_manager(const struct aim *aim)
+{
+    return aim->manager;
+}
+
+struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind)
+{
+    assert(kind < AIM_CONSUMER_N);
+    return &aim->consumers[kind];
+}
+
+struct cache *aim_cache(const struct aim *aim, enum aim_kind kind)
+{
+    return aim->caches[kind];
+}
+
+str aim_operator_namespace(const struct aim *aim)
+{
+    return str_c(aim->operator_ns);
+}
+
+/* ---- life */
+
+static const struct feature_setting settings[] = {
+    { "aim-group", AIM_GROUP, "API group of AIM: " AIM_GROUP " or " AIM_GROUP_NEWER },
+    { "aim-operator-namespace", NULL,
+      "where configurations of cluster-wide objects are looked up; otherwise "
+      "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system" },
+    { 0 },
+};
+
+static char *copy_of(str text)
+{
+    return mem_dup(text.p, text.n);
+}
+
+static char *operator_namespace(const struct manager *m)
+{
+    static const char path[] = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    const char *flag = manager_setting(m, "aim-operator-namespace");
+    const char *env = getenv("AIM_OPERATOR_NAMESPACE");
+    auto_buf struct buf file = { 0 };
+    str found = S("kaiwo-system");
+    const char *source = "the default";
+    if (flag && *flag) {
+        found = str_c(flag);
+        source = "--aim-operator-namespace";
+    } else if (env && *env) {
+        found = str_c(env);
+        source = "AIM_OPERATOR_NAMESPACE";
+    } else if (file_read(path, 1024, &file, NULL) == 0 && str_trim(buf_str(&file)).n) {
+        found = str_trim(buf_str(&file));
+        source = path;
+    }
+    log_info("AIM's operator namespace", KV("namespace", found), KV_C("from", source));
+    return copy_of(found);
+}
+
+static int start_caches(struct aim *aim, err_t *e)
+{
+    for (int kind = 0; kind < AIM_KIND_N; kind++) {
+        struct cache_spec spec = aim_cache_spec(&aim->kinds->at[kind]);
+        int r = manager_cache(aim->manager, &spec, &aim->caches[kind], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void start_consumers(struct aim *aim)
+{
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
+        struct aim_consumers *of = &aim->consumers[kind];
+        *of = (struct aim_consumers){ .aim = aim,
+                                      .kind = (enum aim_kind)kind,
+                                      .cache = aim->caches[kind],
+                                      .hooks = hooks[kind] };
+        of->controller =
+            manager_controller(aim->manager,
+                               &(struct controller_spec){ .name = aim->kinds->at[kind].plural,
+                                                          .reconcile = consumer_reconcile,
+                                                          .context = of,
+                                                          .workers = WORKERS });
+        controller_watch(of->controller, of->cache, consumer_changed);
+    }
+}
+
+static int start_hooks(struct aim *aim, err_t *e)
+{
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
+        const struct aim_hooks *h = aim->consumers[kind].hooks;
+        int r = h && h->start ? h->start(aim, e) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void count_statuses(void *context)
+{
+    static const char *const words[] = { "Pending", "Starting", "Running", "Degraded", "Failed" };
+    struct aim *aim = context;
+    size_t counts[countof(words)] = { 0 };
+    const struct aim_record *r;
+    cache_each(r, aim->caches[AIM_SERVICE])
+        for (size_t i = 0; i < countof(words); i++)
+            counts[i] += str_eqc(r->word, words[i]);
+    for (size_t i = 0; i < countof(words); i++)
+        metric_set(METRIC(aim->metrics.statuses, str_c(words[i])), (double)counts[i]);
+}
+
+static int start(struct manager *m, void **ret_state, err_t *e)
+{
+    struct aim *aim = mem_zero(1, sizeof(*aim));
+    const char *group = manager_setting(m, "aim-group");
+    *ret_state = aim;
+    aim->manager = m;
+    aim->kinds = aim_kinds(group);
+    if (!aim->kinds)
+        return err_set(e, EINVAL, "--aim-group is \"%s\", want " AIM_GROUP " or " AIM_GROUP_NEWER,
+                       group);
+    aim->operator_ns = operator_namespace(m);
+    runtimeconfig_metrics_init(&aim->metrics, manager_metrics(m));
+    int r = start_caches(aim, e);
+    if (r < 0)
+        return r;
+    start_consumers(aim);
+    config_start(aim);
+    controller_watch(aim->config_controllers[0], aim->caches[AIM_CONFIG], namespaced_changed);
+    controller_watch(aim->config_controllers[1], aim->caches[AIM_CLUSTER_CONFIG], cluster_changed);
+    r = route_start(aim, e);
+    metrics_on_read(manager_metrics(m), count_statuses, aim);
+    return r < 0 ? r : start_hooks(aim, e);
+}
+
+static void stop(void *state)
+{
+    struct aim *aim = state;
+    metrics_off_read(manager_metrics(aim->manager), aim);
+    aim->stopping = true;
+    for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
+        if (aim->consumers[kind].aim)
+            consumers_done(&aim->consumers[kind]);
+    route_stop(aim);
+    configs_done(&aim->configs);
+    free(aim->operator_ns);
+    free(aim);
+}
+
+const struct feature runtimeconfig_feature = {
+    .name = "runtimeconfig",
+    .summary = "settings and routes of model services (AIM)",
+    .settings = settings,
+    .start = start,
+    .stop = stop,
+};

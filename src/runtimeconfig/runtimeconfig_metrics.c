@@ -1,0 +1,60 @@
+/* See runtimeconfig_metrics.h. */
+#include "runtimeconfig_metrics.h"
+
+void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics *registry)
+{
+    m->resolutions =
+        metrics_family(registry,
+                       &(struct metric_spec){ .name = "aim_runtimeconfig_resolutions_total",
+                                              .help = "Configurations looked up for consumers",
+                                              .kind = METRIC_COUNTER,
+                                              .labels = { "kind", "outcome" } });
+    m->consumers =
+        metrics_family(registry,
+                       &(struct metric_spec){ .name = "aim_runtimeconfig_consumers",
+                                              .help = "Objects that one governs",
+                                              .kind = METRIC_GAUGE,
+                                              .labels = { "scope", "namespace", "name" } });
+    m->renders = metrics_family(registry, &(struct metric_spec){ .name = "aim_path_render_total",
+                                                                 .help = "Path templates rendered",
+                                                                 .kind = METRIC_COUNTER,
+                                                                 .labels = { "result" } });
+    m->conflicts =
+        metrics_family(registry, &(struct metric_spec){ .name = "aim_route_conflicts",
+                                                        .help = "Services whose path another has",
+                                                        .kind = METRIC_GAUGE });
+    m->statuses = metrics_family(registry, &(struct metric_spec){ .name = "aim_service_status",
+                                                                  .help = "AIMServices by status",
+                                                                  .kind = METRIC_GAUGE,
+                                                                  .labels = { "status" } });
+}
+
+void runtimeconfig_metrics_resolved(const struct runtimeconfig_metrics *m, enum aim_kind kind,
+                                    enum resolve_outcome outcome)
+{
+    const struct aim_kinds *kinds = aim_kinds(AIM_GROUP);
+    metric_add(METRIC(m->resolutions, str_c(kinds->at[kind].kind),
+                      str_c(resolve_outcome_name(outcome))),
+               1);
+}
+
+void runtimeconfig_metrics_rendered(const struct runtimeconfig_metrics *m, bool worked)
+{
+    metric_add(METRIC(m->renders, worked ? S("success") : S("failure")), 1);
+}
+
+void runtimeconfig_metrics_consumers(const struct runtimeconfig_metrics *m, str ns, str name,
+                                     size_t total)
+{
+    metric_set(METRIC(m->consumers, ns.n ? S("Namespace") : S("Cluster"), ns, name), (double)total);
+}
+
+void runtimeconfig_metrics_forget(const struct runtimeconfig_metrics *m, str ns, str name)
+{
+    metric_drop(m->consumers, (const str[]){ ns.n ? S("Namespace") : S("Cluster"), ns, name });
+}
+
+void runtimeconfig_metrics_conflicts(const struct runtimeconfig_metrics *m, size_t n)
+{
+    metric_set(METRIC_ALONE(m->conflicts), (double)n);
+}

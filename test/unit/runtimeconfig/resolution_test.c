@@ -1,0 +1,322 @@
+/* Who is governed by which configuration, on the embedded API server: the seed's examples, all six kinds, and what
+ * happens as configurations come, change and go. */
+#include "aim_world.h"
+
+#define CONFIG                                                                                     \
+    "{metadata: {name: default}, spec: {routing: {enabled: true, gatewayRef: {name: "              \
+    "inference-gateway, namespace: gateways}, pathTemplate: \"/ml/{.metadata.namespace}/"          \
+    "{.metadata.labels['project']}\"}}}"
+#define SERVICE(name, more)                                                                        \
+    "{metadata: {name: " name ", labels: {project: conversational-ai}}, spec: {model: {ref: "      \
+    "meta-llama-3-8b}, templateRef: llama-latency" more "}}"
+
+static void is_governed(const struct json *status, const char *ref, const char *other,
+                        const char *name)
+{
+    const struct json *effective = json_get(status, "effectiveRuntimeConfig");
+    EQ_STR(json_text(json_at(effective, ref, "name", NULL)), str_c(name));
+    OK(!json_get(effective, other));
+    EQ_INT(json_text(json_get(effective, "hash")).n, 64);
+    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigResolved"));
+}
+
+static void the_examples_of_the_seed(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CLUSTER_CONFIG), NULL,
+           "{metadata: {name: default}, spec: {defaultStorageClassName: fast-nvme}}");
+    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    create(&c, kind(AIM_SERVICE), "ml-team",
+           SERVICE("custom", ", routing: {pathTemplate: '/custom/{.metadata.name}'}"));
+    create(&c, kind(AIM_SERVICE), "other", SERVICE("fallback", ""));
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("lost", ", runtimeConfigName: non-existent"));
+    world_operate(&c);
+
+    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "llama-chat");
+    is_governed(status, "namespaceRef", "clusterRef", "default");
+    const struct json *ref = json_at(status, "effectiveRuntimeConfig", "namespaceRef", NULL);
+    EQ_STR(json_text(json_get(ref, "kind")), S("AIMRuntimeConfig"));
+    EQ_STR(json_text(json_get(ref, "namespace")), S("ml-team"));
+    EQ_STR(json_text(json_get(ref, "scope")), S("Namespace"));
+    EQ_STR(path_of(status), S("/ml/ml-team/conversational-ai"));
+    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    EQ_INT(json_int(json_get(status, "observedGeneration"), 0), 1);
+    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "custom")), S("/custom/custom"));
+
+    status = status_of(&c, AIM_SERVICE, "other", "fallback");
+    is_governed(status, "clusterRef", "namespaceRef", "default");
+    OK(!json_get(status, "routing"));
+
+    status = status_of(&c, AIM_SERVICE, "ml-team", "lost");
+    OK(!json_get(status, "effectiveRuntimeConfig"));
+    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    EQ_STR(json_text(json_get(aim_status_find(status, "ConfigResolved"), "status")), S("False"));
+    EQ_STR(json_text(json_get(status, "status")), S("Degraded"));
+    EQ_INT(events(&c, "ml-team", "lost", "RuntimeConfigMissing"), 1);
+    EQ_INT(events(&c, "ml-team", "llama-chat", "RuntimeConfigResolved"), 1);
+    cluster_stop(&c);
+}
+
+static void all_six_kinds(void)
+{
+    static const struct {
+        enum aim_kind kind;
+        const char *ns, *text;
+        const char *where; /* the namespace of the configuration that governs */
+    } table[] = {
+        { AIM_SERVICE, "ml-team",
+          "{metadata: {name: x}, spec: {model: {ref: m}, runtimeConfigName: gpu}}", "ml-team" },
+        { AIM_MODEL, "ml-team", "{metadata: {name: x}, spec: {image: i, runtimeConfigName: gpu}}",
+          "ml-team" },
+        { AIM_CLUSTER_MODEL, NULL,
+          "{metadata: {name: x}, spec: {image: i, runtimeConfigName: gpu}}", "kaiwo-system" },
+        { AIM_TEMPLATE, "ml-team",
+          "{metadata: {name: x}, spec: {modelName: m, runtimeConfigName: gpu}}", "ml-team" },
+        { AIM_CLUSTER_TEMPLATE, NULL,
+          "{metadata: {name: x}, spec: {modelName: m, runtimeConfigName: gpu}}", "kaiwo-system" },
+        { AIM_TEMPLATE_CACHE, "ml-team",
+          "{metadata: {name: x}, spec: {templateRef: t, runtimeConfigName: gpu}}", "ml-team" },
+    };
+    struct cluster c;
+    world_start(&c);
+    for (size_t i = 0; i < countof(table); i++)
+        create(&c, kind(table[i].kind), table[i].ns, table[i].text);
+    world_operate(&c);
+    for (size_t i = 0; i < countof(table); i++) {
+        const struct json *status = status_of(&c, table[i].kind, table[i].ns, "x");
+        bool cache = table[i].kind == AIM_TEMPLATE_CACHE;
+        EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+        EQ_STR(json_text(json_get(status, "status")), cache ? S("Failed") : S("Degraded"));
+    }
+    create(&c, kind(AIM_CLUSTER_CONFIG), NULL, "{metadata: {name: gpu}, spec: {}}");
+    settle(&c);
+    for (size_t i = 0; i < countof(table); i++)
+        is_governed(status_of(&c, table[i].kind, table[i].ns, "x"), "clusterRef", "namespaceRef",
+                    "gpu");
+    create(&c, kind(AIM_CONFIG), "ml-team", "{metadata: {name: gpu}, spec: {}}");
+    create(&c, kind(AIM_CONFIG), "kaiwo-system", "{metadata: {name: gpu}, spec: {}}");
+    settle(&c);
+    for (size_t i = 0; i < countof(table); i++) {
+        const struct json *status = status_of(&c, table[i].kind, table[i].ns, "x");
+        is_governed(status, "namespaceRef", "clusterRef", "gpu");
+        EQ_STR(json_text(
+                   json_at(status, "effectiveRuntimeConfig", "namespaceRef", "namespace", NULL)),
+               str_c(table[i].where));
+        OK(!str_eqc(json_text(json_get(status, "status")), "Failed") ||
+           table[i].kind != AIM_TEMPLATE_CACHE);
+    }
+    cluster_stop(&c);
+}
+
+static void a_missing_default_is_told_once(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("plain", ""));
+    world_operate(&c);
+    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "plain");
+    EQ_STR(reason_of(status, "ConfigResolved"), S("DefaultRuntimeConfigNotFound"));
+    OK(!json_get(status, "effectiveRuntimeConfig"));
+    EQ_INT(events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
+    change(&c, kind(AIM_SERVICE), "ml-team", "plain", "{metadata: {labels: {a: b}}}");
+    cluster_until(&c, cluster_now(&c) + 3600);
+    EQ_INT(events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
+    cluster_stop(&c);
+}
+
+static void configurations_come_and_go(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("late", ", runtimeConfigName: gpu-fast"));
+    world_operate(&c);
+    EQ_STR(reason_of(status_of(&c, AIM_SERVICE, "ml-team", "late"), "ConfigResolved"),
+           S("RuntimeConfigMissing"));
+    create(&c, kind(AIM_CLUSTER_CONFIG), NULL,
+           "{metadata: {name: gpu-fast}, spec: {routing: {enabled: true, gatewayRef: {name: "
+           "inference-gateway, namespace: gateways}, pathTemplate: '/fast/{.metadata.name}'}}}");
+    settle(&c);
+    is_governed(status_of(&c, AIM_SERVICE, "ml-team", "late"), "clusterRef", "namespaceRef",
+                "gpu-fast");
+    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late"));
+    create(&c, kind(AIM_CONFIG), "ml-team", "{metadata: {name: gpu-fast}, spec: {}}");
+    settle(&c);
+    is_governed(status_of(&c, AIM_SERVICE, "ml-team", "late"), "namespaceRef", "clusterRef",
+                "gpu-fast");
+    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "late")); /* exclusive, even when empty */
+    cluster_do(&c, KUBE_DELETE, kind(AIM_CONFIG), "ml-team", "gpu-fast", S(""));
+    settle(&c);
+    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late"));
+    cluster_do(&c, KUBE_DELETE, kind(AIM_CLUSTER_CONFIG), NULL, "gpu-fast", S(""));
+    settle(&c);
+    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "late");
+    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late")); /* what runs is left alone */
+    EQ_STR(path_of(status), S("/fast/late"));
+    EQ_INT(events(&c, "ml-team", "late", "RuntimeConfigMissing"), 2);
+    cluster_stop(&c);
+}
+
+/* ---- many */
+
+enum { MANY = 1000 };
+
+static void make_many(struct cluster *c)
+{
+    for (int i = 0; i < MANY; i++)
+        create(c, kind(AIM_SERVICE), "ml-team",
+               arena_printf(&c->arena,
+                            "{metadata: {name: s%d, labels: {project: p%d}}, spec: {model: {ref: "
+                            "meta-llama-3-8b}, templateRef: llama-latency}}",
+                            i, i)
+                   .p);
+}
+
+static size_t count_in(str text, const char *needle)
+{
+    size_t n = 0;
+    for (size_t at; (at = str_find(text, str_c(needle))) != SIZE_MAX; n++)
+        text = str_from(text, at + 1);
+    return n;
+}
+
+static void one_edit_reaches_a_thousand(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
+    create(&c, kind(AIM_SERVICE), "other", SERVICE("bystander", ""));
+    make_many(&c);
+    world_operate(&c);
+    EQ_STR(route_path(&c, "ml-team", "s999"), S("/ml/ml-team/p999"));
+    size_t before = c.operator_writes;
+    change(&c, kind(AIM_CONFIG), "ml-team", "default", "{metadata: {labels: {seen: 'true'}}}");
+    settle(&c);
+    EQ_INT(c.operator_writes, before); /* the hash is the same: nobody is touched */
+
+    buf_clear(&c.log);
+    int64_t start_ns = loop_mono_ns(c.loop);
+    change(&c, kind(AIM_CONFIG), "ml-team", "default",
+           "{spec: {routing: {pathTemplate: \"/new/{.metadata.labels['project']}\"}}}");
+    while (count_in(buf_str(&c.log), "/status {") < MANY &&
+           loop_mono_ns(c.loop) < start_ns + NS_PER_S)
+        loop_turn(c.loop);
+    OK(loop_mono_ns(c.loop) - start_ns < 100 * NS_PER_MS);
+    settle(&c);
+    EQ_INT(count_in(buf_str(&c.log), "/aimservices/s"), MANY);
+    EQ_INT(count_in(buf_str(&c.log), "/httproutes/s"), MANY);
+    EQ_INT(count_in(buf_str(&c.log), "bystander"), 0);
+    EQ_STR(route_path(&c, "ml-team", "s0"), S("/new/p0"));
+    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "s999")), S("/new/p999"));
+    EQ_INT(json_int(json_at(status_of(&c, AIM_CONFIG, "ml-team", "default"), "consumers", "total",
+                            NULL),
+                    -1),
+           MANY);
+    before = c.operator_writes;
+    settle(&c);
+    EQ_INT(c.operator_writes, before);
+    cluster_stop(&c);
+}
+
+static void an_outage_during_an_edit(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    world_operate(&c);
+    c.operator_cut = true;
+    change(&c, kind(AIM_CONFIG), "ml-team", "default",
+           "{spec: {routing: {pathTemplate: '/new/{.metadata.name}'}}}");
+    settle(&c);
+    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    c.operator_cut = false;
+    cluster_until(&c, cluster_now(&c) + 30);
+    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/new/llama-chat"));
+    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "llama-chat")), S("/new/llama-chat"));
+    cluster_stop(&c);
+}
+
+static void a_restart_writes_nothing(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("lost", ", runtimeConfigName: nope"));
+    world_operate(&c);
+    cluster_operator_down(&c);
+    buf_clear(&c.log);
+    size_t before = c.operator_writes;
+    world_operate(&c);
+    if (!EQ_INT(c.operator_writes, before))
+        printf("# " STR_FMT "\n", STR_ARG(buf_str(&c.log)));
+    cluster_stop(&c);
+}
+
+static void the_newer_group(void)
+{
+    static const char *const settings[] = { "aim-group", AIM_GROUP_NEWER, NULL };
+    const struct aim_kinds *newer = aim_kinds(AIM_GROUP_NEWER);
+    struct cluster c;
+    world_start(&c);
+    for (const struct manifest *m = manifests_crds; m->name; m++) {
+        auto_buf struct buf text = { 0 };
+        str rest = str_c(m->text);
+        if (!str_starts(str_c(m->name), S(AIM_GROUP)))
+            continue;
+        for (size_t at; (at = str_find(rest, S(AIM_GROUP))) != SIZE_MAX;) {
+            buf_put(&text, str_upto(rest, at));
+            buf_put(&text, S(AIM_GROUP_NEWER));
+            rest = str_from(rest, at + strlen(AIM_GROUP));
+        }
+        buf_put(&text, rest);
+        cluster_create(&c, &resource_crds, NULL, yaml(&c, text.p));
+    }
+    create(&c, &newer->at[AIM_CONFIG], "ml-team", CONFIG);
+    create(&c, &newer->at[AIM_CLUSTER_MODEL], NULL, WORLD_MODEL);
+    create(&c, &newer->at[AIM_CLUSTER_TEMPLATE], NULL, WORLD_TEMPLATE);
+    create(&c, &newer->at[AIM_SERVICE], "ml-team", SERVICE("llama-chat", ""));
+    cluster_operator(&c, &runtimeconfig_feature, settings);
+    settle(&c);
+    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    const struct json *route = cluster_get(&c, &resource_httproutes, "ml-team", "llama-chat");
+    EQ_STR(json_text(json_at(route, "metadata", "labels", AIM_GROUP_NEWER "/service-name", NULL)),
+           S("llama-chat"));
+    const struct json *o = cluster_get(&c, &newer->at[AIM_SERVICE], "ml-team", "llama-chat");
+    is_governed(json_get(o, "status"), "namespaceRef", "clusterRef", "default");
+    cluster_stop(&c);
+}
+
+static void a_paused_service_is_left_alone(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
+    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    change(&c, kind(AIM_SERVICE), "ml-team", "llama-chat",
+           "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: 'true'}}}");
+    world_operate(&c);
+    OK(!status_of(&c, AIM_SERVICE, "ml-team", "llama-chat"));
+    change(&c, kind(AIM_SERVICE), "ml-team", "llama-chat",
+           "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: null}}}");
+    settle(&c);
+    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    cluster_stop(&c);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(the_examples_of_the_seed),
+                                        TAP(all_six_kinds),
+                                        TAP(a_missing_default_is_told_once),
+                                        TAP(configurations_come_and_go),
+                                        TAP(one_edit_reaches_a_thousand),
+                                        TAP(an_outage_during_an_edit),
+                                        TAP(a_restart_writes_nothing),
+                                        TAP(the_newer_group),
+                                        TAP(a_paused_service_is_left_alone),
+                                        { 0 } });
+}
