@@ -12,10 +12,10 @@ struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns)
     struct sat_sample *s = map_get(samples, pod);
     if (s)
         return s;
-    s = mem_zero(1, sizeof(*s));
-    *s = (struct sat_sample){
-        .pod = mem_dup(pod.p, pod.n), .kv = NAN, .queue = NAN, .at_ns = at_ns
-    };
+    s = mem_zero(1, sizeof(*s) + pod.n + 1);
+    s->kv = s->queue = NAN;
+    s->at_ns = at_ns;
+    memcpy(s->pod, pod.p, pod.n);
     map_put(samples, (str){ s->pod, pod.n }, s);
     return s;
 }
@@ -24,7 +24,7 @@ void collect_samples_free(struct map *samples)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(samples, slot));) {
         struct sat_sample *s = slot->value;
-        free(s->pod);
+        free(s->counters);
         free(s);
     }
     map_done(samples);

@@ -15,12 +15,11 @@ struct sat_counters {
     double ttft_sum, ttft_count, itl_sum, itl_count;
 };
 
-struct sat_sample {   /* of one pod */
-    char *pod;        /* owned */
-    double kv, queue; /* NaN: not reported */
-    int64_t at_ns;    /* loop's mono clock */
-    bool has_counters;
-    struct sat_counters counters; /* of a scrape */
+struct sat_sample {                /* of one pod; one block, because decisions read very many */
+    double kv, queue;              /* NaN: not reported */
+    int64_t at_ns;                 /* loop's mono clock */
+    struct sat_counters *counters; /* owned; of a scrape; NULL: there are none */
+    char pod[];
 };
 
 struct sat_feed;

@@ -82,8 +82,8 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     struct sat_sample *s = collect_put(&q->samples, str_c(x->pod), now);
     s->kv = page.kv;
     s->queue = trunc(page.queue);
-    s->has_counters = true;
-    s->counters = page.counters;
+    s->counters = s->counters ? s->counters : mem_zero(1, sizeof(*s->counters));
+    *s->counters = page.counters;
     if (page.queue > 0 || page.running > 0)
         feed->busy_ns = now;
 }
@@ -171,15 +171,16 @@ static void add_growth(struct sums *sums, const struct sat_sample *old,
                        const struct sat_sample *now)
 {
     double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
-    if (!old->has_counters || seconds <= 0 || now->counters.requests < old->counters.requests)
+    if (!old->counters || !now->counters || seconds <= 0 ||
+        now->counters->requests < old->counters->requests)
         return; /* new, or it was started again */
     for (size_t i = 0; i < countof(counter_names); i++) {
         size_t at = counter_names[i].offset;
-        const double *from = (const void *)((const char *)&old->counters + at);
-        const double *to = (const void *)((const char *)&now->counters + at);
+        const double *from = (const void *)((const char *)old->counters + at);
+        const double *to = (const void *)((const char *)now->counters + at);
         *(double *)(void *)((char *)&sums->more + at) += fmax(0, *to - *from);
     }
-    sums->per_s += (now->counters.requests - old->counters.requests) / seconds;
+    sums->per_s += (now->counters->requests - old->counters->requests) / seconds;
     sums->any = true;
 }
 

@@ -116,14 +116,19 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
 void saturation_metrics_show(const struct saturation_metrics *m, struct variant_series *shown,
                              const struct variant_labels *l, int current, int desired)
 {
-    if (shown->model && !(str_eqc(l->target, shown->target) && str_eqc(l->model, shown->model) &&
-                          str_eqc(l->accelerator, shown->accelerator)))
+    bool same = shown->model && str_eqc(l->target, shown->target) &&
+                str_eqc(l->model, shown->model) && str_eqc(l->accelerator, shown->accelerator);
+    if (same && shown->current == current && shown->desired == desired)
+        return;
+    if (!same)
         saturation_metrics_hide(m, shown, l->ns, l->name);
     if (!shown->model) {
         copy(&shown->target, l->target);
         copy(&shown->model, l->model);
         copy(&shown->accelerator, l->accelerator);
     }
+    shown->current = current;
+    shown->desired = desired;
     metric_set(METRIC(m->optimized, l->model, l->name, l->ns), desired);
     set_gauges(&m->wva, (const str[]){ l->name, l->ns, l->accelerator, m->instance }, current,
                desired);

@@ -24,6 +24,7 @@ struct variant_labels {
 
 struct variant_series { /* what is shown of a variant; owned */
     char *target, *model, *accelerator;
+    int current, desired;
 };
 
 void saturation_metrics_init(struct saturation_metrics *m, struct metrics *registry, str instance,
