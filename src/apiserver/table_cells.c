@@ -124,6 +124,41 @@ void cells_lease(struct arena *a, const struct json *object, int64_t now_ns, str
     cell_text(a, cells, age_of(a, object, now_ns));
 }
 
+void cells_role(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
+                struct json *cells)
+{
+    cell_text(a, cells, name_of(object));
+    cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
+}
+
+static str subjects_of(struct arena *a, const struct json *binding, const char *kind)
+{
+    const struct json *subjects = json_get(binding, "subjects");
+    auto_buf struct buf text = { 0 };
+    for (size_t i = 0; i < json_len(subjects); i++) {
+        const struct json *s = json_item(subjects, i);
+        str ns = json_text(json_get(s, "namespace"));
+        if (!str_eqc(json_text(json_get(s, "kind")), kind))
+            continue;
+        buf_printf(&text, "%s" STR_FMT "%s" STR_FMT, text.n ? ", " : "", STR_ARG(ns),
+                   ns.n ? "/" : "", STR_ARG(json_text(json_get(s, "name"))));
+    }
+    return arena_str(a, buf_str(&text));
+}
+
+void cells_binding(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+{
+    const struct json *role = json_get(object, "roleRef");
+    cell_text(a, cells, name_of(object));
+    cell_text(a, cells,
+              arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(json_text(json_get(role, "kind"))),
+                           STR_ARG(json_text(json_get(role, "name")))));
+    cell_text(a, cells, age_of(a, object, now_ns));
+    cell_text(a, cells, subjects_of(a, object, "User"));
+    cell_text(a, cells, subjects_of(a, object, "Group"));
+    cell_text(a, cells, subjects_of(a, object, "ServiceAccount"));
+}
+
 static str crd_versions(struct arena *a, const struct json *crd)
 {
     const struct json *versions = json_at(crd, "spec", "versions", NULL);

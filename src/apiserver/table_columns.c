@@ -23,6 +23,11 @@ TABLE(lease, cells_lease, NAME, COLUMN("Holder", "string", "Who has it."), AGE);
 TABLE(crd, cells_crd, NAME, COLUMN("Scope", "string", "Namespaced or Cluster."),
       COLUMN("Versions", "string", "Its versions, and which one is stored."),
       { "Created At", "date", "", "When the definition was created.", 0, NULL });
+TABLE(role, cells_role, NAME, { "Created At", "date", "", "When the role was created.", 0, NULL });
+TABLE(binding, cells_binding, NAME, COLUMN("Role", "string", "The role it gives."), AGE,
+      WIDE("Users", "string", "Users that have it."),
+      WIDE("Groups", "string", "Groups that have it."),
+      WIDE("ServiceAccounts", "string", "Accounts that have it, with their namespaces."));
 TABLE(node, cells_node, NAME, COLUMN("Status", "string", "Ready or not, schedulable or not."),
       COLUMN("Roles", "string", "Roles from its labels."), AGE,
       COLUMN("Version", "string", "Version of the kubelet."),

@@ -16,11 +16,13 @@ struct table_columns {
 extern const struct table_columns columns_plain, columns_namespace, columns_node, columns_pod,
     columns_configmap, columns_secret, columns_serviceaccount, columns_service, columns_event,
     columns_pvc, columns_deployment, columns_replicaset, columns_statefulset, columns_daemonset,
-    columns_job, columns_hpa, columns_scale, columns_lease, columns_crd;
+    columns_job, columns_hpa, columns_scale, columns_lease, columns_crd, columns_role,
+    columns_binding;
 
 table_cells_fn cells_plain, cells_namespace, cells_node, cells_pod, cells_configmap, cells_secret,
     cells_service, cells_event, cells_pvc, cells_deployment, cells_replicaset, cells_statefulset,
-    cells_daemonset, cells_job, cells_hpa, cells_scale, cells_lease, cells_crd;
+    cells_daemonset, cells_job, cells_hpa, cells_scale, cells_lease, cells_crd, cells_role,
+    cells_binding;
 
 /* ---- shared by the cells */
 
