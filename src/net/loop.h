@@ -134,6 +134,15 @@ int fd_watch_new(struct loop *loop, int fd, void (*fn)(void *context, unsigned e
 void fd_watch_set(struct fd_watch *w, unsigned events); /* FD_READ | FD_WRITE; 0: nothing */
 void fd_watch_free(struct fd_watch *w);
 
+/* --- the wall clock being set ---
+ *
+ * Timers run on the monotonic clock, so who sleeps until nine o'clock must look again when nine o'clock
+ * moves. Where the system cannot tell, `fn` never comes. */
+struct wall_watch;
+struct wall_watch *wall_watch_new(struct loop *loop, void (*fn)(void *context), void *context);
+void wall_watch_free(struct wall_watch *w);             /* not from inside `fn` of another watch */
+void loop_set_wall(struct loop *loop, int64_t wall_ns); /* virtual time only: as if somebody did */
+
 /* --- child processes: credential plugins, helpers ---
  *
  * The child gets `input` on standard input (nothing: /dev/null); what it writes is collected. It

@@ -41,6 +41,7 @@ struct loop {
     size_t holds;                     /* virtual time stands still while > 0 */
     size_t jobs;                      /* pool work under way */
     struct local_listener *listeners; /* of this process: see link.h */
+    struct wall_watch *wall_watches;  /* wallclock.c's */
 };
 
 /* Every callback of libuv begins with this: it counts, and the first after a wait reads the clocks,

@@ -9,7 +9,6 @@
 #include "../base/log.h"
 #include "../prom/query.h"
 #include "schedule_turn.h"
-#include "schedule_wallclock.h"
 
 enum { WORKERS = 16 };
 
@@ -134,7 +133,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                                                          .workers = WORKERS });
     controller_watch(s->controller, s->schedules, schedule_changed);
     controller_watch(s->controller, s->hpas, hpa_changed);
-    s->wallclock = schedule_wallclock_new(manager_loop(m), wallclock_set, s);
+    s->wallclock = wall_watch_new(manager_loop(m), wallclock_set, s);
     return 0;
 }
 
@@ -143,7 +142,7 @@ static void stop(void *state)
     struct scheduler *s = state;
     timer_stop(&s->probe);
     kube_call_cancel(s->probe_call);
-    schedule_wallclock_free(s->wallclock);
+    wall_watch_free(s->wallclock);
     schedule_questions_free(s);
     schedule_inquiries_free(s);
     prom_client_free(s->prometheus);

@@ -11,7 +11,6 @@
 struct prom_client;
 struct schedule_inquiry;
 struct schedule_question;
-struct schedule_wallclock;
 
 struct scheduler {
     struct manager *manager;
@@ -24,7 +23,7 @@ struct scheduler {
     struct timer probe;                  /* asks whether the server is back */
     struct kube_call *probe_call;        /* under way */
     struct schedule_question *questions; /* owned; about kinds that can be scaled */
-    struct schedule_wallclock *wallclock;
+    struct wall_watch *wallclock;
     struct prom_client *prometheus;     /* NULL: none was named */
     struct schedule_inquiry *inquiries; /* owned; histories being asked for */
 };

@@ -26,6 +26,10 @@ class Skip(Exception):
     """The case cannot run here."""
 
 
+class Late(Exception):
+    """The machine was too slow to be in place before the boundary: once more, with more time."""
+
+
 class Embedded:
     """`flyball apiserver`, on one port for its whole life."""
 
@@ -76,7 +80,7 @@ class World:
     def kubectl(self, *words, text=None, check=True):
         env = dict(os.environ, KUBECONFIG=self.server.kubeconfig, HOME=self.folder)
         done = subprocess.run(["kubectl", *words], env=env, input=text, capture_output=True, text=True,
-                              timeout=60)
+                              timeout=120)
         if check and done.returncode:
             raise RuntimeError("kubectl %s: %s" % (" ".join(words), done.stderr))
         return done.stdout
@@ -114,7 +118,8 @@ class World:
             self.log.close()
 
 
-def until(question, seconds=30):
+def until(question, seconds=120):
+    """How long it may take is no part of any case, so that a busy machine fails none."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if question():
@@ -140,6 +145,27 @@ def far_from_midnight(seconds):
         time.sleep(left + 1)
 
 
+def open_window():
+    """From and until when: now lies in it."""
+    now = int(time.time())
+    return max(now - 600, now - now % 86400), now + 3600
+
+
+def in_time(case, world):
+    """Runs a case that must have things in place some seconds from now."""
+    for lead in (10, 30, 90):
+        try:
+            return case(world, lead, "-%d" % lead)
+        except Late:
+            print("# more than %d s were needed: once more" % lead, flush=True)
+    raise RuntimeError("this machine needs more than 90 s to apply two objects")
+
+
+def before(instant):
+    if time.time() >= instant:
+        raise Late
+
+
 def trigger(name, start, end, inside, after, priority=0):
     end = min(end, start - start % 86400 + 86399)
     def config(pair):
@@ -155,102 +181,153 @@ def schedule(name, *triggers, **more):
                                                  **more}}
 
 
-def watch_bounds(world, names, end):
-    """The bounds that were seen, in order, without repeats."""
-    seen = {name: [] for name in names}
-    while time.time() < end:
-        for name in names:
-            now = world.bounds(name)
-            if now[0] is not None and (not seen[name] or seen[name][-1] != now):
-                seen[name].append(now)
-        time.sleep(0.1)  # as above
-    return seen
+class Bounds:
+    """Every change of bounds that the server tells of, in order."""
+
+    COLUMNS = 'jsonpath={.metadata.name} {.spec.minReplicas} {.spec.maxReplicas}{"\\n"}'
+
+    def __init__(self, world):
+        env = dict(os.environ, KUBECONFIG=world.server.kubeconfig, HOME=world.folder)
+        self.process = subprocess.Popen(["kubectl", "get", "hpa", "-w", "-o", self.COLUMNS], env=env, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.seen = {}
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            name, low, high = line.split()
+            so_far = self.seen.setdefault(name, [])
+            if not so_far or so_far[-1] != (int(low), int(high)):
+                so_far.append((int(low), int(high)))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+        self.thread.join()
+
+
+def five_scenarios(world, lead, suffix):
+    over, under = "over" + suffix, "under" + suffix
+    world.apply(hpa(over), hpa(under))
+    t = int(time.time()) + lead
+    world.apply(
+        schedule(over, trigger("low", t, t + 24, (3, 10), (1, 4), 10),
+                 trigger("high", t + 8, t + 16, (5, 15), (2, 6), 20)),
+        schedule(under, trigger("high", t, t + 24, (5, 15), (2, 6), 20),
+                 trigger("low", t + 8, t + 16, (3, 10), (1, 4), 10)))
+    bounds = Bounds(world)
+    try:
+        until(lambda: over in bounds.seen and under in bounds.seen)
+        before(t)
+        until(lambda: bounds.seen[over][-1] == (1, 4) and bounds.seen[under][-1] == (2, 6))
+    finally:
+        bounds.end()
+    # a higher one takes over, the lower resumes, the last one's end counts
+    assert bounds.seen[over] == [(2, 9), (3, 10), (5, 15), (3, 10), (1, 4)], bounds.seen[over]
+    # a lower one's start and end change nothing while a higher one is open
+    assert bounds.seen[under] == [(2, 9), (5, 15), (2, 6)], bounds.seen[under]
 
 
 def the_five_scenarios_of_priority(world):
-    world.apply(hpa("over"), hpa("under"))
-    t = int(time.time()) + 12
-    world.apply(
-        schedule("over", trigger("low", t, t + 20, (3, 10), (1, 4), 10),
-                 trigger("high", t + 6, t + 13, (5, 15), (2, 6), 20)),
-        schedule("under", trigger("high", t, t + 20, (5, 15), (2, 6), 20),
-                 trigger("low", t + 6, t + 13, (3, 10), (1, 4), 10)))
-    seen = watch_bounds(world, ["over", "under"], t + 25)
-    # a higher one takes over, the lower resumes, the last one's end counts
-    assert seen["over"] == [(2, 9), (3, 10), (5, 15), (3, 10), (1, 4)], seen["over"]
-    # a lower one's start and end change nothing while a higher one is open
-    assert seen["under"] == [(2, 9), (5, 15), (2, 6)], seen["under"]
+    in_time(five_scenarios, world)
 
 
 def an_edit_in_an_open_window(world):
     world.apply(hpa("edit"))
-    now = int(time.time())
-    world.apply(schedule("edit", trigger("w", now - 600, now + 3600, (4, 8), (1, 2))))
+    window = open_window()
+    world.apply(schedule("edit", trigger("w", *window, (4, 8), (1, 2))))
     assert until(lambda: world.bounds("edit") == (4, 8)), world.bounds("edit")
-    world.apply(schedule("edit", trigger("w", now - 600, now + 3600, (6, 12), (1, 2))))
+    world.apply(schedule("edit", trigger("w", *window, (6, 12), (1, 2))))
     assert until(lambda: world.bounds("edit") == (6, 12)), world.bounds("edit")
-    row = world.kubectl("get", "shpa", "edit").splitlines()
-    assert row[0].split() == ["NAME", "HPA", "ACTIVE", "MIN", "MAX", "NEXT", "READY", "AGE"], row
-    assert row[1].split()[:5] == ["edit", "edit", "w", "6", "12"], row
+
+    def rows():
+        return [line.split() for line in world.kubectl("get", "shpa", "edit").splitlines()]
+    # the status follows the HPA
+    assert until(lambda: rows()[1][:5] == ["edit", "edit", "w", "6", "12"]), rows()
+    assert rows()[0] == ["NAME", "HPA", "ACTIVE", "MIN", "MAX", "NEXT", "READY", "AGE"], rows()
 
 
 def an_hpa_that_goes_and_comes_back(world):
-    world.kubectl("delete", "hpa", "edit")
-    assert until(lambda: world.condition("edit", "Error") == ("True", "HPANotFound"))
-    assert world.condition("edit", "Ready") == ("False", "HPANotFound")
-    world.apply(hpa("edit"))
-    assert until(lambda: world.bounds("edit") == (6, 12)), world.bounds("edit")
-    assert until(lambda: world.condition("edit", "Ready") == ("True", "Reconciled"))
+    world.apply(hpa("gone"))
+    world.apply(schedule("gone", trigger("w", *open_window(), (6, 12), (1, 2))))
+    assert until(lambda: world.bounds("gone") == (6, 12)), world.bounds("gone")
+    world.kubectl("delete", "hpa", "gone")
+    assert until(lambda: world.condition("gone", "Error") == ("True", "HPANotFound"))
+    assert world.condition("gone", "Ready") == ("False", "HPANotFound")
+    world.apply(hpa("gone"))
+    assert until(lambda: world.bounds("gone") == (6, 12)), world.bounds("gone")
+    assert until(lambda: world.condition("gone", "Ready") == ("True", "Reconciled"))
 
 
 def explain_says_why(world):
+    world.apply(hpa("why"))
+    world.apply(schedule("why", trigger("w", *open_window(), (6, 12), (1, 2))))
+    assert until(lambda: world.bounds("why") == (6, 12)), world.bounds("why")
     env = dict(os.environ, KUBECONFIG=world.server.kubeconfig, HOME=world.folder)
-    done = subprocess.run([world.flyball, "explain", "shpa", "edit", "-n", "default"], env=env,
-                          capture_output=True, text=True, timeout=60)
+    done = subprocess.run([world.flyball, "explain", "shpa", "why", "-n", "default"], env=env,
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     for part in ("start:w, min 6, max 12", "open, and governs", "Next changes:",
-                 "HorizontalPodAutoscaler default/edit has min 6, max 12, as it should."):
+                 "HorizontalPodAutoscaler default/why has min 6, max 12, as it should."):
         assert part in done.stdout, done.stdout
 
 
-def a_boundary_in_a_storm_of_writes(world):
-    world.apply(hpa("storm"))
-    t = int(time.time()) + 8
-    world.apply(schedule("storm", trigger("w", t, t + 3600, (4, 8), (1, 2))))
+def boundary_in_a_storm(world, lead, suffix):
+    name = "storm" + suffix
+    world.apply(hpa(name))
+    t = int(time.time()) + lead
+    world.apply(schedule(name, trigger("w", t, t + 3600, (4, 8), (1, 2))))
+    before(t)
     over = threading.Event()
 
     def write():
         number = 0
         while not over.is_set():
             number += 1
-            world.kubectl("annotate", "hpa", "storm", "--overwrite", "noise=%d" % number, check=False)
+            world.kubectl("annotate", "hpa", name, "--overwrite", "noise=%d" % number, check=False)
     writers = [threading.Thread(target=write) for _ in range(3)]
     for one in writers:
         one.start()
     try:
-        assert until(lambda: world.bounds("storm") == (4, 8), t + 15 - time.time()), world.bounds("storm")
+        assert until(lambda: world.bounds(name) == (4, 8)), world.bounds(name)
     finally:
         over.set()
         for one in writers:
             one.join()
 
 
-def a_boundary_while_the_server_is_away(world):
-    world.apply(hpa("away"))
-    t = int(time.time()) + 8
-    world.apply(schedule("away", trigger("w", t, t + 3600, (4, 8), (1, 2))))
-    assert until(lambda: world.condition("away", "Ready") == ("True", "Reconciled"))
+def a_boundary_in_a_storm_of_writes(world):
+    in_time(boundary_in_a_storm, world)
+
+
+def boundary_while_away(world, lead, suffix):
+    name = "away" + suffix
+    world.apply(hpa(name))
+    t = int(time.time()) + lead
+    world.apply(schedule(name, trigger("w", t, t + 3600, (4, 8), (1, 2))))
+    assert until(lambda: world.condition(name, "Ready") == ("True", "Reconciled"))
+    before(t)
     world.server.kill()
-    time.sleep(max(0, t + 3 - time.time()))  # the boundary passes
-    world.server.start()
+    try:
+        before(t)
+        time.sleep(max(0, t + 3 - time.time()))  # the boundary passes
+    finally:
+        world.server.start()
     back = time.time()
-    assert until(lambda: world.bounds("away") == (4, 8)), world.bounds("away")
-    took = time.time() - back
-    applied = world.get("shpa", "away")["status"].get("lastAppliedTime")
-    print("# applied %s, seen %.1f s after the server's return" % (applied, took))
-    assert until(lambda: world.condition("away", "Ready") == ("True", "Reconciled"))
-    events = world.get("events", "--field-selector", "involvedObject.name=away,reason=HPAUpdated")["items"]
-    assert sum(e.get("count", 1) for e in events) == 1, events
+    assert until(lambda: world.bounds(name) == (4, 8)), world.bounds(name)
+    print("# seen %.1f s after the server's return" % (time.time() - back))
+    assert until(lambda: world.condition(name, "Ready") == ("True", "Reconciled"))
+
+    def told():
+        items = world.get("events", "--field-selector",
+                          "involvedObject.name=%s,reason=HPAUpdated" % name)["items"]
+        return sum(e.get("count", 1) for e in items)
+    assert until(told) and told() == 1, told()
+
+
+def a_boundary_while_the_server_is_away(world):
+    in_time(boundary_while_away, world)
 
 
 def history(folder, name):
@@ -289,18 +366,17 @@ def windows_are_learned_from_prometheus(world):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         world.run_operator("--smarthpa-prometheus-url", "http://127.0.0.1:%d" % port)
-        now = int(time.time())
-        manual = trigger("manual", now - 600, now + 3600, (4, 8), (1, 2))
+        manual = trigger("manual", *open_window(), (4, 8), (1, 2))
         world.apply(hpa("learn"))
         world.apply(schedule("learn", manual, smartRecommendation={"enabled": True, "mode": "Apply"}))
 
         def names():
             return [t["name"] for t in world.get("shpa", "learn").get("spec", {}).get("triggers", [])]
-        assert until(lambda: names() == ["manual", "ai-mtuwthf-0850-1700"], 60), names()
+        assert until(lambda: names() == ["manual", "ai-mtuwthf-0850-1700"]), names()
         advice = world.get("shpa", "learn")["status"]["recommendation"]
         assert advice["signal"] == "demand" and advice["base"] == {"minReplicas": 2, "maxReplicas": 3}, advice
         assert advice["backtest"]["goodEnough"] and advice["backtest"]["underRatio"] == 0, advice
-        assert world.bounds("learn") == (4, 8), "the manual trigger must win"
+        assert until(lambda: world.bounds("learn") == (4, 8)), "the manual trigger must win"
         triggers = world.get("shpa", "learn")["spec"]["triggers"]
         assert triggers[0] == manual, triggers[0]
     finally:
@@ -313,17 +389,16 @@ def without_prometheus_nothing_is_invented(world):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     world.run_operator("--smarthpa-prometheus-url", "http://127.0.0.1:%d" % port)
-    now = int(time.time())
     world.apply(hpa("blind"))
-    world.apply(schedule("blind", trigger("w", now - 600, now + 3600, (4, 8), (1, 2)),
+    world.apply(schedule("blind", trigger("w", *open_window(), (4, 8), (1, 2)),
                          smartRecommendation={"enabled": True, "mode": "Apply"}))
 
     def said():
         return world.get("events", "--field-selector",
                          "involvedObject.name=blind,reason=PrometheusUnavailable")["items"]
-    assert until(said, 60)
+    assert until(said)
+    assert until(lambda: world.bounds("blind") == (4, 8))
     assert "recommendation" not in world.get("shpa", "blind")["status"]
-    assert world.bounds("blind") == (4, 8)
 
 
 CASES = [the_five_scenarios_of_priority, an_edit_in_an_open_window, an_hpa_that_goes_and_comes_back,
@@ -334,7 +409,7 @@ CASES = [the_five_scenarios_of_priority, an_edit_in_an_open_window, an_hpa_that_
 def run(number, case, world):
     name = case.__name__.replace("_", " ")
     try:
-        far_from_midnight(60)
+        far_from_midnight(200)
         case(world)
         print("ok %d - %s" % (number, name), flush=True)
     except Skip as why:

@@ -207,6 +207,28 @@ static void a_boundary_while_the_server_is_away(void)
     cluster_stop(&c);
 }
 
+/* Without being told, the controller would sleep on for up to five minutes. */
+static void the_wall_clock_is_set(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, &schedule_resource, SCHEDULE("office", DAY));
+    pass(&c, 5);
+    has_bounds(&c, 2, 9); /* older than no window */
+    loop_set_wall(c.loop, at("2026-06-03T12:00:00Z") * NS_PER_S);
+    pass(&c, 3);
+    has_bounds(&c, 8, 20);
+    loop_set_wall(c.loop, at("2026-06-03T16:59:50Z") * NS_PER_S);
+    pass(&c, 5);
+    has_bounds(&c, 8, 20);
+    pass(&c, 8); /* the timer of the end was moved along */
+    has_bounds(&c, 2, 5);
+    loop_set_wall(c.loop, at("2026-06-03T11:00:00Z") * NS_PER_S);
+    pass(&c, 3);
+    has_bounds(&c, 8, 20);
+    cluster_stop(&c);
+}
+
 static void the_older_of_two_governs(void)
 {
     struct cluster c;
@@ -359,6 +381,7 @@ int main(void)
         TAP(an_hpa_that_goes_and_comes_back),
         TAP(a_storm_of_conflicts_is_outlived),
         TAP(a_boundary_while_the_server_is_away),
+        TAP(the_wall_clock_is_set),
         TAP(the_older_of_two_governs),
         TAP(deletion_restores_when_asked_to),
         TAP(a_template_makes_an_owned_hpa),

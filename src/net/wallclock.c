@@ -1,0 +1,80 @@
+/* Tells when somebody sets the wall clock: see loop.h. The kernel cancels a timer on that clock when it is
+ * set; a virtual clock is set by loop_set_wall(), which tells its watches itself. */
+#include "loop_internal.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+struct wall_watch {
+    struct loop *loop;
+    struct wall_watch *next, **place; /* of the loop */
+    int fd;                           /* owned; -1: none */
+    struct fd_watch *watch;
+    void (*fn)(void *context);
+    void *context;
+};
+
+static int arm(int fd)
+{
+    struct itimerspec far_away = { .it_value = { .tv_sec = INT32_MAX } };
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far_away, NULL);
+}
+
+static void readable(void *context, unsigned events UNUSED)
+{
+    struct wall_watch *w = context;
+    uint64_t expirations;
+    bool was_set = read(w->fd, &expirations, sizeof(expirations)) < 0 && errno == ECANCELED;
+    if (arm(w->fd) < 0)
+        fd_watch_set(w->watch, 0);
+    if (was_set)
+        w->fn(w->context);
+}
+
+static void watch_kernel(struct wall_watch *w)
+{
+    w->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (w->fd < 0 || arm(w->fd) < 0 || fd_watch_new(w->loop, w->fd, readable, w, &w->watch) < 0)
+        fd_close_at(&w->fd);
+    else
+        fd_watch_set(w->watch, FD_READ);
+}
+
+struct wall_watch *wall_watch_new(struct loop *loop, void (*fn)(void *context), void *context)
+{
+    CHECK(loop, LOOP_MAGIC);
+    struct wall_watch *w = mem_zero(1, sizeof(*w));
+    *w = (struct wall_watch){ .loop = loop, .fd = -1, .fn = fn, .context = context };
+    w->place = &loop->wall_watches;
+    w->next = loop->wall_watches;
+    if (w->next)
+        w->next->place = &w->next;
+    loop->wall_watches = w;
+    if (loop->time == LOOP_REAL)
+        watch_kernel(w);
+    return w;
+}
+
+void wall_watch_free(struct wall_watch *w)
+{
+    if (!w)
+        return;
+    *w->place = w->next;
+    if (w->next)
+        w->next->place = w->place;
+    fd_watch_free(w->watch);
+    fd_close_at(&w->fd);
+    free(w);
+}
+
+void loop_set_wall(struct loop *loop, int64_t wall_ns)
+{
+    CHECK(loop, LOOP_MAGIC);
+    assert(loop->time == LOOP_VIRTUAL);
+    loop->wall_start_ns += wall_ns - loop->wall_ns;
+    loop->wall_ns = wall_ns;
+    for (struct wall_watch *w = loop->wall_watches, *next; w; w = next) {
+        next = w->next;
+        w->fn(w->context);
+    }
+}
