@@ -21,6 +21,8 @@ static const struct command commands[] = {
     { "explain", "say why flyball decided as it did", cmd_explain },
     { "install", "print the manifests that run flyball in a cluster", cmd_install },
     { "operator", "run the controllers of a cluster", cmd_operator },
+    { "render", "show which configuration and route model services get, without a cluster",
+      cmd_render },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
     { "up", "run everything on this machine, without a cluster", cmd_up },
     { "version", "print the version", cmd_version },

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-static const struct explainer *const explainers[] = { &explain_saturation, &explain_schedule };
+static const struct explainer *const explainers[] = { &explain_saturation, &explain_runtimeconfig,
+                                                      &explain_schedule };
 
 struct options {
     const char *kubeconfig, *context, *ns, *at;

@@ -26,6 +26,7 @@ int explain_get(struct explain *x, const struct resource *resource, str ns, str 
                 struct json **ret, err_t *e);
 
 extern const struct explainer explain_saturation;
+extern const struct explainer explain_runtimeconfig;
 extern const struct explainer explain_schedule;
 
 #endif

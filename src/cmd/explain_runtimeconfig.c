@@ -1,0 +1,92 @@
+/* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes about, and
+ * what its status says. */
+#include "../runtimeconfig/aim_kinds.h"
+#include "../runtimeconfig/runtimeconfig_report.h"
+#include "explain.h"
+
+/* An object that may be missing. */
+static int get_if_there(struct explain *x, const struct resource *resource, str ns, str name,
+                        struct json **ret, err_t *e)
+{
+    int r = explain_get(x, resource, ns, name, ret, e);
+    return r == -ENOENT ? 0 : r;
+}
+
+/* Both generations of AIM are tried, as nobody says which one a cluster has. */
+static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, struct json **ret,
+                        err_t *e)
+{
+    *ret_kinds = aim_kinds(AIM_GROUP);
+    int r = explain_get(x, &(*ret_kinds)->at[AIM_SERVICE], x->ns, x->name, ret, e);
+    if (r != -ENOENT)
+        return r;
+    err_t ignored;
+    const struct aim_kinds *newer = aim_kinds(AIM_GROUP_NEWER);
+    if (explain_get(x, &newer->at[AIM_SERVICE], x->ns, x->name, ret, &ignored) < 0)
+        return r;
+    *ret_kinds = newer;
+    return 0;
+}
+
+static void put_conditions(struct explain *x, const struct json *status)
+{
+    const struct json *list = json_get(status, "conditions");
+    if (json_len(list))
+        buf_put(&x->out, S("\nConditions:\n"));
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *one = json_item(list, i);
+        buf_printf(&x->out, "  %-15s %-7s %s: %s\n", json_text(json_get(one, "type")).p,
+                   json_text(json_get(one, "status")).p, json_text(json_get(one, "reason")).p,
+                   json_text(json_get(one, "message")).p);
+    }
+}
+
+static void put_published(struct explain *x, const struct json *status,
+                          const struct runtimeconfig_answer *answer)
+{
+    str hash = json_text(json_at(status, "effectiveRuntimeConfig", "hash", NULL));
+    str path = json_text(json_at(status, "routing", "path", NULL));
+    str url = json_text(json_at(status, "routing", "url", NULL));
+    if (!str_eqc(hash, answer->config.hash))
+        buf_put(&x->out, S("  published      another configuration: the operator has not seen this "
+                           "one yet, or is not running\n"));
+    if (path.n)
+        buf_printf(&x->out, "  published      path " STR_FMT "%s" STR_FMT "\n", STR_ARG(path),
+                   url.n ? ", reached at " : "", STR_ARG(url));
+}
+
+static int explain(struct explain *x, err_t *e)
+{
+    const struct aim_kinds *kinds;
+    struct json *service = NULL, *in_ns = NULL, *in_cluster = NULL, *fallback = NULL;
+    int r = find_service(x, &kinds, &service, e);
+    if (r < 0)
+        return r;
+    str name = json_text(json_at(service, "spec", "runtimeConfigName", NULL));
+    name = name.n ? name : S(RUNTIMECONFIG_DEFAULT);
+    const struct resource *cluster = &kinds->at[AIM_CLUSTER_CONFIG];
+    r = get_if_there(x, &kinds->at[AIM_CONFIG], x->ns, name, &in_ns, e);
+    r = r < 0 ? r : get_if_there(x, cluster, S(""), name, &in_cluster, e);
+    r = r < 0 ? r : get_if_there(x, cluster, S(""), S(RUNTIMECONFIG_DEFAULT), &fallback, e);
+    if (r < 0)
+        return r;
+    struct runtimeconfig_case c = { .group = kinds->group,
+                                    .service = service,
+                                    .in_namespace = in_ns,
+                                    .in_cluster = in_cluster,
+                                    .cluster_default = fallback };
+    struct runtimeconfig_answer answer = runtimeconfig_answer(&x->arena, &c);
+    runtimeconfig_report(&x->out, &c, &answer, true);
+    put_published(x, json_get(service, "status"), &answer);
+    put_conditions(x, json_get(service, "status"));
+    buf_done(&answer.trace);
+    return 0;
+}
+
+static const char *const words[] = { "aimsvc", "aimservice", "aimservices", NULL };
+
+const struct explainer explain_runtimeconfig = {
+    .words = words,
+    .help = "which runtime configuration governs an AIMService, and how its path comes about",
+    .run = explain,
+};

@@ -1,0 +1,231 @@
+/* flyball render: which configuration AIMServices get and which route, from files alone. The decisions are the
+ * controller's own; what the API server would fill in (defaults of the definitions, a namespace, a uid) is
+ * filled in first, so that hash and path are those of the cluster. */
+#include "cmd.h"
+
+#include "../base/file.h"
+#include "../json/yaml.h"
+#include "../runtimeconfig/aim_kinds.h"
+#include "../runtimeconfig/runtimeconfig_report.h"
+#include "flags.h"
+#include "manifests.h"
+
+#include <stdio.h>
+
+enum { RENDER_BYTES_MAX = 4 << 20 };
+
+struct render {
+    const char *file, *config, *ns, *operator_ns, *group;
+    bool explain;
+    struct arena arena;
+    struct json *documents; /* all that was read */
+    struct buf out;
+    size_t services, failures;
+};
+
+static const char about[] =
+    "Usage: flyball render -f FILE [-c FILE] [FLAGS]\n\n"
+    "Renders AIMServices without a cluster: the runtime configuration that governs each, its hash, the\n"
+    "HTTP path and the HTTPRoute. FILE is YAML or JSON, - is standard input; services, configurations and\n"
+    "templates may be in either. The exit code is 1 when a service would be degraded.\n\nFlags:\n";
+
+/* ---- reading */
+
+/* Defaults of a definition's schema, as the API server would set them. */
+static void fill_in(struct arena *a, const struct json *schema, struct json *value)
+{
+    if (json_is(value, JSON_ARR))
+        for (uint32_t i = 0; i < value->n; i++)
+            fill_in(a, json_get(schema, "items"), value->items[i]);
+    if (!json_is(value, JSON_OBJ))
+        return;
+    json_each(p, json_get(schema, "properties")) {
+        const struct json *otherwise = json_get(p->value, "default");
+        struct json *member = json_get_str(value, p->key);
+        if (!member && otherwise) {
+            member = json_copy(a, otherwise);
+            json_set(a, value, p->key, member);
+        }
+        fill_in(a, p->value, member);
+    }
+}
+
+static const struct json *schema_of(struct arena *a, str kind)
+{
+    for (const struct manifest *m = manifests_crds; m->name; m++) {
+        struct json *crd = NULL;
+        if (yaml_parse(a, str_c(m->text), &crd, NULL) == 0 &&
+            str_eq(json_text(json_at(crd, "spec", "names", "kind", NULL)), kind))
+            return json_at(json_item(json_at(crd, "spec", "versions", NULL), 0), "schema",
+                           "openAPIV3Schema", "properties", "spec", NULL);
+    }
+    return NULL;
+}
+
+static bool is_cluster_kind(str kind)
+{
+    return str_starts(kind, S("AIMCluster"));
+}
+
+static void complete(struct render *r, struct json *object)
+{
+    struct arena *a = &r->arena;
+    struct json *metadata = json_make(a, object, "metadata", NULL);
+    str kind = json_text(json_get(object, "kind"));
+    if (!is_cluster_kind(kind) && !json_get(metadata, "namespace"))
+        json_set_str(a, metadata, "namespace", str_c(r->ns));
+    if (str_eqc(kind, "AIMService") && !json_get(metadata, "uid"))
+        json_set_str(a, metadata, "uid", S("00000000-0000-0000-0000-000000000000"));
+    fill_in(a, schema_of(a, kind), json_make(a, object, "spec", NULL));
+}
+
+static int read_file(struct render *r, const char *file, err_t *e)
+{
+    auto_buf struct buf text = { 0 };
+    struct json *documents;
+    const char *path = strcmp(file, "-") ? file : "/dev/stdin";
+    if (file_read(path, RENDER_BYTES_MAX, &text, e) < 0)
+        return -e->code;
+    if (yaml_parse_all(&r->arena, buf_str(&text), NULL, &documents, e) < 0)
+        return err_wrap(e, "%s", file);
+    for (size_t i = 0; i < json_len(documents); i++) {
+        struct json *object = json_item(documents, i);
+        if (!json_is(object, JSON_OBJ))
+            return err_set(e, EINVAL, "%s: document %zu is no object", file, i + 1);
+        complete(r, object);
+        json_push(&r->arena, r->documents, object);
+    }
+    return 0;
+}
+
+static const struct json *find(const struct render *r, const char *kind, str ns, str name)
+{
+    for (size_t i = 0; i < json_len(r->documents); i++) {
+        const struct json *o = json_item(r->documents, i), *metadata = json_get(o, "metadata");
+        if (str_eqc(json_text(json_get(o, "kind")), kind) &&
+            str_eq(json_text(json_get(metadata, "name")), name) &&
+            (!ns.n || str_eq(json_text(json_get(metadata, "namespace")), ns)))
+            return o;
+    }
+    return NULL;
+}
+
+/* ---- rendering */
+
+/* What serves: the template that is named, from the files if it is there. */
+static struct route_template template_of(const struct render *r, const struct json *service)
+{
+    const struct json *spec = json_get(service, "spec");
+    str ns = json_text(json_at(service, "metadata", "namespace", NULL));
+    str name = json_text(json_get(spec, "templateRef"));
+    name = name.n ? name : json_text(json_at(spec, "template", "name", NULL));
+    const struct json *t = find(r, "AIMServiceTemplate", ns, name);
+    t = t ? t : find(r, "AIMClusterServiceTemplate", S(""), name);
+    const struct json *source = json_item(json_at(t, "spec", "modelSources", NULL), 0);
+    str model = json_text(json_at(t, "spec", "modelName", NULL));
+    return (struct route_template){
+        .ready = true,
+        .name = name,
+        .model_name = model.n ? model : json_text(json_at(spec, "model", "ref", NULL)),
+        .source_name = json_text(json_get(source, "name"))
+    };
+}
+
+static void put_commented(struct buf *out, str text)
+{
+    for (str line; str_cut(&text, '\n', &line) && text.p;)
+        buf_printf(out, "# " STR_FMT "\n", STR_ARG(line));
+}
+
+static void render_service(struct render *r, const struct json *service)
+{
+    str name = json_text(json_at(service, "spec", "runtimeConfigName", NULL));
+    str ns = json_text(json_at(service, "metadata", "namespace", NULL));
+    struct runtimeconfig_case c = {
+        .group = r->group,
+        .service = service,
+        .operator_ns = str_c(r->operator_ns),
+        .in_namespace = find(r, "AIMRuntimeConfig", ns, name),
+        .in_cluster = find(r, "AIMClusterRuntimeConfig", S(""), name),
+        .cluster_default = find(r, "AIMClusterRuntimeConfig", S(""), S(RUNTIMECONFIG_DEFAULT)),
+        .template = template_of(r, service),
+    };
+    auto_buf struct buf report = { 0 };
+    struct runtimeconfig_answer answer = runtimeconfig_answer(&r->arena, &c);
+    runtimeconfig_report(&report, &c, &answer, r->explain);
+    if (r->services++)
+        buf_put(&r->out, S("---\n"));
+    put_commented(&r->out, buf_str(&report));
+    if (answer.route)
+        yaml_write(&r->out, answer.route);
+    r->failures += answer.fails;
+    buf_done(&answer.trace);
+}
+
+static int run(struct render *r, err_t *e)
+{
+    r->documents = json_new_arr(&r->arena);
+    int failed = r->config ? read_file(r, r->config, e) : 0;
+    failed = failed ? failed : read_file(r, r->file, e);
+    if (failed)
+        return failed;
+    for (size_t i = 0; i < json_len(r->documents); i++)
+        if (str_eqc(json_text(json_get(json_item(r->documents, i), "kind")), "AIMService"))
+            render_service(r, json_item(r->documents, i));
+    fputs(r->out.p ? r->out.p : "", stdout);
+    if (!r->services)
+        return err_set(e, ENOENT, "%s holds no AIMService", r->file);
+    if (r->failures)
+        return err_set(e, EINVAL, "%zu of %zu services would be degraded", r->failures,
+                       r->services);
+    return 0;
+}
+
+/* Short names as kubectl has them. */
+static void lengthen(int argc, char **argv)
+{
+    static char file[] = "--file", config[] = "--config", ns[] = "--namespace";
+    for (int i = 1; i < argc; i++)
+        argv[i] = !strcmp(argv[i], "-f")   ? file
+                  : !strcmp(argv[i], "-c") ? config
+                  : !strcmp(argv[i], "-n") ? ns
+                                           : argv[i];
+}
+
+static void print_help(FILE *out, const struct flag *flags)
+{
+    auto_buf struct buf text = { 0 };
+    buf_put(&text, str_c(about));
+    flags_help(&text, flags);
+    fputs(text.p, out);
+}
+
+int cmd_render(int argc, char **argv)
+{
+    struct render r = { .ns = "default", .operator_ns = "kaiwo-system", .group = AIM_GROUP };
+    const struct flag flags[] = {
+        { "file", "FILE", FLAG_TEXT, &r.file, "services to render, -f for short" },
+        { "config", "FILE", FLAG_TEXT, &r.config, "runtime configurations, -c for short" },
+        { "explain", NULL, FLAG_BOOL, &r.explain, "show the value of every placeholder" },
+        { "namespace", "NAME", FLAG_TEXT, &r.ns, "of objects that name none, -n for short" },
+        { "aim-group", "GROUP", FLAG_TEXT, &r.group, "API group of AIM" },
+        { 0 },
+    };
+    bool help = false;
+    err_t e;
+    lengthen(argc, argv);
+    if (flags_parse(flags, argc, argv, &help, NULL, &e) < 0)
+        return fprintf(stderr, "flyball render: %s\n", e.text), EXIT_USAGE;
+    if (help || !r.file)
+        return print_help(help ? stdout : stderr, flags), help ? EXIT_SUCCESS : EXIT_USAGE;
+    if (!aim_kinds(r.group))
+        return fprintf(stderr, "flyball render: --aim-group is %s, want %s or %s\n", r.group,
+                       AIM_GROUP, AIM_GROUP_NEWER),
+               EXIT_USAGE;
+    int failed = run(&r, &e);
+    if (failed)
+        fprintf(stderr, "flyball render: %s\n", e.text);
+    buf_done(&r.out);
+    arena_done(&r.arena);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
