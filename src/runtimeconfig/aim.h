@@ -6,6 +6,7 @@
 #include "configs.h"
 #include "consumer.h"
 #include "runtimeconfig_metrics.h"
+#include "service_world.h"
 
 /* What the server answered to our last status write, used until the cache shows it: otherwise a pass that
  * comes in between would tell every event twice. */
@@ -37,6 +38,7 @@ struct aim {
     struct controller *config_controllers[2]; /* of AIM_CONFIG and AIM_CLUSTER_CONFIG */
     struct configs configs;
     struct cache *routes, *gateways;
+    struct service_world world; /* service_controller.c starts it */
     struct claims claims;
     int64_t conflicts;  /* services whose path another has */
     struct map foreign; /* "namespace/name" of an HTTPRoute to struct foreign_route, owned */
@@ -44,6 +46,9 @@ struct aim {
     bool stopping;
     bool primed; /* all that the caches held at the start is placed */
 };
+
+/* Settles where everybody belongs from what the caches hold, once; no turn may begin before. */
+void aim_place_all(struct aim *aim); /* runtimeconfig_controller.c */
 
 /* ---- consumer.c: turns */
 

@@ -10,16 +10,16 @@
 #define AIM_GROUP_NEWER "aim.eai.amd.com"
 
 enum aim_kind {
-    AIM_SERVICE, /* the six that name a runtime configuration come first */
+    AIM_SERVICE, /* those that name a runtime configuration come first */
     AIM_MODEL,
     AIM_CLUSTER_MODEL,
     AIM_TEMPLATE,
     AIM_CLUSTER_TEMPLATE,
     AIM_TEMPLATE_CACHE,
+    AIM_MODEL_CACHE, /* made by the one before */
     AIM_CONSUMER_N,
     AIM_CONFIG = AIM_CONSUMER_N,
     AIM_CLUSTER_CONFIG,
-    AIM_MODEL_CACHE,
     AIM_KIND_N
 };
 

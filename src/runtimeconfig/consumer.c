@@ -254,6 +254,7 @@ struct reconciled consumer_reconcile(struct reconcile *r)
     const struct aim_record *record = cache_get(of->cache, r->ns, r->name);
     if (!record)
         return reconciled();
+    aim_place_all(of->aim); /* a change of something else may lead here first */
     struct aim_turn *t = begin(r, of, record);
     if (is_paused(t))
         return reconciled();

@@ -22,12 +22,14 @@
 #include "status_core.h"
 
 struct aim;
+struct aim_consumers;
 struct aim_turn;
 struct aim_tracked;
+struct service_world;
 
 /* What a kind does beside resolving its configuration. All may be NULL. */
 struct aim_hooks {
-    int (*start)(struct aim *aim, err_t *e); /* more caches and watches */
+    int (*start)(struct aim_consumers *of, err_t *e); /* more caches and watches */
     void (*observe)(struct aim_turn *t);
     void (*reconcile)(struct aim_turn *t);
     void (*finish)(struct aim_turn *t);
@@ -58,6 +60,7 @@ struct aim_turn {
     str url;                            /* where it is reached; empty: not known */
     int64_t route_generation;           /* of the HTTPRoute; 0: there is none */
     struct aim_status status;
+    void *view;                    /* what the kind's hooks tell each other */
     const char *write_failure;     /* the first of the children's, a sentence; NULL: none */
     enum kube_reason write_reason; /* and why */
     size_t pending;                /* what must still be answered before the turn can finish */
@@ -71,6 +74,7 @@ struct manager *aim_manager(const struct aim *aim);
 struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind);
 struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* any kind of AIM */
 str aim_operator_namespace(const struct aim *aim);
+struct service_world *aim_world(struct aim *aim); /* what is around AIM: service_world.h */
 /* Which configuration somebody in `ns` gets who names this one; copied into the arena. */
 struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
 

@@ -226,6 +226,12 @@ str names_derived_template(struct arena *a, str base, str overrides_json)
                         STR_ARG(hash_of(a, overrides_json, SHORT_HASH)));
 }
 
+str names_hashed(struct arena *a, str name, str of)
+{
+    str head = trim_end(str_upto(name, NAMES_LABEL_MAX - SHORT_HASH - 1), S("-."));
+    return arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(head), STR_ARG(hash_of(a, of, SHORT_HASH)));
+}
+
 str names_service_volume(struct arena *a, str inference_service)
 {
     return arena_printf(a, STR_FMT "-temp-cache", STR_ARG(inference_service));

@@ -38,6 +38,9 @@ str names_template_of_deployment(struct arena *a, str model, const struct names_
 /* The template derived from `base` by overrides, whose JSON is the second text. */
 str names_derived_template(struct arena *a, str base, str overrides_json);
 
+/* The name with a hash of the second text behind it, within 63 bytes. */
+str names_hashed(struct arena *a, str name, str of);
+
 /* "<isvc>-temp-cache": the volume of a service without a cache. */
 str names_service_volume(struct arena *a, str inference_service);
 /* The AIMModelCache of a model: dots too become "-". */

@@ -8,15 +8,24 @@
 #include "../base/file.h"
 #include "../base/log.h"
 #include "aim.h"
+#include "cache_controller.h"
+#include "model_controller.h"
+#include "service_controller.h"
+#include "template_controller.h"
 
 enum { WORKERS = 16 };
 
 /* The kinds that do more than resolve their configuration. */
-static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = { 0 };
+static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
+    [AIM_SERVICE] = &aim_service_hooks,           [AIM_MODEL] = &aim_model_hooks,
+    [AIM_CLUSTER_MODEL] = &aim_model_hooks,       [AIM_TEMPLATE] = &aim_template_hooks,
+    [AIM_CLUSTER_TEMPLATE] = &aim_template_hooks, [AIM_TEMPLATE_CACHE] = &aim_template_cache_hooks,
+    [AIM_MODEL_CACHE] = &aim_model_cache_hooks,
+};
 
 /* ---- placing */
 
-static void place_all(struct aim *aim)
+void aim_place_all(struct aim *aim)
 {
     const struct aim_record *r;
     const struct route_record *route;
@@ -40,7 +49,7 @@ static void consumer_changed(struct controller *c, const struct record *old,
     struct aim_consumers *of = controller_context(c);
     const struct aim_record *before = (const struct aim_record *)(const void *)old,
                             *after = (const struct aim_record *)(const void *)now;
-    place_all(of->aim);
+    aim_place_all(of->aim);
     if (!after) {
         consumer_drop(of, old->ns, old->name);
         return;
@@ -112,7 +121,7 @@ static void config_changed(struct controller *c, const struct record *old, const
 {
     struct aim *aim = controller_context(c);
     const struct record *any = now ? now : old;
-    place_all(aim);
+    aim_place_all(aim);
     struct aim_config *config = configs_find(&aim->configs, any->ns, any->name);
     auto_arena struct arena a = { 0 };
     str guard = arena_str(&a, guard_of(config));
@@ -167,6 +176,11 @@ struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind)
 struct cache *aim_cache(const struct aim *aim, enum aim_kind kind)
 {
     return aim->caches[kind];
+}
+
+struct service_world *aim_world(struct aim *aim)
+{
+    return &aim->world;
 }
 
 str aim_operator_namespace(const struct aim *aim)
@@ -244,7 +258,7 @@ static int start_hooks(struct aim *aim, err_t *e)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
         const struct aim_hooks *h = aim->consumers[kind].hooks;
-        int r = h && h->start ? h->start(aim, e) : 0;
+        int r = h && h->start ? h->start(&aim->consumers[kind], e) : 0;
         if (r < 0)
             return r;
     }

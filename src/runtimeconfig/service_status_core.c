@@ -414,6 +414,8 @@ struct service_answer service_status(struct arena *a, const struct service_facts
     struct story s = { a, facts, PENDING, answer.conditions };
     tell_cache(&s);
     tell_route(&s);
+    if (facts->config_missing) /* whatever else is wrong */
+        s.word = MAX(s.word, DEGRADED);
     clear_failure(&s);
     for (size_t i = 0; i < countof(stages) && !stages[i](&s); i++)
         ;

@@ -1,0 +1,222 @@
+/* AIMTemplateCache: see cache_controller.h and cache_core.h; AIMModelCache is in cache_model_controller.c.
+ *
+ * Model caches are shared: one that serves the source already is used, whoever made it. Those that we make carry a label
+ * and no owner, so that what is downloaded outlives who asked for it; what is not done when the template cache goes is
+ * deleted with it. */
+#include "cache_controller.h"
+
+#include "cache_core.h"
+#include "names_core.h"
+#include "service_children_core.h"
+#include "service_finalizer.h"
+#include "service_view.h"
+#include "service_watch.h"
+
+#define FINALIZER "template-cache-cleanup"
+
+struct cache_view {
+    const struct json *template; /* NULL: there is none */
+    str template_name;
+    struct cache_candidate *candidates; /* model caches of the namespace */
+    size_t n;
+    struct json *found; /* status.modelCaches */
+    struct cache_template_facts facts;
+};
+
+static const struct resource *model_cache_kind(const struct aim_turn *t)
+{
+    return &aim_kinds_of(t->aim)->at[AIM_MODEL_CACHE];
+}
+
+static void gather(struct aim_turn *t, struct cache_view *v)
+{
+    struct arena *a = t->r->arena;
+    struct cache *caches = aim_cache(t->aim, AIM_MODEL_CACHE);
+    const struct aim_record *r;
+    v->candidates = arena_array(a, cache_count(caches) + 1, sizeof(*v->candidates));
+    cache_each(r, caches) {
+        struct json *spec = NULL;
+        if (!str_eq(r->meta.ns, t->ns) || r->deleting || json_parse(a, r->spec, &spec, NULL) < 0)
+            continue;
+        v->candidates[v->n++] = (struct cache_candidate){
+            arena_str(a, r->meta.name), json_text(json_get(spec, "sourceUri")),
+            json_text(json_get(spec, "storageClassName")), arena_str(a, r->word)
+        };
+    }
+}
+
+static void observe(struct aim_turn *t)
+{
+    struct cache_view *v = arena_new(t->r->arena, struct cache_view);
+    const struct json *spec = json_get(t->object, "spec");
+    str ref = json_text(json_get(spec, "templateRef"));
+    t->view = v;
+    v->template_name = ref.n ? ref : json_text(json_get(spec, "templateName"));
+    v->template = service_find(t, AIM_TEMPLATE, v->template_name);
+    v->found = json_new_obj(t->r->arena);
+    v->facts = (struct cache_template_facts){
+        .config_missing = t->config.outcome == RESOLVE_MISSING,
+        .config_message = S("The runtime configuration does not exist"),
+        .template_found = v->template != NULL,
+        .template_name = v->template_name,
+        .worst = cache_rank(S("Available")),
+    };
+    gather(t, v);
+}
+
+/* ---- one source */
+
+static void note(struct aim_turn *t, struct cache_view *v, str source, str name, str status)
+{
+    struct arena *a = t->r->arena;
+    struct json *entry = json_new_obj(a);
+    json_set_str(a, entry, "name", name);
+    json_set_str(a, entry, "model", source);
+    json_set_str(a, entry, "status", status.n ? status : S("Pending"));
+    json_set_str(a, entry, "persistentVolumeClaim", names_model_cache_volume(a, name));
+    json_set(a, v->found, source, entry);
+    v->facts.available += cache_is_available(status);
+    v->facts.worst = MIN(v->facts.worst, cache_rank(status));
+}
+
+/* A name that is taken for something else gets a hash of what this one is for. */
+static str free_name(struct aim_turn *t, const struct cache_view *v, str name, str uri)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (str_eq(v->candidates[i].name, name))
+            return names_hashed(t->r->arena, name, uri);
+    return name;
+}
+
+static void ensure(struct aim_turn *t, struct cache_view *v, const struct json *source)
+{
+    str name = json_text(json_get(source, "name")), uri = json_text(json_get(source, "sourceUri"));
+    str class = json_text(json_at(t->object, "spec", "storageClassName", NULL));
+    const struct cache_candidate *have = cache_pick(v->candidates, v->n, uri, class);
+    if (have) {
+        note(t, v, name, have->name, have->status);
+        return;
+    }
+    struct json *cache = cache_model_cache(t->r->arena, aim_kinds_of(t->aim)->group, t->object,
+                                           source, &t->settings);
+    struct json *metadata = json_get(cache, "metadata");
+    str made = free_name(t, v, json_text(json_get(metadata, "name")), uri);
+    json_set_str(t->r->arena, metadata, "name", made);
+    note(t, v, name, made, S("Pending"));
+    aim_apply(t, model_cache_kind(t), NULL, cache);
+}
+
+/* ---- the end */
+
+static void clean_up(struct aim_turn *t)
+{
+    struct arena *a = t->r->arena;
+    const struct aim_record *r;
+    str key = names_label_key(a, aim_kinds_of(t->aim)->group, "template-cache");
+    str label = names_label_value(a, t->name);
+    size_t leaving = 0;
+    if (!finalizer_has(t, FINALIZER))
+        return;
+    cache_each(r, aim_cache(t->aim, AIM_MODEL_CACHE)) {
+        struct json *labels = NULL;
+        if (!str_eq(r->meta.ns, t->ns) || r->deleting || cache_is_available(r->word) ||
+            !r->labels.n || json_parse(a, r->labels, &labels, NULL) < 0 ||
+            !str_eq(json_text(json_get_str(labels, key)), label))
+            continue;
+        leaving++;
+        aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
+                                            .resource = model_cache_kind(t),
+                                            .ns = t->ns,
+                                            .name = r->meta.name });
+    }
+    if (leaving)
+        reconcile_again(t->r, NS_PER_S); /* until the cache shows them leaving */
+    else
+        finalizer_send(t, FINALIZER, false);
+}
+
+static void reconcile(struct aim_turn *t)
+{
+    struct cache_view *v = t->view;
+    const struct json *sources = service_sources(v->template);
+    if (t->deleting) {
+        clean_up(t);
+        return;
+    }
+    if (!finalizer_has(t, FINALIZER))
+        finalizer_send(t, FINALIZER, true);
+    v->facts.sources = json_len(sources);
+    if (v->facts.config_missing)
+        return;
+    for (size_t i = 0; i < json_len(sources); i++)
+        ensure(t, v, json_item(sources, i));
+}
+
+static void put_condition(struct aim_turn *t, const char *type, bool holds, const char *reason,
+                          str message)
+{
+    aim_status_condition(&t->status, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
+                                                              reason, message });
+}
+
+static void finish(struct aim_turn *t)
+{
+    struct cache_view *v = t->view;
+    struct aim_status *s = &t->status;
+    struct cache_state state = cache_template_state(s->a, &v->facts);
+    bool warm = cache_is_available(str_c(state.status)), failed = !strcmp(state.status, "Failed");
+    aim_status_text(s, "status", str_c(state.status));
+    aim_status_text(s, "resolvedTemplateKind", json_text(json_get(v->template, "kind")));
+    if (!v->facts.config_missing)
+        json_set(s->a, s->next, S("modelCaches"), v->found);
+    bool resolved = v->facts.template_found;
+    put_condition(t, "Resolved", resolved, resolved ? "Resolved" : "AwaitingTemplate",
+                  resolved ? S("The template exists") : state.message);
+    put_condition(t, "CacheWarm", warm, state.reason, state.message);
+    put_condition(t, "Ready", warm, state.reason, state.message);
+    put_condition(t, "Progressing", !warm && !failed, state.reason, state.message);
+    put_condition(t, "Failure", failed, failed ? state.reason : "NoFailure",
+                  failed ? state.message : S("No active failures"));
+}
+
+/* ---- what leads here */
+
+static void template_changed(struct controller *c, const struct record *old,
+                             const struct record *now)
+{
+    const struct record *any = now ? now : old;
+    if (watch_matters((const struct aim_record *)(const void *)old,
+                      (const struct aim_record *)(const void *)now))
+        watch_add_mentioning(controller_context(c), any->ns, &any->name, 1);
+}
+
+/* Any model cache of the namespace may be the one that was missing. */
+static void model_cache_changed(struct controller *c, const struct record *old,
+                                const struct record *now)
+{
+    const struct aim_consumers *of = controller_context(c);
+    const struct record *any = now ? now : old;
+    const struct aim_record *r;
+    if (!watch_matters((const struct aim_record *)(const void *)old,
+                       (const struct aim_record *)(const void *)now))
+        return;
+    cache_each(r, of->cache)
+        if (str_eq(r->meta.ns, any->ns))
+            controller_add(c, r->meta.ns, r->meta.name);
+}
+
+static int start(struct aim_consumers *of, err_t *e)
+{
+    (void)e;
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), template_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), template_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), model_cache_changed);
+    return 0;
+}
+
+const struct aim_hooks aim_template_cache_hooks = {
+    .start = start,
+    .observe = observe,
+    .reconcile = reconcile,
+    .finish = finish,
+};

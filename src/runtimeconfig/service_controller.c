@@ -1,0 +1,307 @@
+/* AIMService: see service_controller.h. Observe (service_observe.c), write what is missing, say how it is. */
+#include "service_controller.h"
+
+#include "../base/rfc3339.h"
+#include "cache_core.h"
+#include "names_core.h"
+#include "service_finalizer.h"
+#include "service_view.h"
+#include "service_world.h"
+
+#define FINALIZER "service-cache-cleanup"
+
+static str meta_text(const struct json *object, const char *key)
+{
+    return json_text(json_at(object, "metadata", key, NULL));
+}
+
+static const struct resource *kind_of(const struct aim_turn *t, enum aim_kind kind)
+{
+    return &aim_kinds_of(t->aim)->at[kind];
+}
+
+static void observe(struct aim_turn *t)
+{
+    struct service_view *v = arena_new(t->r->arena, struct service_view);
+    t->view = v;
+    service_observe(t, v);
+}
+
+/* ---- storage */
+
+/* The volumes that a warm cache offers, from what its status lists. */
+static bool mounts_of_cache(struct aim_turn *t, const struct json *cache,
+                            struct service_storage *ret)
+{
+    const struct json *caches = json_at(cache, "status", "modelCaches", NULL);
+    struct service_mount *at = arena_array(t->r->arena, json_len(caches) + 1, sizeof(*at));
+    size_t n = 0;
+    json_each(m, caches) {
+        str claim = json_text(json_get(m->value, "persistentVolumeClaim"));
+        if (claim.n)
+            at[n++] = (struct service_mount){ claim, cache_mount_path(t->r->arena, m->key) };
+    }
+    *ret = (struct service_storage){ "template", at, n };
+    return n > 0;
+}
+
+static enum service_cache_state cache_state(const struct json *cache)
+{
+    str word = json_text(json_at(cache, "status", "status", NULL));
+    return !cache                     ? SERVICE_CACHE_WAITING
+           : cache_is_available(word) ? SERVICE_CACHE_WARM
+           : str_eqc(word, "Failed")  ? SERVICE_CACHE_FAILED
+                                      : SERVICE_CACHE_WARMING;
+}
+
+/* A cache belongs to a template of the namespace; one for a template of the cluster stands alone. */
+static void make_cache(struct aim_turn *t, struct service_view *v)
+{
+    struct json *cache = service_template_cache(t->r->arena, &v->basis);
+    const struct json *template = v->basis.template;
+    if (meta_text(template, "namespace").n) {
+        const struct resource *kind = kind_of(t, AIM_TEMPLATE);
+        struct json *owner = json_new_obj(t->r->arena), *owners = json_new_arr(t->r->arena);
+        json_set_str(t->r->arena, owner, "apiVersion",
+                     arena_printf(t->r->arena, "%s/%s", kind->group, kind->version));
+        json_set_str(t->r->arena, owner, "kind", str_c(kind->kind));
+        json_set_str(t->r->arena, owner, "name", meta_text(template, "name"));
+        json_set_str(t->r->arena, owner, "uid", meta_text(template, "uid"));
+        json_push(t->r->arena, owners, owner);
+        json_set(t->r->arena, json_get(cache, "metadata"), S("ownerReferences"), owners);
+    }
+    aim_apply(t, kind_of(t, AIM_TEMPLATE_CACHE), NULL, cache);
+}
+
+/* The service waits for its cache; what already runs keeps the volumes it has. */
+static bool storage_of_cache(struct aim_turn *t, struct service_view *v,
+                             struct service_storage *ret)
+{
+    v->facts.cache = cache_state(v->cache);
+    if (!v->cache)
+        make_cache(t, v);
+    if (v->facts.cache == SERVICE_CACHE_WARM && mounts_of_cache(t, v->cache, ret))
+        return true;
+    return service_storage_live(t->r->arena, v->basis.group, v->runtime, "template", ret);
+}
+
+/* Made once and never changed. */
+static void storage_of_volume(struct aim_turn *t, struct service_view *v,
+                              struct service_storage *ret)
+{
+    struct json *claim = service_volume(t->r->arena, &v->basis);
+    if (!claim)
+        return; /* the size of a source is not known: the pod's own disk has to do */
+    str name = meta_text(claim, "name");
+    struct service_mount *at = arena_new(t->r->arena, struct service_mount);
+    *at = (struct service_mount){ name, S(SERVICE_CACHE_ROOT) };
+    *ret = (struct service_storage){ "volume", at, 1 };
+    if (cache_get(aim_world(t->aim)->claims, t->ns, name))
+        return;
+    json_set(t->r->arena, json_get(claim, "metadata"), S("ownerReferences"), aim_owner(t));
+    aim_apply(t, &resource_claims, NULL, claim);
+}
+
+/* False: the runtime has to wait. */
+static bool prepare_storage(struct aim_turn *t, struct service_view *v, struct service_storage *ret)
+{
+    struct arena *a = t->r->arena;
+    if (service_wants_cache(t->object))
+        return storage_of_cache(t, v, ret);
+    if (service_storage_live(a, v->basis.group, v->runtime, "template", ret))
+        return true;
+    if (!service_storage_live(a, v->basis.group, v->runtime, "volume", ret) &&
+        cache_state(v->cache) == SERVICE_CACHE_WARM && mounts_of_cache(t, v->cache, ret))
+        return true;
+    storage_of_volume(t, v, ret);
+    return true;
+}
+
+/* ---- children */
+
+static void make_runtime(struct aim_turn *t, struct service_view *v)
+{
+    struct service_storage storage = { 0 };
+    if (!prepare_storage(t, v, &storage))
+        return;
+    struct json *runtime = service_inference_service(t->r->arena, &v->basis, &storage);
+    json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
+    aim_apply(t, &resource_inference_services, v->runtime, runtime);
+}
+
+/* Caches that were begun for this service alone and are not done are of no use to anybody. */
+static bool is_orphan(struct aim_turn *t, const struct aim_record *cache, str service_label)
+{
+    const struct json *object =
+        aim_record_object(t->r->arena, kind_of(t, AIM_TEMPLATE_CACHE), cache);
+    str label = json_text(
+        json_get_str(json_at(object, "metadata", "labels", NULL),
+                     names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, "service-name")));
+    str template = json_text(json_at(object, "spec", "templateRef", NULL));
+    const struct aim_record *other;
+    if (!str_eq(cache->meta.ns, t->ns) || cache->deleting || cache_is_available(cache->word) ||
+        !str_eq(label, service_label))
+        return false;
+    cache_each(other, t->of->cache) {
+        if (!str_eq(other->meta.ns, t->ns) || str_eq(other->meta.name, t->name) || other->deleting)
+            continue;
+        const struct json *o = aim_record_object(t->r->arena, kind_of(t, AIM_SERVICE), other);
+        if (service_wants_cache(o) &&
+            str_eq(json_text(json_at(o, "status", "resolvedTemplate", "name", NULL)), template))
+            return false;
+    }
+    return true;
+}
+
+static void clean_up(struct aim_turn *t)
+{
+    const struct aim_record *cache;
+    str label = names_label_value(t->r->arena, t->name);
+    size_t orphans = 0;
+    if (!finalizer_has(t, FINALIZER))
+        return;
+    cache_each(cache, aim_cache(t->aim, AIM_TEMPLATE_CACHE))
+        if (is_orphan(t, cache, label)) {
+            orphans++;
+            aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                .resource = kind_of(t, AIM_TEMPLATE_CACHE),
+                                                .ns = t->ns,
+                                                .name = cache->meta.name });
+        }
+    if (orphans)
+        reconcile_again(t->r, NS_PER_S); /* until the caches show them leaving */
+    else
+        finalizer_send(t, FINALIZER, false);
+}
+
+static void reconcile(struct aim_turn *t)
+{
+    struct service_view *v = t->view;
+    struct arena *a = t->r->arena;
+    if (t->deleting) {
+        clean_up(t);
+        return;
+    }
+    if (service_wants_cache(t->object) && !finalizer_has(t, FINALIZER))
+        finalizer_send(t, FINALIZER, true);
+    if (v->facts.config_missing)
+        return; /* what runs stays as it is */
+    if (v->make_model)
+        aim_apply(t, kind_of(t, AIM_MODEL), NULL, json_copy(a, v->make_model));
+    if (v->make_template)
+        aim_apply(t, kind_of(t, AIM_TEMPLATE), v->live_template, json_copy(a, v->make_template));
+    if (service_wants_cache(t->object))
+        v->facts.cache = SERVICE_CACHE_WAITING;
+    if (v->facts.template.state == SERVICE_TEMPLATE_READY && v->model)
+        make_runtime(t, v);
+}
+
+/* ---- status */
+
+static struct service_route_fact route_fact(const struct route_plan *plan)
+{
+    static const enum service_route_state states[ROUTE_VERDICT_N] = {
+        [ROUTE_OFF] = SERVICE_ROUTE_OFF,
+        [ROUTE_INVALID] = SERVICE_ROUTE_PATH_INVALID,
+        [ROUTE_NOWHERE] = SERVICE_ROUTE_NO_GATEWAY,
+        [ROUTE_WAITING] = SERVICE_ROUTE_WAITING,
+        [ROUTE_CONFLICT] = SERVICE_ROUTE_REJECTED,
+        [ROUTE_REJECTED] = SERVICE_ROUTE_REJECTED,
+        [ROUTE_FAILED] = SERVICE_ROUTE_REJECTED,
+        [ROUTE_READY] = SERVICE_ROUTE_READY,
+    };
+    return (struct service_route_fact){ states[plan->verdict],
+                                        plan->reason ? str_c(plan->reason) : S(""), plan->message };
+}
+
+/* A refusal for good is told at once; anything else may pass, and a conflict is over in a moment. */
+static struct service_trouble trouble_of(const struct aim_turn *t)
+{
+    struct service_trouble trouble = { .phase = SERVICE_APPLYING };
+    const struct json *ready = aim_status_find(t->status.old, "Ready");
+    const struct json *failure = aim_status_find(t->status.old, "Failure");
+    if (!t->write_failure || t->write_reason == KUBE_CONFLICT)
+        return trouble;
+    trouble.message = str_c(t->write_failure);
+    bool refused = t->write_reason == KUBE_INVALID || t->write_reason == KUBE_BAD_REQUEST ||
+                   t->write_reason == KUBE_FORBIDDEN || t->write_reason == KUBE_NOT_FOUND;
+    bool told = str_starts(json_text(json_get(failure, "message")), S("Apply failed"));
+    int64_t since = t->status.now;
+    if (str_eqc(json_text(json_get(ready, "reason")), "ServerUnavailable"))
+        rfc3339_parse(json_text(json_get(ready, "lastTransitionTime")), &since, NULL);
+    trouble.lasting_s = refused || told ? SERVICE_GRACE_S : t->status.now - since;
+    return trouble;
+}
+
+static void put_reference(struct aim_turn *t, const char *field, const struct json *object)
+{
+    struct aim_status *s = &t->status;
+    if (!object) {
+        json_del(s->next, str_c(field));
+        return;
+    }
+    struct json *ref = json_new_obj(s->a);
+    str ns = meta_text(object, "namespace");
+    json_set_str(s->a, ref, "name", meta_text(object, "name"));
+    if (ns.n)
+        json_set_str(s->a, ref, "namespace", ns);
+    json_set_str(s->a, ref, "scope", ns.n ? S("Namespace") : S("Cluster"));
+    json_set_str(s->a, ref, "kind", json_text(json_get(object, "kind")));
+    if (meta_text(object, "uid").n)
+        json_set_str(s->a, ref, "uid", meta_text(object, "uid"));
+    json_set(s->a, s->next, str_c(field), ref);
+}
+
+static void put_conditions(struct aim_turn *t, const struct service_answer *answer)
+{
+    static const enum aim_truth truths[] = {
+        [SERVICE_FALSE] = AIM_FALSE, [SERVICE_TRUE] = AIM_TRUE, [SERVICE_UNKNOWN] = AIM_UNKNOWN
+    };
+    for (int type = 0; type < SERVICE_CONDITION_N; type++) {
+        const struct service_condition *c = &answer->conditions[type];
+        if (c->truth == SERVICE_ABSENT ||
+            type == SERVICE_ROUTING_READY) /* the route's own to say */
+            continue;
+        aim_status_condition(&t->status,
+                             &(struct aim_condition){
+                                 service_condition_name((enum service_condition_type)type),
+                                 truths[c->truth], arena_str(t->r->arena, c->reason).p,
+                                 c->message });
+    }
+}
+
+static void finish(struct aim_turn *t)
+{
+    struct service_view *v = t->view;
+    struct aim_status *s = &t->status;
+    if (t->deleting)
+        return;
+    v->facts.route = route_fact(&t->route);
+    v->facts.trouble = trouble_of(t);
+    struct service_answer answer = service_status(t->r->arena, &v->facts);
+    put_conditions(t, &answer);
+    aim_status_text(s, "status", str_c(answer.status));
+    struct json *template = service_resolved_template(s->a, &v->facts.template);
+    if (template)
+        json_set(s->a, s->next, S("resolvedTemplate"), template);
+    else
+        json_del(s->next, S("resolvedTemplate"));
+    put_reference(t, "resolvedImage", v->model);
+    put_reference(t, "resolvedModel", v->model);
+    put_reference(t, "resolvedTemplateCache", v->cache);
+}
+
+static int start(struct aim_consumers *of, err_t *e)
+{
+    int r = service_world_start(aim_world(of->aim), aim_manager(of->aim), e);
+    if (r == 0)
+        service_watch(of->aim);
+    return r;
+}
+
+const struct aim_hooks aim_service_hooks = {
+    .start = start,
+    .observe = observe,
+    .reconcile = reconcile,
+    .finish = finish,
+};

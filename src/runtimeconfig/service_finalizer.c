@@ -1,0 +1,45 @@
+/* See service_finalizer.h. */
+#include "service_finalizer.h"
+
+#include "names_core.h"
+
+static str full_name(const struct aim_turn *t, const char *name)
+{
+    return names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, name);
+}
+
+static const struct json *list_of(const struct aim_turn *t)
+{
+    return json_at(t->object, "metadata", "finalizers", NULL);
+}
+
+bool finalizer_has(const struct aim_turn *t, const char *name)
+{
+    const struct json *list = list_of(t);
+    str wanted = full_name(t, name);
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eq(json_text(json_item(list, i)), wanted))
+            return true;
+    return false;
+}
+
+void finalizer_send(struct aim_turn *t, const char *name, bool add)
+{
+    struct arena *a = t->r->arena;
+    struct json *next = json_new_arr(a), *body = json_new_obj(a);
+    struct json *metadata = json_make(a, body, "metadata", NULL);
+    const struct json *list = list_of(t);
+    str wanted = full_name(t, name);
+    for (size_t i = 0; i < json_len(list); i++)
+        if (!str_eq(json_text(json_item(list, i)), wanted))
+            json_push(a, next, json_item(list, i));
+    if (add)
+        json_push(a, next, json_new_str(a, wanted));
+    json_set_str(a, metadata, "resourceVersion", t->rv);
+    json_set(a, metadata, S("finalizers"), next);
+    aim_send(t, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                        .resource = &aim_kinds_of(t->aim)->at[t->of->kind],
+                                        .ns = t->ns,
+                                        .name = t->name,
+                                        .body = json_to_str(a, body) });
+}

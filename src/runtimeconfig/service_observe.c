@@ -1,0 +1,350 @@
+/* Looking at what a service stands on: see service_view.h. Reads caches only. */
+#include "service_view.h"
+
+#include "model_core.h"
+#include "names_core.h"
+#include "service_world.h"
+#include "template_core.h"
+
+static str meta_text(const struct json *object, const char *key)
+{
+    return json_text(json_at(object, "metadata", key, NULL));
+}
+
+static struct json *object_of(const struct aim_turn *t, enum aim_kind kind,
+                              const struct aim_record *r)
+{
+    return r ? aim_record_object(t->r->arena, &aim_kinds_of(t->aim)->at[kind], r) : NULL;
+}
+
+struct json *service_find(const struct aim_turn *t, enum aim_kind ns_kind, str name)
+{
+    enum aim_kind cluster_kind = (enum aim_kind)(ns_kind + 1);
+    const struct aim_record *r = cache_get(aim_cache(t->aim, ns_kind), t->ns, name);
+    return r ? object_of(t, ns_kind, r)
+             : object_of(t, cluster_kind, cache_get(aim_cache(t->aim, cluster_kind), S(""), name));
+}
+
+struct json *service_find_cache(const struct aim_turn *t, str template)
+{
+    struct cache *caches = aim_cache(t->aim, AIM_TEMPLATE_CACHE);
+    const struct aim_record *r = cache_get(caches, t->ns, template), *other;
+    if (r)
+        return object_of(t, AIM_TEMPLATE_CACHE, r);
+    cache_each(other, caches) {
+        struct json *object =
+            str_eq(other->meta.ns, t->ns) ? object_of(t, AIM_TEMPLATE_CACHE, other) : NULL;
+        if (object && str_eq(json_text(json_at(object, "spec", "templateRef", NULL)), template))
+            return object;
+    }
+    return NULL;
+}
+
+/* ---- the model */
+
+static struct service_model_fact model_fact(enum service_model_state state, str reason, str message)
+{
+    return (struct service_model_fact){ state, reason, message };
+}
+
+static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns, str image,
+                                  size_t *ret_count)
+{
+    const struct aim_record *r, *found = NULL;
+    *ret_count = 0;
+    cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_IMAGE, image)
+        if (str_eq(r->meta.ns, ns)) {
+            found = r;
+            ++*ret_count;
+        }
+    return object_of(t, kind, found);
+}
+
+static void find_by_image(struct aim_turn *t, struct service_view *v, str image)
+{
+    size_t count;
+    v->model = only_of_image(t, AIM_MODEL, t->ns, image, &count);
+    if (!v->model)
+        v->model = only_of_image(t, AIM_CLUSTER_MODEL, S(""), image, &count);
+    if (count > 1) {
+        v->facts.model =
+            model_fact(SERVICE_MODEL_UNRESOLVED, S("MultipleModelsFound"),
+                       arena_printf(t->r->arena,
+                                    "%zu models have the image \"" STR_FMT "\"; name one in "
+                                    "spec.model.ref",
+                                    count, STR_ARG(image)));
+        v->model = NULL;
+    } else if (!v->model) {
+        v->make_model = service_model(t->r->arena, &v->basis);
+        v->facts.model =
+            model_fact(SERVICE_MODEL_WAITING, S("ModelPending"),
+                       arena_printf(t->r->arena,
+                                    "AIMModel \"" STR_FMT "\" is being created for the image",
+                                    STR_ARG(meta_text(v->make_model, "name"))));
+    }
+}
+
+static void find_by_name(struct aim_turn *t, struct service_view *v, str name)
+{
+    v->model = service_find(t, AIM_MODEL, name);
+    if (!v->model)
+        v->facts.model =
+            model_fact(SERVICE_MODEL_WAITING, S("ModelNotFound"),
+                       arena_printf(t->r->arena,
+                                    "Neither an AIMModel \"" STR_FMT "\" in namespace \"" STR_FMT
+                                    "\" nor an AIMClusterModel of that name exists",
+                                    STR_ARG(name), STR_ARG(t->ns)));
+}
+
+static void judge_model(struct aim_turn *t, struct service_view *v)
+{
+    str word = json_text(json_at(v->model, "status", "status", NULL));
+    const char *reason = model_unready_reason(word);
+    if (!reason)
+        return;
+    enum service_model_state state = !strcmp(reason, "ModelFailed")     ? SERVICE_MODEL_FAILED
+                                     : !strcmp(reason, "ModelDegraded") ? SERVICE_MODEL_DEGRADED
+                                                                        : SERVICE_MODEL_WAITING;
+    v->facts.model = model_fact(state, str_c(reason),
+                                arena_printf(t->r->arena, STR_FMT " \"" STR_FMT "\" is %s",
+                                             STR_ARG(json_text(json_get(v->model, "kind"))),
+                                             STR_ARG(meta_text(v->model, "name")),
+                                             word.n ? word.p : "not judged yet"));
+}
+
+/* False: the story ends here. */
+static bool resolve_model(struct aim_turn *t, struct service_view *v)
+{
+    str ref = service_model_ref(t->object), image = service_model_image(t->object);
+    if (ref.n)
+        find_by_name(t, v, ref);
+    else if (image.n)
+        find_by_image(t, v, image);
+    else
+        v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("ModelResolutionFailed"),
+                                    S("spec.model names neither a model (ref) nor an image"));
+    if (v->model)
+        judge_model(t, v);
+    return v->facts.model.state == SERVICE_MODEL_READY;
+}
+
+/* ---- the template */
+
+struct candidates {
+    struct template_candidate *at;
+    size_t n;
+};
+
+static void gather(struct aim_turn *t, enum aim_kind kind, str ns, str model, struct candidates *c)
+{
+    const struct aim_record *r;
+    cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
+        if (str_eq(r->meta.ns, ns) && !r->deleting)
+            c->at[c->n++] = template_candidate_of(t->r->arena, aim_kinds_of(t->aim)->group,
+                                                  object_of(t, kind, r));
+}
+
+static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)
+{
+    const struct aim_record *r;
+    size_t n = 0;
+    cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
+        n++;
+    return n;
+}
+
+static const struct json *select_template(struct aim_turn *t, struct service_view *v)
+{
+    str model = meta_text(v->model, "name");
+    size_t room = count_of(t, AIM_TEMPLATE, model) + count_of(t, AIM_CLUSTER_TEMPLATE, model);
+    struct candidates c = { arena_array(t->r->arena, room + 1, sizeof(*c.at)), 0 };
+    gather(t, AIM_TEMPLATE, t->ns, model, &c);
+    gather(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
+    struct template_selection s =
+        template_select(t->r->arena, model, c.at, c.n,
+                        service_world_gpus(t->r->arena, aim_world(t->aim)));
+    if (s.chosen)
+        return service_find(t, AIM_TEMPLATE, s.chosen->name);
+    bool waits = s.choice == TEMPLATE_NOT_READY;
+    v->facts.template = (struct service_template_fact){
+        .state = waits ? SERVICE_TEMPLATE_AWAITED : SERVICE_TEMPLATE_REFUSED,
+        .reason = str_c(s.reason),
+        .message = s.message,
+    };
+    return NULL;
+}
+
+static const struct json *base_template(struct aim_turn *t, struct service_view *v)
+{
+    str name = service_template_ref(t->object);
+    if (!name.n)
+        return resolve_model(t, v) ? select_template(t, v) : NULL;
+    const struct json *template = service_find(t, AIM_TEMPLATE, name);
+    if (!template)
+        v->facts.template =
+            (struct service_template_fact){ .state = SERVICE_TEMPLATE_MISSING, .name = name };
+    return template;
+}
+
+/* Any template of the namespace that says the same will do. */
+static struct json *equal_template(struct aim_turn *t, const struct json *wanted)
+{
+    const struct aim_record *r;
+    str model = json_text(json_at(wanted, "spec", "modelName", NULL));
+    cache_each_in(r, aim_cache(t->aim, AIM_TEMPLATE), AIM_INDEX_MODEL, model) {
+        struct json *have =
+            str_eq(r->meta.ns, t->ns) && !r->deleting ? object_of(t, AIM_TEMPLATE, r) : NULL;
+        if (have && json_eq(json_get(have, "spec"), json_get(wanted, "spec")))
+            return have;
+    }
+    return NULL;
+}
+
+static const struct json *derive(struct aim_turn *t, struct service_view *v,
+                                 const struct json *base)
+{
+    if (!base || !service_overrides(t->object))
+        return base;
+    struct json *wanted = service_derived_template(t->r->arena, &v->basis, base);
+    const struct json *same = equal_template(t, wanted);
+    if (same)
+        return same;
+    str name = meta_text(wanted, "name");
+    v->make_template = wanted;
+    v->live_template =
+        object_of(t, AIM_TEMPLATE, cache_get(aim_cache(t->aim, AIM_TEMPLATE), t->ns, name));
+    if (!v->live_template)
+        v->facts.template = (struct service_template_fact){
+            .state = SERVICE_TEMPLATE_AWAITED,
+            .reason = S("TemplateNotAvailable"),
+            .message =
+                arena_printf(t->r->arena, "Derived template \"" STR_FMT "\" is being created",
+                             STR_ARG(name)),
+        };
+    return v->live_template;
+}
+
+static enum service_template_state state_of(const struct json *template)
+{
+    str word = json_text(json_at(template, "status", "status", NULL));
+    if (str_eqc(word, "Failed"))
+        return SERVICE_TEMPLATE_FAILED;
+    if (str_eqc(word, "Degraded") || str_eqc(word, "NotAvailable"))
+        return SERVICE_TEMPLATE_DEGRADED;
+    if (!str_eqc(word, "Ready"))
+        return SERVICE_TEMPLATE_PENDING;
+    return json_len(service_sources(template)) ? SERVICE_TEMPLATE_READY : SERVICE_TEMPLATE_EMPTY;
+}
+
+static void judge_template(struct service_view *v, const struct json *template)
+{
+    const struct json *failure = aim_status_find(json_get(template, "status"), "Failure");
+    bool failing = str_eqc(json_text(json_get(failure, "status")), "True");
+    v->facts.template = (struct service_template_fact){
+        .state = state_of(template),
+        .name = meta_text(template, "name"),
+        .ns = meta_text(template, "namespace"),
+        .uid = meta_text(template, "uid"),
+        .found = true,
+        .reason = failing ? json_text(json_get(failure, "reason")) : S(""),
+        .message = failing ? json_text(json_get(failure, "message")) : S(""),
+    };
+}
+
+static void observe_template(struct aim_turn *t, struct service_view *v)
+{
+    const struct json *template = derive(t, v, base_template(t, v));
+    if (!template)
+        return;
+    str model = json_text(json_at(template, "spec", "modelName", NULL));
+    v->basis.template = template;
+    judge_template(v, template);
+    v->model = service_find(t, AIM_MODEL, model);
+    v->basis.model = v->model;
+    if (!v->model)
+        v->facts.model = model_fact(SERVICE_MODEL_MISSING, S("ImageNotFound"),
+                                    arena_printf(t->r->arena,
+                                                 "Model \"" STR_FMT "\" of template \"" STR_FMT
+                                                 "\" does not exist",
+                                                 STR_ARG(model), STR_ARG(v->facts.template.name)));
+}
+
+/* ---- the runtime */
+
+static bool is_pull_error(str reason)
+{
+    return str_eqc(reason, "ImagePullBackOff") || str_eqc(reason, "ErrImagePull") ||
+           str_eqc(reason, "InvalidImageName");
+}
+
+static bool look_for_pull_error(struct aim_turn *t, struct service_runtime_fact *fact,
+                                const struct pod_container *at, size_t n, bool init)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_pull_error(at[i].waiting))
+            continue;
+        service_runtime_pull(t->r->arena, fact,
+                             &(struct service_pull_error){ .kind =
+                                                               service_pull_cause(at[i].message),
+                                                           .container = at[i].name,
+                                                           .init = init,
+                                                           .reason = at[i].waiting,
+                                                           .message = at[i].message });
+        return true;
+    }
+    return false;
+}
+
+static void observe_pods(struct aim_turn *t, struct service_view *v)
+{
+    const struct predictor_record *pod;
+    cache_each(pod, aim_world(t->aim)->pods)
+        if (str_eq(pod->meta.ns, t->ns) && str_eq(pod->inference_service, v->runtime_name) &&
+            (look_for_pull_error(t, &v->facts.runtime, pod->init_containers.at,
+                                 pod->init_containers.n, true) ||
+             look_for_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,
+                                 false)))
+            return;
+}
+
+static void observe_runtime(struct aim_turn *t, struct service_view *v)
+{
+    v->runtime_name = names_inference_service(t->r->arena, t->name, t->ns);
+    v->runtime = child_object(t->r->arena, cache_get(aim_world(t->aim)->inference_services, t->ns,
+                                                     v->runtime_name));
+    const struct json *status = json_get(v->runtime, "status");
+    const struct json *ready = aim_status_find(status, "Ready");
+    const struct json *failure = json_at(status, "modelStatus", "lastFailureInfo", NULL);
+    str message = json_text(json_get(failure, "message"));
+    v->facts.runtime.found = v->runtime != NULL;
+    v->facts.runtime.ready = str_eqc(json_text(json_get(ready, "status")), "True");
+    v->facts.runtime.failure = message.n ? message : json_text(json_get(failure, "reason"));
+    if (v->runtime && !v->facts.runtime.ready)
+        observe_pods(t, v);
+}
+
+void service_observe(struct aim_turn *t, struct service_view *v)
+{
+    struct arena *a = t->r->arena;
+    v->basis = (struct service_basis){ .group = aim_kinds_of(t->aim)->group,
+                                       .service = t->object,
+                                       .config = &t->settings,
+                                       .own = &t->own };
+    v->facts.old = t->status.old;
+    v->facts.config_missing = t->config.outcome == RESOLVE_MISSING;
+    v->facts.config_message =
+        arena_printf(a, "AIMRuntimeConfig \"" STR_FMT "\" not found in namespace \"" STR_FMT "\"",
+                     STR_ARG(json_text(json_at(t->object, "spec", "runtimeConfigName", NULL))),
+                     STR_ARG(t->ns));
+    observe_template(t, v);
+    observe_runtime(t, v);
+    if (v->facts.template.found)
+        v->cache = service_find_cache(t, v->facts.template.name);
+    const struct json *source = json_item(service_sources(v->basis.template), 0);
+    t->template = (struct route_template){
+        .ready = v->facts.template.state == SERVICE_TEMPLATE_READY,
+        .name = v->facts.template.name,
+        .model_name = json_text(json_at(v->basis.template, "spec", "modelName", NULL)),
+        .source_name = json_text(json_get(source, "name")),
+    };
+}

@@ -1,0 +1,170 @@
+/* See service_world.h. */
+#include "service_world.h"
+
+#include "template_core.h"
+
+const struct resource resource_inference_services = { "serving.kserve.io", "v1beta1",
+                                                      "inferenceservices", "InferenceService",
+                                                      true };
+const struct resource resource_serving_runtimes = { "serving.kserve.io", "v1alpha1",
+                                                    "servingruntimes", "ServingRuntime", true };
+const struct resource resource_cluster_serving_runtimes = { "serving.kserve.io", "v1alpha1",
+                                                            "clusterservingruntimes",
+                                                            "ClusterServingRuntime", false };
+const struct resource resource_claims = { "", "v1", "persistentvolumeclaims",
+                                          "PersistentVolumeClaim", true };
+const struct resource resource_jobs = { "batch", "v1", "jobs", "Job", true };
+const struct resource resource_storage_classes = { "storage.k8s.io", "v1", "storageclasses",
+                                                   "StorageClass", false };
+
+static const struct field child_fields[] = {
+    { "metadata.labels", F_RAW, offsetof(struct child_record, labels) },
+    { "metadata.annotations", F_RAW, offsetof(struct child_record, annotations) },
+    { "metadata.ownerReferences", F_RAW, offsetof(struct child_record, owners) },
+    { OWNER_KIND, F_WORD, offsetof(struct child_record, owner_kind) },
+    { OWNER_NAME, F_STR, offsetof(struct child_record, owner_name) },
+    { "metadata.generation", F_INT, offsetof(struct child_record, generation) },
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct child_record, deleting) },
+    { "spec", F_RAW, offsetof(struct child_record, spec) },
+    { "status", F_RAW, offsetof(struct child_record, status) },
+};
+
+static const struct field container_fields[] = {
+    { "name", F_WORD, offsetof(struct pod_container, name) },
+    { "state.waiting.reason", F_WORD, offsetof(struct pod_container, waiting) },
+    { "state.waiting.message", F_STR, offsetof(struct pod_container, message) },
+};
+static const struct fields container_kept = { sizeof(struct pod_container), container_fields,
+                                              countof(container_fields) };
+
+static const struct field predictor_fields[] = {
+    { "metadata.labels[\"serving.kserve.io/inferenceservice\"]", F_WORD,
+      offsetof(struct predictor_record, inference_service) },
+    { "status.containerStatuses", F_LIST, offsetof(struct predictor_record, containers),
+      .of = &container_kept },
+    { "status.initContainerStatuses", F_LIST, offsetof(struct predictor_record, init_containers),
+      .of = &container_kept },
+};
+
+#define GPU_LABEL(name) "metadata.labels[\"" name "\"]"
+static const struct field node_fields[] = {
+    { GPU_LABEL("amd.com/gpu.product-name"), F_WORD, offsetof(struct node_record, product) },
+    { GPU_LABEL("beta.amd.com/gpu.product-name"), F_WORD,
+      offsetof(struct node_record, beta_product) },
+    { GPU_LABEL("amd.com/gpu.family"), F_WORD, offsetof(struct node_record, family) },
+    { GPU_LABEL("beta.amd.com/gpu.family"), F_WORD, offsetof(struct node_record, beta_family) },
+    { GPU_LABEL("amd.com/gpu.device-id"), F_WORD, offsetof(struct node_record, device) },
+    { GPU_LABEL("beta.amd.com/gpu.device-id"), F_WORD, offsetof(struct node_record, beta_device) },
+    { GPU_LABEL("nvidia.com/gpu.product"), F_WORD, offsetof(struct node_record, nvidia) },
+};
+
+static const struct field class_fields[] = {
+    { "volumeBindingMode", F_WORD, offsetof(struct class_record, binding_mode) },
+};
+
+static const struct fields child_kept = { sizeof(struct child_record), child_fields,
+                                          countof(child_fields) },
+                           predictor_kept = { sizeof(struct predictor_record), predictor_fields,
+                                              countof(predictor_fields) },
+                           node_kept = { sizeof(struct node_record), node_fields,
+                                         countof(node_fields) },
+                           class_kept = { sizeof(struct class_record), class_fields,
+                                          countof(class_fields) };
+
+int service_world_start(struct service_world *w, struct manager *m, err_t *e)
+{
+    const str ours = S("app.kubernetes.io/managed-by=aim-controller");
+    const str predictors = S("serving.kserve.io/inferenceservice");
+    const struct {
+        struct cache **cache;
+        struct cache_spec spec;
+    } all[] = {
+        { &w->inference_services,
+          { .resource = &resource_inference_services,
+            .need = CACHE_IF_KNOWN,
+            .keep = &child_kept } },
+        { &w->runtimes,
+          { .resource = &resource_serving_runtimes,
+            .need = CACHE_IF_KNOWN,
+            .keep = &child_kept,
+            .label_selector = ours } },
+        { &w->cluster_runtimes,
+          { .resource = &resource_cluster_serving_runtimes,
+            .need = CACHE_IF_KNOWN,
+            .keep = &child_kept,
+            .label_selector = ours } },
+        { &w->claims,
+          { .resource = &resource_claims, .keep = &child_kept, .label_selector = ours } },
+        { &w->jobs, { .resource = &resource_jobs, .keep = &child_kept, .label_selector = ours } },
+        { &w->pods,
+          { .resource = &resource_pods, .keep = &predictor_kept, .label_selector = predictors } },
+        { &w->nodes,
+          { .resource = &resource_nodes, .need = CACHE_IF_ALLOWED, .keep = &node_kept } },
+        { &w->classes,
+          { .resource = &resource_storage_classes,
+            .need = CACHE_IF_ALLOWED,
+            .keep = &class_kept } },
+    };
+    for (size_t i = 0; i < countof(all); i++) {
+        int r = manager_cache(m, &all[i].spec, all[i].cache, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void put_raw(struct arena *a, struct json *o, const char *key, str text)
+{
+    struct json *tree = NULL;
+    if (text.n && json_parse(a, text, &tree, NULL) == 0)
+        json_append(a, o, str_c(key), tree);
+}
+
+struct json *child_object(struct arena *a, const struct child_record *r)
+{
+    if (!r)
+        return NULL;
+    struct json *o = json_new_obj(a), *metadata = json_make(a, o, "metadata", NULL);
+    json_set_str(a, metadata, "name", r->meta.name);
+    if (r->meta.ns.n)
+        json_set_str(a, metadata, "namespace", r->meta.ns);
+    json_set_str(a, metadata, "uid", r->meta.uid);
+    json_set_int(a, metadata, "generation", r->generation);
+    put_raw(a, metadata, "labels", r->labels);
+    put_raw(a, metadata, "annotations", r->annotations);
+    put_raw(a, metadata, "ownerReferences", r->owners);
+    put_raw(a, o, "spec", r->spec);
+    put_raw(a, o, "status", r->status);
+    return o;
+}
+
+struct json *service_world_gpus(struct arena *a, const struct service_world *w)
+{
+    struct json *gpus = json_new_arr(a);
+    const struct node_record *n;
+    cache_each(n, w->nodes) {
+        const struct {
+            const char *key;
+            str value;
+        } labels[] = { { "amd.com/gpu.product-name", n->product },
+                       { "beta.amd.com/gpu.product-name", n->beta_product },
+                       { "amd.com/gpu.family", n->family },
+                       { "beta.amd.com/gpu.family", n->beta_family },
+                       { "amd.com/gpu.device-id", n->device },
+                       { "beta.amd.com/gpu.device-id", n->beta_device },
+                       { "nvidia.com/gpu.product", n->nvidia } };
+        struct json *set = json_new_obj(a);
+        for (size_t i = 0; i < countof(labels); i++)
+            if (labels[i].value.n)
+                json_set_str(a, set, labels[i].key, labels[i].value);
+        template_gpus_of_node(a, set, gpus);
+    }
+    return gpus;
+}
+
+bool service_world_binds_late(const struct service_world *w, str storage_class)
+{
+    const struct class_record *c =
+        storage_class.n ? cache_get(w->classes, S(""), storage_class) : NULL;
+    return !c || str_eqc(c->binding_mode, "WaitForFirstConsumer");
+}

@@ -1,0 +1,204 @@
+/* Templates: see template_controller.h, template_core.h and template_children_core.h. */
+#include "template_controller.h"
+
+#include "cache_core.h"
+#include "service_view.h"
+#include "service_watch.h"
+#include "service_world.h"
+#include "template_children_core.h"
+#include "template_core.h"
+
+struct template_view {
+    const struct json *model; /* NULL: there is none */
+    struct template_state state;
+};
+
+static bool is_ready(const struct template_view *v)
+{
+    return !strcmp(v->state.status, "Ready");
+}
+
+static void observe(struct aim_turn *t)
+{
+    struct arena *a = t->r->arena;
+    struct template_view *v = arena_new(a, struct template_view);
+    str model = json_text(json_at(t->object, "spec", "modelName", NULL));
+    t->view = v;
+    v->model = service_find(t, AIM_MODEL, model);
+    v->state =
+        template_state(a, &(struct template_facts){
+                              .object = t->object,
+                              .config_missing = t->config.outcome == RESOLVE_MISSING,
+                              .config_message = S("The runtime configuration does not exist"),
+                              .model_found = v->model != NULL,
+                              .gpus = service_world_gpus(a, aim_world(t->aim)) });
+}
+
+static void make_runtime(struct aim_turn *t, const struct template_basis *b)
+{
+    bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
+    struct service_world *w = aim_world(t->aim);
+    struct cache *live = cluster ? w->cluster_runtimes : w->runtimes;
+    if (cache_absent(live))
+        return; /* KServe is not installed, or runs without them */
+    struct json *runtime = template_serving_runtime(t->r->arena, b);
+    json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
+    aim_apply(t, cluster ? &resource_cluster_serving_runtimes : &resource_serving_runtimes,
+              child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
+}
+
+static void make_cache(struct aim_turn *t, const struct template_basis *b)
+{
+    struct json *cache = t->ns.n ? template_cache(t->r->arena, b) : NULL;
+    if (!cache)
+        return;
+    const struct resource *kind = &aim_kinds_of(t->aim)->at[AIM_TEMPLATE_CACHE];
+    const struct aim_record *live =
+        cache_get(aim_cache(t->aim, AIM_TEMPLATE_CACHE), t->ns, t->name);
+    json_set(t->r->arena, json_get(cache, "metadata"), S("ownerReferences"), aim_owner(t));
+    aim_apply(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
+}
+
+static void reconcile(struct aim_turn *t)
+{
+    const struct template_view *v = t->view;
+    struct template_basis b = { .group = aim_kinds_of(t->aim)->group,
+                                .template = t->object,
+                                .profile = v->state.profile,
+                                .model = v->model,
+                                .config = &t->settings };
+    if (t->deleting || !is_ready(v))
+        return;
+    if (v->model)
+        make_runtime(t, &b);
+    make_cache(t, &b);
+}
+
+/* ---- status */
+
+static void put_condition(struct aim_turn *t, const char *type, bool holds, const char *reason,
+                          str message)
+{
+    aim_status_condition(&t->status, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
+                                                              reason, message });
+}
+
+static void put_tree(struct aim_turn *t, const char *field, const struct json *tree)
+{
+    struct aim_status *s = &t->status;
+    if (tree)
+        json_set(s->a, s->next, str_c(field), json_copy(s->a, tree));
+    else
+        json_del(s->next, str_c(field));
+}
+
+static void put_model(struct aim_turn *t, const struct json *model)
+{
+    struct aim_status *s = &t->status;
+    const struct json *meta = json_get(model, "metadata");
+    str ns = json_text(json_get(meta, "namespace"));
+    if (!model) {
+        json_del(s->next, S("resolvedModel"));
+        return;
+    }
+    struct json *ref = json_new_obj(s->a);
+    json_set_str(s->a, ref, "name", json_text(json_get(meta, "name")));
+    if (ns.n)
+        json_set_str(s->a, ref, "namespace", ns);
+    json_set_str(s->a, ref, "scope", ns.n ? S("Namespace") : S("Cluster"));
+    json_set_str(s->a, ref, "kind", json_text(json_get(model, "kind")));
+    json_set_str(s->a, ref, "uid", json_text(json_get(meta, "uid")));
+    json_set(s->a, s->next, S("resolvedModel"), ref);
+}
+
+static void put_cache(struct aim_turn *t)
+{
+    const struct aim_record *cache =
+        cache_get(aim_cache(t->aim, AIM_TEMPLATE_CACHE), t->ns, t->name);
+    if (!json_bool(json_at(t->object, "spec", "caching", "enabled", NULL), false)) {
+        aim_status_drop_condition(&t->status, "CacheWarm");
+        return;
+    }
+    bool warm = cache && cache_is_available(cache->word);
+    put_condition(t, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
+                  warm ? S("All model sources are cached") : S("Model sources are being cached"));
+}
+
+static void finish(struct aim_turn *t)
+{
+    const struct template_view *v = t->view;
+    const struct template_state *state = &v->state;
+    bool bad = !strcmp(state->status, "Degraded") || !strcmp(state->status, "Failed");
+    bool waits = !is_ready(v) && !bad;
+    aim_status_text(&t->status, "status", str_c(state->status));
+    put_tree(t, "modelSources", state->sources);
+    put_tree(t, "profile", state->profile);
+    put_model(t, v->model);
+    put_condition(t, "Discovered", state->sources != NULL, state->reason, state->message);
+    put_condition(t, "Ready", is_ready(v), state->reason, state->message);
+    put_condition(t, "Progressing", waits, state->reason, state->message);
+    put_condition(t, "Failure", bad, bad ? state->reason : "NoFailure",
+                  bad ? state->message : S("No active failures"));
+    put_cache(t);
+}
+
+/* ---- what leads here */
+
+static void add_of_model(struct aim_consumers *of, str ns, str model)
+{
+    const struct aim_record *r;
+    cache_each_in(r, of->cache, AIM_INDEX_MODEL, model)
+        if (!ns.n || str_eq(r->meta.ns, ns))
+            controller_add(of->controller, r->meta.ns, r->meta.name);
+}
+
+/* Only that it is there counts, and its image. */
+static void model_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    const struct aim_record *before = (const struct aim_record *)(const void *)old,
+                            *after = (const struct aim_record *)(const void *)now;
+    const struct record *any = now ? now : old;
+    if (!before || !after || !str_eq(before->spec, after->spec))
+        add_of_model(controller_context(c), any->ns, any->name);
+}
+
+static void cache_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    const struct aim_consumers *of = controller_context(c);
+    const struct record *any = now ? now : old;
+    if (cache_get(of->cache, any->ns, any->name))
+        controller_add(c, any->ns, any->name);
+}
+
+static void node_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    const struct aim_consumers *of = controller_context(c);
+    const struct aim_record *r;
+    (void)old;
+    (void)now;
+    cache_each(r, of->cache)
+        if (str_find(r->spec, S("\"gpuSelector\"")) != SIZE_MAX && !str_eqc(r->word, "Ready"))
+            controller_add(c, r->meta.ns, r->meta.name);
+}
+
+static int start(struct aim_consumers *of, err_t *e)
+{
+    bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;
+    struct service_world *w = aim_world(of->aim);
+    (void)e;
+    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes, watch_child);
+    controller_watch(of->controller, w->nodes, node_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_MODEL), model_changed);
+    if (cluster)
+        return 0;
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL), model_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE_CACHE), cache_changed);
+    return 0;
+}
+
+const struct aim_hooks aim_template_hooks = {
+    .start = start,
+    .observe = observe,
+    .reconcile = reconcile,
+    .finish = finish,
+};

@@ -1,0 +1,9 @@
+/* AIMServiceTemplate and AIMClusterServiceTemplate: their ServingRuntime, their cache, and how they are. */
+#ifndef FLYBALL_TEMPLATE_CONTROLLER_H
+#define FLYBALL_TEMPLATE_CONTROLLER_H
+
+#include "consumer.h"
+
+extern const struct aim_hooks aim_template_hooks; /* of both kinds */
+
+#endif
