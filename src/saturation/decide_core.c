@@ -48,7 +48,8 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     if (in->mode == DECIDE_MODEL_ONLY) {
         answer.target = model;
         answer.source = DECIDE_FROM_MODEL;
-        answer.reason = S("model-based only (capacity unavailable)");
+        answer.reason = arena_printf(a, "model-based only: %s to %d",
+                                     sat_action_name(s->current, model), model);
         return answer;
     }
     struct hybrid_decision d =

@@ -302,7 +302,9 @@ static void renew(struct saturation *s, struct sat_news *news)
     auto_arena struct arena scratch = { 0 };
     struct sat_sources from = { .optimization = str_c(s->optimization_text),
                                 .saturation = str_c(s->saturation_text),
-                                .zero = str_c(s->zero_text) };
+                                .zero = str_c(s->zero_text),
+                                .costs = str_c(s->costs_text),
+                                .classes = str_c(s->classes_text) };
     gather_locals(s, &scratch, &from);
     struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
     bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
@@ -383,6 +385,34 @@ static void zero_changed(void *context, const struct record *old, const struct r
              KV_INT("entries", s->snapshot->zero.n), KV_INT("skipped", news.zero_skipped));
 }
 
+static void catalog_changed(struct saturation *s, char **text, const struct record *now)
+{
+    struct sat_news news;
+    if (!now) /* deleted: the last good data stays */
+        return;
+    set_text(text, ((const struct configmap_record *)(const void *)now)->data);
+    renew(s, &news);
+    const struct optimize_catalog *c = &s->snapshot->catalog;
+    log_info("Updated the optimizer's config from ConfigMap", KV("name", now->name),
+             KV_INT("accelerators", c->accelerator_n), KV_INT("classes", c->class_n));
+    if (c->problem.n)
+        log_error("The optimizer's config cannot be used", KV("error", c->problem));
+}
+
+static void costs_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    (void)old;
+    catalog_changed(s, &s->costs_text, now);
+}
+
+static void classes_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct saturation *s = context;
+    (void)old;
+    catalog_changed(s, &s->classes_text, now);
+}
+
 /* A namespace's own: here a deletion counts, the global values hold again. */
 static void local_changed(void *context, const struct record *old, const struct record *now)
 {
@@ -411,8 +441,11 @@ int saturation_config_start(struct saturation *s, err_t *e)
         { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
         { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
         { &s->local_zero, S(""), s->o.zero_map, local_changed },
+        { &s->costs, s->o.ns, S("accelerator-unit-costs"), costs_changed },
+        { &s->classes, s->o.ns, S("service-classes-config"), classes_changed },
     };
-    for (size_t i = 0; i < countof(all); i++) {
+    size_t n = s->o.mode == DECIDE_CAPACITY ? countof(all) - 2 : countof(all);
+    for (size_t i = 0; i < n; i++) {
         struct cache_spec spec = configmap_cache;
         spec.ns = all[i].ns;
         spec.field_selector =
@@ -420,7 +453,7 @@ int saturation_config_start(struct saturation *s, err_t *e)
         if (manager_cache(s->manager, &spec, all[i].cache, e) < 0)
             return -e->code;
     }
-    for (size_t i = 0; i < countof(all); i++)
+    for (size_t i = 0; i < n; i++)
         cache_handle(*all[i].cache, all[i].handler, s);
     struct sat_news news;
     s->snapshot = sat_snapshot_new(&(struct sat_sources){ 0 }, NULL, &news);
@@ -433,6 +466,8 @@ void saturation_config_done(struct saturation *s)
     free(take(s->optimization_text));
     free(take(s->saturation_text));
     free(take(s->zero_text));
+    free(take(s->costs_text));
+    free(take(s->classes_text));
     free(take(s->connection));
     free(take(s->no_metrics));
     prom_client_free(s->collector.prometheus);

@@ -352,6 +352,19 @@ static void gather(struct gathering *g)
     }
 }
 
+/* Who was just woken had no time for requests yet: it stays up for a retention period. */
+static void note_sleep(const struct gathering *g, struct sat_model *m)
+{
+    if (g->n && m->asleep)
+        m->awake_ns = g->now_ns;
+    m->asleep = !g->n;
+}
+
+static bool was_awake(const struct gathering *g)
+{
+    return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
+}
+
 /* Metrics are asked for from the first look at the model on. */
 static void feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
 {
@@ -361,6 +374,32 @@ static void feed(struct saturation *s, struct sat_model *m, const struct zero_ta
     if (!m->fed && !s->no_metrics)
         collect_start(&m->feed, &s->collector);
     m->fed = !s->no_metrics;
+}
+
+/* What the optimizer wants, by variant; NULL: it is off, or has no answer, which it says. */
+static int *optimized(const struct gathering *g)
+{
+    const struct saturation *s = g->s;
+    if (s->o.mode == DECIDE_CAPACITY)
+        return NULL;
+    struct optimize_variant *variants = arena_array(g->a, g->n, sizeof(*variants));
+    int *targets = arena_array(g->a, g->n, sizeof(*targets));
+    for (size_t i = 0; i < g->n; i++)
+        variants[i] = (struct optimize_variant){ g->variants[i]->name, g->variants[i]->accelerator,
+                                                 &g->variants[i]->spec, g->states[i].current };
+    struct optimize_input in = { .catalog = &s->snapshot->catalog,
+                                 .model = g->m->id,
+                                 .variants = variants,
+                                 .n = g->n,
+                                 .load = g->m->feed.load,
+                                 .may_be_zero = s->o.zero_by_default,
+                                 .compat = s->o.rules != DECIDE_BY_NEED };
+    err_t e;
+    if (optimize_model(g->a, &in, targets, &e) == 0)
+        return targets;
+    log_debug("the optimizer has no answer: capacity alone decides", KV("namespace", g->m->ns),
+              KV("model", g->m->id), KV_C("error", e.text));
+    return NULL;
 }
 
 static void count(const struct saturation *s, const char *outcome)
@@ -377,6 +416,7 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     feed(s, m, zero);
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
     gather(&g);
+    note_sleep(&g, m);
     if (!g.n || (!m->feed.asked && !s->no_metrics))
         return; /* the first metrics are on their way, and will lead here again */
     struct sat_condition trouble = metrics_trouble(&g);
@@ -391,13 +431,15 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     }
     struct decide_input in = {
         .rules = s->o.rules,
+        .mode = s->o.mode,
         .config = config_of(&g),
         .replicas = g.replicas,
         .replica_n = g.replica_n,
         .states = g.states,
         .state_n = g.n,
+        .model_targets = optimized(&g),
         .scale_to_zero = m->feed.retention_ns > 0,
-        .requests_known = m->feed.requests_known,
+        .requests_known = m->feed.requests_known && was_awake(&g),
         .requests = m->feed.requests,
         .keeps_min = g.keeps_min,
     };

@@ -19,7 +19,9 @@ struct sat_model {         /* lives while it has a variant */
     str ns, id;            /* parts of `key` */
     struct variant *first; /* by name */
     struct sat_feed feed;
-    bool fed; /* the feed was started: we lead */
+    bool fed;         /* the feed was started: we lead */
+    bool asleep;      /* no variant has replicas */
+    int64_t awake_ns; /* mono: since it was woken; 0: it was not seen asleep */
 };
 
 /* What came back from our last write of the status, while the cache still shows the state before it. */
@@ -73,10 +75,12 @@ struct saturation {
     struct cache *variant_records, *deployments, *statefulsets, *sets, *pods, *hpas, *namespaces;
     struct cache *scaled_objects, *monitors; /* NULL: there is no such kind */
     struct cache *optimization, *saturation, *zero, *local_saturation, *local_zero; /* ConfigMaps */
+    struct cache *costs, *classes; /* likewise, with an optimizer; else NULL */
     struct timer discovery;
 
-    struct sat_snapshot *snapshot;                         /* owned */
-    char *optimization_text, *saturation_text, *zero_text; /* owned; the last good data, JSON */
+    struct sat_snapshot *snapshot; /* owned */
+    /* owned; the last good data, JSON */
+    char *optimization_text, *saturation_text, *zero_text, *costs_text, *classes_text;
     char *connection; /* owned; what the client of Prometheus was made of */
     char *no_metrics; /* owned; why there can be none; NULL: there can */
     struct sat_collector collector;

@@ -99,6 +99,8 @@ struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
                                       before ? &before->saturation : NULL);
     s->saturation = ret_news->global.table;
     s->zero = zero_table_load(&s->arena, parse(&s->arena, from->zero), &ret_news->zero_skipped);
+    s->catalog = optimize_catalog_read(&s->arena, parse(&s->arena, from->costs),
+                                       parse(&s->arena, from->classes));
     read_locals(s, from, before);
     return s;
 }

@@ -7,6 +7,7 @@
 #define FLYBALL_SATURATION_SNAPSHOT_H
 
 #include "config_core.h"
+#include "optimize_core.h"
 #include "zero_core.h"
 
 struct sat_local { /* of a namespace with ConfigMaps of its own */
@@ -27,6 +28,7 @@ struct sat_snapshot {
     struct sat_ages ages;
     struct sat_table saturation;
     struct zero_table zero;
+    struct optimize_catalog catalog;
     struct sat_local *locals; /* sorted by namespace */
     size_t local_n;
 };
@@ -37,7 +39,7 @@ struct sat_local_source {
 };
 
 struct sat_sources {
-    str optimization, saturation, zero;
+    str optimization, saturation, zero, costs, classes;
     const struct sat_local_source *locals; /* sorted by namespace */
     size_t local_n;
 };

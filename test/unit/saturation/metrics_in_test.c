@@ -1,0 +1,334 @@
+/* The feature with a Prometheus (a made-up one on the same clock), the optimizer, models that may go to
+ * zero, and kinds that come late. */
+#include "base/vec.h"
+#include "saturation_world.h"
+
+#define DEFAULTS "{default: \"" MODELS_THRESHOLDS "\"}"
+
+struct fake_prometheus {
+    struct http_server *server;
+    struct loop *loop;
+    struct buf asked; /* the queries, one a line */
+    const char *slow; /* queries that name this are never answered */
+    bool down;        /* answers 503 */
+    double kv, queue;
+    const char *pods[8]; /* of the answer */
+    double arrival, tokens;
+    VEC(struct exchange *) left_waiting;
+};
+
+static void put_vector(struct buf *out, const struct fake_prometheus *p, double value, bool by_pod)
+{
+    buf_put(out, S("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["));
+    for (size_t i = 0; by_pod ? p->pods[i] != NULL : i < 1; i++) {
+        buf_printf(out, "%s{\"metric\":{", i ? "," : "");
+        if (by_pod)
+            buf_printf(out, "\"pod\":\"%s\"", p->pods[i]);
+        buf_printf(out, "},\"value\":[0,\"%g\"]}", value);
+    }
+    buf_put(out, S("]}}"));
+}
+
+static void answer_query(void *context, struct exchange *x)
+{
+    struct fake_prometheus *p = context;
+    struct arena *a = exchange_arena(x);
+    str query = S("");
+    if (query_get(a, exchange_query(x), S("query"), &query) != 1)
+        query_get(a, exchange_body(x), S("query"), &query);
+    buf_put(&p->asked, query);
+    buf_putc(&p->asked, '\n');
+    if (p->slow && str_find(query, str_c(p->slow)) != SIZE_MAX) {
+        vec_push(&p->left_waiting, x); /* the caller's patience ends it */
+        return;
+    }
+    auto_buf struct buf out = { 0 };
+    bool by_pod = str_starts(query, S("max by (pod)"));
+    bool kv = str_find(query, S("kv_cache_usage_perc")) != SIZE_MAX;
+    put_vector(&out, p,
+               by_pod ? (kv ? p->kv : p->queue)
+               : str_starts(query, S("sum(rate(vllm:request_success_total")) ? p->arrival
+                                                                             : p->tokens,
+               by_pod);
+    exchange_answer(x, p->down ? 503 : 200,
+                    HTTP_HEADERS({ S("content-type"), S("application/json") }), buf_str(&out));
+}
+
+static void prometheus_start(struct fake_prometheus *p, struct models *w)
+{
+    err_t e;
+    cluster_check(http_server_new(w->c.loop,
+                                  &(struct http_server_options){ .on_request = answer_query,
+                                                                 .context = p },
+                                  &p->server, &e),
+                  &e);
+}
+
+static void prometheus_stop(struct fake_prometheus *p)
+{
+    for (size_t i = 0; i < p->left_waiting.n; i++)
+        exchange_abort(p->left_waiting.at[i]);
+    vec_done(&p->left_waiting);
+    http_server_free(p->server);
+    buf_done(&p->asked);
+}
+
+static bool asked(const struct fake_prometheus *p, const char *query)
+{
+    return str_find(buf_str(&p->asked), str_c(query)) != SIZE_MAX;
+}
+
+static const char *const *settings(struct models *w, const struct fake_prometheus *p,
+                                   const char *name, const char *value)
+{
+    const char **s = arena_array(&w->c.arena, 8, sizeof(*s));
+    s[0] = "wva-prometheus-url";
+    s[1] = arena_printf(&w->c.arena, "http://127.0.0.1:%u", http_server_port(p->server)).p;
+    s[2] = "wva-prometheus-allow-http";
+    s[3] = "true";
+    s[4] = name;
+    s[5] = value;
+    return s;
+}
+
+static void begin(struct models *w)
+{
+    models_start(w);
+    models_config(w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
+}
+
+static void prometheus_is_asked_in_the_originals_words(void)
+{
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.78, .queue = 4, .pods = { "web-1-0", "web-1-1" } };
+    begin(&w);
+    prometheus_start(&p, &w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    models_pass(&w, 2);
+    OK(asked(&p,
+             "max by (pod) (max_over_time(vllm:kv_cache_usage_perc{namespace=\"llm\",model_name="
+             "\"llama\"}[1m]))\n"));
+    OK(asked(&p,
+             "max by (pod) (max_over_time(vllm:num_requests_waiting{namespace=\"llm\",model_name="
+             "\"llama\"}[1m]))\n"));
+    OK(asked(
+        &p, "sum(rate(vllm:request_success_total{namespace=\"llm\",model_name=\"llama\"}[1m]))\n"));
+    OK(models_desired(&w, "web") > 2);
+    int64_t held = models_desired(&w, "web");
+    p.down = true;
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), held);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("PrometheusError"));
+    p.down = false;
+    p.kv = 0.05;
+    p.queue = 0;
+    models_scale(&w, "web", (int)held);
+    models_pass(&w, 100);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    EQ_INT(models_desired(&w, "web"),
+           held); /* the new pods are not in the answer: not known idle */
+    models_scale(&w, "web", 2);
+    models_pass(&w, 400);
+    EQ_INT(models_desired(&w, "web"), 1);
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+static void a_slow_model_delays_no_other(void)
+{
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow\"" };
+    begin(&w);
+    prometheus_start(&p, &w);
+    models_workload(&w, "web", 1);
+    models_workload(&w, "other", 1);
+    models_variant(&w, "web", "A100", "10", "");
+    models_variant(&w, "other", "A100", "10", "");
+    models_patch(&w, &variant_resource, "other", NULL, S("{\"spec\":{\"modelID\":\"slow\"}}"));
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    models_pass(&w, 2);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    EQ_STR(models_condition(&w, "other", "MetricsAvailable", "status"), S(""));
+    models_pass(&w, 60);
+    EQ_STR(models_condition(&w, "other", "MetricsAvailable", "reason"), S("PrometheusError"));
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+#define PROFILE                                                                                    \
+    "modelProfile: {accelerators: [{acc: A100, accCount: 1, maxBatchSize: 8, perfParms: {"         \
+    "decodeParms: {alpha: '20.58', beta: '0.41'}, prefillParms: {gamma: '5.2', delta: '0.1'}}}]},"
+
+static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
+{
+    struct models w;
+    struct fake_prometheus p = {
+        .kv = 0.3, .pods = { "web-1-0", "web-1-1" }, .arrival = 20, .tokens = 100
+    };
+    begin(&w);
+    prometheus_start(&p, &w);
+    models_config(&w, MODELS_HOME, "accelerator-unit-costs",
+                  "{A100: '{\"device\": \"NVIDIA-A100\", \"cost\": \"40.00\"}'}");
+    models_config(
+        &w, MODELS_HOME, "service-classes-config",
+        "{premium.yaml: \"name: Premium\\npriority: 1\\ndata:\\n- {model: llama, slo-tpot: "
+        "24, slo-ttft: 500}\\n\"}");
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", PROFILE);
+    models_operate(&w, settings(&w, &p, "wva-optimizer", "on"));
+    models_pass(&w, 2);
+    OK(models_desired(&w, "web") >
+       2); /* 20 requests a second, though the caches are nearly empty */
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("OptimizationSucceeded"));
+    p.arrival = 0;
+    p.kv = 0.79;
+    p.queue = 4;
+    models_scale(&w, "web", 2);
+    models_pass(&w, 400);
+    EQ_INT(models_desired(&w, "web"), 2); /* the optimizer would go down */
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"),
+           S("SaturationSafetyOverride"));
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+static void an_idle_model_may_go_to_zero_and_come_back(void)
+{
+    struct models w;
+    begin(&w);
+    models_config(
+        &w, MODELS_HOME, "wva-model-scale-to-zero-config",
+        "{a: \"model_id: llama\\nenable_scale_to_zero: true\\nretention_period: 5m\\n\"}");
+    models_workload(&w, "web", 1);
+    models_variant(&w, "web", "A100", "10", "actuation: Scale,");
+    models_load(&w, "web", 0, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 200);
+    EQ_INT(models_replicas(&w, "web"), 1);
+    w.pods[0].requests = 1; /* somebody asked */
+    models_pass(&w, 200);
+    EQ_INT(models_replicas(&w, "web"), 1);
+    models_pass(&w, 900);
+    EQ_INT(models_replicas(&w, "web"), 0);
+    models_follow(&w, "web");
+    models_pass(&w, 100);
+    EQ_INT(models_desired(&w, "web"), 0);
+    models_scale(&w, "web", 1); /* somebody else wakes it */
+    w.pods[w.pod_n - 1].requests = 1;
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 1);
+    EQ_INT(models_replicas(&w, "web"), 1);
+    models_stop(&w);
+}
+
+static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
+                                          "ServiceMonitor", true };
+
+static void the_end_of_our_service_monitor_is_told(void)
+{
+    struct models w;
+    begin(&w);
+    models_operate(&w, NULL); /* no such kind yet */
+    models_create(
+        &w, &resource_crds, NULL,
+        S("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: "
+          "{name: servicemonitors.monitoring.coreos.com}, spec: {group: "
+          "monitoring.coreos.com, scope: Namespaced, names: {kind: ServiceMonitor, plural: "
+          "servicemonitors}, versions: [{name: v1, served: true, storage: true, schema: "
+          "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"));
+    static const char *const names[] = {
+        "workload-variant-autoscaler-controller-manager-metrics-monitor", "another"
+    };
+    for (size_t i = 0; i < countof(names); i++)
+        models_create(&w, &monitors, MODELS_HOME,
+                      arena_printf(&w.c.arena,
+                                   "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, "
+                                   "metadata: {name: %s}, spec: {}}",
+                                   names[i]));
+    models_pass(&w, 400);
+    for (size_t i = 0; i < countof(names); i++)
+        cluster_do(&w.c, KUBE_DELETE, &monitors, MODELS_HOME, names[i], S(""));
+    models_pass(&w, 2);
+    struct cluster_answer a =
+        cluster_do(&w.c, KUBE_LIST, &resource_events, MODELS_HOME, NULL, S(""));
+    const struct json *list = json_get(a.object, "items");
+    EQ_INT((int64_t)json_len(list), 1);
+    EQ_STR(json_text(json_get(json_item(list, 0), "reason")), S("ServiceMonitorDeleted"));
+    EQ_STR(json_text(json_get(json_item(list, 0), "type")), S("Warning"));
+    OK(models_logged(&w, "error ServiceMonitor being deleted"));
+    models_stop(&w);
+}
+
+static void others_variants_are_left_alone(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "mine", 1);
+    models_workload(&w, "theirs", 1);
+    models_variant(&w, "mine", "A100", "10", "");
+    models_variant(&w, "theirs", "A100", "10", "");
+    models_patch(&w, &variant_resource, "mine", NULL,
+                 S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"blue\"}}}"));
+    models_operate(&w, (const char *const[]){ "wva-instance", "blue", NULL });
+    models_pass(&w, 40);
+    EQ_STR(models_condition(&w, "mine", "TargetResolved", "status"), S("True"));
+    EQ_STR(models_condition(&w, "theirs", "TargetResolved", "status"), S(""));
+    models_stop(&w);
+}
+
+static void a_namespace_may_have_thresholds_or_be_left_out(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 3);
+    cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_namespaces, NULL, MODELS_NS,
+               S("{\"metadata\":{\"annotations\":{\"wva.llmd.ai/exclude\":\"true\"}}}"));
+    size_t writes = w.c.operator_writes;
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), 3);
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    models_stop(&w);
+}
+
+static void http_needs_to_be_allowed(void)
+{
+    struct models w;
+    begin(&w);
+    models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
+                  "{PROMETHEUS_BASE_URL: 'http://prometheus:9090'}");
+    models_workload(&w, "web", 1);
+    models_variant(&w, "web", "A100", "10", "");
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("PrometheusError"));
+    OK(str_find(models_condition(&w, "web", "MetricsAvailable", "message"),
+                S("PROMETHEUS_ALLOW_HTTP")) != SIZE_MAX);
+    models_stop(&w);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(prometheus_is_asked_in_the_originals_words),
+        TAP(a_slow_model_delays_no_other),
+        TAP(the_optimizer_and_capacity_agree_or_capacity_wins),
+        TAP(an_idle_model_may_go_to_zero_and_come_back),
+        TAP(the_end_of_our_service_monitor_is_told),
+        TAP(others_variants_are_left_alone),
+        TAP(a_namespace_may_have_thresholds_or_be_left_out),
+        TAP(http_needs_to_be_allowed),
+        { 0 },
+    });
+}
