@@ -64,6 +64,16 @@ struct json *call_body_tree(struct call *c)
     return result < 0 ? NULL : tree;
 }
 
+void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tree)
+{
+    struct field_errors errors = { .arena = c->arena };
+    const struct json *kind = json_get(tree, "kind");
+    field_invalid(&errors, &(struct field_path){ .key = S("kind") }, kind, "must be " STR_FMT,
+                  STR_ARG(k->kind));
+    call_invalid(c, json_text(kind), k->group, json_text(json_at(tree, "metadata", "name", NULL)),
+                 &errors);
+}
+
 /* kind and apiVersion are what the path says, or (built-in kinds only) left out. */
 static bool check_type(struct call *c, const struct kind *k, struct json *tree)
 {
@@ -110,11 +120,7 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
                              STR_ARG(kind), STR_ARG(k->version), STR_ARG(k->kind));
             return false;
         }
-        struct field_errors errors = { .arena = c->arena };
-        field_invalid(&errors, &(struct field_path){ .key = S("kind") }, json_get(tree, "kind"),
-                      "must be " STR_FMT, STR_ARG(k->kind));
-        call_invalid(c, kind, k->group, json_text(json_at(tree, "metadata", "name", NULL)),
-                     &errors);
+        call_wrong_kind(c, k, tree);
         return false;
     }
     json_set_str(c->arena, tree, "kind", k->kind);

@@ -127,6 +127,8 @@ bool call_list_options(struct call *c, struct list_options *ret); /* false: 4xx 
 void call_bad_version(struct call *c, str version); /* 500, as the real server has it */
 
 /* ---- body.c */
+void call_wrong_kind(struct call *c, const struct kind *k,
+                     const struct json *tree); /* 422, of a custom resource */
 /* The body as a tree of the expected kind, decoded; unknown fields warned of or refused. */
 struct json *call_body_object(struct call *c, const struct kind *k, const struct write_options *o);
 /* The body as any tree: DeleteOptions, patches. NULL: answered. */

@@ -37,6 +37,13 @@ static void to_storage(struct arena *a, struct json *object)
         rename_field(a, object, names[i].other, names[i].core);
 }
 
+static struct json *as_stored(struct arena *a, const struct json *object)
+{
+    struct json *copy = json_copy(a, object);
+    to_storage(a, copy);
+    return copy;
+}
+
 static void check_text(const struct json *object, const char *key, size_t most,
                        struct field_errors *errors)
 {
@@ -79,28 +86,58 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
 /* Nobody looks an event up by its name, so it may be anything that fits into a path. */
 const struct kind_hooks hooks_event = { .name = format_path_segment, .validate = validate };
 
+/* What happened stays so; only the series goes on. */
+static void check_unchanged(const struct json *object, const struct json *old,
+                            struct field_errors *errors)
+{
+    static const char *const fixed[] = { "involvedObject",
+                                         "reason",
+                                         "message",
+                                         "source",
+                                         "firstTimestamp",
+                                         "lastTimestamp",
+                                         "count",
+                                         "reason",
+                                         "type",
+                                         "eventTime",
+                                         "action",
+                                         "related",
+                                         "reportingComponent",
+                                         "reportingInstance" };
+    for (size_t i = 0; i < countof(fixed); i++)
+        kind_check_immutable(json_get(object, fixed[i]), json_get(old, fixed[i]),
+                             &(struct field_path){ NULL, .key = str_c(fixed[i]) }, errors);
+}
+
+static void check_series(const struct json *series, struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("series") };
+    if (!series)
+        return;
+    if (json_int(json_get(series, "count"), 0) < 2)
+        field_invalid(errors, AT(&at, "count"), json_get(series, "count"), "must be at least 2");
+    if (!json_is(json_get(series, "lastObservedTime"), JSON_STR))
+        field_required(errors, AT(&at, "lastObservedTime"), NULL);
+}
+
 static void validate_v1(const struct kind_change *c, struct kind_env *env,
                         struct field_errors *errors)
 {
     struct kind_change stored = *c;
     str type = json_text(json_get(c->object, "type"));
-    stored.object = json_copy(env->arena, c->object);
-    to_storage(env->arena, stored.object);
+    stored.object = as_stored(env->arena, c->object);
     size_t before = errors->n;
     validate(&stored, env, errors);
+    if (c->old)
+        check_unchanged(stored.object, as_stored(env->arena, c->old), errors);
     for (size_t i = before; i < errors->n; i++) /* paths as this version writes them */
         if (str_eqc(errors->at[i].path, "reportingComponent"))
             errors->at[i].path = S("reportingController");
+    check_series(json_get(c->object, "series"), errors);
     if (c->old)
         return;
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
         field_required(errors, AT(NULL, "eventTime"), NULL);
-    const struct json *series = json_get(c->object, "series");
-    struct field_path at = { NULL, .key = S("series") };
-    if (series && json_int(json_get(series, "count"), 0) < 2)
-        field_invalid(errors, AT(&at, "count"), json_get(series, "count"), "must be at least 2");
-    if (series && !json_is(json_get(series, "lastObservedTime"), JSON_STR))
-        field_required(errors, AT(&at, "lastObservedTime"), NULL);
     if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
         field_invalid(errors, AT(NULL, "type"), json_get(c->object, "type"),
                       "must be Normal or Warning");

@@ -65,8 +65,10 @@ static void check_reference(const struct json *ref, const struct field_path *at,
                             struct field_errors *errors)
 {
     const struct json *version = json_get(ref, "apiVersion");
-    if (grouped && str_find_char(json_text(version), '/') == SIZE_MAX)
-        field_invalid(errors, AT(at, "apiVersion"), version, "must name an API group");
+    str rest = json_text(version), group;
+    bool two = str_cut(&rest, '/', &group) && rest.p;
+    if (grouped && (!two || str_find_char(rest, '/') != SIZE_MAX))
+        field_invalid(errors, AT(at, "apiVersion"), version, "must be an API group and a version");
 
     static const char *const needed[] = { "kind", "name" };
     for (size_t i = 0; i < countof(needed); i++) {

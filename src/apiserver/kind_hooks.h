@@ -82,6 +82,11 @@ struct podspec_rules {
 };
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors);
+/* Answers the volumes that are in order: only those can be mounted. */
+struct json *podspec_check_volumes(const struct json *volumes, const struct field_path *up,
+                                   struct field_errors *errors);
+void podspec_check_place(const struct json *spec, const struct field_path *at,
+                         struct field_errors *errors);
 void podspec_check_resource_name(str name, const struct field_path *at,
                                  struct field_errors *errors);
 void podspec_check_resources(const struct json *resources, const struct field_path *at,

@@ -162,6 +162,28 @@ static void check_key_ref(const struct json *from, const char *key, const struct
         field_invalid(errors, AT(&at, "key"), entry, "%s", format_config_key(json_text(entry)));
 }
 
+static void check_resource_ref(const struct json *ref, const struct field_path *at,
+                               struct field_errors *errors)
+{
+    static const char *const known[] = { "limits.cpu",
+                                         "limits.ephemeral-storage",
+                                         "limits.memory",
+                                         "requests.cpu",
+                                         "requests.ephemeral-storage",
+                                         "requests.memory",
+                                         NULL };
+    const struct json *resource = json_get(ref, "resource");
+    str text = json_text(resource);
+    bool fits =
+        str_starts(text, S("limits.hugepages-")) || str_starts(text, S("requests.hugepages-"));
+    for (size_t i = 0; known[i]; i++)
+        fits = fits || str_eqc(text, known[i]);
+    if (ref && !text.n)
+        field_required(errors, AT(at, "resource"), NULL);
+    else if (ref && !fits)
+        field_not_supported(errors, AT(at, "resource"), resource, known);
+}
+
 static void check_value_from(const struct json *from, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -175,6 +197,7 @@ static void check_value_from(const struct json *from, const struct field_path *a
         field_required(errors, AT(&ref, "fieldPath"), NULL);
     else if (path && !field_of_pod(json_text(path)))
         field_invalid(errors, AT(&ref, "fieldPath"), path, "is no field that a pod tells");
+    check_resource_ref(json_get(from, "resourceFieldRef"), AT(at, "resourceFieldRef"), errors);
     check_key_ref(from, "configMapKeyRef", at, errors);
     check_key_ref(from, "secretKeyRef", at, errors);
 }
@@ -200,6 +223,31 @@ static void check_env(const struct json *env, const struct field_path *up,
     }
 }
 
+static void check_env_from(const struct json *list, const struct field_path *up,
+                           struct field_errors *errors)
+{
+    static const char *const sources[] = { "configMapRef", "secretRef" };
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *prefix = json_get(list->items[i], "prefix");
+        size_t n = 0;
+        if (json_text(prefix).n && format_env_name(json_text(prefix)))
+            field_invalid(errors, AT(&at, "prefix"), prefix, "%s",
+                          format_env_name(json_text(prefix)));
+        for (size_t j = 0; j < countof(sources); j++) {
+            const struct json *name = json_at(list->items[i], sources[j], "name", NULL);
+            struct field_path ref = { &at, .key = str_c(sources[j]) };
+            n += json_get(list->items[i], sources[j]) != NULL;
+            if (json_text(name).n && format_dns_subdomain(json_text(name)))
+                field_invalid(errors, AT(&ref, "name"), name, "%s",
+                              format_dns_subdomain(json_text(name)));
+        }
+        if (n != 1) /* told of the list */
+            field_invalid(errors, up, json_new_str(errors->arena, S("")),
+                          "must have one of configMapRef and secretRef");
+    }
+}
+
 static bool volume_named(const struct json *volumes, const struct json *name)
 {
     for (uint32_t i = 0; i < json_len(volumes); i++)
@@ -217,7 +265,7 @@ static void check_mounts(const struct json *mounts, const struct json *volumes,
         const struct json *path = json_get(mounts->items[i], "mountPath");
         if (!json_text(name).n)
             field_required(errors, AT(&at, "name"), NULL);
-        else if (!volume_named(volumes, name))
+        if (!json_text(name).n || !volume_named(volumes, name))
             field_not_found(errors, AT(&at, "name"), name);
         if (!json_text(path).n)
             field_required(errors, AT(&at, "mountPath"), NULL);
@@ -235,28 +283,58 @@ static void check_port_value(const struct json *port, const struct field_path *a
         field_invalid(errors, at, port, "must be between 1 and 65535");
 }
 
+static void check_ported(const struct json *handler, const char *key, const struct field_path *up,
+                         struct field_errors *errors)
+{
+    struct field_path at = { up, .key = str_c(key) };
+    const struct json *action = json_get(handler, key), *port = json_get(action, "port");
+    if (!action)
+        return;
+    if (str_eqc(at.key, "grpc") && (json_int(port, 0) < 1 || json_int(port, 0) > 65535))
+        field_invalid(errors, AT(&at, "port"), port, "must be between 1 and 65535");
+    else if (!str_eqc(at.key, "grpc"))
+        check_port_value(port, AT(&at, "port"), errors);
+}
+
+/* What is done to a container, from outside or inside: one thing of those named. */
+static void check_handler(const struct json *handler, const char *const *names,
+                          const struct field_path *at, struct field_errors *errors)
+{
+    size_t n = 0;
+    for (const char *const *name = names; *name; name++)
+        if (json_get(handler, *name) && n++)
+            field_forbidden(errors, &(struct field_path){ at, .key = str_c(*name) },
+                            "there is one handler already");
+    if (!n)
+        field_required(errors, at, "must name what is done");
+    if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
+        field_required(errors, AT(AT(at, "exec"), "command"), NULL);
+    check_ported(handler, "httpGet", at, errors);
+    check_ported(handler, "tcpSocket", at, errors);
+    check_ported(handler, "grpc", at, errors);
+}
+
+static void check_lifecycle(const struct json *lifecycle, const struct field_path *up,
+                            struct field_errors *errors)
+{
+    static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "sleep", NULL };
+    static const char *const moments[] = { "postStart", "preStop" };
+    for (size_t i = 0; i < countof(moments); i++)
+        if (json_get(lifecycle, moments[i]))
+            check_handler(json_get(lifecycle, moments[i]), handlers,
+                          &(struct field_path){ up, .key = str_c(moments[i]) }, errors);
+}
+
 /* A pod is only ever alive or not: one success is enough for all but readiness. */
 static void check_probe(const struct json *probe, bool readiness, const struct field_path *at,
                         struct field_errors *errors)
 {
-    static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "grpc" };
+    static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "grpc", NULL };
     static const char *const counts[] = { "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
                                           "successThreshold", "failureThreshold" };
-    size_t n = 0;
     if (!probe)
         return;
-    for (size_t i = 0; i < countof(handlers); i++)
-        if (json_get(probe, handlers[i]) && n++)
-            field_forbidden(errors, &(struct field_path){ at, .key = str_c(handlers[i]) },
-                            "a probe has one handler");
-    if (!n)
-        field_required(errors, at, "must name how to probe");
-    static const char *const ported[] = { "httpGet", "tcpSocket" };
-    for (size_t i = 0; i < countof(ported); i++) {
-        struct field_path handler = { at, .key = str_c(ported[i]) };
-        if (json_get(probe, ported[i]))
-            check_port_value(json_at(probe, ported[i], "port", NULL), AT(&handler, "port"), errors);
-    }
+    check_handler(probe, handlers, at, errors);
     const struct json *successes = json_get(probe, "successThreshold");
     if (!readiness && json_int(successes, 1) != 1)
         field_invalid(errors, AT(at, "successThreshold"), successes, "must be 1");
@@ -265,6 +343,26 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
         if (json_int(count, 0) < 0)
             field_invalid(errors, &(struct field_path){ at, .key = str_c(counts[i]) }, count,
                           "must be greater than or equal to 0");
+    }
+}
+
+/* Told of the list, not of its element. */
+static void check_resize_policy(const struct json *policies, const struct field_path *at,
+                                struct field_errors *errors)
+{
+    static const char *const rows[2][4] = { { "resourceName", "cpu", "memory", NULL },
+                                            { "restartPolicy", "NotRequired", "RestartContainer",
+                                              NULL } };
+    for (uint32_t i = 0; i < json_len(policies); i++) {
+        for (size_t j = 0; j < countof(rows); j++) {
+            const struct json *word = json_get(policies->items[i], rows[j][0]);
+            if (!json_text(word).n)
+                field_required(errors, at, NULL);
+            else if (!str_eqc(json_text(word), rows[j][1]) && !str_eqc(json_text(word), rows[j][2]))
+                field_not_supported(errors, at, word, &rows[j][1]);
+        }
+        if (taken(policies, i, "resourceName"))
+            field_duplicate(errors, AT_INDEX(at, i), json_get(policies->items[i], "resourceName"));
     }
 }
 
@@ -294,13 +392,16 @@ static void check_container(const struct json *container, const struct json *vol
     check_probe(json_get(container, "readinessProbe"), true, AT(at, "readinessProbe"), errors);
     check_probe(json_get(container, "startupProbe"), false, AT(at, "startupProbe"), errors);
     check_user(json_get(container, "securityContext"), AT(at, "securityContext"), errors);
+    check_env_from(json_get(container, "envFrom"), AT(at, "envFrom"), errors);
+    check_lifecycle(json_get(container, "lifecycle"), AT(at, "lifecycle"), errors);
+    check_resize_policy(json_get(container, "resizePolicy"), AT(at, "resizePolicy"), errors);
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
 }
 
-static void check_containers(const struct json *spec, const char *key, const struct field_path *up,
-                             struct field_errors *errors)
+static void check_containers(const struct json *spec, const char *key, const struct json *volumes,
+                             const struct field_path *up, struct field_errors *errors)
 {
-    const struct json *list = json_get(spec, key), *volumes = json_get(spec, "volumes");
+    const struct json *list = json_get(spec, key);
     const struct json *others =
         str_eqc(str_c(key), "initContainers") ? json_get(spec, "containers") : NULL;
     struct field_path at_list = { up, .key = str_c(key) };
@@ -314,37 +415,15 @@ static void check_containers(const struct json *spec, const char *key, const str
             else if (taken(list, i, "name") || volume_named(others, name))
                 field_duplicate(errors, AT(&at, "name"), name);
         }
+        const struct json *restart = json_get(list->items[i], "restartPolicy");
+        if (others && restart && !str_eqc(json_text(restart), "Always"))
+            field_not_supported(errors, AT(&at, "restartPolicy"), restart,
+                                (const char *const[]){ "Always", NULL });
         check_container(list->items[i], volumes, &at, errors);
     }
 }
 
 /* ---- the rest of a pod */
-
-static void check_volumes(const struct json *volumes, const struct field_path *up,
-                          struct field_errors *errors)
-{
-    const struct json *good = NULL; /* the last one without a fault */
-    for (uint32_t i = 0; i < json_len(volumes); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *name = json_get(volumes->items[i], "name");
-        size_t sources = 0, before = errors->n;
-        json_each(m, volumes->items[i])
-            if (!str_eqc(m->key, "name") && sources++)
-                field_forbidden(errors, &(struct field_path){ &at, .key = m->key },
-                                "a volume has one source");
-        if (!json_text(name).n) {
-            field_required(errors, AT(&at, "name"), NULL);
-            continue;
-        }
-        const char *fault = format_dns_label(json_text(name));
-        if (fault)
-            field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-        if (good && taken(volumes, i, "name"))
-            field_duplicate(errors, AT(&at, "name"), name);
-        if (errors->n == before)
-            good = volumes->items[i];
-    }
-}
 
 static void check_tolerations(const struct json *list, const struct field_path *up,
                               struct field_errors *errors)
@@ -374,9 +453,10 @@ static void check_names(const struct json *spec, const struct field_path *at,
         const char *key;
         const char *(*check)(str text);
     } names[] = {
-        { "nodeName", format_dns_subdomain },      { "serviceAccountName", format_dns_subdomain },
-        { "hostname", format_dns_label },          { "subdomain", format_dns_label },
-        { "schedulerName", format_dns_subdomain },
+        { "nodeName", format_dns_subdomain },
+        { "serviceAccountName", format_dns_subdomain },
+        { "hostname", format_dns_label },
+        { "subdomain", format_dns_label },
     };
     for (size_t i = 0; i < countof(names); i++) {
         const struct json *name = json_get(spec, names[i].key);
@@ -397,60 +477,17 @@ static void check_numbers(const struct json *spec, const struct field_path *at,
                       "must be between 1 and 2147483647");
 }
 
-/* ---- where a pod may run */
-
-static void check_node_terms(const struct json *terms, const struct field_path *up,
-                             struct field_errors *errors)
-{
-    static const char *const operators[] = { "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt" };
-    for (uint32_t i = 0; i < json_len(terms); i++) {
-        const struct json *list = json_get(terms->items[i], "matchExpressions");
-        struct field_path at = { AT_INDEX(up, i), .key = S("matchExpressions") };
-        for (uint32_t j = 0; j < json_len(list); j++) {
-            const struct json *op = json_get(list->items[j], "operator");
-            bool known = false;
-            for (size_t k = 0; k < countof(operators); k++)
-                known = known || str_eqc(json_text(op), operators[k]);
-            if (!known)
-                field_invalid(errors, AT(AT_INDEX(&at, j), "operator"), op,
-                              "is no operator of a selector");
-            kind_check_qualified(json_get(list->items[j], "key"), AT(AT_INDEX(&at, j), "key"),
-                                 errors);
-        }
-    }
-}
-
-static void check_placement(const struct json *spec, const struct field_path *at,
-                            struct field_errors *errors)
-{
-    static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
-    const struct json *terms =
-        json_at(spec, "affinity", "nodeAffinity", required, "nodeSelectorTerms", NULL);
-    struct field_path node = { AT(at, "affinity"), .key = S("nodeAffinity") };
-    struct field_path in = { &node, .key = str_c(required) };
-    check_node_terms(terms, AT(&in, "nodeSelectorTerms"), errors);
-    const struct json *spread = json_get(spec, "topologySpreadConstraints");
-    for (uint32_t i = 0; i < json_len(spread); i++) {
-        struct field_path item = { AT(at, "topologySpreadConstraints"), .index = i,
-                                   .how = FIELD_INDEX };
-        const struct json *skew = json_get(spread->items[i], "maxSkew");
-        if (json_int(skew, 0) <= 0)
-            field_invalid(errors, AT(&item, "maxSkew"), skew, "must be greater than zero");
-        if (!json_text(json_get(spread->items[i], "topologyKey")).n)
-            field_required(errors, AT(&item, "topologyKey"), NULL);
-    }
-}
-
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors)
 {
-    check_volumes(json_get(spec, "volumes"), AT(at, "volumes"), errors);
-    check_containers(spec, "containers", at, errors);
-    check_containers(spec, "initContainers", at, errors);
+    const struct json *volumes =
+        podspec_check_volumes(json_get(spec, "volumes"), AT(at, "volumes"), errors);
+    check_containers(spec, "containers", volumes, at, errors);
+    check_containers(spec, "initContainers", volumes, at, errors);
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);
-    check_placement(spec, at, errors);
+    podspec_check_place(spec, at, errors);
     check_user(json_get(spec, "securityContext"), AT(at, "securityContext"), errors);
     const struct json *policy = json_get(spec, "restartPolicy");
     if (rules.restart_policy && !str_eqc(json_text(policy), rules.restart_policy))

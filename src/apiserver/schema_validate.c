@@ -288,7 +288,9 @@ static void check_list(const struct schema *s, const struct json *value, const s
         if (schema_list_element(s))
             schema_validate(s->element, value->items[i], old_element(s, value->items[i], old), &at,
                             errors);
-        if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))
+        if (s->list == SHAPE_MAP_LIST && !json_is(value->items[i], JSON_OBJ))
+            field_invalid(errors, &at, value->items[i], "must be an object: the list is a map");
+        else if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))
             field_duplicate(errors, &at, value->items[i]);
     }
 }

@@ -106,8 +106,14 @@ static void set_both_families(struct arena *a, struct json *spec)
     json_set_str(a, spec, "ipFamilyPolicy", S("RequireDualStack"));
 }
 
-static void set_families(struct arena *a, struct json *spec)
+static void set_families(struct arena *a, struct json *spec, const struct json *old)
 {
+    static const char *const kept[] = { "ipFamilies", "ipFamilyPolicy" };
+    for (size_t i = 0; i < countof(kept); i++) {
+        const struct json *was = json_get(old, kept[i]);
+        if (was && !json_get(spec, kept[i]))
+            json_set(a, spec, str_c(kept[i]), json_copy(a, was));
+    }
     if (str_eqc(json_text(json_get(spec, "clusterIP")), "None") &&
         !json_len(json_get(spec, "selector")) && !json_len(json_get(spec, "ipFamilies")) &&
         !json_get(spec, "ipFamilyPolicy")) {
@@ -147,7 +153,7 @@ static void allocate_address(const struct kind_change *c, struct kind_env *env,
         kind_fault_set(fault, 422, "Invalid", field_summary(env->arena, &fault->errors));
     }
     set_addresses(env->arena, spec, asked);
-    set_families(env->arena, spec);
+    set_families(env->arena, spec, is_external_name(c->old) ? NULL : json_get(c->old, "spec"));
 }
 
 static int64_t old_node_port(const struct json *old, uint32_t i)
@@ -347,7 +353,14 @@ static void check_families(const struct json *spec, const struct field_path *at,
 {
     static const char *const policies[] = { "PreferDualStack", "RequireDualStack", "SingleStack",
                                             NULL };
+    static const char *const known[] = { "IPv4", "IPv6", NULL };
     const struct json *policy = json_get(spec, "ipFamilyPolicy");
+    const struct json *families = json_get(spec, "ipFamilies");
+    for (uint32_t i = 0; i < json_len(families); i++)
+        if (!str_eqc(json_text(families->items[i]), known[0]) &&
+            !str_eqc(json_text(families->items[i]), known[1]))
+            field_not_supported(errors, AT_INDEX(AT(at, "ipFamilies"), i), families->items[i],
+                                known);
     if (policy && !json_text(policy).n) /* another word is told by the schema */
         field_not_supported(errors, AT(at, "ipFamilyPolicy"), policy, policies);
 }
@@ -386,7 +399,7 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     check_ports(ports, AT(&at, "ports"), errors);
     const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
     if (was && !is_external_name(c->object) && !is_external_name(c->old))
-        if (!json_eq(was, address))
+        if (!json_eq(was, address) && (is_headless(c->object) || format_is_ip(json_text(address))))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "may not change once set");
 }

@@ -64,11 +64,15 @@ const struct kind_hooks hooks_namespace = {
 
 static void fill_node(struct arena *a, struct json *object)
 {
+    /* one range under two keys; the older one wins */
     struct json *spec = json_get(object, "spec"), *range = json_get(spec, "podCIDR");
-    if (json_text(range).n && !json_len(json_get(spec, "podCIDRs"))) {
+    struct json *first = json_item(json_get(spec, "podCIDRs"), 0);
+    if (json_text(range).n && !json_eq(range, first)) {
         struct json *ranges = json_new_arr(a);
         json_push(a, ranges, range);
         json_set(a, spec, S("podCIDRs"), ranges);
+    } else if (first && !json_text(range).n) {
+        json_set(a, spec, S("podCIDR"), first);
     }
     struct json *status = json_make(a, object, "status", NULL);
     const struct json *capacity = json_get(status, "capacity");
@@ -119,12 +123,16 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
     if (c->sub != KIND_STATUS && json_text(was).n &&
         !json_eq(was, json_at(c->object, "spec", "providerID", NULL)))
         field_forbidden(errors, AT(&spec, "providerID"), "may be set once");
-    check_taints(json_at(c->object, "spec", "taints", NULL), errors);
+    for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
+        check_taints(json_at(c->object, "spec", "taints", NULL), errors);
     const struct json *ranges = json_at(c->object, "spec", "podCIDRs", NULL);
     for (uint32_t i = 0; i < json_len(ranges); i++)
         if (!format_fits(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
+    const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);
+    if (c->sub != KIND_STATUS && json_len(had) && !json_eq(had, ranges))
+        field_forbidden(errors, AT(&spec, "podCIDRs"), "may be set once");
 }
 
 /* Nothing is scheduled onto a node before it reports itself ready. */

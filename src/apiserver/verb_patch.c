@@ -97,6 +97,35 @@ static void rejected(struct call *c, int result, const err_t *e)
     call_status(c, &s);
 }
 
+static void undecodable(struct call *c, struct json *tree, const char *why)
+{
+    struct field_errors errors = { .arena = c->arena };
+    field_invalid(&errors, &(struct field_path){ .key = S("patch") },
+                  json_new_str(c->arena, str_upto(json_to_str(c->arena, tree), 1000)), "%s", why);
+    call_invalid(c, S(""), S(""), S(""), &errors);
+}
+
+static void unnamed(struct call *c)
+{
+    call_bad_request(c,
+                     "the name of the object (" STR_FMT
+                     " based on URL) was undeterminable: name must be provided",
+                     STR_ARG(c->name));
+}
+
+/* The result of a patch in the other two languages is read as a text, where only the kind may be left
+ * to the path: without a version nothing in it is known. False: answered. */
+static bool check_version(struct call *c, const struct write_options *o, struct json *tree)
+{
+    if (c->kind->custom || !json_is(tree, JSON_OBJ) || json_get(tree, "apiVersion"))
+        return true;
+    if (o->strict)
+        undecodable(c, tree, "apiVersion cannot be removed");
+    else
+        unnamed(c);
+    return false;
+}
+
 /* NULL: answered. The old tree is not changed. */
 static struct json *patched(struct call *c, enum language language, const struct kind *k,
                             struct json *old, const struct json *patch)
@@ -116,14 +145,6 @@ static struct json *patched(struct call *c, enum language language, const struct
     return NULL;
 }
 
-static void undecodable(struct call *c, struct json *tree, const char *why)
-{
-    struct field_errors errors = { .arena = c->arena };
-    field_invalid(&errors, &(struct field_path){ .key = S("patch") },
-                  json_new_str(c->arena, str_upto(json_to_str(c->arena, tree), 1000)), "%s", why);
-    call_invalid(c, S(""), S(""), S(""), &errors);
-}
-
 /* The result of a patch must read as the kind it was. False: answered. */
 static bool decode(struct call *c, const struct write_options *o, const struct kind *k,
                    struct json *tree)
@@ -136,9 +157,14 @@ static bool decode(struct call *c, const struct write_options *o, const struct k
         if (!json_get(tree, "apiVersion"))
             json_set_str(c->arena, tree, "apiVersion", kind_api_version(c->arena, k));
     }
-    if (!json_is(tree, JSON_OBJ) || !str_eq(json_text(json_get(tree, "kind")), k->kind) ||
+    str kind = json_text(json_get(tree, "kind"));
+    if (!json_is(tree, JSON_OBJ) || (k->custom ? !kind.n : !str_eq(kind, k->kind)) ||
         !str_eq(json_text(json_get(tree, "apiVersion")), kind_api_version(c->arena, k))) {
         undecodable(c, tree, "kind and apiVersion cannot be changed");
+        return false;
+    }
+    if (!str_eq(kind, k->kind)) {
+        call_wrong_kind(c, k, tree);
         return false;
     }
     if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
@@ -172,7 +198,8 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
 }
 
 /* apply needs to know what it talks about; the path says where. False: answered. */
-static bool check_config(struct call *c, const struct kind *k, const struct json *config)
+static bool check_config(struct call *c, const struct kind *k, const struct object *old,
+                         const struct json *config)
 {
     str kind = json_text(json_get(config, "kind")), wanted = kind_api_version(c->arena, k);
     str version = json_text(json_get(config, "apiVersion"));
@@ -184,11 +211,8 @@ static bool check_config(struct call *c, const struct kind *k, const struct json
                          "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
                          "\", but " STR_FMT " " STR_FMT " is applied here",
                          STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(k->kind));
-    else if (!given || (given->type == JSON_STR && !name.n)) /* of another type: apply refuses it */
-        call_bad_request(c,
-                         "the name of the object (" STR_FMT
-                         " based on URL) was undeterminable: name must be provided",
-                         STR_ARG(c->name));
+    else if (!old && (!given || (given->type == JSON_STR && !name.n))) /* other types: see apply */
+        unnamed(c);
     else if (name.n && !str_eq(name, c->name))
         call_bad_request(c,
                          "the name of the object (" STR_FMT
@@ -206,7 +230,7 @@ static bool check_config(struct call *c, const struct kind *k, const struct json
 static void apply(struct call *c, const struct write_options *o, const struct object *old,
                   struct json *config)
 {
-    if (!check_config(c, c->kind, config))
+    if (!check_config(c, c->kind, old, config))
         return;
     struct json *metadata = json_make(c->arena, config, "metadata", NULL);
     str version = json_text(json_get(metadata, "resourceVersion"));
@@ -244,7 +268,7 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
 {
     struct arena *a = c->arena;
     struct kind_fault fault = { .errors.arena = a };
-    if (!check_config(c, kind_scale_kind(), scale) || !check_scale(c, scale))
+    if (!check_config(c, kind_scale_kind(), NULL, scale) || !check_scale(c, scale))
         return;
     struct json *tree = read_tree(a, c->kind, old), *config = json_new_obj(a);
     json_set_str(a, config, "apiVersion", kind_api_version(a, c->kind));
@@ -293,6 +317,8 @@ void verb_patch(struct call *c)
     }
     struct json *tree = read_tree(c->arena, c->kind, old);
     struct json *object = patched(c, language, c->kind, tree, patch);
+    if (object && language != PATCH_STRATEGIC && !check_version(c, &o, object))
+        return;
     if (object && decode(c, &o, c->kind, object))
         write_update(c, &(struct update){ &o, old, tree, object, .patched = true });
 }
