@@ -5,7 +5,8 @@
  * with an in-place updater, and limits that nobody touches. Every regime sees the same demand and the
  * same counters; a resize takes one second.
  *
- * Targets: at least 98 % of the wanted CPU served, at least 70 % of the limits used, at most 12 changes
+ * With four cores not all that is wanted exists, and limits beyond the capacity serve more than is ours to
+ * give: the last column tells who does that. Targets: at least 98 % of the wanted CPU served, at least 70 % of the limits used, at most 12 changes
  * a pod and hour, where the node has room. */
 #include "base/clock.h"
 #include "budget.h"
@@ -17,7 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { PODS = 8, SECONDS = 1800, RUNS = 3 };
+enum { PODS = 8, HALF_HOUR = 1800, SIX_HOURS = 21600, RUNS = 3 };
 
 static double demand_cores(int pod, int second)
 {
@@ -52,7 +53,7 @@ struct world {
     struct cfs_group groups[PODS];
     int64_t pending[PODS]; /* a resize under way: takes effect next second; 0: none */
     int64_t changed_s[PODS];
-    int changes;
+    int changes, pod_changes[PODS];
     double used_usec, limit_usec, wanted_usec;
     double cores;
 };
@@ -98,6 +99,15 @@ static void world_second(struct world *w, int second)
     }
 }
 
+/* The sum of the limits: in force, or once the resizes under way are done. */
+static int64_t world_limits(const struct world *w, bool soon)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < PODS; i++)
+        sum += soon && w->pending[i] ? w->pending[i] : w->groups[i].limit_milli;
+    return sum;
+}
+
 /* The controller's part: bounded steps, five seconds apart. Returns what will be in force. */
 static int64_t world_resize(struct world *w, int pod, int64_t limit, int second)
 {
@@ -109,6 +119,7 @@ static int64_t world_resize(struct world *w, int pod, int64_t limit, int second)
     w->pending[pod] = step.allowed_milli;
     w->changed_s[pod] = second;
     w->changes++;
+    w->pod_changes[pod]++;
     return step.allowed_milli;
 }
 
@@ -141,7 +152,10 @@ static void ours_init(struct ours *o, struct world *w, uint64_t seed)
 
 static void ours_apply(struct ours *o, struct world *w, int pod, int64_t limit, int second)
 {
-    if (limit == o->pods[pod].limit_milli)
+    int64_t grows = limit - w->groups[pod].limit_milli;
+    if (limit == o->pods[pod].limit_milli ||
+        (grows > 0 &&
+         world_limits(w, true) + grows > o->capacity)) /* it waits for those that shrink */
         return;
     int64_t applied = world_resize(w, pod, limit, second);
     if (applied != o->pods[pod].limit_milli)
@@ -286,9 +300,10 @@ static const char *const regime_names[] = { "flyball", "original (compat mode)",
 
 struct figures {
     double changes, used, served, throttled;
+    double given; /* limits over capacity, at worst */
 };
 
-static struct figures run(enum regime regime, double cores, uint64_t seed)
+static struct figures run(enum regime regime, double cores, int seconds, uint64_t seed)
 {
     struct world w;
     world_init(&w, cores, seed);
@@ -299,8 +314,8 @@ static struct figures run(enum regime regime, double cores, uint64_t seed)
     original_init(original, &w, seed);
     for (int i = 0; i < PODS; i++)
         vpa_init(&vpa->pods[i]);
-    int64_t over = 0;
-    for (int second = 0; second < SECONDS; second++) {
+    int64_t most = 0;
+    for (int second = 0; second < seconds; second++) {
         world_second(&w, second);
         if (regime == OURS)
             ours_second(ours, &w, second);
@@ -308,47 +323,74 @@ static struct figures run(enum regime regime, double cores, uint64_t seed)
             original_second(original, &w, second);
         else if (regime == VPA)
             vpa_second(vpa, &w, second);
-        int64_t sum = 0;
-        for (int i = 0; i < PODS; i++)
-            sum += w.groups[i].limit_milli;
-        over = MAX(over, sum - ours->capacity);
+        most = MAX(most, world_limits(&w, false));
     }
-    if (regime == OURS && over > 0 && cores >= 8)
-        printf("flyball gave out %lld m more than there is\n", (long long)over);
     int64_t periods = 0, throttled = 0;
     for (int i = 0; i < PODS; i++) {
         periods += w.groups[i].nr_periods;
         throttled += w.groups[i].nr_throttled;
         if (getenv("MARKET_BENCH_PODS"))
-            printf("  pod %d: limit %lld served %.3f\n", i, (long long)w.groups[i].limit_milli,
-                   w.groups[i].usage_usec / w.groups[i].wanted_usec);
+            printf("  pod %d: limit %lld served %.3f changes %d\n", i,
+                   (long long)w.groups[i].limit_milli,
+                   w.groups[i].usage_usec / w.groups[i].wanted_usec, w.pod_changes[i]);
     }
+    struct figures figures = {
+        .changes = w.changes * 3600.0 / seconds / PODS,
+        .used = w.used_usec / w.limit_usec,
+        .served = w.used_usec / w.wanted_usec,
+        .throttled = (double)throttled / (double)periods,
+        .given = (double)most / (double)ours->capacity,
+    };
     clear_scratch_done(&ours->scratch);
     free(ours);
     free(original);
     free(vpa);
-    return (struct figures){ w.changes * 3600.0 / SECONDS / PODS, w.used_usec / w.limit_usec,
-                             w.used_usec / w.wanted_usec, (double)throttled / (double)periods };
+    return figures;
 }
 
-static void print_table(double cores)
+static struct figures mean_of(enum regime regime, double cores, int seconds)
 {
-    printf("\nclosed loop, %d pods on %.0f cores, %d min, mean of %d runs\n", PODS, cores,
-           SECONDS / 60, RUNS);
-    printf("%-24s %14s %11s %14s %18s\n", "", "changes/pod*h", "used/limit", "served/wanted",
-           "throttled periods");
-    for (int regime = 0; regime < REGIME_N; regime++) {
-        struct figures mean = { 0 };
-        for (uint64_t seed = 1; seed <= RUNS; seed++) {
-            struct figures f = run((enum regime)regime, cores, seed * 100);
-            mean.changes += f.changes / RUNS;
-            mean.used += f.used / RUNS;
-            mean.served += f.served / RUNS;
-            mean.throttled += f.throttled / RUNS;
-        }
-        printf("%-24s %14.1f %10.1f%% %13.1f%% %17.1f%%\n", regime_names[regime], mean.changes,
-               mean.used * 100, mean.served * 100, mean.throttled * 100);
+    struct figures mean = { 0 };
+    for (uint64_t seed = 1; seed <= RUNS; seed++) {
+        struct figures f = run(regime, cores, seconds, seed * 100);
+        mean.changes += f.changes / RUNS;
+        mean.used += f.used / RUNS;
+        mean.served += f.served / RUNS;
+        mean.throttled += f.throttled / RUNS;
+        mean.given = fmax(mean.given, f.given);
     }
+    return mean;
+}
+
+static double wanted_cores(int seconds)
+{
+    double sum = 0;
+    for (int second = 0; second < seconds; second++)
+        for (int pod = 0; pod < PODS; pod++)
+            sum += demand_cores(pod, second);
+    return sum / seconds;
+}
+
+/* Returns our own figures. */
+static struct figures print_table(double cores, int seconds)
+{
+    double wanted = wanted_cores(seconds);
+    printf("\nclosed loop, %d pods on %.0f cores, %d min, mean of %d runs; %.1f cores are wanted",
+           PODS, cores, seconds / 60, RUNS, wanted);
+    if (wanted > cores * 0.9) /* a tenth is the system's */
+        printf(", %.0f%% of which there are", cores * 0.9 / wanted * 100);
+    printf("\n%-24s %14s %11s %14s %18s %16s\n", "", "changes/pod*h", "used/limit", "served/wanted",
+           "throttled periods", "limits/capacity");
+    struct figures ours = { 0 };
+    for (int regime = 0; regime < REGIME_N; regime++) {
+        struct figures mean = mean_of((enum regime)regime, cores, seconds);
+        if (regime == OURS)
+            ours = mean;
+        printf("%-24s %14.1f %10.1f%% %13.1f%% %17.1f%% %15.1f%%\n", regime_names[regime],
+               mean.changes, mean.used * 100, mean.served * 100, mean.throttled * 100,
+               mean.given * 100);
+    }
+    return ours;
 }
 
 /* ---- the solver */
@@ -391,7 +433,12 @@ int main(void)
         "clearing (budget 30 ns a bid at 100,000; the original in Go was measured at 301-533 ns)\n");
     for (size_t n = 100; n <= 100000; n *= 10)
         time_solver(n);
-    print_table(8);
-    print_table(4);
+    struct figures roomy = print_table(8, HALF_HOUR), narrow = print_table(4, HALF_HOUR);
+    print_table(8, SIX_HOURS);
+    budget("market, CPU wanted but not served (8 cores)", (1 - roomy.served) * 100, 2, "%");
+    budget("market, limits not used (8 cores)", (1 - roomy.used) * 100, 30, "%");
+    budget("market, changes a pod and hour (8 cores)", roomy.changes, 12, "changes");
+    budget("market, changes a pod and hour (4 cores)", narrow.changes, 12, "changes");
+    budget("market, limits of the capacity", fmax(roomy.given, narrow.given) * 100, 100, "%");
     return 0;
 }

@@ -100,6 +100,16 @@ int64_t pod_need(const struct market_pod *pod)
     return (int64_t)llround(peak);
 }
 
+/* The same of the last two windows: a limit that was cut below an old peak, because others needed the
+ * room, is not raised again before the peak comes back. */
+static int64_t recent_need(const struct market_pod *pod)
+{
+    double peak = 0;
+    for (int i = 1; i <= MIN(2, (int)pod->peak_n); i++)
+        peak = fmax(peak, (double)pod->peaks[(pod->peak + POD_PEAKS - i) % POD_PEAKS].need);
+    return (int64_t)llround(peak);
+}
+
 /* Use above the old limit, not throttled, is the answer to what the estimates at that limit guessed. */
 static void resolve_estimates(struct market_pod *pod)
 {
@@ -161,6 +171,8 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
     if (pod->max_milli)
         wanted = MIN(wanted, pod->max_milli);
     wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
+    if (pod->allocation_milli < pod->bid.max_milli) /* rationed: room that is left is another's */
+        wanted = MIN(wanted, pod->allocation_milli);
     if (!limit_differs(pod->limit_milli, wanted, rules->min_change_percent) ||
         wanted <= pod->limit_milli)
         return pod->limit_milli;
@@ -171,15 +183,14 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
 
 /* ---- the market */
 
-/* The least a pod can do with: its need. When the needs of all do not fit, what it uses on average, so
- * that nobody holds back for a burst what another could use now. */
+/* The least a pod can do with: its need. When the needs of all do not fit, no more than the baseline:
+ * then everybody gets as much above it as all others, up to his need, and whom the market once gave
+ * little is not held to the little he used. */
 static int64_t floor_of(const struct market_pod *pod, const struct pod_rules *rules, bool scarce,
                         int64_t now_ns)
 {
     int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
-    int64_t used =
-        (int64_t)llround((double)pod->slow.usage_milli * (1 + rules->agent.need_headroom));
-    least = MAX(least, scarce ? MIN(used, pod_need(pod)) : pod_need(pod));
+    least = scarce ? MIN(least, pod_need(pod)) : MAX(least, pod_need(pod));
     if (!scarce && (now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns))
         least = MAX(least, pod->limit_milli);
     return MAX(least, pod->min_milli);
@@ -190,6 +201,12 @@ static double headroom(const struct pod_rules *rules, enum agent_action action)
 {
     static const double boldness[AGENT_ACTION_N] = { 1.5, 1.0, 0.5 };
     return rules->agent.want_headroom * boldness[action];
+}
+
+/* An agent's mind changes from round to round; its pod's share should not. */
+static double steady_weight(const struct market_pod *pod, double weight)
+{
+    return pod->bid.weight > 0 ? 0.9 * pod->bid.weight + 0.1 * weight : weight;
 }
 
 struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
@@ -210,7 +227,7 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
         .demand_milli = agent_price_response(wanted, effective),
         .min_milli = floor_of(pod, rules, scarce, now_ns),
         .max_milli = wanted,
-        .weight = agent_action_weight(action) * pod->slo_weight,
+        .weight = steady_weight(pod, agent_action_weight(action) * pod->slo_weight),
     };
     if (pod->max_milli) {
         bid.max_milli = MIN(bid.max_milli, pod->max_milli);
@@ -226,7 +243,7 @@ int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_
                    int64_t now_ns)
 {
     pod->allocation_milli = allocation_milli;
-    int64_t limit = pod->limit_milli, need = MIN(allocation_milli, pod_need(pod));
+    int64_t limit = pod->limit_milli, need = MIN(allocation_milli, recent_need(pod));
     if (limit <= 0)
         return allocation_milli;
     if (allocation_milli > limit)

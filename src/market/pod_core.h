@@ -78,8 +78,8 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
 /* Ends the slow window: learns from it. */
 void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns);
 
-/* A bid for the market at this price. `scarce`: the needs of all exceed the node, so that only what is
- * used now can be asked for as a minimum. */
+/* A bid for the market at this price. `scarce`: the needs of all exceed the node, so that no
+ * more than the baseline can be asked for as a minimum. */
 struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
                    int64_t now_ns);
 

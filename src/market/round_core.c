@@ -4,7 +4,8 @@
 #include "limit_core.h"
 
 /* Two passes: the first finds the price of what everybody wants, the second bids knowing it. */
-static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules, int64_t *x)
+static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules, int64_t *x,
+                                   bool *ret_scarce)
 {
     struct bid *bids = arena_array(r->arena, r->n, sizeof(*bids));
     int64_t needs = 0;
@@ -12,7 +13,7 @@ static struct clearing clear_twice(const struct round *r, const struct pod_rules
         bids[i] = pod_bid(r->pods[i], rules, 0, false, r->now_ns);
         needs += bids[i].min_milli;
     }
-    bool scarce = needs > r->capacity_milli;
+    bool scarce = *ret_scarce = needs > r->capacity_milli;
     double price = market_price(r->capacity_milli, bids, r->n);
     for (size_t i = 0; i < r->n; i++)
         bids[i] = pod_bid(r->pods[i], rules, price, scarce, r->now_ns);
@@ -32,8 +33,8 @@ static int most_first(const void *a, const void *b)
 
 /* Limits above their allocation are tolerated while nobody needs the room. Here somebody does: the
  * largest slack goes first; what is not worth a change stays. Returns what that saved. */
-static int64_t take_back_slack(const struct round *r, const struct pod_rules *rules,
-                               const int64_t *x, int64_t *limits, int64_t excess)
+static int64_t take_back_slack(const struct round *r, double worth_percent, const int64_t *x,
+                               int64_t *limits, int64_t excess)
 {
     struct slack *slack = arena_array(r->arena, r->n, sizeof(*slack));
     int64_t saved = 0;
@@ -42,7 +43,7 @@ static int64_t take_back_slack(const struct round *r, const struct pod_rules *ru
     qsort(slack, r->n, sizeof(*slack), most_first);
     for (size_t k = 0; k < r->n && saved < excess; k++) {
         size_t i = slack[k].pod;
-        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], rules->min_change_percent / 2))
+        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], worth_percent))
             continue;
         limits[i] = x[i];
         saved += slack[k].milli;
@@ -83,13 +84,17 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
     int64_t *x = arena_array(r->arena, r->n, sizeof(*x)), total = 0;
     for (size_t i = 0; i < r->n; i++)
         pod_close_window(r->pods[i], rules, r->now_ns);
-    struct clearing clearing = clear_twice(r, rules, x);
+    bool scarce;
+    struct clearing clearing = clear_twice(r, rules, x, &scarce);
+    /* Where there is enough for all, little slack is worth taking for who lacks little. Where there is not,
+     * everybody lacks something all the time, and small corrections would never end. */
+    double worth_percent = rules->min_change_percent * (scarce ? 2 : 0.5);
     for (size_t i = 0; i < r->n; i++) {
         ret_limits[i] = pod_settle(r->pods[i], rules, x[i], r->now_ns);
         total += ret_limits[i];
     }
     total -= forgo_headroom(r, ret_limits, total - r->capacity_milli);
-    total -= take_back_slack(r, rules, x, ret_limits, total - r->capacity_milli);
+    total -= take_back_slack(r, worth_percent, x, ret_limits, total - r->capacity_milli);
     grow_less(r, ret_limits, total - r->capacity_milli);
     for (size_t i = 0; i < r->n; i++) { /* a crumb of growth is not worth a resize */
         int64_t limit = r->pods[i]->limit_milli;
