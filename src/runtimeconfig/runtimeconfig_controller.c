@@ -311,6 +311,7 @@ static void stop(void *state)
         if (aim->consumers[kind].aim)
             consumers_done(&aim->consumers[kind]);
     route_stop(aim);
+    service_world_done(&aim->world);
     configs_done(&aim->configs);
     free(aim->operator_ns);
     free(aim);

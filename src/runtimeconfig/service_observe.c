@@ -161,8 +161,7 @@ static const struct json *select_template(struct aim_turn *t, struct service_vie
     gather(t, AIM_TEMPLATE, t->ns, model, &c);
     gather(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
     struct template_selection s =
-        template_select(t->r->arena, model, c.at, c.n,
-                        service_world_gpus(t->r->arena, aim_world(t->aim)));
+        template_select(t->r->arena, model, c.at, c.n, service_world_gpus(aim_world(t->aim)));
     if (s.chosen)
         return service_find(t, AIM_TEMPLATE, s.chosen->name);
     bool waits = s.choice == TEMPLATE_NOT_READY;
@@ -298,8 +297,8 @@ static bool look_for_pull_error(struct aim_turn *t, struct service_runtime_fact 
 static void observe_pods(struct aim_turn *t, struct service_view *v)
 {
     const struct predictor_record *pod;
-    cache_each(pod, aim_world(t->aim)->pods)
-        if (str_eq(pod->meta.ns, t->ns) && str_eq(pod->inference_service, v->runtime_name) &&
+    cache_each_in(pod, aim_world(t->aim)->pods, 0, v->runtime_name)
+        if (str_eq(pod->meta.ns, t->ns) &&
             (look_for_pull_error(t, &v->facts.runtime, pod->init_containers.at,
                                  pod->init_containers.n, true) ||
              look_for_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,

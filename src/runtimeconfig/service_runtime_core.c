@@ -5,6 +5,7 @@
 #include "service_children_core.h"
 
 #include "names_core.h"
+#include "template_core.h"
 
 #define GPU_RESOURCE "amd.com/gpu"
 
@@ -35,7 +36,7 @@ static void put_labels(struct maker *m, struct json *labels)
         const char *key;
         str value;
     } ours[] = {
-        { "template", name_of(b->template) },
+        { "template", names_label_value(m->a, name_of(b->template)) },
         { "model-id", names_label_value(m->a, source.n ? source : model) },
         { "aim-image", names_label_value(m->a, model) },
         { "service-name", names_label_value(m->a, name_of(b->service)) },
@@ -83,8 +84,7 @@ static int64_t gpu_count(const struct json *template)
 {
     int64_t found =
         json_int(json_at(template, "status", "profile", "metadata", "gpu_count", NULL), 0);
-    int64_t said = json_int(json_at(template, "spec", "gpuSelector", "count", NULL), 0);
-    return MAX(found > 0 ? found : said, (int64_t)0);
+    return found > 0 ? found : template_gpu_count(spec_of(template));
 }
 
 static void overlay(struct arena *a, struct json *into, const struct json *from, const char *key)

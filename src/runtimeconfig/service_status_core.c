@@ -47,7 +47,7 @@ static bool finish(struct story *s, const struct end *e)
     if (e->failure.p)
         say(s, SERVICE_FAILURE, true, e->reason, e->failure);
     say(s, SERVICE_READY, false, e->reason, e->ready);
-    say(s, SERVICE_PROGRESSING, e->goes_on, e->reason, str_c(e->progressing));
+    say(s, SERVICE_PROGRESSING, e->goes_on && s->word != FAILED, e->reason, str_c(e->progressing));
     return true;
 }
 

@@ -71,6 +71,14 @@ static const struct fields child_kept = { sizeof(struct child_record), child_fie
                            class_kept = { sizeof(struct class_record), class_fields,
                                           countof(class_fields) };
 
+static void node_changed(void *context, const struct record *old, const struct record *now)
+{
+    struct service_world *w = context;
+    (void)old;
+    (void)now;
+    w->gpus = NULL;
+}
+
 int service_world_start(struct service_world *w, struct manager *m, err_t *e)
 {
     const str ours = S("app.kubernetes.io/managed-by=aim-controller");
@@ -97,7 +105,10 @@ int service_world_start(struct service_world *w, struct manager *m, err_t *e)
           { .resource = &resource_claims, .keep = &child_kept, .label_selector = ours } },
         { &w->jobs, { .resource = &resource_jobs, .keep = &child_kept, .label_selector = ours } },
         { &w->pods,
-          { .resource = &resource_pods, .keep = &predictor_kept, .label_selector = predictors } },
+          { .resource = &resource_pods,
+            .keep = &predictor_kept,
+            .label_selector = predictors,
+            .indexes = { offsetof(struct predictor_record, inference_service) } } },
         { &w->nodes,
           { .resource = &resource_nodes, .need = CACHE_IF_ALLOWED, .keep = &node_kept } },
         { &w->classes,
@@ -110,6 +121,7 @@ int service_world_start(struct service_world *w, struct manager *m, err_t *e)
         if (r < 0)
             return r;
     }
+    cache_handle(w->nodes, node_changed, w);
     return 0;
 }
 
@@ -138,28 +150,41 @@ struct json *child_object(struct arena *a, const struct child_record *r)
     return o;
 }
 
-struct json *service_world_gpus(struct arena *a, const struct service_world *w)
+/* What this node adds to the list. */
+static void put_gpus_of(struct arena *a, const struct node_record *n, struct json *gpus)
 {
-    struct json *gpus = json_new_arr(a);
+    const struct {
+        const char *key;
+        str value;
+    } labels[] = { { "amd.com/gpu.product-name", n->product },
+                   { "beta.amd.com/gpu.product-name", n->beta_product },
+                   { "amd.com/gpu.family", n->family },
+                   { "beta.amd.com/gpu.family", n->beta_family },
+                   { "amd.com/gpu.device-id", n->device },
+                   { "beta.amd.com/gpu.device-id", n->beta_device },
+                   { "nvidia.com/gpu.product", n->nvidia } };
+    struct json *set = json_new_obj(a);
+    for (size_t i = 0; i < countof(labels); i++)
+        if (labels[i].value.n)
+            json_set_str(a, set, labels[i].key, labels[i].value);
+    template_gpus_of_node(a, set, gpus);
+}
+
+const struct json *service_world_gpus(struct service_world *w)
+{
     const struct node_record *n;
-    cache_each(n, w->nodes) {
-        const struct {
-            const char *key;
-            str value;
-        } labels[] = { { "amd.com/gpu.product-name", n->product },
-                       { "beta.amd.com/gpu.product-name", n->beta_product },
-                       { "amd.com/gpu.family", n->family },
-                       { "beta.amd.com/gpu.family", n->beta_family },
-                       { "amd.com/gpu.device-id", n->device },
-                       { "beta.amd.com/gpu.device-id", n->beta_device },
-                       { "nvidia.com/gpu.product", n->nvidia } };
-        struct json *set = json_new_obj(a);
-        for (size_t i = 0; i < countof(labels); i++)
-            if (labels[i].value.n)
-                json_set_str(a, set, labels[i].key, labels[i].value);
-        template_gpus_of_node(a, set, gpus);
-    }
-    return gpus;
+    if (w->gpus)
+        return w->gpus;
+    arena_reset(&w->gpu_arena, (struct arena_mark){ 0 });
+    w->gpus = json_new_arr(&w->gpu_arena);
+    cache_each(n, w->nodes)
+        put_gpus_of(&w->gpu_arena, n, w->gpus);
+    return w->gpus;
+}
+
+void service_world_done(struct service_world *w)
+{
+    arena_done(&w->gpu_arena);
 }
 
 bool service_world_binds_late(const struct service_world *w, str storage_class)

@@ -41,14 +41,17 @@ struct class_record {
 struct service_world {
     struct cache *inference_services, *runtimes, *cluster_runtimes, *claims, *jobs; /* children */
     struct cache *pods, *nodes, *classes;
+    struct arena gpu_arena;
+    struct json *gpus; /* of all nodes, once each; NULL: to be listed anew */
 };
 
 int service_world_start(struct service_world *w, struct manager *m, err_t *e);
+void service_world_done(struct service_world *w); /* the caches are the manager's */
 
 /* The object as the API server holds it, as far as it is kept; NULL for NULL. */
 struct json *child_object(struct arena *a, const struct child_record *r);
 /* The GPUs of all nodes, for template_gpu_present(). */
-struct json *service_world_gpus(struct arena *a, const struct service_world *w);
+const struct json *service_world_gpus(struct service_world *w);
 /* Is a volume of this class bound only when a pod wants it? Of a class that cannot be seen that is assumed. */
 bool service_world_binds_late(const struct service_world *w, str storage_class);
 

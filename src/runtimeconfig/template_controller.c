@@ -31,7 +31,7 @@ static void observe(struct aim_turn *t)
                               .config_missing = t->config.outcome == RESOLVE_MISSING,
                               .config_message = S("The runtime configuration does not exist"),
                               .model_found = v->model != NULL,
-                              .gpus = service_world_gpus(a, aim_world(t->aim)) });
+                              .gpus = service_world_gpus(aim_world(t->aim)) });
 }
 
 static void make_runtime(struct aim_turn *t, const struct template_basis *b)

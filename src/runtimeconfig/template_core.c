@@ -49,6 +49,15 @@ static str device_model(str id)
     return S("");
 }
 
+static void put_once(struct arena *a, struct json *gpus, str gpu)
+{
+    for (size_t i = 0; i < json_len(gpus); i++)
+        if (str_eq(json_text(json_item(gpus, i)), gpu))
+            return;
+    if (gpu.n)
+        json_push(a, gpus, json_new_str(a, gpu));
+}
+
 void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus)
 {
     static const char *const named[] = {
@@ -57,13 +66,9 @@ void template_gpus_of_node(struct arena *a, const struct json *labels, struct js
     };
     static const char *const numbered[] = { "amd.com/gpu.device-id", "beta.amd.com/gpu.device-id" };
     for (size_t i = 0; i < countof(named); i++)
-        if (json_text(json_get(labels, named[i])).n)
-            json_push(a, gpus, json_new_str(a, json_text(json_get(labels, named[i]))));
-    for (size_t i = 0; i < countof(numbered); i++) {
-        str model = device_model(json_text(json_get(labels, numbered[i])));
-        if (model.n)
-            json_push(a, gpus, json_new_str(a, model));
-    }
+        put_once(a, gpus, json_text(json_get(labels, named[i])));
+    for (size_t i = 0; i < countof(numbered); i++)
+        put_once(a, gpus, device_model(json_text(json_get(labels, numbered[i]))));
 }
 
 /* "AMD_Instinct_MI300X_OAM" has the word MI300X; MI300 is no word of it. */
@@ -181,7 +186,7 @@ struct template_candidate template_candidate_of(struct arena *a, const char *gro
     return (struct template_candidate){
         .name = json_text(json_get(meta, "name")),
         .ns = json_text(json_get(meta, "namespace")),
-        .gpu_model = gpu.n ? gpu : json_text(json_at(spec, "gpuSelector", "model", NULL)),
+        .gpu_model = gpu.n ? gpu : template_gpu_model(spec),
         .metric = said(status, spec, "metric", "metric"),
         .precision = said(status, spec, "precision", "precision"),
         .ready = str_eqc(json_text(json_get(status, "status")), "Ready"),
@@ -191,23 +196,35 @@ struct template_candidate template_candidate_of(struct arena *a, const char *gro
 
 /* ---- a template's own state */
 
+str template_gpu_model(const struct json *spec)
+{
+    str model = json_text(json_at(spec, "gpuSelector", "model", NULL));
+    return model.n ? model : json_text(json_at(spec, "hardware", "gpu", "model", NULL));
+}
+
+int64_t template_gpu_count(const struct json *spec)
+{
+    int64_t count = json_int(json_at(spec, "gpuSelector", "count", NULL), 0);
+    return MAX(count ? count : json_int(json_at(spec, "hardware", "gpu", "requests", NULL), 0),
+               (int64_t)0);
+}
+
 struct json *template_profile(struct arena *a, const struct json *spec)
 {
     struct json *profile = json_is(json_get(spec, "profile"), JSON_OBJ)
                                ? json_copy(a, json_get(spec, "profile"))
                                : json_new_obj(a);
     struct json *metadata = json_make(a, profile, "metadata", NULL);
-    const struct json *selector = json_get(spec, "gpuSelector");
     static const struct {
         const char *found, *written;
     } texts[] = { { "metric", "metric" }, { "precision", "precision" } };
     for (size_t i = 0; i < countof(texts); i++)
         if (!json_get(metadata, texts[i].found) && json_get(spec, texts[i].written))
             json_set_str(a, metadata, texts[i].found, json_text(json_get(spec, texts[i].written)));
-    if (!json_get(metadata, "gpu") && json_text(json_get(selector, "model")).n)
-        json_set_str(a, metadata, "gpu", json_text(json_get(selector, "model")));
-    if (!json_get(metadata, "gpu_count") && json_int(json_get(selector, "count"), 0) > 0)
-        json_set_int(a, metadata, "gpu_count", json_int(json_get(selector, "count"), 0));
+    if (!json_get(metadata, "gpu") && template_gpu_model(spec).n)
+        json_set_str(a, metadata, "gpu", template_gpu_model(spec));
+    if (!json_get(metadata, "gpu_count") && template_gpu_count(spec))
+        json_set_int(a, metadata, "gpu_count", template_gpu_count(spec));
     return profile;
 }
 
@@ -221,7 +238,7 @@ struct template_state template_state(struct arena *a, const struct template_fact
     const struct json *spec = json_get(f->object, "spec");
     const struct json *sources = json_get(spec, "modelSources");
     str model = json_text(json_get(spec, "modelName"));
-    str gpu = json_text(json_at(spec, "gpuSelector", "model", NULL));
+    str gpu = template_gpu_model(spec);
     if (f->config_missing)
         return state("Degraded", "RuntimeConfigMissing", f->config_message);
     if (json_len(sources)) {

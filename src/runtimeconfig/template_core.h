@@ -36,7 +36,7 @@ struct template_selection template_select(struct arena *a, str model,
                                           const struct template_candidate *candidates, size_t n,
                                           const struct json *gpus);
 
-/* Appends what the labels of a node say of its GPUs to the list of texts. */
+/* Appends what the labels of a node say of its GPUs to the list of texts, each once. */
 void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus);
 bool template_gpu_present(const struct json *gpus, str gpu_model); /* an empty one always is */
 
@@ -65,6 +65,10 @@ struct template_facts {
 /* A template whose sources are written in its spec is ready as soon as its configuration is known; one
  * that has to be discovered waits. */
 struct template_state template_state(struct arena *a, const struct template_facts *facts);
+
+/* Which GPU and how many a template's spec asks for, under either of the names of these fields. */
+str template_gpu_model(const struct json *spec);     /* "": any, or none */
+int64_t template_gpu_count(const struct json *spec); /* 0: not said */
 
 /* What the spec says in the shape of a discovered profile. */
 struct json *template_profile(struct arena *a, const struct json *spec);
