@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 static const struct explainer *const explainers[] = { &explain_saturation, &explain_runtimeconfig,
+                                                      &explain_aimmodel, &explain_aimtemplate,
                                                       &explain_schedule };
 
 struct options {

@@ -25,6 +25,8 @@ struct explainer {
 int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
                 struct json **ret, err_t *e);
 
+extern const struct explainer explain_aimmodel;
+extern const struct explainer explain_aimtemplate;
 extern const struct explainer explain_saturation;
 extern const struct explainer explain_runtimeconfig;
 extern const struct explainer explain_schedule;

@@ -1,8 +1,7 @@
 /* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes about, and
  * what its status says. */
-#include "../runtimeconfig/aim_kinds.h"
 #include "../runtimeconfig/runtimeconfig_report.h"
-#include "explain.h"
+#include "explain_aim.h"
 
 /* An object that may be missing. */
 static int get_if_there(struct explain *x, const struct resource *resource, str ns, str name,
@@ -26,19 +25,6 @@ static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, s
         return r;
     *ret_kinds = newer;
     return 0;
-}
-
-static void put_conditions(struct explain *x, const struct json *status)
-{
-    const struct json *list = json_get(status, "conditions");
-    if (json_len(list))
-        buf_put(&x->out, S("\nConditions:\n"));
-    for (size_t i = 0; i < json_len(list); i++) {
-        const struct json *one = json_item(list, i);
-        buf_printf(&x->out, "  %-15s %-7s %s: %s\n", json_text(json_get(one, "type")).p,
-                   json_text(json_get(one, "status")).p, json_text(json_get(one, "reason")).p,
-                   json_text(json_get(one, "message")).p);
-    }
 }
 
 static void put_published(struct explain *x, const struct json *status,
@@ -78,9 +64,10 @@ static int explain(struct explain *x, err_t *e)
     struct runtimeconfig_answer answer = runtimeconfig_answer(&x->arena, &c);
     runtimeconfig_report(&x->out, &c, &answer, true);
     put_published(x, json_get(service, "status"), &answer);
-    put_conditions(x, json_get(service, "status"));
     buf_done(&answer.trace);
-    return 0;
+    r = explain_service_basis(x, kinds, service, &answer.settings, e);
+    explain_conditions(x, json_get(service, "status"));
+    return r;
 }
 
 static const char *const words[] = { "aimsvc", "aimservice", "aimservices", NULL };

@@ -107,6 +107,14 @@ static struct template_selection refuse(enum template_choice choice, const char 
     return (struct template_selection){ choice, NULL, reason, message };
 }
 
+const char *template_obstacle(const struct template_candidate *c, const struct json *gpus)
+{
+    return c->derived                                  ? "derived from another by overrides"
+           : !c->ready                                 ? "not ready"
+           : !template_gpu_present(gpus, c->gpu_model) ? "no node has its GPU"
+                                                       : NULL;
+}
+
 struct survey {
     size_t total, ready, fitting, fitting_in_ns;
 };
@@ -117,7 +125,7 @@ static struct survey count(const struct template_candidate *candidates, size_t n
     struct survey s = { 0 };
     for (size_t i = 0; i < n; i++) {
         const struct template_candidate *c = &candidates[i];
-        bool fits = c->ready && template_gpu_present(gpus, c->gpu_model);
+        bool fits = !template_obstacle(c, gpus);
         if (c->derived)
             continue;
         s.total++;
@@ -151,8 +159,7 @@ struct template_selection template_select(struct arena *a, str model,
     size_t equals = 0;
     for (size_t i = 0; i < n; i++) {
         const struct template_candidate *c = &candidates[i];
-        if (c->derived || !c->ready || !template_gpu_present(gpus, c->gpu_model) ||
-            (s.fitting_in_ns && !c->ns.n))
+        if (template_obstacle(c, gpus) || (s.fitting_in_ns && !c->ns.n))
             continue;
         int order = best ? compare(c, best) : -1;
         equals = order < 0 ? 1 : equals + (order == 0);
@@ -165,6 +172,34 @@ struct template_selection template_select(struct arena *a, str model,
                                    "\"; name one in spec.templateRef",
                                    equals, STR_ARG(model)));
     return (struct template_selection){ TEMPLATE_CHOSEN, best, "", S("") };
+}
+
+/* ---- words */
+
+static const char *verdict_on(const struct template_selection *s,
+                              const struct template_candidate *c, const struct json *gpus)
+{
+    const char *obstacle = template_obstacle(c, gpus);
+    if (obstacle)
+        return obstacle;
+    if (!s->chosen)
+        return s->choice == TEMPLATE_AMBIGUOUS ? "could be chosen" : "";
+    if (c == s->chosen)
+        return "chosen";
+    return s->chosen->ns.n && !c->ns.n ? "the namespace's own come first" : "ranks lower";
+}
+
+void template_report(struct buf *out, const struct template_selection *s,
+                     const struct template_candidate *candidates, size_t n, const struct json *gpus)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct template_candidate *c = &candidates[i];
+        buf_printf(out, "    %c " STR_FMT "%s, " STR_FMT "%s" STR_FMT "%s" STR_FMT ": %s\n",
+                   c == s->chosen ? '*' : ' ', STR_ARG(c->name), c->ns.n ? "" : " of the cluster",
+                   STR_ARG(c->gpu_model.n ? c->gpu_model : S("any GPU")), c->metric.n ? ", " : "",
+                   STR_ARG(c->metric), c->precision.n ? ", " : "", STR_ARG(c->precision),
+                   verdict_on(s, c, gpus));
+    }
 }
 
 /* The first that says something: what was found out, then what was written. */

@@ -36,6 +36,14 @@ struct template_selection template_select(struct arena *a, str model,
                                           const struct template_candidate *candidates, size_t n,
                                           const struct json *gpus);
 
+/* What keeps a candidate from being chosen at all, in a few words; NULL: nothing. */
+const char *template_obstacle(const struct template_candidate *c, const struct json *gpus);
+
+/* One line a candidate: the chosen one is marked, the others say what stands against them. */
+void template_report(struct buf *out, const struct template_selection *s,
+                     const struct template_candidate *candidates, size_t n,
+                     const struct json *gpus);
+
 /* Appends what the labels of a node say of its GPUs to the list of texts, each once. */
 void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus);
 bool template_gpu_present(const struct json *gpus, str gpu_model); /* an empty one always is */

@@ -73,6 +73,29 @@ static void what_cannot_be_chosen_says_why(void)
     EQ_INT(template_select(&a, S("m"), &derived, 1, NULL).choice, TEMPLATE_NONE);
 }
 
+static void the_report_says_what_stands_against_each(void)
+{
+    auto_arena struct arena a = { 0 };
+    auto_buf struct buf out = { 0 };
+    const struct template_candidate list[] = {
+        T("mine", NS, "", "latency", "fp8", true),
+        T("slow", NS, "", "throughput", "", true),
+        T("big", CLUSTER, "MI325X", "latency", "fp8", true),
+        T("late", NS, "", "", "", false),
+        T("other", CLUSTER, "", "latency", "fp8", true),
+    };
+    const struct json *gpus = parse(&a, "[MI300X]");
+    struct template_selection s = template_select(&a, S("m"), list, countof(list), gpus);
+    template_report(&out, &s, list, countof(list), gpus);
+    EQ_STR(buf_str(&out),
+           S("    * mine, any GPU, latency, fp8: chosen\n"
+             "      slow, any GPU, throughput: ranks lower\n"
+             "      big of the cluster, MI325X, latency, fp8: no node has its GPU\n"
+             "      late, any GPU: not ready\n"
+             "      other of the cluster, any GPU, latency, fp8: the namespace's own "
+             "come first\n"));
+}
+
 static void gpus_are_read_from_the_labels_of_nodes(void)
 {
     auto_arena struct arena a = { 0 };
@@ -142,6 +165,7 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(the_best_gpu_then_metric_then_precision_wins),
                                         TAP(the_namespace_comes_before_the_cluster),
                                         TAP(what_cannot_be_chosen_says_why),
+                                        TAP(the_report_says_what_stands_against_each),
                                         TAP(gpus_are_read_from_the_labels_of_nodes),
                                         TAP(inline_sources_make_a_template_ready),
                                         TAP(a_profile_given_by_hand_stays),

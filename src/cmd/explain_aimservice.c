@@ -1,0 +1,342 @@
+/* flyball explain aimservice, aimmodel and aimtemplate: which model and template stand behind a service and why these, and
+ * what keeps a model or a template from being ready. The same functions decide in the operator. */
+#include "../runtimeconfig/model_core.h"
+#include "../runtimeconfig/names_core.h"
+#include "../runtimeconfig/service_children_core.h"
+#include "../runtimeconfig/service_world.h"
+#include "../runtimeconfig/template_core.h"
+#include "explain_aim.h"
+
+static str meta_text(const struct json *object, const char *key)
+{
+    return json_text(json_at(object, "metadata", key, NULL));
+}
+
+static str word_of(const struct json *object)
+{
+    str word = json_text(json_at(object, "status", "status", NULL));
+    return word.n ? word : S("not judged yet");
+}
+
+static int get_if_there(struct explain *x, const struct resource *resource, str ns, str name,
+                        struct json **ret, err_t *e)
+{
+    *ret = NULL;
+    int r = explain_get(x, resource, ns, name, ret, e);
+    return r == -ENOENT ? 0 : r;
+}
+
+/* Of the namespace first, then of the cluster; the kind after `ns_kind` is the cluster's. */
+static int find(struct explain *x, const struct aim_kinds *kinds, enum aim_kind ns_kind, str name,
+                struct json **ret, err_t *e)
+{
+    int r = get_if_there(x, &kinds->at[ns_kind], x->ns, name, ret, e);
+    return r < 0 || *ret ? r : get_if_there(x, &kinds->at[ns_kind + 1], S(""), name, ret, e);
+}
+
+/* All objects of a kind, appended to the list; a kind that is not installed has none. */
+static int list_into(struct explain *x, const struct resource *resource, str ns, struct json *list,
+                     err_t *e)
+{
+    struct json *answer;
+    int r = get_if_there(x, resource, ns, S(""), &answer, e);
+    const struct json *items = json_get(answer, "items");
+    for (size_t i = 0; r == 0 && i < json_len(items); i++)
+        json_push(&x->arena, list, json_item(items, i));
+    return r;
+}
+
+static int list_gpus(struct explain *x, struct json **ret, err_t *e)
+{
+    struct json *nodes = json_new_arr(&x->arena);
+    int r = list_into(x, &resource_nodes, S(""), nodes, e);
+    if (r < 0)
+        return r;
+    *ret = json_new_arr(&x->arena);
+    for (size_t i = 0; i < nodes->n; i++)
+        template_gpus_of_node(&x->arena, json_at(nodes->items[i], "metadata", "labels", NULL),
+                              *ret);
+    return 0;
+}
+
+void explain_conditions(struct explain *x, const struct json *status)
+{
+    const struct json *list = json_get(status, "conditions");
+    if (json_len(list))
+        buf_put(&x->out, S("\nConditions:\n"));
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *one = json_item(list, i);
+        buf_printf(&x->out, "  %-17s %-7s %s: %s\n", json_text(json_get(one, "type")).p,
+                   json_text(json_get(one, "status")).p, json_text(json_get(one, "reason")).p,
+                   json_text(json_get(one, "message")).p);
+    }
+}
+
+/* ---- behind a service */
+
+static int find_model(struct explain *x, const struct aim_kinds *kinds, const struct json *service,
+                      struct json **ret, err_t *e)
+{
+    str name = service_model_ref(service), image = service_model_image(service);
+    *ret = NULL;
+    if (name.n)
+        return find(x, kinds, AIM_MODEL, name, ret, e);
+    struct json *models = json_new_arr(&x->arena);
+    int r = list_into(x, &kinds->at[AIM_MODEL], x->ns, models, e);
+    r = r < 0 ? r : list_into(x, &kinds->at[AIM_CLUSTER_MODEL], S(""), models, e);
+    for (size_t i = 0; r == 0 && i < models->n && !*ret; i++)
+        if (str_eq(json_text(json_at(models->items[i], "spec", "image", NULL)), image))
+            *ret = models->items[i];
+    return r;
+}
+
+static int put_selection(struct explain *x, const struct aim_kinds *kinds, str model, err_t *e)
+{
+    struct json *templates = json_new_arr(&x->arena), *gpus;
+    int r = list_into(x, &kinds->at[AIM_TEMPLATE], x->ns, templates, e);
+    r = r < 0 ? r : list_into(x, &kinds->at[AIM_CLUSTER_TEMPLATE], S(""), templates, e);
+    r = r < 0 ? r : list_gpus(x, &gpus, e);
+    if (r < 0)
+        return r;
+    struct template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
+    size_t n = 0;
+    for (size_t i = 0; i < templates->n; i++)
+        if (str_eq(json_text(json_at(templates->items[i], "spec", "modelName", NULL)), model))
+            at[n++] = template_candidate_of(&x->arena, kinds->group, templates->items[i]);
+    struct template_selection s = template_select(&x->arena, model, at, n, gpus);
+    if (s.chosen)
+        buf_printf(&x->out, "  runs with      " STR_FMT ", the best of the model's templates\n",
+                   STR_ARG(s.chosen->name));
+    else
+        buf_printf(&x->out, "  runs with      no template: %s: " STR_FMT "\n", s.reason,
+                   STR_ARG(s.message));
+    template_report(&x->out, &s, at, n, gpus);
+    return 0;
+}
+
+static int put_template(struct explain *x, const struct aim_kinds *kinds,
+                        const struct json *service, const struct json *model, err_t *e)
+{
+    str name = service_template_ref(service);
+    struct json *template;
+    if (!name.n)
+        return model ? put_selection(x, kinds, meta_text(model, "name"), e) : 0;
+    int r = find(x, kinds, AIM_TEMPLATE, name, &template, e);
+    if (r < 0)
+        return r;
+    if (template)
+        buf_printf(&x->out,
+                   "  runs with      " STR_FMT " " STR_FMT ", named by the service; it is " STR_FMT
+                   "\n",
+                   STR_ARG(json_text(json_get(template, "kind"))), STR_ARG(name),
+                   STR_ARG(word_of(template)));
+    else
+        buf_printf(&x->out,
+                   "  runs with      nothing: the service names the template " STR_FMT
+                   ", which does not exist\n",
+                   STR_ARG(name));
+    return 0;
+}
+
+static void put_storage(struct explain *x, const struct json *service,
+                        const struct runtimeconfig_spec *config)
+{
+    struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
+    struct service_basis b = { .service = service, .config = config, .own = &own };
+    str class = service_storage_class(&b);
+    buf_printf(&x->out, "  storage        %s, class " STR_FMT ", %lld %% to spare\n",
+               service_wants_cache(service) ? "a cache of the template" : "a volume of its own",
+               STR_ARG(class.n ? class : S("of the cluster's choice")),
+               (long long)service_headroom(&b));
+}
+
+static int put_runtime(struct explain *x, err_t *e)
+{
+    str name = names_inference_service(&x->arena, x->name, x->ns);
+    struct json *runtime;
+    int r = get_if_there(x, &resource_inference_services, x->ns, name, &runtime, e);
+    if (r < 0)
+        return r;
+    const struct json *list = json_at(runtime, "status", "conditions", NULL);
+    bool ready = false;
+    for (size_t i = 0; i < json_len(list); i++)
+        ready = ready || (str_eqc(json_text(json_get(json_item(list, i), "type")), "Ready") &&
+                          str_eqc(json_text(json_get(json_item(list, i), "status")), "True"));
+    str failure =
+        json_text(json_at(runtime, "status", "modelStatus", "lastFailureInfo", "message", NULL));
+    buf_printf(&x->out, "  runtime        InferenceService " STR_FMT " %s%s" STR_FMT "\n",
+               STR_ARG(name),
+               !runtime ? "does not exist"
+               : ready  ? "is ready"
+                        : "is not ready",
+               failure.n ? ": " : "", STR_ARG(failure));
+    return 0;
+}
+
+int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
+                          const struct json *service, const struct runtimeconfig_spec *config,
+                          err_t *e)
+{
+    struct json *model;
+    int r = find_model(x, kinds, service, &model, e);
+    if (r < 0)
+        return r;
+    if (model)
+        buf_printf(&x->out, "  model          " STR_FMT " " STR_FMT " is " STR_FMT "\n",
+                   STR_ARG(json_text(json_get(model, "kind"))), STR_ARG(meta_text(model, "name")),
+                   STR_ARG(word_of(model)));
+    else
+        buf_put(&x->out, S("  model          does not exist\n"));
+    r = put_template(x, kinds, service, model, e);
+    put_storage(x, service, config);
+    return r < 0 ? r : put_runtime(x, e);
+}
+
+/* ---- models and templates */
+
+/* Both generations of AIM, and both scopes. */
+static int find_any(struct explain *x, enum aim_kind ns_kind, const struct aim_kinds **ret_kinds,
+                    struct json **ret, err_t *e)
+{
+    static const char *const groups[] = { AIM_GROUP, AIM_GROUP_NEWER };
+    for (size_t i = 0; i < countof(groups); i++) {
+        *ret_kinds = aim_kinds(groups[i]);
+        int r = find(x, *ret_kinds, ns_kind, x->name, ret, e);
+        if (r < 0 || *ret)
+            return r;
+    }
+    return err_set(e, ENOENT, "there is neither %s " STR_FMT "/" STR_FMT " nor %s " STR_FMT,
+                   aim_kinds(AIM_GROUP)->at[ns_kind].kind, STR_ARG(x->ns), STR_ARG(x->name),
+                   aim_kinds(AIM_GROUP)->at[ns_kind + 1].kind, STR_ARG(x->name));
+}
+
+/* The configuration that the object says governs it; none when it says nothing. */
+static int get_config(struct explain *x, const struct aim_kinds *kinds, const struct json *object,
+                      struct runtimeconfig_spec *ret, err_t *e)
+{
+    const struct json *effective = json_at(object, "status", "effectiveRuntimeConfig", NULL);
+    const struct json *in_ns = json_get(effective, "namespaceRef");
+    const struct json *ref = in_ns ? in_ns : json_get(effective, "clusterRef");
+    struct json *config = NULL;
+    int r = ref ? get_if_there(x, &kinds->at[in_ns ? AIM_CONFIG : AIM_CLUSTER_CONFIG],
+                               json_text(json_get(ref, "namespace")),
+                               json_text(json_get(ref, "name")), &config, e)
+                : 0;
+    *ret = runtimeconfig_spec_read(json_get(config, "spec"), !in_ns);
+    return r;
+}
+
+static bool lacks_config(const struct json *object, str *ret_message)
+{
+    const struct json *list = json_at(object, "status", "conditions", NULL);
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *c = json_item(list, i);
+        if (str_eqc(json_text(json_get(c, "type")), "ConfigResolved")) {
+            *ret_message = json_text(json_get(c, "message"));
+            return str_eqc(json_text(json_get(c, "status")), "False");
+        }
+    }
+    return false;
+}
+
+static void put_title(struct explain *x, const struct json *object)
+{
+    str ns = meta_text(object, "namespace");
+    buf_printf(&x->out, STR_FMT " " STR_FMT "%s" STR_FMT "\n",
+               STR_ARG(json_text(json_get(object, "kind"))), STR_ARG(ns), ns.n ? "/" : "",
+               STR_ARG(meta_text(object, "name")));
+}
+
+static int explain_model(struct explain *x, err_t *e)
+{
+    const struct aim_kinds *kinds;
+    struct json *model, *templates = json_new_arr(&x->arena);
+    struct runtimeconfig_spec config = { 0 };
+    int r = find_any(x, AIM_MODEL, &kinds, &model, e);
+    if (r < 0)
+        return r;
+    str ns = meta_text(model, "namespace");
+    r = get_config(x, kinds, model, &config, e);
+    r = r < 0 ? r : list_into(x, &kinds->at[AIM_TEMPLATE], ns, templates, e);
+    if (r == 0 && !ns.n)
+        r = list_into(x, &kinds->at[AIM_CLUSTER_TEMPLATE], S(""), templates, e);
+    if (r < 0)
+        return r;
+    struct model_facts f = { .object = model, .config = &config };
+    f.config_missing = lacks_config(model, &f.config_message);
+    str made_key = names_label_key(&x->arena, kinds->group, "auto-generated");
+    put_title(x, model);
+    buf_printf(&x->out, "  image          " STR_FMT "\n",
+               STR_ARG(json_text(json_at(model, "spec", "image", NULL))));
+    for (size_t i = 0; i < templates->n; i++) {
+        const struct json *t = templates->items[i];
+        if (!str_eq(json_text(json_at(t, "spec", "modelName", NULL)), x->name))
+            continue;
+        bool made = json_get_str(json_at(t, "metadata", "labels", NULL), made_key) != NULL;
+        model_count_template(made ? &f.made : &f.other,
+                             json_text(json_at(t, "status", "status", NULL)));
+        buf_printf(&x->out, "  template       " STR_FMT " is " STR_FMT "%s\n",
+                   STR_ARG(meta_text(t, "name")), STR_ARG(word_of(t)),
+                   made ? ", made from the image's recommendations" : "");
+    }
+    struct model_state state = model_state(&x->arena, &f);
+    buf_printf(&x->out, "  metadata       " STR_FMT "\n  therefore      %s, %s: " STR_FMT "\n",
+               STR_ARG(state.extracted_message), state.status, state.reason,
+               STR_ARG(state.message));
+    explain_conditions(x, json_get(model, "status"));
+    return 0;
+}
+
+static int explain_template(struct explain *x, err_t *e)
+{
+    const struct aim_kinds *kinds;
+    struct json *template, *model, *gpus;
+    int r = find_any(x, AIM_TEMPLATE, &kinds, &template, e);
+    if (r < 0)
+        return r;
+    str name = json_text(json_at(template, "spec", "modelName", NULL));
+    r = find(x, kinds, AIM_MODEL, name, &model, e);
+    r = r < 0 ? r : list_gpus(x, &gpus, e);
+    if (r < 0)
+        return r;
+    struct template_facts f = { .object = template, .model_found = model != NULL, .gpus = gpus };
+    f.config_missing = lacks_config(template, &f.config_message);
+    struct template_state state = template_state(&x->arena, &f);
+    str gpu = template_gpu_model(json_get(template, "spec"));
+    put_title(x, template);
+    buf_printf(&x->out, "  model          " STR_FMT "%s\n", STR_ARG(name),
+               model ? "" : ", which does not exist");
+    if (gpu.n)
+        buf_printf(&x->out, "  GPU            " STR_FMT ": %s\n", STR_ARG(gpu),
+                   template_gpu_present(gpus, gpu) ? "a node has it" : "no node has it");
+    buf_printf(&x->out, "  therefore      %s, %s: " STR_FMT "\n", state.status, state.reason,
+               STR_ARG(state.message));
+    explain_conditions(x, json_get(template, "status"));
+    return 0;
+}
+
+static const char *const model_words[] = {
+    "aimmodel", "aimmdl", "aimmodels", "aimclustermodel", "aimclustermodels", "aimclmdl", NULL
+};
+static const char *const template_words[] = { "aimtemplate",
+                                              "aimservicetemplate",
+                                              "aimservicetemplates",
+                                              "aimclusterservicetemplate",
+                                              "aimclusterservicetemplates",
+                                              "aimst",
+                                              "aimtpl",
+                                              "aimclst",
+                                              "aimcltpl",
+                                              NULL };
+
+const struct explainer explain_aimmodel = {
+    .words = model_words,
+    .help = "what is known of an AIMModel, and what it waits for",
+    .run = explain_model,
+};
+
+const struct explainer explain_aimtemplate = {
+    .words = template_words,
+    .help = "what an AIMServiceTemplate waits for",
+    .run = explain_template,
+};
