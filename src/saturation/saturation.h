@@ -13,10 +13,22 @@
  *   limiter_core    growth within the accelerators there are
  *   text_core       accelerator names, cache keys, ages, words of a command line
  *
- * All of these are pure: no clock, no I/O; results live in the caller's arena. The order of replicas
- * and variants in the input changes nothing in the answer.
+ *   decide_core     all of a decision about one model, in order
+ *   config_core, zero_core, snapshot    what ConfigMaps say, as one immutable value
+ *   dispatch_core   what a watch event leads to
+ *   scale_core      how fast replicas may change; status_core: what a status says, and when it is written
+ *   optimize_core   alloc_core for one model, from ConfigMaps and profiles
  *
- * Read first: sat_analyse, sat_decide. */
+ * All of these are pure: no clock, no I/O; results live in the caller's arena. The order of replicas
+ * and variants in the input changes nothing in the answer. Around them:
+ *
+ *   collect*              metrics in, for each model in the background
+ *   saturation_records    what the watch caches keep; saturation_state: variants, models, the last decision
+ *   saturation_engine     decides on its own clock; saturation_turn: writes what was decided
+ *   saturation_config     settings and snapshots; saturation_metrics: metrics out
+ *   saturation_controller the feature
+ *
+ * Read first: sat_analyse, sat_decide, decide_model, saturation_decide. */
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H
 

@@ -259,12 +259,27 @@ static void hold(struct gathering *g, struct sat_condition metrics)
 {
     for (size_t i = 0; i < g->n; i++) {
         const struct sat_state *state = &g->states[i];
+        log_debug("Could not collect metrics for VA, skipping", KV("namespace", g->m->ns),
+                  KV("va", state->variant));
         int target = state->desired > 0 ? state->desired : state->current;
         struct decide_answer x = { .variant = state->variant,
                                    .current = state->current,
                                    .target = target,
                                    .reason = S("without metrics the last decision holds") };
         apply(g, i, &x, metrics);
+    }
+}
+
+/* Who takes over shows at once what was decided before. */
+static void show_last(const struct gathering *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct variant *v = g->variants[i];
+        struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
+                                         v->accelerator };
+        if (v->desired > 0)
+            saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->states[i].current,
+                                    v->desired);
     }
 }
 
@@ -327,6 +342,17 @@ static struct sat_config config_of(const struct gathering *g)
     return sat_snapshot_resolve(g->s->snapshot, &q).config;
 }
 
+/* Two variants of a model with one workload would count its pods twice: the first by name has it. */
+static str taken_by(const struct gathering *g, const struct variant *v)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (str_eq(g->variants[i]->spec.target_name, v->spec.target_name) &&
+            saturation_is_statefulset(g->variants[i]) == saturation_is_statefulset(v))
+            return arena_printf(g->a, "scale target " STR_FMT " belongs to variant " STR_FMT,
+                                STR_ARG(v->spec.target_name), STR_ARG(g->variants[i]->name));
+    return S("");
+}
+
 static void gather(struct gathering *g)
 {
     size_t n = 0;
@@ -345,6 +371,8 @@ static void gather(struct gathering *g)
         }
         const struct workload_record *w = saturation_workload(g->s, v);
         why = reason_to_skip(g->a, v, w);
+        if (!why.n)
+            why = taken_by(g, v);
         if (why.n)
             skip((struct saturation *)g->s, v, g->a, why);
         else
@@ -417,8 +445,10 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
     gather(&g);
     note_sleep(&g, m);
+    if (!m->feed.asked && !s->no_metrics)
+        show_last(&g); /* the first metrics are on their way, and will lead here again */
     if (!g.n || (!m->feed.asked && !s->no_metrics))
-        return; /* the first metrics are on their way, and will lead here again */
+        return;
     struct sat_condition trouble = metrics_trouble(&g);
     if (trouble.known) {
         if (is_news(&g, &trouble))
@@ -454,11 +484,14 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
 
 static void decide_all(struct saturation *s, struct arena *a)
 {
+    log_debug("Grouped VAs by model", KV_INT("models", s->models.n),
+              KV_INT("variants", s->by_key.n));
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
         struct arena_mark mark = arena_mark(a);
         saturation_decide(s, slot->value, a);
         arena_reset(a, mark);
     }
+    log_debug("Optimization completed successfully");
 }
 
 /* Without thresholds there are no decisions, and every variant says so. */

@@ -43,12 +43,13 @@ static void read_ages(struct sat_snapshot *s, const struct json *data)
 {
     /* Metrics older than a cycle would be decided on twice. */
     int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
-    s->ages = (struct sat_ages){
-        duration_at(data, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", fetch),
-        duration_at(data, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", ages_default.fresh_ns),
-        duration_at(data, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
-                    ages_default.unavailable_ns),
-    };
+    fetch = duration_at(data, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", fetch);
+    int64_t fresh =
+        duration_at(data, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", ages_default.fresh_ns);
+    int64_t unavailable = duration_at(data, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
+                                      ages_default.unavailable_ns);
+    /* One fetch may be missed: what a slow rhythm makes old is not stale. */
+    s->ages = (struct sat_ages){ fetch, MAX(fresh, 2 * fetch), MAX(unavailable, 4 * fetch) };
 }
 
 /* ---- namespaces */
