@@ -36,13 +36,23 @@ void call_text(struct call *c, int status, const char *content_type, str body)
     buf_put(&c->answer.body, body);
 }
 
+/* Keys are in order, as with the real server. */
+static void write_yaml(struct call *c, const struct json *body)
+{
+    auto_buf struct buf text = { 0 };
+    struct json *sorted = NULL;
+    json_write_canonical(&text, body);
+    bool read = json_parse(c->arena, buf_str(&text), &sorted, NULL) == 0;
+    yaml_write(&c->answer.body, read ? sorted : body);
+}
+
 void call_json(struct call *c, int status, const struct json *body)
 {
     c->answer.status = status;
     buf_clear(&c->answer.body);
     if (c->text == TEXT_YAML) {
         c->answer.content_type = "application/yaml";
-        yaml_write(&c->answer.body, body);
+        write_yaml(c, body);
         return;
     }
     c->answer.content_type = "application/json";

@@ -99,6 +99,18 @@ bool kind_selector_matches(const struct json *selector, const struct json *label
     return true;
 }
 
+struct requirement {
+    str key, text;
+    size_t place; /* keeps those of one key in the order they came */
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct requirement *x = a, *y = b;
+    int order = str_cmp(x->key, y->key);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
 static int by_text(const void *a, const void *b)
 {
     return str_cmp(*(const str *)a, *(const str *)b);
@@ -129,25 +141,30 @@ static str expression_text(struct arena *a, const struct json *e)
     return arena_str(a, buf_str(&text));
 }
 
-/* Requirements sort by their key, and so by their text. */
 str kind_selector_text(struct arena *a, const struct json *selector)
 {
     const struct json *labels = json_get(selector, "matchLabels");
     const struct json *expressions = json_get(selector, "matchExpressions");
-    str *parts = arena_array(a, json_len(labels) + json_len(expressions), sizeof(*parts));
+    struct requirement *parts =
+        arena_array(a, json_len(labels) + json_len(expressions), sizeof(*parts));
     size_t n = 0;
-    json_each(m, labels)
-        parts[n++] =
-            arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(json_text(m->value)));
-    for (uint32_t i = 0; i < json_len(expressions); i++)
-        parts[n++] = expression_text(a, expressions->items[i]);
+    json_each(m, labels) {
+        parts[n] = (struct requirement){
+            m->key,
+            arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(m->key), STR_ARG(json_text(m->value))), n
+        };
+        n++;
+    }
+    for (uint32_t i = 0; i < json_len(expressions); i++, n++)
+        parts[n] = (struct requirement){ json_text(json_get(expressions->items[i], "key")),
+                                         expression_text(a, expressions->items[i]), n };
     if (n)
-        qsort(parts, n, sizeof(*parts), by_text);
+        qsort(parts, n, sizeof(*parts), by_key);
     auto_buf struct buf text = { 0 };
     for (size_t i = 0; i < n; i++) {
         if (i)
             buf_putc(&text, ',');
-        buf_put(&text, parts[i]);
+        buf_put(&text, parts[i].text);
     }
     return arena_str(a, buf_str(&text));
 }

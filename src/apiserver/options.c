@@ -106,6 +106,11 @@ static bool parse_selectors(struct call *c, struct list_options *o)
         call_bad_request(c, "%s", e.text);
         return false;
     }
+    return true;
+}
+
+static bool check_fields(struct call *c, const struct list_options *o)
+{
     for (size_t i = 0; i < o->fields.n; i++) {
         str path = o->fields.terms[i].path;
         if (str_eq(path, S("metadata.name")) || str_eq(path, S("metadata.namespace")) ||
@@ -205,9 +210,12 @@ bool call_list_options(struct call *c, struct list_options *ret)
         check_match_of_watch(c, &errors, match, initial);
     else
         check_match_of_list(c, &errors, match, rev_given, initial);
-    if (!report(c, "ListOptions", &errors) || !parse_selectors(c, &o) || !parse_version(c, &o))
+    if (!parse_selectors(c, &o) || !report(c, "ListOptions", &errors) || !check_fields(c, &o) ||
+        !parse_version(c, &o))
         return false;
     o.limit = MAX(o.limit, 0);
+    if (str_eq(call_query(c, "resourceVersion"), S("0")) && !call_query(c, "continue").n)
+        o.limit = 0; /* what is at hand is answered whole */
     o.bookmarks = call_query_true(c, "allowWatchBookmarks");
     /* a watch from nowhere that takes bookmarks is told where its initial state ends */
     o.initial_events =

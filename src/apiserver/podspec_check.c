@@ -238,7 +238,9 @@ static void check_env_from(const struct json *list, const struct field_path *up,
             const struct json *name = json_at(list->items[i], sources[j], "name", NULL);
             struct field_path ref = { &at, .key = str_c(sources[j]) };
             n += json_get(list->items[i], sources[j]) != NULL;
-            if (json_text(name).n && format_dns_subdomain(json_text(name)))
+            if (json_get(list->items[i], sources[j]) && !json_text(name).n)
+                field_required(errors, AT(&ref, "name"), NULL);
+            else if (name && format_dns_subdomain(json_text(name)))
                 field_invalid(errors, AT(&ref, "name"), name, "%s",
                               format_dns_subdomain(json_text(name)));
         }

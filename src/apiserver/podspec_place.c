@@ -162,6 +162,20 @@ static void check_aliases(const struct json *aliases, const struct field_path *u
     }
 }
 
+/* Told of the gate, not of its name. */
+static void check_gates(const struct json *gates, const struct field_path *up,
+                        struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(gates); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *name = json_get(gates->items[i], "name");
+        kind_check_qualified(name, &at, errors);
+        for (uint32_t j = 0; j < i; j++)
+            if (json_text(name).n && json_eq(name, json_get(gates->items[j], "name")))
+                field_duplicate(errors, &at, name);
+    }
+}
+
 void podspec_check_place(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -174,6 +188,7 @@ void podspec_check_place(const struct json *spec, const struct field_path *at,
                  errors);
     check_dns(spec, at, errors);
     check_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
+    check_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
     const struct json *gates = json_get(spec, "readinessGates");
     for (uint32_t i = 0; i < json_len(gates); i++)
         kind_check_qualified(json_get(gates->items[i], "conditionType"),

@@ -68,7 +68,8 @@ TABLE(deployment, cells_deployment, NAME, COLUMN("Ready", "string", "Pods that a
 TABLE(replicaset, cells_replicaset, NAME, COLUMN("Desired", "integer", "Pods that are wanted."),
       COLUMN("Current", "integer", "Pods that there are."),
       COLUMN("Ready", "integer", "Pods that are ready."), AGE, CONTAINERS, IMAGES, SELECTOR);
-TABLE(scale, cells_scale, NAME, COLUMN("Desired", "integer", "Pods that are wanted."),
+TABLE(scale, cells_scale, COLUMN("Name", "string", "Name of the object that is scaled."),
+      COLUMN("Desired", "integer", "Pods that are wanted."),
       COLUMN("Available", "integer", "Pods that there are."), AGE);
 TABLE(statefulset, cells_statefulset, NAME,
       COLUMN("Ready", "string", "Pods that are ready, of all."), AGE, CONTAINERS, IMAGES);

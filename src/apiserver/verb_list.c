@@ -155,7 +155,7 @@ static struct json *list_metadata(struct call *c, const struct page *p)
     json_set_str(a, m, "resourceVersion", arena_printf(a, "%lld", (long long)p->rev));
     if (p->next.n)
         json_set_str(a, m, "continue", make_token(a, p->rev, p->next));
-    else if (c->kind->custom)
+    else if (c->kind->custom && c->form == FORM_OBJECT)
         json_set_str(a, m, "continue", S(""));
     if (p->next.n && p->remaining >= 0)
         json_set_int(a, m, "remainingItemCount", p->remaining);
@@ -246,7 +246,8 @@ static struct json *as_partial(struct call *c, const struct json *const *items, 
     json_set_str(a, list, "kind", S("PartialObjectMetadataList"));
     json_set_str(a, list, "apiVersion", version);
     json_set(a, list, S("metadata"), metadata);
-    json_set(a, list, S("items"), all);
+    json_set(a, list, S("items"),
+             n ? all : json_new_null(a)); /* none is null, as with the real one */
     return list;
 }
 
