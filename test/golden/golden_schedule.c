@@ -6,6 +6,7 @@
 #include "base/rfc3339.h"
 #include "schedule/schedule_apply.h"
 #include "schedule/schedule_core.h"
+#include "schedule/schedule_cron.h"
 #include "schedule/schedule_lex.h"
 #include "schedule/schedule_recommend.h"
 #include "schedule/schedule_windows.h"
@@ -331,8 +332,33 @@ static void run_recommend(struct golden *g, const struct json *c)
     golden_eq_json(g, "answer", recommend_answer(g->arena, c), json_get(c, "expected"));
 }
 
+/* ---- keda-cron: when the scaler of two cron lines is active */
+
+static void run_keda_cron(struct golden *g, const struct json *c)
+{
+    struct schedule_cron start, end;
+    const struct tz *zone;
+    err_t e;
+    if (schedule_cron_parse(json_text(json_get(c, "start")), &start, &e) < 0 ||
+        schedule_cron_parse(json_text(json_get(c, "end")), &end, &e) < 0 ||
+        tz_get(json_text(json_get(c, "timezone")), &zone, &e) < 0) {
+        golden_ok(g, false, "%s", e.text);
+        return;
+    }
+    struct schedule_cron_now now =
+        schedule_cron_at(&start, &end, zone, instant(json_get(c, "now_rfc3339")));
+    golden_eq_json(g, "next_start", instant_json(g->arena, now.next_start),
+                   json_get(c, "next_start"));
+    golden_eq_json(g, "next_end", instant_json(g->arena, now.next_end), json_get(c, "next_end"));
+    golden_eq_bool(g, "active", now.active, json_get(c, "active"));
+}
+
 const struct golden_family golden_schedule[] = {
-    { "smarthpa-points", run_points },       { "smarthpa-apply", run_apply },
-    { "smarthpa-parse", run_parse },         { "smarthpa-dst-resolve", run_resolve },
-    { "smarthpa-recommend", run_recommend }, { 0 },
+    { "smarthpa-points", run_points },
+    { "smarthpa-apply", run_apply },
+    { "smarthpa-parse", run_parse },
+    { "smarthpa-dst-resolve", run_resolve },
+    { "smarthpa-recommend", run_recommend },
+    { "smarthpa-keda-cron", run_keda_cron },
+    { 0 },
 };
