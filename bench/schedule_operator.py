@@ -50,6 +50,7 @@ class Server:
         text = reply.read()
         if reply.status >= 300:
             raise RuntimeError("%s %s: %d %s" % (method, path, reply.status, text[:300]))
+        return json.loads(text)
 
 
 def trigger(number, index):
@@ -160,4 +161,5 @@ def rest(pid, seconds):
     return (cpu_seconds(pid) - before) / seconds
 
 
-main()
+if __name__ == "__main__":
+    main()

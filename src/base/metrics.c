@@ -21,6 +21,8 @@ struct metric_family {
     struct metric_spec spec;
     size_t label_n;
     struct map series; /* key → struct metric, owned */
+    metric_teller *tell;
+    void *tell_context;
 };
 
 struct collector {
@@ -229,6 +231,14 @@ static void read_family(struct metric_family *f, const struct metrics_reader *re
                                                                .counts = s->counts,
                                                                .count = s->count });
     }
+    if (f->tell)
+        f->tell(f->tell_context, &f->spec, reader);
+}
+
+void metric_tell(struct metric_family *f, metric_teller *tell, void *context)
+{
+    f->tell = tell;
+    f->tell_context = context;
 }
 
 void metrics_read(struct metrics *m, const struct metrics_reader *reader)

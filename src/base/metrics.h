@@ -72,4 +72,10 @@ struct metrics_reader {
 
 void metrics_read(struct metrics *m, const struct metrics_reader *reader);
 
+/* ---- series that are not kept: where there is one for each of many things that hold their numbers
+ * themselves, `tell` is asked when the registry is read, and calls reader->series for each. */
+typedef void metric_teller(void *context, const struct metric_spec *spec,
+                           const struct metrics_reader *reader);
+void metric_tell(struct metric_family *f, metric_teller *tell, void *context); /* NULL: no longer */
+
 #endif

@@ -141,6 +141,7 @@ int runtime_run(const struct runtime_spec *spec, int argc, char **argv)
     struct runtime rt = { .spec = spec };
     err_t e;
     int code = EXIT_SUCCESS;
+    mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a long answer's memory goes back to the system */
     mallopt(M_ARENA_MAX, 1); /* one thread allocates; each further arena would cost address space */
     if (runtime_flags(&rt, argc, argv, &e) < 0) {
         fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);

@@ -17,9 +17,10 @@ enum { LEVELS_MAX = 64, FILE_MAX = 1024, PERIOD_USEC = 100000, QUOTA_MIN_USEC = 
 struct level { /* one cgroup whose throttling is read */
     int fd;    /* of its cpu.stat; -1: not open */
     uint32_t name_sum;
-    bool known; /* the counters below are a reading */
+    uint32_t nr_periods, nr_throttled; /* the low halves: only differences count */
+    int64_t throttled_usec;
+    bool known; /* the counters are a reading */
     bool seen;  /* during a scan */
-    int64_t throttled_usec, nr_periods, nr_throttled;
 };
 
 struct cgroup {
@@ -28,7 +29,8 @@ struct cgroup {
     struct level *levels; /* owned; the first is the cgroup itself */
     uint16_t level_n;
     bool rescan;
-    int usage_fd; /* v1: cpuacct.usage */
+    uint32_t links; /* of the directory when last scanned: two, and one a directory inside */
+    int usage_fd;   /* v1: cpuacct.usage */
     char path[];
 };
 
@@ -120,12 +122,20 @@ static void see_inside(struct cgroup *g, const char *name)
         level_add(g, sum, fd);
 }
 
+/* Asking how many directories are inside costs a fifth of listing them. One that went for one that came is
+ * noticed by the read that fails. */
 void cgroup_rescan(struct cgroup *g)
 {
     char path[PATH_MAX];
-    DIR *folder = file_path(g, g->tree->cpu, "", "", path) ? opendir(path) : NULL;
-    if (!folder)
+    struct stat st;
+    if (!file_path(g, g->tree->cpu, "", "", path) || stat(path, &st) < 0)
         return; /* gone: the next reading says so */
+    if (!g->rescan && st.st_nlink >= 2 && st.st_nlink == g->links)
+        return;
+    DIR *folder = opendir(path);
+    if (!folder)
+        return;
+    g->links = (uint32_t)st.st_nlink;
     for (uint16_t i = 1; i < g->level_n; i++)
         g->levels[i].seen = false;
     for (struct dirent *entry; (entry = readdir(folder));)
@@ -203,8 +213,7 @@ static int reopen_replaced(struct cgroup *g, err_t *e)
         close_fd(&g->levels[i].fd);
     close_fd(&g->usage_fd);
     int r = open_own(g, e);
-    if (r == 0)
-        cgroup_rescan(g);
+    g->rescan = true;
     return r;
 }
 
@@ -215,14 +224,13 @@ struct throttling { /* of one level since its last reading */
 static struct throttling level_advance(struct level *level, struct cpu_stat now)
 {
     struct throttling since = { 0 };
-    if (level->known && now.nr_periods >= level->nr_periods &&
-        now.nr_throttled >= level->nr_throttled && now.throttled_usec >= level->throttled_usec)
-        since = (struct throttling){ now.throttled_usec - level->throttled_usec,
-                                     now.nr_periods - level->nr_periods,
-                                     now.nr_throttled - level->nr_throttled };
+    int64_t periods = (int32_t)((uint32_t)now.nr_periods - level->nr_periods),
+            hits = (int32_t)((uint32_t)now.nr_throttled - level->nr_throttled);
+    if (level->known && periods >= 0 && hits >= 0 && now.throttled_usec >= level->throttled_usec)
+        since = (struct throttling){ now.throttled_usec - level->throttled_usec, periods, hits };
     level->throttled_usec = now.throttled_usec;
-    level->nr_periods = now.nr_periods;
-    level->nr_throttled = now.nr_throttled;
+    level->nr_periods = (uint32_t)now.nr_periods;
+    level->nr_throttled = (uint32_t)now.nr_throttled;
     level->known = true;
     return since;
 }
@@ -303,7 +311,7 @@ int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec)
 {
     char text[FILE_MAX];
     str pressure;
-    if (read_file(g, "cpu.pressure", text, &pressure, NULL) < 0 ||
+    if (g->tree->version == 1 || read_file(g, "cpu.pressure", text, &pressure, NULL) < 0 ||
         !cgroup_text_pressure(pressure, ret_usec))
         return -EOPNOTSUPP;
     return 0;

@@ -34,8 +34,10 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
     struct agent_pod *pod = pod_of(sampled);
     pod->desired_request_milli = pod->guaranteed ? limit_milli : limit_request(limit_milli);
     pod->asked_ns = loop_mono_ns(a->loop);
-    agent_metrics_change(&a->metrics, pod->record->meta.ns, pod->record->meta.name,
-                         limit_milli > sampled->market.limit_milli);
+    if (limit_milli > sampled->market.limit_milli)
+        pod->tally.ups++;
+    else
+        pod->tally.downs++;
     write_soon(a, pod);
 }
 
@@ -47,8 +49,7 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         s->wanted_milli = s->market.limit_milli;
         pod->desired_request_milli = s->market.request_milli;
     }
-    metric_observe(METRIC(a->metrics.reward, pod->record->meta.name, pod->record->meta.ns),
-                   s->market.reward);
+    agent_tally_reward(&pod->tally, s->market.reward);
     s->market.slo_weight = slo_weight(&pod->slo, s->market.slo_weight, s->market.slo_ratio);
     write_soon(a, pod);
 }
@@ -130,14 +131,13 @@ static void allocation_changed(struct controller *c, const struct record *old,
                                const struct record *now)
 {
     struct market_agent *a = controller_context(c);
-    const struct allocation_record *allocation =
-        (const struct allocation_record *)(const void *)(now ? now : old);
-    struct agent_pod *pod = market_agent_find(a, allocation->pod_ns, allocation->pod_name);
+    const struct agent_allocation_record *allocation = (const void *)(now ? now : old);
+    struct agent_pod *pod = market_agent_find(a, allocation->meta.ns, allocation->pod_name);
     if (pod && now) {
         market_agent_read_status(pod, allocation);
         a->dirty = true;
     }
-    controller_add(c, allocation->pod_ns, allocation->pod_name);
+    controller_add(c, allocation->meta.ns, allocation->pod_name);
 }
 
 static void any_changed(void *context, const struct record *old, const struct record *now)
@@ -150,16 +150,6 @@ static void config_changed(void *context, const struct record *old, const struct
 {
     (void)old, (void)now;
     ((struct market_agent *)context)->reload = true;
-}
-
-static void show_pods(void *context)
-{
-    struct market_agent *a = context;
-    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
-        const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
-        agent_metrics_show(&a->metrics, pod->record->meta.ns, pod->record->meta.name,
-                           &pod->sampled);
-    }
 }
 
 /* ---- start */
@@ -181,7 +171,7 @@ static int start_tree(struct market_agent *a, err_t *e)
 static int start_caches(struct market_agent *a, err_t *e)
 {
     struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
-                      configs = agent_config_cache, allocations = allocation_cache;
+                      configs = agent_config_cache, allocations = agent_allocation_cache;
     agent_put_name(a->node, LABEL_BYTES_MAX, &a->node_label);
     buf_printf(&a->selectors[0], "spec.nodeName=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[1], "metadata.name=" STR_FMT, STR_ARG(a->node));
@@ -257,14 +247,14 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     a->excluded = str_c(manager_setting(m, "market-exclude-namespaces"));
     a->seed = sum64(manager_identity(m), 0);
     a->reload = a->dirty = true;
-    agent_metrics_init(&a->metrics, manager_metrics(m));
+
     int r = start_tree(a, e);
     if (r == 0)
         r = start_caches(a, e);
     if (r < 0)
         return r;
     start_loops(a);
-    metrics_on_read(manager_metrics(m), show_pods, a);
+    agent_metrics_init(&a->metrics, manager_metrics(m), a);
     return market_agent_load_config(a, e);
 }
 
@@ -277,7 +267,7 @@ static bool flush(void *state)
 static void stop(void *state)
 {
     struct market_agent *a = state;
-    metrics_off_read(manager_metrics(a->manager), a);
+    agent_metrics_done(&a->metrics);
     if (a->sampler)
         market_agent_drop_all(a);
     sampler_free(a->sampler);

@@ -23,6 +23,7 @@ struct agent_pod { /* one pod in the market */
     int64_t infeasible_milli;              /* the node can never give this much; 0: not known */
     double target_ms;                      /* latency objective; 0: none */
     struct slo_state slo;
+    struct agent_tally tally;
     float price;       /* as its PodAllocation says; -1: it says none */
     int64_t priced_ns; /* mono */
     bool guaranteed;
@@ -64,8 +65,9 @@ int market_agent_load_config(struct market_agent *a, err_t *e);
 
 /* market_agent_write.c: PodAllocations */
 struct reconciled market_agent_write(struct reconcile *r);
-void market_agent_read_status(struct agent_pod *pod, const struct allocation_record *allocation);
-const struct allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                        str pod);
+void market_agent_read_status(struct agent_pod *pod,
+                              const struct agent_allocation_record *allocation);
+const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
+                                                              str pod);
 
 #endif

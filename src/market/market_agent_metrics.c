@@ -1,9 +1,157 @@
 /* Counting: see market_agent_metrics.h. */
 #include "market_agent_metrics.h"
 
+#include "market_agent_internal.h"
+
 static const double duration_bounds[] = { .0001, .0005, .001, .005, .01, .05, .1, .5, 1 };
-static const double latency_bounds[] = { 0.1, 0.5, 1, 2, 5, 10, 30 };
-static const double reward_bounds[] = { -100, -50, -20, -10, 0, 5, 10, 15, 20 };
+static const double latency_bounds[AGENT_LATENCY_BUCKETS - 1] = { 0.1, 0.5, 1, 2, 5, 10, 30 };
+static const double reward_bounds[AGENT_REWARD_BUCKETS - 1] = { -100, -50, -20, -10, 0,
+                                                                5,    10,  15,  20 };
+
+/* ---- one pod's numbers */
+
+static size_t bucket_of(const double *bounds, size_t n, double value)
+{
+    size_t i = 0;
+    while (i < n && !(value <= bounds[i]))
+        i++;
+    return i;
+}
+
+void agent_tally_reward(struct agent_tally *t, double reward)
+{
+    t->rewards[bucket_of(reward_bounds, countof(reward_bounds), reward)]++;
+    t->reward_sum += reward;
+}
+
+void agent_tally_latency(struct agent_tally *t, double seconds)
+{
+    t->latencies[bucket_of(latency_bounds, countof(latency_bounds), seconds)]++;
+    t->latency_sum += seconds;
+}
+
+static void put_counts(struct metric_view *view, uint64_t *room, const uint32_t *counts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        room[i] = counts[i];
+        view->count += counts[i];
+    }
+    view->counts = room;
+}
+
+static void show_ups(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = pod->tally.ups;
+}
+
+static void show_downs(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = pod->tally.downs;
+}
+
+static void show_latency(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    view->value = pod->tally.latency_sum;
+    put_counts(view, room, pod->tally.latencies, AGENT_LATENCY_BUCKETS);
+}
+
+static void show_reward(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    view->value = pod->tally.reward_sum;
+    put_counts(view, room, pod->tally.rewards, AGENT_REWARD_BUCKETS);
+}
+
+static void show_throttling(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = (double)pod->sampled.throttled;
+}
+
+static void show_allocation(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = (double)pod->sampled.market.limit_milli;
+}
+
+static void show_usage(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = (double)pod->sampled.usage_milli;
+}
+
+static const struct {
+    struct metric_spec spec;
+    void (*show)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
+    void (*show_down)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
+} of_pods[AGENT_POD_FAMILIES] = {
+    { { .name = "mbcas_allocation_changes_total",
+        .help = "Limits asked for, by direction",
+        .kind = METRIC_COUNTER,
+        .labels = { "pod", "namespace", "direction" } },
+      show_ups,
+      show_downs },
+    { { .name = "mbcas_allocation_latency_seconds",
+        .help = "From asking for a limit to its being in force",
+        .kind = METRIC_HISTOGRAM,
+        .labels = { "pod", "namespace" },
+        .bounds = latency_bounds,
+        .bound_n = countof(latency_bounds) },
+      show_latency,
+      NULL },
+    { { .name = "mbcas_qlearning_reward",
+        .help = "What a pod's agent learnt from",
+        .kind = METRIC_HISTOGRAM,
+        .labels = { "pod", "namespace" },
+        .bounds = reward_bounds,
+        .bound_n = countof(reward_bounds) },
+      show_reward,
+      NULL },
+    { { .name = "mbcas_throttling_ratio",
+        .help = "Share of periods that hit the quota, in the last fast window",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_throttling,
+      NULL },
+    { { .name = "mbcas_pod_cpu_allocation_millicores",
+        .help = "CPU limit in force",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_allocation,
+      NULL },
+    { { .name = "mbcas_pod_cpu_usage_millicores",
+        .help = "CPU used, in the last fast window",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_usage,
+      NULL },
+};
+
+static void tell_pods(void *context, const struct metric_spec *spec,
+                      const struct metrics_reader *reader)
+{
+    const struct market_agent *a = context;
+    uint64_t room[MAX((int)AGENT_REWARD_BUCKETS, (int)AGENT_LATENCY_BUCKETS)];
+    size_t which = 0;
+    while (of_pods[which].spec.name != spec->name)
+        which++;
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        const struct agent_pod *pod =
+            container_of(sampler_at(a->sampler, i), struct agent_pod, sampled);
+        str values[] = { pod->record->meta.name, pod->record->meta.ns, S("up") };
+        struct metric_view view = { .spec = spec, .values = values };
+        of_pods[which].show(pod, &view, room);
+        reader->series(reader->context, &view);
+        if (!of_pods[which].show_down)
+            continue;
+        values[2] = S("down");
+        of_pods[which].show_down(pod, &view, room);
+        reader->series(reader->context, &view);
+    }
+}
+
+/* ---- the node's numbers */
 
 static struct metric *alone(struct metrics *r, const char *name, const char *help,
                             enum metric_kind kind)
@@ -12,53 +160,8 @@ static struct metric *alone(struct metrics *r, const char *name, const char *hel
         metrics_family(r, &(struct metric_spec){ .name = name, .help = help, .kind = kind }));
 }
 
-static struct metric_family *of_pod(struct metrics *r, struct metric_spec spec)
+static void init_clearing(struct agent_metrics *m, struct metrics *r)
 {
-    spec.labels[0] = "pod";
-    spec.labels[1] = "namespace";
-    return metrics_family(r, &spec);
-}
-
-static void init_pods(struct agent_metrics *m, struct metrics *r)
-{
-    m->changes = of_pod(r, (struct metric_spec){ .name = "mbcas_allocation_changes_total",
-                                                 .help = "Limits asked for, by direction",
-                                                 .kind = METRIC_COUNTER,
-                                                 .labels = { "", "", "direction" } });
-    m->latency = of_pod(r, (struct metric_spec){ .name = "mbcas_allocation_latency_seconds",
-                                                 .help = "From asking for a limit to its being in "
-                                                         "force",
-                                                 .kind = METRIC_HISTOGRAM,
-                                                 .bounds = latency_bounds,
-                                                 .bound_n = countof(latency_bounds) });
-    m->reward = of_pod(r, (struct metric_spec){ .name = "mbcas_qlearning_reward",
-                                                .help = "What a pod's agent learnt from",
-                                                .kind = METRIC_HISTOGRAM,
-                                                .bounds = reward_bounds,
-                                                .bound_n = countof(reward_bounds) });
-    m->throttling = of_pod(r, (struct metric_spec){ .name = "mbcas_throttling_ratio",
-                                                    .help = "Share of periods that hit the quota, "
-                                                            "in the last fast window",
-                                                    .kind = METRIC_GAUGE });
-    m->allocation = of_pod(r, (struct metric_spec){ .name = "mbcas_pod_cpu_allocation_millicores",
-                                                    .help = "CPU limit in force",
-                                                    .kind = METRIC_GAUGE });
-    m->usage = of_pod(r, (struct metric_spec){ .name = "mbcas_pod_cpu_usage_millicores",
-                                               .help = "CPU used, in the last fast window",
-                                               .kind = METRIC_GAUGE });
-}
-
-void agent_metrics_init(struct agent_metrics *m, struct metrics *r)
-{
-    m->managed = alone(r, "mbcas_managed_pods", "Pods in this node's market", METRIC_GAUGE);
-    m->duration = METRIC_ALONE(
-        metrics_family(r, &(struct metric_spec){ .name = "mbcas_agent_allocation_duration_seconds",
-                                                 .help = "CPU time of a slow round",
-                                                 .kind = METRIC_HISTOGRAM,
-                                                 .bounds = duration_bounds,
-                                                 .bound_n = countof(duration_bounds) }));
-    m->read_errors = alone(r, "mbcas_agent_cgroup_read_errors_total",
-                           "Counters of a pod that could not be read", METRIC_COUNTER);
     m->iterations = alone(r, "mbcas_nash_iterations",
                           "Passes of the last clearing: one to find the price, one to clear at it",
                           METRIC_GAUGE);
@@ -75,7 +178,31 @@ void agent_metrics_init(struct agent_metrics *m, struct metrics *r)
                                                              .help = "Clearings by mode",
                                                              .kind = METRIC_COUNTER,
                                                              .labels = { "mode" } });
-    init_pods(m, r);
+}
+
+void agent_metrics_init(struct agent_metrics *m, struct metrics *r, struct market_agent *agent)
+{
+    m->managed = alone(r, "mbcas_managed_pods", "Pods in this node's market", METRIC_GAUGE);
+    m->duration = METRIC_ALONE(
+        metrics_family(r, &(struct metric_spec){ .name = "mbcas_agent_allocation_duration_seconds",
+                                                 .help = "CPU time of a slow round",
+                                                 .kind = METRIC_HISTOGRAM,
+                                                 .bounds = duration_bounds,
+                                                 .bound_n = countof(duration_bounds) }));
+    m->read_errors = alone(r, "mbcas_agent_cgroup_read_errors_total",
+                           "Counters of a pod that could not be read", METRIC_COUNTER);
+    init_clearing(m, r);
+    for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
+        m->of_pods[i] = metrics_family(r, &of_pods[i].spec);
+        metric_tell(m->of_pods[i], tell_pods, agent);
+    }
+}
+
+void agent_metrics_done(struct agent_metrics *m)
+{
+    for (size_t i = 0; i < AGENT_POD_FAMILIES; i++)
+        if (m->of_pods[i])
+            metric_tell(m->of_pods[i], NULL, NULL);
 }
 
 void agent_metrics_round(struct agent_metrics *m, const struct round_report *report)
@@ -91,27 +218,4 @@ void agent_metrics_round(struct agent_metrics *m, const struct round_report *rep
         metric_set(METRIC(m->mode, str_c(market_mode_name((enum market_mode)i))),
                    (int)c->mode == i);
     metric_add(METRIC(m->mode_total, str_c(market_mode_name(c->mode))), 1);
-}
-
-void agent_metrics_change(struct agent_metrics *m, str ns, str pod, bool up)
-{
-    metric_add(METRIC(m->changes, pod, ns, up ? S("up") : S("down")), 1);
-}
-
-void agent_metrics_show(struct agent_metrics *m, str ns, str pod, const struct sampled *sampled)
-{
-    metric_set(METRIC(m->throttling, pod, ns), (double)sampled->throttled);
-    metric_set(METRIC(m->allocation, pod, ns), (double)sampled->market.limit_milli);
-    metric_set(METRIC(m->usage, pod, ns), (double)sampled->usage_milli);
-}
-
-void agent_metrics_forget(struct agent_metrics *m, str ns, str pod)
-{
-    const str up[] = { pod, ns, S("up") }, down[] = { pod, ns, S("down") };
-    struct metric_family *const families[] = { m->latency, m->reward, m->throttling, m->allocation,
-                                               m->usage };
-    metric_drop(m->changes, up);
-    metric_drop(m->changes, down);
-    for (size_t i = 0; i < countof(families); i++)
-        metric_drop(families[i], up);
 }

@@ -1,21 +1,33 @@
-/* What the node agent counts, under the names of the original. */
+/* What the node agent counts, under the names of the original. What is counted for each pod is kept with the
+ * pod, in a tenth of the memory that as many series would take. */
 #ifndef FLYBALL_MARKET_AGENT_METRICS_H
 #define FLYBALL_MARKET_AGENT_METRICS_H
 
 #include "../base/metrics.h"
 #include "sampler.h"
 
+enum { AGENT_POD_FAMILIES = 6, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
+
+struct agent_tally { /* of one pod */
+    uint32_t ups, downs;
+    uint32_t rewards[AGENT_REWARD_BUCKETS], latencies[AGENT_LATENCY_BUCKETS];
+    double reward_sum, latency_sum;
+};
+
 struct agent_metrics {
     struct metric *managed, *duration, *read_errors, *iterations, *price, *lambda, *capacity;
     struct metric_family *mode, *mode_total;
-    /* of a pod: namespace and pod are their labels */
-    struct metric_family *changes, *latency, *reward, *throttling, *allocation, *usage;
+    struct metric_family *of_pods[AGENT_POD_FAMILIES];
 };
 
-void agent_metrics_init(struct agent_metrics *m, struct metrics *registry);
+struct market_agent;
+
+void agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
+                        struct market_agent *agent);
+void agent_metrics_done(struct agent_metrics *m); /* the agent's pods are not told any more */
 void agent_metrics_round(struct agent_metrics *m, const struct round_report *report);
-void agent_metrics_change(struct agent_metrics *m, str ns, str pod, bool up);
-void agent_metrics_show(struct agent_metrics *m, str ns, str pod, const struct sampled *sampled);
-void agent_metrics_forget(struct agent_metrics *m, str ns, str pod);
+
+void agent_tally_reward(struct agent_tally *t, double reward);
+void agent_tally_latency(struct agent_tally *t, double seconds);
 
 #endif

@@ -59,6 +59,17 @@ static const struct field config_fields[] = {
     { "data", F_RAW, offsetof(struct agent_config_record, data) },
 };
 
+#define ALLOCATION(member) offsetof(struct agent_allocation_record, member)
+static const struct field allocation_fields[] = {
+    { "spec.podName", F_STR, ALLOCATION(pod_name) },
+    { "metadata.ownerReferences[kind=Pod].uid", F_STR, ALLOCATION(owner_uid) },
+    { "spec.desiredCPULimit", F_MILLI, ALLOCATION(limit_milli) },
+    { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },
+    { "status.infeasibleCPULimit", F_MILLI, ALLOCATION(infeasible_milli) },
+    { "status.shadowPriceCPU", F_REAL, ALLOCATION(price), .otherwise = -1 },
+};
+#undef ALLOCATION
+
 static const struct fields pod_kept = { sizeof(struct agent_pod_record), pod_fields,
                                         countof(pod_fields) };
 static const struct fields node_kept = { sizeof(struct agent_node_record), node_fields,
@@ -66,6 +77,11 @@ static const struct fields node_kept = { sizeof(struct agent_node_record), node_
 static const struct fields config_kept = { sizeof(struct agent_config_record), config_fields,
                                            countof(config_fields) };
 
+static const struct fields allocation_kept = { sizeof(struct agent_allocation_record),
+                                               allocation_fields, countof(allocation_fields) };
+
+const struct cache_spec agent_allocation_cache = { .resource = &podallocation_resource,
+                                                   .keep = &allocation_kept };
 const struct cache_spec agent_pod_cache = { .resource = &resource_pods, .keep = &pod_kept };
 const struct cache_spec agent_node_cache = { .resource = &resource_nodes, .keep = &node_kept };
 const struct cache_spec agent_config_cache = { .resource = &resource_configmaps,

@@ -42,8 +42,17 @@ struct agent_config_record { /* of the ConfigMap */
     str data; /* JSON */
 };
 
-/* Without field selectors: the agent adds its node's name. */
-extern const struct cache_spec agent_pod_cache, agent_node_cache, agent_config_cache;
+struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod */
+    struct record meta;
+    str pod_name, owner_uid;
+    int64_t limit_milli, request_milli; /* desired; 0: not said, or not a quantity */
+    int64_t infeasible_milli;           /* 0: none */
+    double price;                       /* -1: none */
+};
+
+/* Without selectors: the agent adds its node's name. */
+extern const struct cache_spec agent_pod_cache, agent_node_cache, agent_config_cache,
+    agent_allocation_cache;
 
 /* Why a pod does not take part; the first that holds. */
 enum agent_exclusion {

@@ -3,7 +3,6 @@
 #include "market_agent_internal.h"
 
 #include "../base/log.h"
-#include "../base/quantity.h"
 #include "../base/sum.h"
 #include "limit_core.h"
 
@@ -12,15 +11,13 @@
 /* Where an earlier agent was going is where we go on. */
 static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
 {
-    const struct allocation_record *allocation =
+    const struct agent_allocation_record *allocation =
         market_agent_allocation(a, pod->record->meta.ns, pod->record->meta.name);
-    int64_t limit, request;
     if (!allocation || !str_eq(allocation->owner_uid, pod->record->meta.uid) ||
-        quantity_parse_milli(allocation->desired_limit, &limit, NULL) < 0 ||
-        quantity_parse_milli(allocation->desired_request, &request, NULL) < 0 || limit <= 0)
+        allocation->limit_milli <= 0)
         return;
-    pod->sampled.wanted_milli = limit;
-    pod->desired_request_milli = request;
+    pod->sampled.wanted_milli = allocation->limit_milli;
+    pod->desired_request_milli = allocation->request_milli;
     market_agent_read_status(pod, allocation);
 }
 
@@ -48,7 +45,6 @@ static void drop(struct market_agent *a, struct agent_pod *pod)
     auto_buf struct buf key = { 0 };
     agent_workload_key(pod->record, &key);
     qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
-    agent_metrics_forget(&a->metrics, pod->record->meta.ns, pod->record->meta.name);
     sampler_remove(a->sampler, &pod->sampled);
     record_unref(&pod->record->meta);
     free(pod);
@@ -61,8 +57,7 @@ static void note_in_force(struct market_agent *a, struct agent_pod *pod,
     if (!pod->asked_ns || view->limit_milli != pod->sampled.wanted_milli)
         return;
     double seconds = (double)(loop_mono_ns(a->loop) - pod->asked_ns) / 1e9;
-    metric_observe(METRIC(a->metrics.latency, pod->record->meta.name, pod->record->meta.ns),
-                   seconds);
+    agent_tally_latency(&pod->tally, seconds);
     pod->asked_ns = 0;
 }
 

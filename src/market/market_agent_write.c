@@ -3,8 +3,6 @@
  * it. */
 #include "market_agent_internal.h"
 
-#include "../base/quantity.h"
-
 #include <math.h>
 #include <stdio.h>
 
@@ -12,25 +10,19 @@ static const int64_t price_every_ns = 60 * NS_PER_S;
 static const double price_step =
     0.05; /* a smaller change of the price is written only along with others */
 
-const struct allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                        str pod)
+const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
+                                                              str pod)
 {
     auto_buf struct buf name = { 0 };
     agent_allocation_name(ns, pod, &name);
     return cache_get(a->allocations, ns, buf_str(&name));
 }
 
-void market_agent_read_status(struct agent_pod *pod, const struct allocation_record *allocation)
+void market_agent_read_status(struct agent_pod *pod,
+                              const struct agent_allocation_record *allocation)
 {
-    auto_arena struct arena scratch = { 0 };
-    struct json *status = NULL;
-    if (allocation->status.n)
-        (void)json_parse(&scratch, allocation->status, &status, NULL);
-    int64_t infeasible = 0;
-    str text = json_text(json_get(status, "infeasibleCPULimit"));
-    pod->infeasible_milli =
-        text.n && quantity_parse_milli(text, &infeasible, NULL) == 0 ? infeasible : 0;
-    pod->price = (float)json_real(json_get(status, "shadowPriceCPU"), -1);
+    pod->infeasible_milli = MAX(allocation->infeasible_milli, (int64_t)0);
+    pod->price = (float)allocation->price;
 }
 
 /* ---- gone */
@@ -43,7 +35,7 @@ static void gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
 
 /* Normally it goes with its pod. The uid says which one is meant: a pod of the same name may have come up
  * elsewhere. */
-static void remove_allocation(struct reconcile *r, const struct allocation_record *allocation)
+static void remove_allocation(struct reconcile *r, const struct agent_allocation_record *allocation)
 {
     str body = arena_printf(
         r->arena,
@@ -125,12 +117,11 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
     return object;
 }
 
-static bool says_so(struct arena *a, const struct allocation_record *allocation,
-                    const struct agent_pod *pod)
+static bool says_so(const struct agent_allocation_record *allocation, const struct agent_pod *pod)
 {
     return allocation && str_eq(allocation->owner_uid, pod->record->meta.uid) &&
-           str_eq(allocation->desired_limit, amount(a, pod->sampled.wanted_milli)) &&
-           str_eq(allocation->desired_request, amount(a, pod->desired_request_milli));
+           allocation->limit_milli == pod->sampled.wanted_milli &&
+           allocation->request_milli == pod->desired_request_milli;
 }
 
 static void written(struct reconcile *r, const struct kube_reply *reply)
@@ -172,13 +163,13 @@ static int64_t wait_ns(const struct market_agent *a, const struct agent_pod *pod
 struct reconciled market_agent_write(struct reconcile *r)
 {
     struct market_agent *a = r->context;
-    const struct allocation_record *allocation = market_agent_allocation(a, r->ns, r->name);
+    const struct agent_allocation_record *allocation = market_agent_allocation(a, r->ns, r->name);
     struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
     if (allocation && !cache_get(a->pods, r->ns, r->name))
         remove_allocation(r, allocation);
     if (!pod || !pod->sampled.wanted_milli)
         return reconciled();
-    if (!says_so(r->arena, allocation, pod)) {
+    if (!says_so(allocation, pod)) {
         int64_t wait = wait_ns(a, pod);
         if (wait)
             return reconciled_after(wait);
