@@ -12,7 +12,7 @@ struct apply {
     struct arena arena;
     struct json *documents;
     size_t at;
-    int64_t give_up_ns; /* on the kind that is not known yet */
+    int64_t give_up_ns; /* on the kind that is not known yet; by the machine's clock */
     struct timer again;
     struct kube_call *call;
     void (*done)(void *context, const char *failure);
@@ -86,13 +86,13 @@ static void retry(struct timer *timer)
 static void wait_for_kind(struct apply *a, const char *why)
 {
     struct loop *loop = kube_loop(a->kube);
-    int64_t now = loop_mono_ns(loop);
+    int64_t now = clock_mono_ns(); /* the server needs real time, however fast the loop's passes */
     if (!a->give_up_ns)
-        a->give_up_ns = now + 5 * NS_PER_S;
+        a->give_up_ns = now + 10 * NS_PER_S;
     if (now >= a->give_up_ns)
         fail(a, why);
     else
-        timer_set(loop, &a->again, now + 10 * NS_PER_MS, retry);
+        timer_set(loop, &a->again, loop_mono_ns(loop) + 10 * NS_PER_MS, retry);
 }
 
 static void discovered(void *context, const struct resource *resource, const char *failure)

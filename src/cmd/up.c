@@ -138,11 +138,13 @@ static void definitions_applied(void *context, const char *failure)
 {
     struct up *up = context;
     err_t e;
+    if (failure) { /* its words are the apply's */
+        give_up(up, failure);
+        return;
+    }
     apply_free(up->apply);
     up->apply = NULL;
-    if (failure)
-        give_up(up, failure);
-    else if (start_controllers(up, &e) < 0)
+    if (start_controllers(up, &e) < 0)
         give_up(up, e.text);
     else
         up->apply =

@@ -96,8 +96,8 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->urgent = call->paid = r->no_gate;
     call->done = r->done;
     call->context = r->context;
-    call->deadline_ns =
-        loop_mono_ns(k->loop) + (r->timeout_ns ? r->timeout_ns : deadline_default_ns);
+    int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : deadline_default_ns;
+    call->deadline_ns = loop_mono_ns(k->loop) + loop_io_span(k->loop, timeout_ns);
     call->next = k->calls;
     if (k->calls)
         k->calls->previous = call;

@@ -52,6 +52,8 @@ int64_t loop_mono_ns(const struct loop *loop); /* never goes back; the clock of 
 /* The same clock at this very moment, for the time of a measurement; stands still in virtual time. */
 int64_t loop_exact_ns(const struct loop *loop);
 int64_t loop_wall_ns(const struct loop *loop); /* since 1970-01-01T00:00:00Z */
+/* How long a network timeout of that real length is on the loop's clock. */
+int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns);
 struct arena *loop_scratch(struct loop *loop); /* emptied at the end of each turn */
 
 /* Virtual time stands still until as many releases as holds. No effect in the other modes. */

@@ -53,7 +53,4 @@ void loop_fire_due(struct loop *loop);  /* timer.c */
 void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *));
 bool loop_deferred_left(const struct loop *loop);
 
-/* How long a network timeout of that real length is on the loop's clock. */
-int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns);
-
 #endif

@@ -127,13 +127,14 @@ void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
     };
     q->scrapes = x;
     q->left++;
+    struct loop *loop = feed->collector->loop;
     x->call =
         http_client_fetch(client, &(struct http_fetch){
                                       .method = S("GET"),
                                       .target = S("/metrics"),
                                       .headers = HTTP_HEADERS({ S("accept"), S(SCRAPE_ACCEPT) }),
-                                      .deadline_ns =
-                                          loop_mono_ns(feed->collector->loop) + scrape_timeout_ns,
+                                      .deadline_ns = loop_mono_ns(loop) +
+                                                     loop_io_span(loop, scrape_timeout_ns),
                                       .max_body_bytes = SCRAPE_BYTES_MAX,
                                       .on_done = scraped,
                                       .context = x });

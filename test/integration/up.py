@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""flyball up as a newcomer meets it: start, look with kubectl, change something, kill it, start again.
+"""flyball up as a newcomer meets it: start, look with kubectl, apply, edit, delete, kill it, start again.
 
     up.py FLYBALL
 
@@ -8,38 +8,75 @@ Speaks TAP. Skipped where there is no kubectl.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 
 FLYBALL = str(pathlib.Path(sys.argv[1]).resolve())
+SEEDS = pathlib.Path(__file__).resolve().parent / "seeds"
+FEATURES = ("saturation", "schedule", "market", "runtimeconfig")
 
 
 class Up:
-    """One run of `flyball up`; ready when it has said where it is."""
+    """One run of `flyball up`; ready when it has said where it is. What it says later is kept."""
 
     def __init__(self, data, *more):
         self.process = subprocess.Popen([FLYBALL, "up", "--data", data, *more], stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.said = []
+        self.ready = threading.Event()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        if not self.ready.wait(120) or self.process.poll() is not None:
+            self.end(signal.SIGKILL)
+            raise RuntimeError("it did not come up: " + self.text())
+
+    def read(self):
         for line in self.process.stdout:
             self.said.append(line)
             if "Ctrl-C stops" in line:
-                return
-        raise RuntimeError("it did not come up: " + "".join(self.said))
+                self.ready.set()
+        self.ready.set()
+
+    def text(self):
+        return "".join(self.said)
 
     def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.said.append(self.process.stdout.read())
-        return self.process.wait(30)
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.reader.join()
+        return code
+
+    def metrics(self):
+        url = re.search(r"Metrics: (\S+)", self.text()).group(1)
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.read().decode()
+
+    def reconciled(self, controller):
+        """How many turns a controller has made in this run."""
+        found = re.findall(r'controller_runtime_reconcile_total\{controller="%s"[^}]*\} (\d+)' % controller,
+                           self.metrics())
+        return sum(map(int, found))
 
 
-def kubectl(data, *words):
+def kubectl(data, *words, **more):
     env = dict(os.environ, KUBECONFIG=data + "/kubeconfig", HOME=data)
-    return subprocess.run(["kubectl", *words], env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(["kubectl", *words], env=env, capture_output=True, text=True, timeout=120, **more)
+
+
+def must(data, *words, **more):
+    answer = kubectl(data, *words, **more)
+    assert answer.returncode == 0, "kubectl %s: %s" % (" ".join(words), answer.stderr)
+    return answer.stdout
 
 
 def get(data, *words):
@@ -47,13 +84,12 @@ def get(data, *words):
     return json.loads(answer.stdout) if answer.returncode == 0 else {}
 
 
-def until(question, seconds=30):
+def until(question, what, seconds=150):
+    """Waits until the question is answered with yes; `what` says what is there instead."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if question():
-            return True
+    while not question():
+        assert time.monotonic() < end, what()
         time.sleep(0.2)  # kubectl asks anew: there is no event to wait for from out here
-    return False
 
 
 def bounds(data):
@@ -65,68 +101,228 @@ def ready(data):
     return get(data, "deployment", "web", "-n", "shop").get("status", {}).get("readyReplicas", 0)
 
 
-def a_schedule_governs_and_pods_run(data):
+def path_of(data, service):
+    route = get(data, "httproute", service, "-n", "ml-team")
+    rules = route.get("spec", {}).get("rules", [{}])
+    return rules[0].get("matches", [{}])[0].get("path", {}).get("value")
+
+
+def limits(data):
+    pods = get(data, "pods", "-n", "shop", "-l", "app=web").get("items", [])
+    return [pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] for pod in pods]
+
+
+# ---- cases, each in a data directory of its own
+
+
+def every_feature_decides(data):
     up = Up(data)
     try:
-        assert until(lambda: bounds(data)[0] in (2, 5, 8)), "bounds are %s" % (bounds(data),)
-        assert until(lambda: ready(data) >= bounds(data)[0]), "%s pods are ready" % ready(data)
+        for feature in FEATURES:
+            until(lambda f=feature: told(data, f) > 0, up.text)
     finally:
         code = up.end()
-    assert code == 0, "exit code %s: %s" % (code, "".join(up.said))
+    assert code == 0, "exit code %s: %s" % (code, up.text())
+    summary = up.text().split("Decisions that were applied")[1]
+    for feature in FEATURES:
+        count = re.search(r"^  %s +(\d+)  last: \S" % feature, summary, re.MULTILINE)
+        assert count and int(count.group(1)) > 0, summary
 
 
-def an_edit_is_seen(data):
-    up = Up(data)
-    try:
-        trigger = {"name": "now", "priority": 0, "interval": {"recurring": "M,TU,W,TH,F,SAT,SUN"},
-                   "startTime": "00:00:00", "endTime": "23:59:59", "startHPAConfig": {"minReplicas": 7, "maxReplicas": 9}}
-        patch = json.dumps({"spec": {"triggers": [trigger]}})
-        answer = kubectl(data, "patch", "shpa", "web", "-n", "shop", "--type=merge", "-p", patch)
-        assert answer.returncode == 0, answer.stderr
-        assert until(lambda: bounds(data) == (7, 9)), "bounds are %s" % (bounds(data),)
-    finally:
-        up.end()
+GROUPS = {"saturation": "llmd.ai/", "schedule": "autoscaling.sarabala.io/", "market": "allocation.mbcas.io/",
+          "runtimeconfig": "aim."}
 
 
-def killed_it_goes_on(data):
-    up = Up(data)
-    kubectl(data, "create", "configmap", "kept", "-n", "shop", "--from-literal=a=b")
+def told(data, feature):
+    events = get(data, "events", "-A").get("items", [])
+    return sum(e["type"] == "Normal" and e["involvedObject"].get("apiVersion", "").startswith(GROUPS[feature])
+               and e["reason"] != "Reconciled" for e in events)
+
+
+def it_stops_after_the_time_given(data):
+    run = subprocess.run([FLYBALL, "up", "--data", data, "--testbed", "schedule", "--speed", "600", "--for", "3s"],
+                         capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and "stopped:" in run.stdout, run.stdout + run.stderr
+    assert not run.stderr, run.stderr
+
+
+def snapshot(data):
+    """What must be the same after a kill: who is there, and what they were told to be."""
+    objects = get(data, "deployments,replicasets,pods,hpa,shpa,aimservices,aimruntimeconfigs,httproutes,configmaps",
+                  "-A")["items"]
+    return {(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]):
+            (o["metadata"]["uid"], json.dumps(o.get("data") or o.get("spec"), sort_keys=True)) for o in objects
+            if "qtable" not in o["metadata"]["name"]}
+
+
+def decisions(data):
+    """Each event of the schedule and of runtime configuration, and how often it was told."""
+    events = get(data, "events", "-A")["items"]
+    return {(e["involvedObject"]["kind"], e["involvedObject"]["name"], e["reason"], e["message"]): e.get("count", 1)
+            for e in events if e["involvedObject"].get("apiVersion", "").startswith(("aim.", "autoscaling.sarabala"))}
+
+
+def apply_seeds(data):
+    for name in ("manifests.yaml", "shop.yaml"):
+        must(data, "apply", "-f", str(SEEDS / name))
+
+
+def the_manifests_act(data):
+    until(lambda: bounds(data) == (2, 3), lambda: "bounds are %s" % (bounds(data),))
+    until(lambda: ready(data) >= 2, lambda: "%s pods are ready" % ready(data))
+    until(lambda: path_of(data, "llama-chat") == "/ml/ml-team/conversational-ai",
+          lambda: "the route is %s" % path_of(data, "llama-chat"))
+    until(lambda: any(limit != "200m" for limit in limits(data)), lambda: "limits are %s" % limits(data))
+
+
+def edits_are_followed(data):
+    override = {"spec": {"routing": {"pathTemplate": "/custom/{.metadata.name}"}}}
+    must(data, "patch", "aimservice", "llama-chat", "-n", "ml-team", "--type=merge", "-p", json.dumps(override))
+    until(lambda: path_of(data, "llama-chat") == "/custom/llama-chat",
+          lambda: "the route is %s" % path_of(data, "llama-chat"))
+    trigger = {"name": "now", "priority": 9, "interval": {"recurring": "M,TU,W,TH,F,SAT,SUN"},
+               "startTime": "00:00:00", "endTime": "23:59:59", "startHPAConfig": {"minReplicas": 4, "maxReplicas": 9}}
+    must(data, "patch", "shpa", "web", "-n", "shop", "--type=merge", "-p", json.dumps({"spec": {"triggers": [trigger]}}))
+    until(lambda: bounds(data) == (4, 9), lambda: "bounds are %s" % (bounds(data),))
+    until(lambda: ready(data) == 4, lambda: "%s pods are ready" % ready(data))
+
+
+def deletions_are_followed(data):
+    must(data, "delete", "aimservice", "llama-chat", "-n", "ml-team")
+    until(lambda: path_of(data, "llama-chat") is None, lambda: "the route is %s" % path_of(data, "llama-chat"))
+    must(data, "delete", "shpa", "web", "-n", "shop")
+    must(data, "delete", "deployment", "web", "-n", "shop")
+    until(lambda: not get(data, "pods", "-n", "shop").get("items"),
+          lambda: must(data, "get", "pods", "-n", "shop"))
+
+
+def a_kill_loses_and_repeats_nothing(data, up):
+    # The market goes on bidding; it is opted out so that what is compared stands still.
+    for pod in get(data, "pods", "-n", "shop")["items"]:
+        must(data, "annotate", "pod", pod["metadata"]["name"], "-n", "shop", "mbcas.io/managed=false")
+    until(lambda: stands_still(data), lambda: "objects keep changing")
+    before, told_before = snapshot(data), decisions(data)
     up.end(signal.SIGKILL)
-    up = Up(data)
+    up = Up(data, "--testbed", "gateway-kinds")
     try:
-        assert get(data, "configmap", "kept", "-n", "shop").get("data") == {"a": "b"}
-        assert bounds(data) == (7, 9), "bounds are %s" % (bounds(data),)
+        for controller in ("schedule", "runtimeconfig"):
+            until(lambda c=controller: turns(up, c) > 0, up.metrics)
+        until(lambda: stands_still(data), lambda: "objects keep changing")
+        after, told_after = snapshot(data), decisions(data)
+        assert before == after, "changed: %s" % sorted(
+            str((k, before.get(k), after.get(k))) for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+        repeated = {k: n for k, n in told_after.items() if n != told_before.get(k) and k[2] != "Reconciled"}
+        assert not repeated, "told again: %s" % repeated
+    except BaseException:
+        up.end(signal.SIGKILL)
+        raise
+    return up
+
+
+def turns(up, feature):
+    return sum(up.reconciled(c) for c in set(re.findall(r'controller="(%s[^"]*|aim[^"]*)"' % feature, up.metrics()))
+               if (feature == "runtimeconfig") == (c.startswith(("aim", "runtimeconfig"))))
+
+
+def stands_still(data):
+    first = snapshot(data)
+    time.sleep(2)  # nothing happens: that is what is looked for
+    return first == snapshot(data)
+
+
+def the_seeds_manifests_live(data):
+    up = Up(data, "--testbed", "gateway-kinds")
+    try:
+        apply_seeds(data)
+        the_manifests_act(data)
+        edits_are_followed(data)
+        up = a_kill_loses_and_repeats_nothing(data, up)
+        deletions_are_followed(data)
+    finally:
+        code = up.end()
+    assert code == 0, "exit code %s: %s" % (code, up.text())
+
+
+def a_simulated_server_is_scraped(data):
+    up = Up(data, "--testbed", "llm")
+    try:
+        def addresses():
+            pods = get(data, "pods", "-n", "llm").get("items", [])
+            return [p["status"]["podIP"] for p in pods if p["status"].get("podIP")]
+
+        until(lambda: len(addresses()) >= 2, lambda: must(data, "get", "pods", "-n", "llm", "-o", "wide"))
+
+        def served():
+            pages = [urllib.request.urlopen("http://%s:8000/metrics" % ip, timeout=30).read().decode()
+                     for ip in addresses()]
+            return sum(float(v) for page in pages for v in re.findall(r"vllm:request_success_total\{[^}]*\} (\S+)", page))
+
+        until(lambda: served() > 5, lambda: "%s requests were served" % served())
     finally:
         up.end()
+
+
+def refused(*words):
+    run = subprocess.run([FLYBALL, "up", *words], capture_output=True, text=True, timeout=120)
+    assert run.returncode != 0, (words, run.stdout)
+    assert len(run.stderr.strip().splitlines()) == 1, run.stderr
+    return run.stderr
 
 
 def a_bad_start_is_one_sentence(data):
-    for words, wanted in ((["--speed", "0"], "--speed"), (["--testbed", "no-such"], "no-such"),
-                          (["--listen", "nowhere"], "--listen"), (["--data", "/proc/none"], "/proc/none")):
-        run = subprocess.run([FLYBALL, "up", "--data", data + "/other", *words], capture_output=True, text=True,
-                             timeout=60)
-        assert run.returncode != 0 and wanted in run.stderr, (words, run.returncode, run.stderr)
-        assert len(run.stderr.strip().splitlines()) == 1, run.stderr
+    other = data + "/other"
+    assert "--speed" in refused("--data", other, "--speed", "0")
+    assert "no-such" in refused("--data", other, "--testbed", "no-such")
+    assert "--listen" in refused("--data", other, "--listen", "nowhere")
+    assert "/proc/none" in refused("--data", "/proc/none")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        assert "in use" in refused("--data", other, "--listen", address)
+    pathlib.Path(data + "/loop.yaml").write_text(
+        "apiVersion: testbed.flyball.dev/v1\nkind: Include\nfiles: [%s/loop.yaml]\n" % data)
+    assert "includes itself" in refused("--data", other, "--testbed", data + "/loop.yaml")
+
+
+def data_of_another_version_is_refused(data):
+    Up(data, "--testbed", "gateway-kinds").end()
+    with sqlite3.connect(data + "/state.db") as db:
+        db.execute("PRAGMA user_version = 4711")
+    db.close()
+    assert "4711" in refused("--data", data)
+
+
+def two_at_once_are_refused(data):
+    up = Up(data, "--testbed", "gateway-kinds")
+    try:
+        assert "in use" in refused("--data", data)
+    finally:
+        up.end()
+
+
+CASES = [it_stops_after_the_time_given, every_feature_decides, the_seeds_manifests_live, a_simulated_server_is_scraped,
+         a_bad_start_is_one_sentence, data_of_another_version_is_refused, two_at_once_are_refused]
 
 
 def main():
-    cases = [a_schedule_governs_and_pods_run, an_edit_is_seen, killed_it_goes_on, a_bad_start_is_one_sentence]
-    print("1..%d" % len(cases))
-    data = tempfile.mkdtemp(prefix="flyball-up-")
+    print("1..%d" % len(CASES))
     failed = 0
-    for number, case in enumerate(cases, 1):
+    for number, case in enumerate(CASES, 1):
         name = case.__name__.replace("_", " ")
         if not shutil.which("kubectl"):
             print("ok %d - %s # SKIP there is no kubectl" % (number, name))
             continue
+        data = tempfile.mkdtemp(prefix="flyball-up-")
         try:
             case(data)
             print("ok %d - %s" % (number, name), flush=True)
         except Exception as e:  # whatever it is, the next case is still worth a try
             failed += 1
             print("# %s\nnot ok %d - %s" % (str(e).replace("\n", "\n# "), number, name), flush=True)
-    shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(data, ignore_errors=True)
     return failed > 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
