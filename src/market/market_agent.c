@@ -58,6 +58,7 @@ static void rounded(void *context, const struct round_report *report)
 {
     struct market_agent *a = context;
     a->price = report->clearing.price;
+    a->dirty = true; /* what the node could not give may be possible by now */
     agent_metrics_round(&a->metrics, report);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));

@@ -20,7 +20,8 @@ struct agent_pod { /* one pod in the market */
     int64_t desired_request_milli;         /* goes with sampled.wanted_milli */
     int64_t asked_ns;                      /* mono, of a limit that is not in force yet; 0: none */
     int64_t written_ns;                    /* mono, of the last write; 0: never */
-    int64_t infeasible_milli;              /* the node can never give this much; 0: not known */
+    int64_t infeasible_milli;              /* the node cannot give this much; 0: not known */
+    int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
     double target_ms;                      /* latency objective; 0: none */
     struct slo_state slo;
     struct agent_tally tally;

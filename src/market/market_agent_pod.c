@@ -66,6 +66,7 @@ static const struct field allocation_fields[] = {
     { "spec.desiredCPULimit", F_MILLI, ALLOCATION(limit_milli) },
     { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },
     { "status.infeasibleCPULimit", F_MILLI, ALLOCATION(infeasible_milli) },
+    { "status.infeasibleUntil", F_TIME, ALLOCATION(infeasible_until_ns) },
     { "status.shadowPriceCPU", F_REAL, ALLOCATION(price), .otherwise = -1 },
 };
 #undef ALLOCATION

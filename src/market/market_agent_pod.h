@@ -47,6 +47,7 @@ struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod
     str pod_name, owner_uid;
     int64_t limit_milli, request_milli; /* desired; 0: not said, or not a quantity */
     int64_t infeasible_milli;           /* 0: none */
+    int64_t infeasible_until_ns;        /* wall clock; 0: for ever */
     double price;                       /* -1: none */
 };
 

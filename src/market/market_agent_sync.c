@@ -72,7 +72,8 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
     int64_t limit = s->market.limit_milli, more = MAX(pod->infeasible_milli - limit, (int64_t)0);
-    if (!pod->infeasible_milli)
+    bool over = pod->infeasible_until_ns && loop_wall_ns(a->loop) >= pod->infeasible_until_ns;
+    if (!pod->infeasible_milli || over)
         return;
     s->market.max_milli = tighter(s->market.max_milli, MAX(limit + more / 2, (int64_t)1));
     if (s->wanted_milli >= pod->infeasible_milli && limit > 0) {

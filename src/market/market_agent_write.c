@@ -22,6 +22,7 @@ void market_agent_read_status(struct agent_pod *pod,
                               const struct agent_allocation_record *allocation)
 {
     pod->infeasible_milli = MAX(allocation->infeasible_milli, (int64_t)0);
+    pod->infeasible_until_ns = allocation->infeasible_until_ns;
     pod->price = (float)allocation->price;
 }
 

@@ -1,6 +1,7 @@
 /* The node agent on the embedded API server, on a clock of its own, with cgroups of files that behave. A
  * few lines here stand for the controller and the kubelet: they put desired limits into force. */
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "cgroup_world.h"
 #include "cluster.h"
 #include "market/market_agent.h"
@@ -401,13 +402,20 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
     int64_t wanted =
         milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
     OK(wanted > 500);
-    str body = S(
-        "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\",\"infeasibleCPULimit\":\"600m\"}}");
+    char until[RFC3339_TEXT_MAX];
+    rfc3339_text(cluster_now(&s.c) + 70, until);
+    str body = arena_printf(&s.c.arena,
+                            "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\","
+                            "\"infeasibleCPULimit\":\"600m\",\"infeasibleUntil\":\"%s\"}}",
+                            until);
     EQ_INT(patch_sub(&s.c, &podallocation_resource, "default", "default-big", "status", body).code,
            200);
     pass(&s, 60);
     wanted = milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
     OK(wanted < 600 && wanted >= 500);
+    pass(&s, 60); /* now it may be tried again */
+    wanted = milli_of(json_at(allocation(&s, "default-big"), "spec", "desiredCPULimit", NULL));
+    OK(wanted > 600);
     end(&s);
 }
 
