@@ -35,9 +35,10 @@ struct listwatch {
     enum lw_state state;
     struct kube_call *call;
     struct frame frame;
-    struct buf rv;            /* watch from here */
+    struct buf rv;            /* watch from here; a new list may not be older */
     struct buf continue_from; /* next page */
     bool has_list, once_synced;
+    bool any_version;  /* the server refused `rv`: whatever it has will do */
     bool no_streaming; /* the server does not know it */
     bool list_next;    /* it did not work this time */
     int expired_pages, failures, stuck;
@@ -45,6 +46,7 @@ struct listwatch {
     int64_t started_ns; /* mono: of this stream */
     int64_t listed_ns;  /* mono: the last list was complete */
     uint64_t seen;      /* lines and items of this stream */
+    bool answered;      /* this stream: the server is there */
     struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
     struct listwatch_stats stats;
 };
@@ -77,8 +79,10 @@ static void failed(struct listwatch *w, const char *why)
     int64_t now = loop_mono_ns(w->loop);
     if (now - w->failed_ns > quiet_ns)
         w->failures = 0;
-    if (!w->seen && ++w->stuck >= STUCK_MAX)
+    if (!w->seen && w->answered && ++w->stuck >= STUCK_MAX) {
         w->has_list = false; /* perhaps it is the version that does not work */
+        w->any_version = true;
+    }
     double delay = (double)backoff_first_ns * (double)(UINT64_C(1) << MIN(w->failures, 10));
     delay *= 1 + random_unit(&w->random);
     w->failures++;
@@ -93,10 +97,13 @@ static void failed(struct listwatch *w, const char *why)
 
 static void expired(struct listwatch *w, const char *why)
 {
-    /* the new list comes at once, unless the version is of a list that was just made */
+    /* The new list comes at once, unless the version is of a list that was just made; and if its own
+     * version is refused, once more without one. */
     int64_t age_ns = loop_mono_ns(w->loop) - w->listed_ns;
-    bool at_once = w->has_list && age_ns > fresh_list_ns;
+    bool refused = !w->has_list && w->rv.n && !w->any_version;
+    bool at_once = refused || (w->has_list && age_ns > fresh_list_ns);
     w->stats.expired++;
+    w->any_version |= refused;
     w->has_list = false;
     if (at_once) {
         drop_call(w);
@@ -126,6 +133,7 @@ static void synced(struct listwatch *w)
 {
     cache_list_end(w->o.cache);
     w->has_list = true;
+    w->any_version = false;
     w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
     w->expired_pages = 0;
@@ -220,6 +228,7 @@ static void on_watch_data(void *context, str bytes)
 {
     struct listwatch *w = context;
     err_t e;
+    w->answered = true;
     if (w->state == LW_STREAMING)
         timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + initial_silence_ns, initial_silence);
     int r = frame_feed(&w->frame, bytes, &e);
@@ -247,17 +256,28 @@ static bool refuses_streaming(const struct kube_reply *reply)
     }
 }
 
+/* The version may be what is refused; without one, it is the streaming. */
+static void streaming_refused(struct listwatch *w, const struct kube_reply *reply)
+{
+    if (w->rv.n && !w->any_version) {
+        w->any_version = true;
+    } else {
+        w->no_streaming = reply->code < 500;
+        w->list_next = true;
+    }
+    go_on(w);
+}
+
 static void on_watch_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
     w->call = NULL;
     timer_stop(&w->timer);
+    w->answered = reply->reason != KUBE_NO_ANSWER;
     str rest;
     err_t e;
     if (reply->failure && w->state == LW_STREAMING && refuses_streaming(reply)) {
-        w->no_streaming = reply->code < 500;
-        w->list_next = true;
-        go_on(w);
+        streaming_refused(w, reply);
     } else if (reply->failure && is_absent(w, reply->reason)) {
         absent(w);
     } else if (reply->failure && is_expired(reply->reason)) {
@@ -317,6 +337,7 @@ static void list_refused(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
     buf_clear(&w->continue_from);
+    w->answered = reply->reason != KUBE_NO_ANSWER;
     if (is_absent(w, reply->reason)) {
         absent(w);
         return;
@@ -360,6 +381,7 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
     w->frame.mode = list ? FRAME_LIST : FRAME_LINES;
     w->frame.each = list ? on_item : on_line;
     w->started_ns = loop_mono_ns(w->loop);
+    w->answered = false;
     struct kube_stream stream = {
         .request = { .verb = verb,
                      .resource = spec->resource,
@@ -374,13 +396,26 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
     w->call = kube_stream(w->o.kube, &stream);
 }
 
+/* Time must not seem to go back: another server, or one that was restored, may be behind. */
+static bool put_not_older(struct listwatch *w, struct buf *query)
+{
+    if (!w->rv.n || w->any_version)
+        return false;
+    buf_put(query, S("&resourceVersion="));
+    uri_encode(query, buf_str(&w->rv));
+    return true;
+}
+
 static void list_page(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };
-    if (w->expired_pages < EXPIRED_PAGES_MAX)
+    bool pages = w->expired_pages < EXPIRED_PAGES_MAX;
+    if (pages)
         buf_printf(&query, "limit=%lld", (long long)(w->o.page ? w->o.page : 500));
     else
         buf_put(&query, S("resourceVersion="));
+    if (pages && !w->continue_from.n && put_not_older(w, &query))
+        buf_put(&query, S("&resourceVersionMatch=NotOlderThan"));
     if (w->continue_from.n) {
         buf_put(&query, S("&continue="));
         uri_encode(&query, buf_str(&w->continue_from));
@@ -403,6 +438,7 @@ static void watch(struct listwatch *w)
         become_watching(w, seconds);
     } else {
         buf_put(&query, S("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
+        put_not_older(w, &query);
         cache_list_begin(w->o.cache);
         w->state = LW_STREAMING;
         start_stream(w, KUBE_WATCH, buf_str(&query));

@@ -213,6 +213,59 @@ static void a_relist_tells_the_differences(void)
     run_stop(&run);
 }
 
+/* First from the version known, so that time does not go back; only if the server has not got that, from
+ * whatever it has, and both without a pause. */
+static void a_relist_is_not_older(void)
+{
+    for (int streams = 0; streams < 2; streams++) {
+        struct run run;
+        run_start(&run);
+        run.m.streams = streams;
+        for (int i = 0; i < 10; i++)
+            model_change(&run.m, i, i);
+        run_watch(&run);
+        run_for(&run, 30 * NS_PER_S);
+        stream_end(run.m.watches->x, true);
+        loop_turn(run.m.f.loop);
+        model_change(&run.m, 0, 5);
+        run.m.compacted = run.m.changes.n;
+        run.m.refuses_versions = true;
+        buf_clear(&run.m.f.log);
+        run_for(&run, 2 * NS_PER_S);
+        OK(agrees(&run));
+        str log = buf_str(&run.m.f.log);
+        size_t versioned = str_find(log, streams ? S("NotOlderThan&resourceVersion=10\n")
+                                                 : S("limit=500&resourceVersion=10&"
+                                                     "resourceVersionMatch=NotOlderThan\n"));
+        size_t plain =
+            str_find(log, streams ? S("resourceVersionMatch=NotOlderThan\n") : S("limit=500\n"));
+        OK(versioned != SIZE_MAX && plain != SIZE_MAX && versioned < plain);
+        run_stop(&run);
+    }
+}
+
+/* However long nobody answers: what was known stays known, and no list is made when it comes back. */
+static void an_absence_needs_no_list(void)
+{
+    struct run run;
+    run_start(&run);
+    run.m.streams = true;
+    model_change(&run.m, 1, 1);
+    run_watch(&run);
+    run_for(&run, NS_PER_S);
+    run.m.away = true;
+    stream_end(run.m.watches->x, true);
+    run_for(&run, 600 * NS_PER_S);
+    model_change(&run.m, 2, 2);
+    run.m.away = false;
+    buf_clear(&run.m.f.log);
+    run_for(&run, 60 * NS_PER_S);
+    OK(agrees(&run));
+    EQ_INT(run.changes, 2);
+    OK(str_find(buf_str(&run.m.f.log), S("sendInitialEvents")) == SIZE_MAX);
+    run_stop(&run);
+}
+
 /* Each fault once at each place, and recovery from it. */
 static void every_fault_is_survived(void)
 {
@@ -364,6 +417,8 @@ int main(void)
                                         TAP(notices_who_ignores_streaming),
                                         TAP(resumes_where_it_was),
                                         TAP(a_relist_tells_the_differences),
+                                        TAP(a_relist_is_not_older),
+                                        TAP(an_absence_needs_no_list),
                                         TAP(every_fault_is_survived),
                                         TAP(a_long_bad_day),
                                         TAP(failures_back_off),

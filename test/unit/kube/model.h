@@ -49,6 +49,8 @@ struct model {
     int lists, expirings; /* complete pages; 410s sent */
     enum fault next_list, next_watch;
     bool random_faults;
+    bool refuses_versions; /* 410 for every list or initial events from a version */
+    bool away;             /* hangs up on everybody */
 };
 
 static UNUSED int64_t model_size(const struct model *m, int thing, size_t upto)
@@ -271,8 +273,18 @@ static UNUSED void model_serve(struct fake *f, struct exchange *x)
     struct model *m = (struct model *)f;
     struct arena *a = exchange_arena(x);
     str query = exchange_query(x), value, rv = S(""), token = S("");
+    query_get(a, query, S("resourceVersion"), &rv);
+    if (m->away) {
+        exchange_abort(x);
+        return;
+    }
+    if (m->refuses_versions && rv.n &&
+        query_get(a, query, S("resourceVersionMatch"), &value) == 1) {
+        m->expirings++;
+        fake_answer(x, 410, gone_status);
+        return;
+    }
     if (query_get(a, query, S("watch"), &value) == 1) {
-        query_get(a, query, S("resourceVersion"), &rv);
         model_watch(m, x, rv, query_get(a, query, S("sendInitialEvents"), &value) == 1);
         return;
     }
