@@ -41,24 +41,6 @@ static void on_signal(void *context)
     apiserver_drain(r->server, 10 * NS_PER_S, drained, r);
 }
 
-/* "127.0.0.1:6443", "[::1]:0" or ":6443"; `text` is changed and kept. */
-static int split_listen(char *text, struct apiserver_options *o, err_t *e)
-{
-    char *colon = strrchr(text, ':');
-    int64_t port;
-    if (!colon || str_to_i64(str_c(colon + 1), &port) < 0 || port < 0 || port > UINT16_MAX)
-        return err_set(e, EINVAL, "--listen wants ADDR:PORT, not %s", text);
-    *colon = '\0';
-    size_t n = strlen(text);
-    if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
-        text[n - 1] = '\0';
-        text++;
-    }
-    o->address = *text ? text : NULL;
-    o->port = (uint16_t)port;
-    return 0;
-}
-
 struct options {
     struct apiserver_options server;
     const char *listen, *level;
@@ -129,7 +111,7 @@ int cmd_apiserver(int argc, char **argv)
         return EXIT_SUCCESS;
     auto_free char *listen = mem_dup(o.listen, strlen(o.listen));
     if (result == 0)
-        result = split_listen(listen, &o.server, &e);
+        result = listen_split(listen, &o.server.address, &o.server.port, &e);
     if (result == 0)
         return serve(&o.server);
     fprintf(stderr, "flyball apiserver: %s\n`flyball apiserver --help` tells what it takes.\n",

@@ -40,39 +40,19 @@ static void on_request(void *context, struct exchange *x)
     }
 }
 
-/* "ADDRESS:PORT", ":PORT" or "[v6]:PORT". */
-static int split(const char *listen, struct buf *ret_address, uint16_t *ret_port, err_t *e)
-{
-    str text = str_c(listen), address = text;
-    size_t colon = SIZE_MAX;
-    for (size_t i = 0; i < text.n; i++)
-        if (text.p[i] == ':')
-            colon = i;
-    int64_t port;
-    if (colon == SIZE_MAX || str_to_i64(str_from(text, colon + 1), &port) < 0 || port < 0 ||
-        port > 65535)
-        return err_set(e, EINVAL,
-                       "--listen is \"%s\", but must be an address and a port such as "
-                       "0.0.0.0:8080, or none",
-                       listen);
-    address = str_upto(text, colon);
-    if (str_starts(address, S("[")) && str_ends(address, S("]")))
-        address = str_upto(str_from(address, 1), address.n - 2);
-    buf_put(ret_address, address.n ? address : S("0.0.0.0"));
-    *ret_port = (uint16_t)port;
-    return 0;
-}
-
 int runtime_serve(struct runtime *rt, err_t *e)
 {
     if (!*rt->listen || !strcmp(rt->listen, "none"))
         return 0;
-    auto_buf struct buf address = { 0 };
-    uint16_t port = 0;
-    int r = split(rt->listen, &address, &port, e);
+    auto_free char *text = mem_dup(rt->listen, strlen(rt->listen));
+    const char *address;
+    uint16_t port;
+    int r = listen_split(text, &address, &port, e);
     if (r < 0)
         return r;
-    struct http_server_options o = { .address = address.p,
+    if (!address)
+        address = "0.0.0.0"; /* probes and scrapes come from elsewhere */
+    struct http_server_options o = { .address = address,
                                      .port = port,
                                      .on_request = on_request,
                                      .context = rt,
@@ -81,7 +61,7 @@ int runtime_serve(struct runtime *rt, err_t *e)
     r = http_server_new(rt->loop, &o, &rt->server, e);
     if (r < 0)
         return err_wrap(e, "--listen %s", rt->listen);
-    log_info("serving /healthz, /readyz and /metrics", KV("address", buf_str(&address)),
+    log_info("serving /healthz, /readyz and /metrics", KV_C("address", address),
              KV_INT("port", http_server_port(rt->server)));
     return 0;
 }
