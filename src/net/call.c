@@ -122,8 +122,7 @@ static void on_deadline(struct timer *timer)
 {
     struct http_call *call = container_of(timer, struct http_call, deadline);
     err_t e;
-    err_set(&e, ETIMEDOUT, STR_FMT " %s" STR_FMT ": no complete answer in time",
-            STR_ARG(call->request.method), call->client->name, STR_ARG(call->request.target));
+    err_set(&e, ETIMEDOUT, "%s: no complete answer in time", call->client->name);
     call_finish(call, &e);
 }
 
@@ -205,8 +204,7 @@ void call_head(struct http_call *call, const struct http_head *head)
 static void tell_bad_gzip(struct http_call *call)
 {
     err_t e;
-    err_set(&e, EBADMSG, STR_FMT " %s" STR_FMT ": the answer says gzip but is not",
-            STR_ARG(call->request.method), call->client->name, STR_ARG(call->request.target));
+    err_set(&e, EBADMSG, "%s: the answer says gzip but is not", call->client->name);
     call_finish(call, &e);
 }
 
@@ -313,8 +311,8 @@ void call_fail(struct http_call *call, const err_t *why, bool unprocessed)
     loosen(call);
     call->failure = mem_alloc(sizeof(*why));
     *call->failure = *why;
-    err_wrap(call->failure, STR_FMT " " STR_FMT, STR_ARG(call->request.method),
-             STR_ARG(call->request.target));
+    if (!str_starts(str_c(why->text), str_c(call->client->name)))
+        err_wrap(call->failure, "%s", call->client->name);
     end_if_delivered(call);
 }
 

@@ -27,9 +27,8 @@ static void on_data(void *context, str bytes)
         return;
     }
     err_t e;
-    err_set(&e, EMSGSIZE, STR_FMT " %s" STR_FMT ": the answer is larger than %zu bytes",
-            STR_ARG(f->call->request.method), f->call->client->name,
-            STR_ARG(f->call->request.target), f->max_body_bytes);
+    err_set(&e, EMSGSIZE, "%s: the answer is larger than %zu bytes", f->call->client->name,
+            f->max_body_bytes);
     call_finish(f->call, &e);
 }
 

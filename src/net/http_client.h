@@ -86,8 +86,8 @@ struct http_request {
 
     /* In this order: on_head at most once, on_data any number of times, on_done exactly once unless
      * the call is cancelled. None is called from inside http_client_send(). on_head and on_data may
-     * be NULL. on_done gets NULL for an answer that came whole (whatever its status), else why not.
-     * */
+     * be NULL. on_done gets NULL for an answer that came whole (whatever its status), else why not:
+     * a sentence that names the server; what was asked is the caller's to say. */
     void (*on_head)(void *context, const struct http_head *head);
     void (*on_data)(void *context, str bytes);
     void (*on_done)(void *context, const err_t *failure);
