@@ -9,8 +9,7 @@ struct manifest {
 };
 
 extern const struct manifest manifests_crds[];
-extern const struct manifest
-    manifests_shapes[]; /* kinds of others, where nobody else defines them */
+extern const struct manifest manifests_shapes[];   /* kinds of others, for where they are not */
 extern const struct manifest manifests_install[];  /* namespace, roles, workloads, monitors */
 extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
 
