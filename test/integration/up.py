@@ -203,7 +203,7 @@ def a_kill_loses_and_repeats_nothing(data, up):
     until(lambda: stands_still(data), lambda: "objects keep changing")
     before, told_before = snapshot(data), decisions(data)
     up.end(signal.SIGKILL)
-    up = Up(data, "--testbed", "gateway-kinds")
+    up = Up(data, "--testbed", "empty")
     try:
         for controller in ("schedule", "runtimeconfig"):
             until(lambda c=controller: turns(up, c) > 0, up.metrics)
@@ -231,7 +231,7 @@ def stands_still(data):
 
 
 def the_seeds_manifests_live(data):
-    up = Up(data, "--testbed", "gateway-kinds")
+    up = Up(data, "--testbed", "empty")
     try:
         apply_seeds(data)
         the_manifests_act(data)
@@ -286,7 +286,7 @@ def a_bad_start_is_one_sentence(data):
 
 
 def data_of_another_version_is_refused(data):
-    Up(data, "--testbed", "gateway-kinds").end()
+    Up(data, "--testbed", "empty").end()
     with sqlite3.connect(data + "/state.db") as db:
         db.execute("PRAGMA user_version = 4711")
     db.close()
@@ -294,7 +294,7 @@ def data_of_another_version_is_refused(data):
 
 
 def two_at_once_are_refused(data):
-    up = Up(data, "--testbed", "gateway-kinds")
+    up = Up(data, "--testbed", "empty")
     try:
         assert "in use" in refused("--data", data)
     finally:
