@@ -195,7 +195,8 @@ struct json *service_derived_template(struct arena *a, const struct service_basi
     const struct json *wishes = json_get(b->service, "spec");
     str name = names_derived_template(a, meta_text(base, "name"), overrides_text(a, overrides));
     struct json *template = child(a, name, meta_text(b->service, "namespace"));
-    struct json *spec = json_copy(a, json_get(base, "spec"));
+    const struct json *from = json_get(base, "spec");
+    struct json *spec = json_is(from, JSON_OBJ) ? json_copy(a, from) : json_new_obj(a);
     json_set(a, template, S("spec"), spec);
     override(a, spec, overrides);
     forget_overridden(spec, overrides);

@@ -185,6 +185,8 @@ static void overrides_make_a_template_of_their_own(void)
            S("{\"modelName\":\"m\",\"metric\":\"throughput\",\"profile\":{\"metadata\":{\"engine\":"
              "\"vllm\"}},\"precision\":\"fp16\",\"env\":[{\"name\":\"A\",\"value\":\"x\"}],"
              "\"runtimeConfigName\":\"fast\"}"));
+    made = service_derived_template(&s.arena, b, parse(&s.arena, "{metadata: {name: x}}"));
+    EQ_STR(json_text(json_at(made, "spec", "metric", NULL)), S("throughput"));
     arena_done(&s.arena);
 }
 
