@@ -249,7 +249,8 @@ static void check_scale(const struct kind *k, const struct json *object,
         while (paths[i].n && json_is(value, JSON_OBJ) && str_cut(&rest, '.', &key))
             value = json_get_str(value, key);
         struct field_path at = { NULL, .key = paths[i] };
-        if (paths[i].n && value && (!json_is(value, JSON_INT) || value->integer < 0))
+        if (paths[i].n && value &&
+            (!json_is(value, JSON_INT) || value->integer < 0 || value->integer > INT32_MAX))
             field_invalid(errors, &at, value, "must be a number of replicas");
     }
 }

@@ -10,6 +10,8 @@ static struct json *list_of(const struct json *spec, const char *key)
     return json_is(list, JSON_ARR) ? list : NULL;
 }
 
+enum { IMAGE_NAME_MAX = 255 };
+
 static bool is_small(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -46,8 +48,8 @@ static const char *pull_policy(str image)
     for (bool first = true; str_cut(&rest, '/', &part) && rest.p; first = false)
         if (!is_image_part(part) && !(first && is_image_host(part)))
             return "IfNotPresent";
-    size_t colon = str_find_char(part, ':');
-    if (!is_image_part(str_upto(part, colon)))
+    size_t colon = str_find_char(part, ':'), named = colon == SIZE_MAX ? 0 : part.n - colon;
+    if (!is_image_part(str_upto(part, colon)) || image.n - named > IMAGE_NAME_MAX)
         return "IfNotPresent";
     bool latest = colon == SIZE_MAX || str_eqc(str_from(part, colon + 1), "latest");
     return latest ? "Always" : "IfNotPresent";

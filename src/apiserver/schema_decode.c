@@ -262,8 +262,10 @@ static int decode(struct decoder *d, const struct schema *s, struct json *value,
         return 0;
     case SCHEMA_BOOLEAN:
         return value->type == JSON_BOOL ? 0 : refuse(d, at, "a boolean", value);
-    default: /* one of two types, or anything */
-        return s->message && value->type == JSON_OBJ ? decode_message(d, s, value, at) : 0;
+    default: /* anything, or one of two types: below those the real server does not look closely */
+        if (!s->message || value->type != JSON_OBJ)
+            return 0;
+        return decode_message(&(struct decoder){ d->arena, NULL, d->e }, s, value, at);
     }
 }
 

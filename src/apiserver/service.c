@@ -363,6 +363,10 @@ static void check_families(const struct json *spec, const struct field_path *at,
                                 known);
     if (policy && !json_text(policy).n) /* another word is told by the schema */
         field_not_supported(errors, AT(at, "ipFamilyPolicy"), policy, policies);
+    static const char *const ways[] = { "Cluster", "Local", NULL };
+    const struct json *inside = json_get(spec, "internalTrafficPolicy");
+    if (inside && !json_text(inside).n)
+        field_not_supported(errors, AT(at, "internalTrafficPolicy"), inside, ways);
 }
 
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,

@@ -159,6 +159,7 @@ const struct kind_hooks hooks_node = {
     .prepare = prepare_node,
     .validate = validate_node,
     .status_on_create = true,
+    .metadata_twice = true,
 };
 
 /* ---- ConfigMap, Secret */
