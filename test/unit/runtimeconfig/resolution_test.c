@@ -159,67 +159,6 @@ static void configurations_come_and_go(void)
     cluster_stop(&c);
 }
 
-/* ---- many */
-
-enum { MANY = 1000 };
-
-static void make_many(struct cluster *c)
-{
-    for (int i = 0; i < MANY; i++)
-        create(c, kind(AIM_SERVICE), "ml-team",
-               arena_printf(&c->arena,
-                            "{metadata: {name: s%d, labels: {project: p%d}}, spec: {model: {ref: "
-                            "meta-llama-3-8b}, templateRef: llama-latency}}",
-                            i, i)
-                   .p);
-}
-
-static size_t count_in(str text, const char *needle)
-{
-    size_t n = 0;
-    for (size_t at; (at = str_find(text, str_c(needle))) != SIZE_MAX; n++)
-        text = str_from(text, at + 1);
-    return n;
-}
-
-static void one_edit_reaches_a_thousand(void)
-{
-    struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "other", SERVICE("bystander", ""));
-    make_many(&c);
-    world_operate(&c);
-    EQ_STR(route_path(&c, "ml-team", "s999"), S("/ml/ml-team/p999"));
-    size_t before = c.operator_writes;
-    change(&c, kind(AIM_CONFIG), "ml-team", "default", "{metadata: {labels: {seen: 'true'}}}");
-    settle(&c);
-    EQ_INT(c.operator_writes, before); /* the hash is the same: nobody is touched */
-
-    buf_clear(&c.log);
-    int64_t start_ns = loop_mono_ns(c.loop);
-    change(&c, kind(AIM_CONFIG), "ml-team", "default",
-           "{spec: {routing: {pathTemplate: \"/new/{.metadata.labels['project']}\"}}}");
-    while (count_in(buf_str(&c.log), "/status {") < MANY &&
-           loop_mono_ns(c.loop) < start_ns + NS_PER_S)
-        loop_turn(c.loop);
-    OK(loop_mono_ns(c.loop) - start_ns < 100 * NS_PER_MS);
-    settle(&c);
-    EQ_INT(count_in(buf_str(&c.log), "/aimservices/s"), MANY);
-    EQ_INT(count_in(buf_str(&c.log), "/httproutes/s"), MANY);
-    EQ_INT(count_in(buf_str(&c.log), "bystander"), 0);
-    EQ_STR(route_path(&c, "ml-team", "s0"), S("/new/p0"));
-    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "s999")), S("/new/p999"));
-    EQ_INT(json_int(json_at(status_of(&c, AIM_CONFIG, "ml-team", "default"), "consumers", "total",
-                            NULL),
-                    -1),
-           MANY);
-    before = c.operator_writes;
-    settle(&c);
-    EQ_INT(c.operator_writes, before);
-    cluster_stop(&c);
-}
-
 static void an_outage_during_an_edit(void)
 {
     struct cluster c;
@@ -313,7 +252,6 @@ int main(void)
                                         TAP(all_six_kinds),
                                         TAP(a_missing_default_is_told_once),
                                         TAP(configurations_come_and_go),
-                                        TAP(one_edit_reaches_a_thousand),
                                         TAP(an_outage_during_an_edit),
                                         TAP(a_restart_writes_nothing),
                                         TAP(the_newer_group),

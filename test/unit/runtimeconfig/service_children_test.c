@@ -14,8 +14,8 @@ static struct json *parse(struct arena *a, const char *yaml)
     return tree;
 }
 
-#define SERVICE(fields)                                                                            \
-    "{metadata: {name: chat, namespace: ml, uid: u1, labels: {team: a, app: x}, annotations: "     \
+#define SERVICE(fields)                                                                             \
+    "{metadata: {name: chat, namespace: ml, uid: u1, labels: {team: a, app: x}, annotations: "      \
     "{note: hi, kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: {model: {ref: m}, " \
     "runtimeConfigName: fast, " fields "}}"
 #define TEMPLATE                                                                                    \
