@@ -199,12 +199,16 @@ static int open_caches(struct saturation *s, err_t *e)
         { &set_cache, &s->sets },
         { &replica_cache, &s->pods },
         { &hpa_bounds_cache, &s->hpas },
-        { &namespace_cache, &s->namespaces },
     };
     for (size_t i = 0; i < countof(all); i++)
         if (manager_cache(s->manager, all[i].spec, all[i].to, e) < 0)
             return -e->code;
-    return 0;
+    struct cache_spec namespaces = namespace_cache;
+    str only = manager_watch_namespace(s->manager);
+    if (only.n) /* a role for this one namespace is enough */
+        namespaces.field_selector =
+            arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(only));
+    return manager_cache(s->manager, &namespaces, &s->namespaces, e);
 }
 
 static int start(struct manager *m, void **ret_state, err_t *e)

@@ -119,7 +119,7 @@ static str keep(struct variant *v, str text)
 }
 
 /* Takes the view over when it says something new, and has the status written. */
-static void show(struct saturation *s, struct variant *v, const struct sat_view *view)
+static void show(struct saturation *s, struct variant *v, const struct sat_view *view, str reason)
 {
     if (v->decided && sat_view_same(&v->shown.view, view))
         return;
@@ -129,6 +129,7 @@ static void show(struct saturation *s, struct variant *v, const struct sat_view 
     v->shown.view.accelerator = keep(v, view->accelerator);
     for (int i = 0; i < SAT_CONDITION_N; i++)
         v->shown.view.conditions[i].message = keep(v, view->conditions[i].message);
+    v->shown.reason = keep(v, reason);
     arena_done(&old);
     v->decided = true;
     controller_add(s->variants, v->ns, v->name);
@@ -139,20 +140,18 @@ static struct sat_condition condition(bool holds, const char *reason, str messag
     return (struct sat_condition){ true, holds, reason, message };
 }
 
-static struct sat_condition target_condition(struct arena *a, const struct variant *v, bool found)
+static struct sat_condition target_condition(const struct variant *v, bool found)
 {
     return condition(found, found ? "TargetFound" : "TargetNotFound",
-                     arena_printf(a, "Scale target %s " STR_FMT " %sfound",
-                                  saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
-                                  STR_ARG(v->spec.target_name), found ? "" : "not "));
+                     found ? v->found : v->missing);
 }
 
 /* A variant that takes no part, and says why. */
-static void skip(struct saturation *s, struct variant *v, struct arena *a, str why)
+static void skip(struct saturation *s, struct variant *v, str why)
 {
     const struct workload_record *w = saturation_workload(s, v);
     struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
-    view.conditions[SAT_TARGET_RESOLVED] = target_condition(a, v, w != NULL);
+    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, w != NULL);
     view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "SkippedProcessing", why);
     if (w && v->accelerator.n >= 2) { /* at rest: zero wants to stay zero */
         view.accelerator = v->accelerator;
@@ -164,7 +163,7 @@ static void skip(struct saturation *s, struct variant *v, struct arena *a, str w
     } else {
         saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
     }
-    show(s, v, &view);
+    show(s, v, &view, why);
 }
 
 /* Why a variant takes no part; "" when it does. */
@@ -245,12 +244,16 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
         .desired = x->target,
         .applied = !v->spec.writes_scale || g->wanted[i] == x->target,
     };
-    view.conditions[SAT_TARGET_RESOLVED] = target_condition(g->a, v, true);
+    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, true);
     view.conditions[SAT_METRICS_AVAILABLE] = metrics;
+    const struct sat_condition *told = &v->shown.view.conditions[SAT_OPTIMIZATION_READY];
+    bool same = v->decided && told->known && !fresh && str_eq(x->reason, v->shown.reason) &&
+                told->holds == metrics.holds;
     view.conditions[SAT_OPTIMIZATION_READY] =
-        metrics.holds ? optimization_condition(g->a, x)
-                      : condition(false, "MetricsUnavailable", x->reason);
-    show(s, v, &view);
+        same            ? *told /* in the same words, which need not be made again */
+        : metrics.holds ? optimization_condition(g->a, x)
+                        : condition(false, "MetricsUnavailable", x->reason);
+    show(s, v, &view, x->reason);
 }
 
 /* ---- without metrics: what was decided last holds */
@@ -339,7 +342,12 @@ static struct sat_config config_of(const struct gathering *g)
         variants[i][1] = g->variants[i]->spec.target_name;
     }
     struct sat_question q = { g->m->id, g->m->ns, (const str(*)[2])variants, g->n };
-    return sat_snapshot_resolve(g->s->snapshot, &q).config;
+    struct sat_resolved r = sat_snapshot_resolve(g->s->snapshot, &q);
+    if (r.matching > 1)
+        log_debug("several saturation entries fit the model, the first counts",
+                  KV("namespace", q.ns), KV("model", q.model), KV_INT("entries", r.matching),
+                  KV("key", r.override ? r.override->key : S("")));
+    return r.config;
 }
 
 /* Two variants of a model with one workload would count its pods twice: the first by name has it. */
@@ -374,7 +382,7 @@ static void gather(struct gathering *g)
         if (!why.n)
             why = taken_by(g, v);
         if (why.n)
-            skip((struct saturation *)g->s, v, g->a, why);
+            skip((struct saturation *)g->s, v, why);
         else
             add_variant(g, v, w);
     }
@@ -504,7 +512,7 @@ static void tell_not_loaded(struct saturation *s, struct arena *a)
         struct variant *v = slot->value;
         struct sat_view view = { 0 };
         view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "InvalidConfiguration", why);
-        show(s, v, &view);
+        show(s, v, &view, why);
     }
 }
 

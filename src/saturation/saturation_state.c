@@ -119,6 +119,11 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     v->instance = arena_str(&v->arena, r->instance);
     v->uid = arena_str(&v->arena, r->meta.uid);
     v->deleting = r->deleting;
+    str workload = arena_printf(&v->arena, "Scale target %s " STR_FMT,
+                                saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
+                                STR_ARG(v->spec.target_name));
+    v->found = arena_printf(&v->arena, STR_FMT " found", STR_ARG(workload));
+    v->missing = arena_printf(&v->arena, STR_FMT " not found", STR_ARG(workload));
     if (!v->model || !str_eq(v->model->id, v->spec.model)) {
         leave_model(s, v);
         join_model(s, v);

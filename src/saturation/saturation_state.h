@@ -32,7 +32,8 @@ struct variant_echo {
 /* What the status should say, with the words that belong to it. */
 struct variant_shown {
     struct sat_view view;
-    struct arena words; /* of the view's texts */
+    str reason;         /* of the decision */
+    struct arena words; /* of these texts */
 };
 
 struct variant {
@@ -41,6 +42,7 @@ struct variant {
     struct arena arena; /* of the spec */
     struct variant_spec spec;
     str accelerator, instance, uid;
+    str found, missing; /* what to say of its workload */
     bool deleting;
     struct sat_model *model; /* NULL: it names none */
     struct variant *next;    /* of the model */

@@ -30,6 +30,8 @@ static bool is_number_part(char c)
 static bool same_words(str a, str b)
 {
     size_t i = 0, k = 0;
+    if (str_eq(a, b))
+        return true;
     for (;; i++, k++) {
         while (i < a.n && is_number_part(a.p[i]))
             i++;

@@ -88,11 +88,12 @@ class World:
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": HOME},
                     "data": data})
 
-    def rate(self, text):
+    def rate(self, times):
+        """The recorded conversation, so many times as fast as it was: 5 requests a second."""
         self.apply({"apiVersion": "v1", "kind": "ConfigMap",
                     "metadata": {"name": "chat", "namespace": "llm",
                                  "labels": {"testbed.flyball.dev/load": "requests"}},
-                    "data": {"model": MODEL, "rate": text, "promptTokens": "1000", "outputTokens": "200"}})
+                    "data": {"model": MODEL, "trace": "conversation", "rate": "0s=%g" % times}})
 
     def start(self, *words, log, env=None):
         out = open("%s/%s.log" % (self.folder, log), "a")
@@ -193,7 +194,7 @@ class Prometheus:
 
 
 def the_right_variant_grows_and_the_dear_one_shrinks_first(world):
-    world.rate("0s=1")
+    world.rate(0.2)
     world.apply(deployment("chat-l40s", "L40S", 2), variant("chat-l40s", "L40S", "10.0", actuation="Scale",
                                                             maxReplicas=6, behavior=QUICK),
                 deployment("chat-h100", "H100", 2), variant("chat-h100", "H100", "40.0", actuation="Scale",
@@ -202,12 +203,12 @@ def the_right_variant_grows_and_the_dear_one_shrinks_first(world):
         world.status("chat-l40s")
     assert until(lambda: world.replicas("chat-h100") == 1, 90), world.status("chat-h100")
     assert until(lambda: world.replicas("chat-l40s") == 1, 90), world.status("chat-l40s")
-    world.rate("0s=60")
+    world.rate(5)
     assert until(lambda: world.replicas("chat-l40s") >= 3, 120), world.status("chat-l40s")
     assert world.replicas("chat-h100") == 1, "the cheap variant has room, the dear one must wait"
     assert until(lambda: world.events("ScaleUp"))
     assert until(lambda: world.events("Scaled"))
-    world.rate("0s=1")
+    world.rate(0.2)
     assert until(lambda: world.replicas("chat-l40s") == 1, 180), world.status("chat-l40s")
 
 
@@ -240,23 +241,23 @@ def an_edit_counts_at_once_and_a_wrong_one_not(world):
     world.config("saturation-scaling-config", default=THRESHOLDS,
                  **{"chat-l40s": "kvCacheThreshold: 0.02\nkvSpareTrigger: 0.02\n"})
     assert until(lambda: "Updated global saturation config from ConfigMap entries=2" in world.log("up"))
-    world.rate("0s=20")
+    world.rate(4)
     assert until(lambda: world.desired("chat-l40s") > 1, 90), world.status("chat-l40s")
     world.config("saturation-scaling-config", default=THRESHOLDS)
-    world.rate("0s=1")
+    world.rate(0.2)
     assert until(lambda: world.desired("chat-l40s") == 1, 120), world.status("chat-l40s")
 
 
 def without_prometheus_the_last_decision_holds(world):
     if not world.prometheus:
         raise Skip("there is no Prometheus")
-    world.rate("0s=60")
+    world.rate(5)
     assert until(lambda: world.replicas("chat-l40s") >= 2, 120), world.status("chat-l40s")
     world.prometheus.kill()
     assert until(lambda: world.condition("chat-l40s", "MetricsAvailable") == ("False", "PrometheusError"), 90), \
         world.status("chat-l40s")
     held = world.desired("chat-l40s")
-    world.rate("0s=1")
+    world.rate(0.2)
     end = time.monotonic() + 20
     while time.monotonic() < end:  # idle now, and nothing may shrink
         assert world.desired("chat-l40s") == held, world.status("chat-l40s")
@@ -379,6 +380,7 @@ def start_embedded(flyball, folder):
     world = World(flyball, folder, folder + "/data/kubeconfig")
     scenario = pathlib.Path(folder, "scenario.yaml")
     objects = [namespace("llm"), namespace(HOME), node("node-1"),
+               {"apiVersion": "testbed.flyball.dev/v1", "kind": "Include", "files": ["conversation"]},
                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INTERVAL_MAP, "namespace": HOME},
                 "data": {"GLOBAL_OPT_INTERVAL": "2s"}},
                {"apiVersion": "v1", "kind": "ConfigMap",
