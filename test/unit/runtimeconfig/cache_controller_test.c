@@ -1,0 +1,262 @@
+/* Template caches and model caches end to end on the embedded API server; the test plays the volume binder and the job
+ * runner. */
+#include "aim_world.h"
+#include "runtimeconfig/service_world.h"
+
+static const char ns[] = "ml-team";
+static const char model_cache[] = "meta-llama-llama-3-8b";
+static const char claim[] = "meta-llama-llama-3-8b-cache";
+static const char job[] = "meta-llama-llama-3-8b-cache-download";
+
+#define CACHE "{metadata: {name: warm}, spec: {templateRef: llama-latency}}"
+#define DONE                                                                                       \
+    "{succeeded: 1, startTime: '2026-05-28T20:00:00Z', completionTime: '2026-05-28T20:01:00Z', "   \
+    "conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}]}"
+#define BROKEN                                                                                     \
+    "{failed: 3, startTime: '2026-05-28T20:00:00Z', conditions: [{type: FailureTarget, status: "   \
+    "'True'}, {type: Failed, status: 'True', reason: BackoffLimitExceeded, message: no token}]}"
+
+static void set_status(struct cluster *c, const struct resource *resource, const char *name,
+                       const char *status)
+{
+    struct cluster_answer a = { .c = c };
+    str body = kube_status_body(&c->arena, yaml(c, status));
+    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                               .resource = resource,
+                                               .ns = str_c(ns),
+                                               .name = str_c(name),
+                                               .subresource = "status",
+                                               .body = body,
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    EQ_INT(a.code, 200);
+    settle(c);
+}
+
+static void delete(struct cluster *c, const struct resource *resource, const char *name)
+{
+    struct cluster_answer a = cluster_do(c, KUBE_DELETE, resource, ns, name, S(""));
+    EQ_INT(a.code, 200);
+    cluster_until(c, cluster_now(c) + 5);
+}
+
+static struct json *get(struct cluster *c, const struct resource *resource, const char *name)
+{
+    return cluster_get(c, resource, ns, name);
+}
+
+#define WORD(k, name, want)                                                                        \
+    EQ_STR(json_text(json_get(status_of(&c, k, ns, name), "status")), S(want))
+
+static void start(struct cluster *c)
+{
+    world_start(c);
+    world_operate(c);
+}
+
+/* A cache of the template with its volume bound. */
+static void begin_cache(struct cluster *c)
+{
+    start(c);
+    create(c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    settle(c);
+    set_status(c, &resource_claims, claim, "{phase: Bound}");
+}
+
+static void a_download_that_fails_is_told_and_tried_again(void)
+{
+    struct cluster c;
+    begin_cache(&c);
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
+    set_status(&c, &resource_jobs, job, BROKEN);
+    WORD(AIM_MODEL_CACHE, model_cache, "Failed");
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Failed");
+    const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, model_cache);
+    const struct json *failure = aim_status_find(status, "Failure");
+    EQ_STR(json_text(json_get(failure, "message")), S("The download failed: no token"));
+    delete (&c, &resource_jobs, job); /* as its time to live would */
+    OK(get(&c, &resource_jobs, job));
+    WORD(AIM_MODEL_CACHE, model_cache, "Progressing");
+    set_status(&c, &resource_jobs, job, DONE);
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
+    delete (&c, &resource_jobs, job); /* and its work is remembered */
+    OK(!get(&c, &resource_jobs, job));
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
+    cluster_stop(&c);
+}
+
+static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
+{
+    struct cluster c;
+    begin_cache(&c);
+    set_status(&c, &resource_jobs, job, DONE);
+    WORD(AIM_MODEL_CACHE, model_cache, "Available");
+    delete (&c, &resource_jobs, job);
+    delete (&c, &resource_claims, claim);
+    OK(get(&c, &resource_claims, claim));
+    OK(get(&c, &resource_jobs,
+           job)); /* of a class that nobody knows, it may wait for its first pod */
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
+    cluster_stop(&c);
+}
+
+static void caches_are_shared_and_not_made_twice(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, kind(AIM_MODEL_CACHE), ns,
+           "{metadata: {name: mine}, spec: {sourceUri: 'hf://meta-llama/Llama-3-8B', size: 16Gi}}");
+    settle(&c);
+    OK(get(&c, &resource_claims, "mine-cache"));
+    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    settle(&c);
+    OK(!get(&c, kind(AIM_MODEL_CACHE), model_cache));
+    const struct json *status = status_of(&c, AIM_TEMPLATE_CACHE, ns, "warm");
+    const struct json *entry = json_get(json_get(status, "modelCaches"), "meta-llama/Llama-3-8B");
+    EQ_STR(json_text(json_get(entry, "name")), S("mine"));
+    EQ_STR(json_text(json_get(entry, "persistentVolumeClaim")), S("mine-cache"));
+    delete (&c, kind(AIM_TEMPLATE_CACHE), "warm");
+    OK(!get(&c, kind(AIM_TEMPLATE_CACHE), "warm"));
+    OK(get(&c, kind(AIM_MODEL_CACHE), "mine")); /* not ours to delete */
+    cluster_stop(&c);
+}
+
+static void a_name_that_is_taken_is_left_alone(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, kind(AIM_MODEL_CACHE), ns,
+           "{metadata: {name: meta-llama-llama-3-8b}, spec: {sourceUri: 's3://elsewhere', size: "
+           "1Gi}}");
+    settle(&c);
+    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    settle(&c);
+    const struct json *other = get(&c, kind(AIM_MODEL_CACHE), model_cache);
+    EQ_STR(json_text(json_at(other, "spec", "sourceUri", NULL)), S("s3://elsewhere"));
+    struct cluster_answer a = cluster_do(&c, KUBE_LIST, kind(AIM_MODEL_CACHE), ns, NULL, S(""));
+    EQ_INT(json_len(json_get(a.object, "items")), 2);
+    cluster_stop(&c);
+}
+
+/* The service's own wish, then the configuration's; and what is made stays as it was made. */
+static void storage_follows_its_precedence_and_stays(void)
+{
+    struct cluster c;
+    start(&c);
+    create(
+        &c, kind(AIM_CONFIG), ns,
+        "{metadata: {name: default}, spec: {defaultStorageClassName: team-ssd, pvcHeadroomPercent: "
+        "50}}");
+    create(&c, kind(AIM_SERVICE), ns,
+           "{metadata: {name: own}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true, "
+           "defaultStorageClassName: mine}}");
+    create(&c, kind(AIM_SERVICE), ns,
+           "{metadata: {name: plain}, spec: {model: {ref: meta-llama-3-8b}}}");
+    settle(&c);
+    const struct json *own = json_get(get(&c, &resource_claims, claim), "spec");
+    const struct json *plain = json_get(get(&c, &resource_claims, "plain-temp-cache"), "spec");
+    EQ_STR(json_text(json_get(own, "storageClassName")), S("mine"));
+    EQ_STR(json_text(json_at(own, "resources", "requests", "storage", NULL)), S("24Gi"));
+    EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
+    change(&c, kind(AIM_CONFIG), ns, "default", "{spec: {defaultStorageClassName: other}}");
+    settle(&c);
+    plain = json_get(get(&c, &resource_claims, "plain-temp-cache"), "spec");
+    EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
+    cluster_stop(&c);
+}
+
+static void a_missing_configuration_makes_no_volume(void)
+{
+    struct cluster c;
+    start(&c);
+    create(
+        &c, kind(AIM_MODEL_CACHE), ns,
+        "{metadata: {name: mine}, spec: {sourceUri: 'hf://x', size: 1Gi, runtimeConfigName: gone}}");
+    settle(&c);
+    OK(!get(&c, &resource_claims, "mine-cache"));
+    const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, "mine");
+    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    create(&c, kind(AIM_CONFIG), ns, "{metadata: {name: gone}, spec: {}}");
+    settle(&c);
+    OK(get(&c, &resource_claims, "mine-cache"));
+    cluster_stop(&c);
+}
+
+static void a_cache_waits_for_its_template(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, kind(AIM_TEMPLATE_CACHE), ns,
+           "{metadata: {name: early}, spec: {templateRef: later}}");
+    settle(&c);
+    const struct json *status = status_of(&c, AIM_TEMPLATE_CACHE, ns, "early");
+    EQ_STR(reason_of(status, "Ready"), S("AwaitingTemplate"));
+    create(&c, kind(AIM_TEMPLATE), ns,
+           "{metadata: {name: later}, spec: {modelName: m, modelSources: [{name: a, sourceUri: "
+           "'hf://a', size: 1Gi}]}}");
+    settle(&c);
+    OK(get(&c, kind(AIM_MODEL_CACHE), "a"));
+    cluster_stop(&c);
+}
+
+/* Two want it; one goes. */
+static void who_is_left_keeps_the_cache(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, kind(AIM_SERVICE), ns,
+           "{metadata: {name: one}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
+    settle(&c);
+    create(&c, kind(AIM_SERVICE), ns,
+           "{metadata: {name: two}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
+    settle(&c);
+    delete (&c, kind(AIM_SERVICE), "one");
+    OK(!get(&c, kind(AIM_SERVICE), "one"));
+    OK(get(&c, kind(AIM_TEMPLATE_CACHE), "llama-latency"));
+    cluster_stop(&c);
+}
+
+static void a_restart_writes_nothing_and_goes_on(void)
+{
+    struct cluster c;
+    begin_cache(&c);
+    cluster_operator_down(&c);
+    buf_clear(&c.log);
+    world_operate(&c);
+    EQ_STR(buf_str(&c.log), S(""));
+    cluster_operator_down(&c);
+    set_status(&c, &resource_jobs, job, DONE);
+    world_operate(&c);
+    WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
+    cluster_stop(&c);
+}
+
+static void writes_that_fail_are_tried_again(void)
+{
+    struct cluster c;
+    start(&c);
+    c.failures = 4;
+    c.fail_path = "persistentvolumeclaims";
+    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    settle(&c);
+    EQ_INT(c.failures, 0);
+    OK(get(&c, &resource_claims, claim));
+    cluster_stop(&c);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){ TAP(a_download_that_fails_is_told_and_tried_again),
+                                        TAP(a_volume_lost_by_hand_is_made_and_filled_anew),
+                                        TAP(caches_are_shared_and_not_made_twice),
+                                        TAP(a_name_that_is_taken_is_left_alone),
+                                        TAP(storage_follows_its_precedence_and_stays),
+                                        TAP(a_missing_configuration_makes_no_volume),
+                                        TAP(a_cache_waits_for_its_template),
+                                        TAP(who_is_left_keeps_the_cache),
+                                        TAP(a_restart_writes_nothing_and_goes_on),
+                                        TAP(writes_that_fail_are_tried_again),
+                                        { 0 } });
+}
