@@ -58,6 +58,25 @@ static UNUSED void settle(struct cluster *c)
     cluster_until(c, cluster_now(c) + 3);
 }
 
+/* What somebody else's controller would write, and time for ours to see it. */
+static UNUSED void set_status(struct cluster *c, const struct resource *resource, const char *ns,
+                              const char *name, const char *status)
+{
+    struct cluster_answer a = { .c = c };
+    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                               .resource = resource,
+                                               .ns = str_c(ns),
+                                               .name = str_c(name),
+                                               .subresource = "status",
+                                               .body = kube_status_body(&c->arena, yaml(c, status)),
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    EQ_INT(a.code, 200);
+    settle(c);
+}
+
 /* The world without the operator. */
 static UNUSED void world_start(struct cluster *c)
 {

@@ -16,25 +16,6 @@ static const char job[] = "meta-llama-llama-3-8b-cache-download";
     "{failed: 3, startTime: '2026-05-28T20:00:00Z', conditions: [{type: FailureTarget, status: "   \
     "'True'}, {type: Failed, status: 'True', reason: BackoffLimitExceeded, message: no token}]}"
 
-static void set_status(struct cluster *c, const struct resource *resource, const char *name,
-                       const char *status)
-{
-    struct cluster_answer a = { .c = c };
-    str body = kube_status_body(&c->arena, yaml(c, status));
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = resource,
-                                               .ns = str_c(ns),
-                                               .name = str_c(name),
-                                               .subresource = "status",
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
-    EQ_INT(a.code, 200);
-    settle(c);
-}
-
 static void delete(struct cluster *c, const struct resource *resource, const char *name)
 {
     struct cluster_answer a = cluster_do(c, KUBE_DELETE, resource, ns, name, S(""));
@@ -62,7 +43,7 @@ static void begin_cache(struct cluster *c)
     start(c);
     create(c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
     settle(c);
-    set_status(c, &resource_claims, claim, "{phase: Bound}");
+    set_status(c, &resource_claims, ns, claim, "{phase: Bound}");
 }
 
 static void a_download_that_fails_is_told_and_tried_again(void)
@@ -70,7 +51,7 @@ static void a_download_that_fails_is_told_and_tried_again(void)
     struct cluster c;
     begin_cache(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
-    set_status(&c, &resource_jobs, job, BROKEN);
+    set_status(&c, &resource_jobs, ns, job, BROKEN);
     WORD(AIM_MODEL_CACHE, model_cache, "Failed");
     WORD(AIM_TEMPLATE_CACHE, "warm", "Failed");
     const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, model_cache);
@@ -79,7 +60,7 @@ static void a_download_that_fails_is_told_and_tried_again(void)
     delete (&c, &resource_jobs, job); /* as its time to live would */
     OK(get(&c, &resource_jobs, job));
     WORD(AIM_MODEL_CACHE, model_cache, "Progressing");
-    set_status(&c, &resource_jobs, job, DONE);
+    set_status(&c, &resource_jobs, ns, job, DONE);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     delete (&c, &resource_jobs, job); /* and its work is remembered */
     OK(!get(&c, &resource_jobs, job));
@@ -91,7 +72,7 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
 {
     struct cluster c;
     begin_cache(&c);
-    set_status(&c, &resource_jobs, job, DONE);
+    set_status(&c, &resource_jobs, ns, job, DONE);
     WORD(AIM_MODEL_CACHE, model_cache, "Available");
     delete (&c, &resource_jobs, job);
     delete (&c, &resource_claims, claim);
@@ -227,7 +208,7 @@ static void a_restart_writes_nothing_and_goes_on(void)
     world_operate(&c);
     EQ_STR(buf_str(&c.log), S(""));
     cluster_operator_down(&c);
-    set_status(&c, &resource_jobs, job, DONE);
+    set_status(&c, &resource_jobs, ns, job, DONE);
     world_operate(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     cluster_stop(&c);

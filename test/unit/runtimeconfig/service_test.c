@@ -14,26 +14,6 @@ static void start(struct cluster *c)
     world_operate(c);
 }
 
-/* What somebody else's controller would write. */
-static void set_status(struct cluster *c, const struct resource *resource, const char *name,
-                       const char *status)
-{
-    struct cluster_answer a = { .c = c };
-    str body = kube_status_body(&c->arena, yaml(c, status));
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = resource,
-                                               .ns = str_c(ns),
-                                               .name = str_c(name),
-                                               .subresource = "status",
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
-    EQ_INT(a.code, 200);
-    settle(c);
-}
-
 static void delete(struct cluster *c, const struct resource *resource, const char *where,
                    const char *name)
 {
@@ -75,7 +55,7 @@ static void run_chat(struct cluster *c)
 {
     create(c, kind(AIM_SERVICE), ns, CHAT);
     settle(c);
-    set_status(c, &resource_inference_services, "chat", READY);
+    set_status(c, &resource_inference_services, ns, "chat", READY);
 }
 
 static void a_service_comes_up(void)
@@ -92,7 +72,7 @@ static void a_service_comes_up(void)
     const struct json *claim = get(&c, &resource_claims, "chat-temp-cache");
     EQ_STR(json_text(json_at(claim, "spec", "resources", "requests", "storage", NULL)), S("18Gi"));
     OK(cluster_get(&c, &resource_cluster_serving_runtimes, NULL, "llama-latency"));
-    set_status(&c, &resource_inference_services, "chat", READY);
+    set_status(&c, &resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "Ready", "RuntimeReady");
     const struct json *status = status_of(&c, AIM_SERVICE, ns, "chat");
     EQ_STR(json_text(json_at(status, "resolvedTemplate", "kind", NULL)),
@@ -129,7 +109,7 @@ static void children_deleted_by_hand_come_back(void)
     delete (&c, &resource_inference_services, ns, "chat");
     OK(runtime(&c, "chat"));
     IS("chat", "Starting", "RuntimeReady", "CreatingRuntime");
-    set_status(&c, &resource_inference_services, "chat", READY);
+    set_status(&c, &resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "Ready", "RuntimeReady");
     delete (&c, &resource_claims, ns, "chat-temp-cache");
     OK(get(&c, &resource_claims, "chat-temp-cache"));
@@ -186,7 +166,7 @@ static void a_template_removed_while_used_leaves_the_runtime(void)
            "{metadata: {name: named}, spec: {model: {ref: meta-llama-3-8b}, templateRef: "
            "llama-latency}}");
     settle(&c);
-    set_status(&c, &resource_inference_services, "named", READY);
+    set_status(&c, &resource_inference_services, ns, "named", READY);
     IS("named", "Running", "Ready", "RuntimeReady");
     delete (&c, kind(AIM_CLUSTER_TEMPLATE), NULL, "llama-latency");
     IS("named", "Degraded", "Failure", "TemplateNotFound");
@@ -216,7 +196,7 @@ static void a_restart_in_the_middle_goes_on(void)
     create(&c, kind(AIM_SERVICE), ns, CHAT);
     settle(&c);
     cluster_operator_down(&c);
-    set_status(&c, &resource_inference_services, "chat", READY);
+    set_status(&c, &resource_inference_services, ns, "chat", READY);
     IS("chat", "Starting", "Ready", "CreatingRuntime"); /* nobody looked */
     buf_clear(&c.log);
     world_operate(&c);
@@ -318,10 +298,10 @@ static void a_cache_is_filled_before_the_service_starts(void)
     EQ_STR(json_text(json_at(claim, "spec", "storageClassName", NULL)), S("team-ssd"));
     OK(!runtime(&c, "chat"));
     IS("chat", "Starting", "CacheReady", "CacheWarming");
-    set_status(&c, &resource_claims, "meta-llama-llama-3-8b-cache", "{phase: Bound}");
+    set_status(&c, &resource_claims, ns, "meta-llama-llama-3-8b-cache", "{phase: Bound}");
     OK(get(&c, &resource_jobs, "meta-llama-llama-3-8b-cache-download"));
     IS("chat", "Starting", "CacheReady", "CacheWarming");
-    set_status(&c, &resource_jobs, "meta-llama-llama-3-8b-cache-download",
+    set_status(&c, &resource_jobs, ns, "meta-llama-llama-3-8b-cache-download",
                "{succeeded: 1, startTime: '2026-05-28T20:00:00Z', completionTime: "
                "'2026-05-28T20:01:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, "
                "{type: Complete, status: 'True'}]}");
@@ -331,7 +311,7 @@ static void a_cache_is_filled_before_the_service_starts(void)
     const struct json *volume = json_item(json_get(p, "volumes"), 0);
     EQ_STR(json_text(json_at(volume, "persistentVolumeClaim", "claimName", NULL)),
            S("meta-llama-llama-3-8b-cache"));
-    set_status(&c, &resource_inference_services, "chat", READY);
+    set_status(&c, &resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "CacheReady", "CacheWarm");
 
     /* a cache that goes away takes no volume from a running service */
@@ -370,7 +350,7 @@ static void a_pod_that_cannot_pull_says_why(void)
            "{metadata: {name: p, labels: {serving.kserve.io/inferenceservice: chat}}, spec: "
            "{containers: [{name: kserve-container, image: x}]}}");
     set_status(
-        &c, &resource_pods, "p",
+        &c, &resource_pods, ns, "p",
         "{phase: Pending, containerStatuses: [{name: kserve-container, image: x, imageID: '', "
         "ready: false, restartCount: 0, state: {waiting: {reason: ImagePullBackOff, message: "
         "'401 Unauthorized'}}}]}");
