@@ -1,30 +1,12 @@
 /* Path templates: whatever the template, no crash, and what comes out is a path that gateways take. */
 #include "fuzz.h"
 
-#include "base/str.h"
-#include "runtimeconfig/path_core.h"
+#include "gateway_path.h"
 
 static const char object_text[] =
     "{\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"uid\":\"u\",\"labels\":{\"team\":\"A/b\",\"x.y/z\":\"\"},"
     "\"annotations\":{\"u\":\"\\u0130\\u00dc %?#\",\"dots\":\"../..\"}},\"spec\":{\"n\":1.5e9,\"b\":true,\"z\":null,"
     "\"list\":[{\"a\":\"b\"},{\"a\":\"c\"}]}}";
-
-static bool is_gateway_path(str path)
-{
-    if (!path.n || path.p[0] != '/' || path.n > PATH_BYTES_MAX ||
-        (path.n > 1 && path.p[path.n - 1] == '/'))
-        return false;
-    for (size_t i = 0; i < path.n; i++) {
-        char c = path.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'F') || (c >= '0' && c <= '9') ||
-                     (c && strchr("/-_.~$&+=:@%", c));
-        if (!plain)
-            return false;
-    }
-    return str_find(path, S("//")) == SIZE_MAX && str_find(path, S("/./")) == SIZE_MAX &&
-           str_find(path, S("/../")) == SIZE_MAX && !str_ends(path, S("/.")) &&
-           !str_ends(path, S("/.."));
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
