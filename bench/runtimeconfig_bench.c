@@ -4,12 +4,12 @@
  *
  * Beside it client-go's JSONPath on the same template and object, where there is Go: bench/runtimeconfig.sh. */
 #include "base/clock.h"
+#include "base/map.h"
 #include "budget.h"
 #include "runtimeconfig/aim_records.h"
 #include "runtimeconfig/resolve_core.h"
 #include "runtimeconfig/route_core.h"
 #include "runtimeconfig/status_core.h"
-#include "json/hash.h"
 
 #include <stdio.h>
 
@@ -104,10 +104,9 @@ static size_t decide(struct arena *a, const struct aim_record *record,
                                     .config = &settings,
                                     .template = &template };
     struct route_plan plan = route_plan(a, &route);
-    char hash[SHA256_HEX + 1];
     struct json *desired = route_object(a, &route, &plan);
-    hash_json(desired, hash);
-    size_t bytes = json_to_str(a, desired).n;
+    str body = json_to_str(a, desired);
+    size_t bytes = body.n + map_hash(body) % 2;
     struct aim_status s;
     aim_status_begin(&s, a, json_get(object, "status"), 1780000000, record->generation);
     json_set(a, s.next, S("effectiveRuntimeConfig"), resolve_effective(a, &resolved));

@@ -67,8 +67,15 @@ bool utf8_is_space(uint32_t point)
            point == 0x2029 || point == 0x202f || point == 0x205f || point == 0x3000;
 }
 
+static bool is_solid(char c) /* visible ASCII: no space, and no part of one */
+{
+    return c > 0x20 && c < 0x7f;
+}
+
 str utf8_trim(str text)
 {
+    if (text.n && is_solid(text.p[0]) && is_solid(text.p[text.n - 1]))
+        return text; /* nearly always, and without looking at what is between */
     for (str rest = text; rest.n && utf8_is_space(utf8_next(&rest));)
         text = rest;
     size_t end = 0;

@@ -5,11 +5,9 @@
  * after a restart, when the status tells that the pass before had the same inputs. */
 #include "aim.h"
 
-#include "../json/hash.h"
-
 struct aim_applied {
-    char *key; /* owned */
-    char hash[SHA256_HEX + 1];
+    char *key;     /* owned */
+    uint64_t hash; /* of what was applied, as text; this process's own */
 };
 
 static bool is_named_list(const struct json *list)
@@ -96,25 +94,26 @@ bool apply_then(struct aim_turn *t, const struct resource *resource, const struc
     str name = json_text(json_get(metadata, "name"));
     if (resource->namespaced && !json_get(metadata, "namespace"))
         json_set_str(a, metadata, "namespace", t->ns);
-    char hash[SHA256_HEX + 1];
-    hash_json(desired, hash);
-    str key = arena_printf(a, "%s " STR_FMT, resource->kind, STR_ARG(name));
-    struct aim_applied *before = map_get(&t->tracked->applied, key);
-    bool sure = before ? !strcmp(before->hash, hash) : is_settled(t);
-    memcpy(remember(t->tracked, key)->hash, hash, sizeof(hash));
-    if (live && sure && aim_covers(live, desired))
-        return false;
+    bool covered = live && aim_covers(live, desired);
     auto_buf struct buf version = { 0 };
     resource_api_version(resource, &version);
     json_set_str(a, desired, "apiVersion", buf_str(&version));
     json_set_str(a, desired, "kind", str_c(resource->kind));
+    str body = json_to_str(a, desired);
+    uint64_t hash = map_hash(body);
+    str key = arena_printf(a, "%s " STR_FMT, resource->kind, STR_ARG(name));
+    struct aim_applied *before = map_get(&t->tracked->applied, key);
+    bool sure = before ? before->hash == hash : is_settled(t);
+    remember(t->tracked, key)->hash = hash;
+    if (covered && sure)
+        return false;
     turn_call(t,
               &(struct kube_request){ .verb = KUBE_APPLY,
                                       .resource = resource,
                                       .ns = json_text(json_get(metadata, "namespace")),
                                       .name = name,
                                       .field_manager = S("aim-service-controller"),
-                                      .body = json_to_str(a, desired) },
+                                      .body = body },
               then);
     return true;
 }

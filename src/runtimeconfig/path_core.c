@@ -201,31 +201,53 @@ int path_render(const struct path_template *t, const struct json *object, struct
 
 /* ---- a path that gateways take */
 
-static bool stays(uint32_t point)
+static bool stays(unsigned char c)
 {
-    return point < 0x80 &&
-           ((point >= 'a' && point <= 'z') || (point >= 'A' && point <= 'Z') ||
-            (point >= '0' && point <= '9') || strchr("-_.~$&+=:@", (int)point)) &&
-           point;
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-_.~$&+=:@", c));
+}
+
+static char *put_escaped(char *at, unsigned char byte)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    *at++ = '%';
+    *at++ = digits[byte >> 4];
+    *at++ = digits[byte & 15];
+    return at;
+}
+
+/* Not ASCII, so every byte is escaped. Lower case may be longer than upper case, but is never longer than
+ * four bytes. */
+static char *put_foreign(char *at, uint32_t point)
+{
+    auto_buf struct buf bytes = { 0 };
+    utf8_put(&bytes, point);
+    for (size_t i = 0; i < bytes.n; i++)
+        at = put_escaped(at, (unsigned char)bytes.p[i]);
+    return at;
 }
 
 static void put_encoded(struct buf *out, str segment)
 {
+    char *start = buf_reserve(out, segment.n * 12 + 1), *at = start;
     while (segment.n) {
-        uint32_t point = utf8_lower(utf8_next(&segment));
-        if (stays(point)) {
-            buf_putc(out, (char)point);
+        unsigned char c = (unsigned char)*segment.p;
+        uint32_t point = c;
+        if (c < 0x80)
+            segment = (str){ segment.p + 1, segment.n - 1 };
+        else
+            point = utf8_lower(utf8_next(&segment));
+        if (point >= 0x80) {
+            at = put_foreign(at, point);
             continue;
         }
-        size_t at = out->n;
-        utf8_put(out, point);
-        char bytes[4];
-        size_t n = out->n - at;
-        memcpy(bytes, out->p + at, n);
-        out->n = at;
-        for (size_t i = 0; i < n; i++)
-            buf_printf(out, "%%%02X", (unsigned char)bytes[i]);
+        c = (unsigned char)(point >= 'A' && point <= 'Z' ? point + 32 : point);
+        if (stays(c))
+            *at++ = (char)c;
+        else
+            at = put_escaped(at, c);
     }
+    *at = '\0';
+    out->n += (size_t)(at - start);
 }
 
 int path_normalise(str text, struct buf *out, struct path_problem *problem)
