@@ -24,7 +24,8 @@
  *
  *   collect*              metrics in, for each model in the background
  *   saturation_records    what the watch caches keep; saturation_state: variants, models, the last decision
- *   saturation_engine     decides on its own clock; saturation_turn: writes what was decided
+ *   saturation_gather     what a decision is made of; saturation_engine: decides on its own clock
+ *   saturation_turn       writes what was decided
  *   saturation_config     settings and snapshots; saturation_metrics: metrics out
  *   saturation_controller the feature
  *

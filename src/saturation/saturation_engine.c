@@ -5,111 +5,12 @@
  * says something else than the status leads to its variants' keys; the queue keeps each once, so it
  * cannot fill up. */
 #include "../base/log.h"
-#include "saturation_state.h"
-
-#include <math.h>
+#include "saturation_gather.h"
 
 #define CHECKLIST                                                                                  \
     "No vLLM metrics for model '" STR_FMT "' in namespace '" STR_FMT                               \
     "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
     "Service's labels, (3) the pods serve /metrics, (4) Prometheus scrapes the namespace"
-
-/* ---- gathering */
-
-struct gathering {
-    const struct saturation *s;
-    const struct sat_model *m;
-    struct arena *a;
-    struct variant **variants; /* that take part */
-    struct sat_state *states;  /* of each */
-    struct variant_bounds *bounds;
-    bool *keeps_min;
-    int *wanted; /* spec.replicas of each */
-    size_t n;
-    const struct variant *at; /* whose pods are being looked at */
-    struct sat_replica *replicas;
-    size_t replica_n, replica_cap;
-    size_t reporting; /* of them that have a sample */
-    int unknown;      /* of this variant, that lack one or a part of it */
-    size_t unknown_n; /* of all */
-    int64_t now_ns;   /* mono */
-    bool fresh;       /* the samples are young enough to be believed idle */
-};
-
-static double believed(const struct gathering *g, double value)
-{
-    return g->fresh ? value : NAN;
-}
-
-static void add_replica(void *context, const struct replica_record *pod)
-{
-    struct gathering *g = context;
-    if (pod->deleting || !str_eqc(pod->ready, "True"))
-        return;
-    if (g->replica_n == g->replica_cap) {
-        size_t cap = MAX(g->replica_cap * 2, (size_t)16);
-        struct sat_replica *more = arena_array(g->a, cap, sizeof(*more));
-        if (g->replica_n)
-            memcpy(more, g->replicas, g->replica_n * sizeof(*more));
-        g->replicas = more;
-        g->replica_cap = cap;
-    }
-    const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
-    g->reporting += sample != NULL;
-    g->unknown += !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue);
-    g->replicas[g->replica_n++] = (struct sat_replica){
-        .pod = pod->meta.name,
-        .variant = g->at->name,
-        .accelerator = g->at->accelerator,
-        .cost = g->at->spec.cost,
-        .kv_usage = sample ? believed(g, sample->kv) : NAN,
-        .queue = sample ? believed(g, sample->queue) : NAN,
-    };
-}
-
-static int to_count(int64_t value)
-{
-    return (int)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
-}
-
-/* Nothing moved for so long that waiting for the last target makes no sense. */
-static bool is_settled(const struct saturation *s, struct variant *v, int current, int wanted,
-                       int64_t now_ns)
-{
-    if (current != wanted || current != v->seen_current || !v->steady_ns)
-        v->steady_ns = now_ns;
-    v->seen_current = current;
-    return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
-}
-
-static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
-{
-    struct variant_bounds b = saturation_bounds(g->s, v);
-    int wanted = to_count(w->wanted), current = to_count(w->replicas);
-    current = current ? current : wanted;
-    bool by_hpa = b.hpa && !v->spec.writes_scale;
-    g->variants[g->n] = v;
-    g->bounds[g->n] = b;
-    g->wanted[g->n] = wanted;
-    g->keeps_min[g->n] = v->spec.has_min;
-    g->states[g->n++] = (struct sat_state){
-        .variant = v->name,
-        .current = current,
-        .desired = v->desired,
-        .pending = MAX(0, current - to_count(w->ready)),
-        .min = b.min,
-        .max = b.max,
-        .cost = v->spec.cost,
-        .settled = is_settled(g->s, v, current, wanted, g->now_ns),
-        .tolerance = by_hpa ? 0.1 : 0,
-    };
-    g->at = v;
-    g->unknown = 0;
-    saturation_each_pod(g->s, v, add_replica, g);
-    g->unknown_n += (size_t)g->unknown;
-    if (g->s->o.rules == DECIDE_BY_NEED) /* what is not known may be busy: nothing shrinks */
-        g->states[g->n - 1].pending += g->unknown;
-}
 
 /* ---- telling */
 
@@ -146,48 +47,38 @@ static struct sat_condition target_condition(const struct variant *v, bool found
                      found ? v->found : v->missing);
 }
 
-/* A variant that takes no part, and says why. */
-static void skip(struct saturation *s, struct variant *v, str why)
+static struct variant_labels labels_of(const struct variant *v)
 {
-    const struct workload_record *w = saturation_workload(s, v);
+    return (struct variant_labels){ v->ns, v->name, v->spec.target_name, v->spec.model,
+                                    v->accelerator };
+}
+
+/* A variant that takes no part, and says why. */
+static void skip(struct saturation *s, const struct saturation_skipped *x)
+{
+    struct variant *v = x->variant;
+    bool asleep = x->asleep && v->accelerator.n >= 2; /* zero wants to stay zero */
+    if (!asleep)
+        saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
+    if (!x->why.n)
+        return;
     struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
-    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, w != NULL);
-    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "SkippedProcessing", why);
-    if (w && v->accelerator.n >= 2) { /* at rest: zero wants to stay zero */
+    view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, saturation_workload(s, v) != NULL);
+    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "SkippedProcessing", x->why);
+    if (asleep) {
         view.accelerator = v->accelerator;
         view.has_current = view.has_desired = view.applied = true;
         v->desired = 0;
-        struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
-                                         v->accelerator };
+        struct variant_labels labels = labels_of(v);
         saturation_metrics_show(&s->metrics, &v->series, &labels, 0, 0);
-    } else {
-        saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
     }
-    show(s, v, &view, why);
-}
-
-/* Why a variant takes no part; "" when it does. */
-static str reason_to_skip(struct arena *a, const struct variant *v, const struct workload_record *w)
-{
-    if (v->accelerator.n < 2)
-        return arena_printf(a,
-                            "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
-                            "\", want the accelerator's name in two characters or more",
-                            STR_ARG(v->accelerator));
-    if (!w)
-        return arena_printf(a, "scale target " STR_FMT " does not exist",
-                            STR_ARG(v->spec.target_name));
-    if (w->wanted <= 0 && !(v->spec.has_min && v->spec.min == 0))
-        return arena_printf(a, "scale target " STR_FMT " has 0 replicas: inactive",
-                            STR_ARG(v->spec.target_name));
-    return S("");
+    show(s, v, &view, x->why);
 }
 
 static void tell_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
                         const char *action)
 {
-    struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
-                                     v->accelerator };
+    struct variant_labels labels = labels_of(v);
     bool up = x->target > x->current;
     auto_arena struct arena a = { 0 };
     saturation_metrics_changed(&s->metrics, &labels, up, "saturation");
@@ -222,7 +113,7 @@ static struct sat_condition optimization_condition(struct arena *a, const struct
 static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
                   struct sat_condition metrics)
 {
-    struct saturation *s = (struct saturation *)g->s;
+    struct saturation *s = g->s;
     struct variant *v = g->variants[i];
     bool fresh = x->target != v->desired;
     if (fresh && x->target != x->current)
@@ -230,8 +121,7 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     if (fresh)
         v->decided_ns = g->now_ns;
     v->desired = x->target;
-    struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
-                                     v->accelerator };
+    struct variant_labels labels = labels_of(v);
     saturation_metrics_show(&s->metrics, &v->series, &labels, x->current, x->target);
     struct sat_view view = {
         .accelerator = v->accelerator,
@@ -278,8 +168,7 @@ static void show_last(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
         struct variant *v = g->variants[i];
-        struct variant_labels labels = { v->ns, v->name, v->spec.target_name, v->spec.model,
-                                         v->accelerator };
+        struct variant_labels labels = labels_of(v);
         if (v->desired > 0)
             saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->states[i].current,
                                     v->desired);
@@ -350,44 +239,6 @@ static struct sat_config config_of(const struct gathering *g)
     return r.config;
 }
 
-/* Two variants of a model with one workload would count its pods twice: the first by name has it. */
-static str taken_by(const struct gathering *g, const struct variant *v)
-{
-    for (size_t i = 0; i < g->n; i++)
-        if (str_eq(g->variants[i]->spec.target_name, v->spec.target_name) &&
-            saturation_is_statefulset(g->variants[i]) == saturation_is_statefulset(v))
-            return arena_printf(g->a, "scale target " STR_FMT " belongs to variant " STR_FMT,
-                                STR_ARG(v->spec.target_name), STR_ARG(g->variants[i]->name));
-    return S("");
-}
-
-static void gather(struct gathering *g)
-{
-    size_t n = 0;
-    for (const struct variant *v = g->m->first; v; v = v->next)
-        n++;
-    g->variants = arena_array(g->a, n, sizeof(*g->variants));
-    g->states = arena_array(g->a, n, sizeof(*g->states));
-    g->bounds = arena_array(g->a, n, sizeof(*g->bounds));
-    g->wanted = arena_array(g->a, n, sizeof(*g->wanted));
-    g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
-    for (struct variant *v = g->m->first; v; v = v->next) {
-        str why;
-        if (!saturation_manages(g->s, v, &why)) {
-            saturation_metrics_hide(&g->s->metrics, &v->series, v->ns, v->name);
-            continue;
-        }
-        const struct workload_record *w = saturation_workload(g->s, v);
-        why = reason_to_skip(g->a, v, w);
-        if (!why.n)
-            why = taken_by(g, v);
-        if (why.n)
-            skip((struct saturation *)g->s, v, why);
-        else
-            add_variant(g, v, w);
-    }
-}
-
 /* Who was just woken had no time for requests yet: it stays up for a retention period. */
 static void note_sleep(const struct gathering *g, struct sat_model *m)
 {
@@ -451,7 +302,9 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     };
     feed(s, m, zero);
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
-    gather(&g);
+    saturation_gather(&g);
+    for (size_t i = 0; i < g.skipped_n; i++)
+        skip(s, &g.skipped[i]);
     note_sleep(&g, m);
     if (!m->feed.asked && !s->no_metrics)
         show_last(&g); /* the first metrics are on their way, and will lead here again */

@@ -22,6 +22,7 @@ import time
 HOME = "workload-variant-autoscaler-system"
 INTERVAL_MAP = "workload-variant-autoscaler-variantautoscaling-config"
 CRD = pathlib.Path(__file__).resolve().parents[2] / "deploy/crds/llmd.ai_variantautoscalings.yaml"
+ROLE = CRD.parents[1] / "rbac/saturation.yaml"
 MODEL = "meta/llama-3.1-8b"
 THRESHOLDS = "kvCacheThreshold: 0.80\nqueueLengthThreshold: 5\nkvSpareTrigger: 0.10\nqueueSpareTrigger: 3\n"
 
@@ -349,6 +350,7 @@ def conditions_and_events_are_stored(world):
     version = world.get("va", "real")["metadata"]["resourceVersion"]
     time.sleep(20)  # several cycles with nothing new
     assert world.get("va", "real")["metadata"]["resourceVersion"] == version, "written without a reason"
+    assert "forbidden" not in world.log("operator"), world.log("operator")
 
 
 def bad_manifests_are_refused(world):
@@ -402,6 +404,23 @@ def start_embedded(flyball, folder):
     return world
 
 
+def least_privilege(world):
+    """A kubeconfig of somebody who may do what deploy/rbac/saturation.yaml allows, and nothing else."""
+    world.kubectl("apply", "-f", str(ROLE))
+    world.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "flyball", "namespace": HOME}},
+                {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                 "metadata": {"name": "flyball-saturation"},
+                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                             "name": "flyball-saturation"},
+                 "subjects": [{"kind": "ServiceAccount", "name": "flyball", "namespace": HOME}]})
+    token = world.kubectl("create", "token", "flyball", "-n", HOME).strip()
+    config = json.loads(world.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+    config["users"][0]["user"] = {"token": token}
+    path = world.folder + "/least.kubeconfig"
+    pathlib.Path(path).write_text(json.dumps(config))
+    return path
+
+
 def start_real(flyball, folder, cluster):
     world = World(flyball, folder, cluster + "/kubeconfig")
     world.prometheus = None
@@ -413,7 +432,7 @@ def start_real(flyball, folder, cluster):
     world.apply(namespace("llm"), namespace(HOME), node("node-1"))
     world.config(INTERVAL_MAP, GLOBAL_OPT_INTERVAL="2s")
     world.config("saturation-scaling-config", default=THRESHOLDS)
-    world.start(flyball, "operator", "--kubeconfig", world.kubeconfig, "--leader-elect=false", "--listen", "none",
+    world.start(flyball, "operator", "--kubeconfig", least_privilege(world), "--leader-elect=false", "--listen", "none",
                 "--controllers", "saturation", log="operator")
     return world
 

@@ -302,6 +302,29 @@ static void skipped_variants_say_why(void)
     models_stop(&w);
 }
 
+/* Both are looked at when the workload comes; only one may count its pods. */
+static void a_workload_has_one_variant_of_a_model(void)
+{
+    struct models w;
+    begin(&w);
+    models_operate(&w, NULL);
+    models_variant(&w, "web", "A100", "10", "");
+    models_create(
+        &w, &variant_resource, MODELS_NS,
+        S("{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: web2, "
+          "labels: {inference.optimization/acceleratorName: A100}}, spec: {modelID: llama, "
+          "scaleTargetRef: {kind: Deployment, name: web}}}"));
+    models_workload(&w, "web", 2);
+    models_load(&w, "web", 0.5, 0);
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 2);
+    EQ_STR(models_condition(&w, "web2", "TargetResolved", "status"), S("True"));
+    EQ_STR(models_condition(&w, "web2", "OptimizationReady", "message"),
+           S("scale target web belongs to variant web"));
+    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web2", "llm", "A100" }), -1);
+    models_stop(&w);
+}
+
 static void a_restart_changes_nothing(void)
 {
     struct models w;
@@ -340,6 +363,7 @@ int main(void)
         TAP(bounds_of_an_hpa_do_not_freeze_the_model),
         TAP(series_go_with_their_variant),
         TAP(skipped_variants_say_why),
+        TAP(a_workload_has_one_variant_of_a_model),
         TAP(a_restart_changes_nothing),
         { 0 },
     });

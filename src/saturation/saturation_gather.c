@@ -1,0 +1,142 @@
+/* See saturation_gather.h. */
+#include "saturation_gather.h"
+
+#include <math.h>
+
+/* ---- replicas and states */
+
+static double believed(const struct gathering *g, double value)
+{
+    return g->fresh ? value : NAN;
+}
+
+static void add_replica(void *context, const struct replica_record *pod)
+{
+    struct gathering *g = context;
+    if (pod->deleting || !str_eqc(pod->ready, "True"))
+        return;
+    if (g->replica_n == g->replica_cap) {
+        size_t cap = MAX(g->replica_cap * 2, (size_t)16);
+        struct sat_replica *more = arena_array(g->a, cap, sizeof(*more));
+        if (g->replica_n)
+            memcpy(more, g->replicas, g->replica_n * sizeof(*more));
+        g->replicas = more;
+        g->replica_cap = cap;
+    }
+    const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
+    g->reporting += sample != NULL;
+    g->unknown += !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue);
+    g->replicas[g->replica_n++] = (struct sat_replica){
+        .pod = pod->meta.name,
+        .variant = g->at->name,
+        .accelerator = g->at->accelerator,
+        .cost = g->at->spec.cost,
+        .kv_usage = sample ? believed(g, sample->kv) : NAN,
+        .queue = sample ? believed(g, sample->queue) : NAN,
+    };
+}
+
+static int to_count(int64_t value)
+{
+    return (int)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
+}
+
+/* Nothing moved for so long that waiting for the last target makes no sense. */
+static bool is_settled(const struct saturation *s, struct variant *v, int current, int wanted,
+                       int64_t now_ns)
+{
+    if (current != wanted || current != v->seen_current || !v->steady_ns)
+        v->steady_ns = now_ns;
+    v->seen_current = current;
+    return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
+}
+
+static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
+{
+    struct variant_bounds b = saturation_bounds(g->s, v);
+    int wanted = to_count(w->wanted), current = to_count(w->replicas);
+    current = current ? current : wanted;
+    bool by_hpa = b.hpa && !v->spec.writes_scale;
+    g->variants[g->n] = v;
+    g->wanted[g->n] = wanted;
+    g->keeps_min[g->n] = v->spec.has_min;
+    g->states[g->n++] = (struct sat_state){
+        .variant = v->name,
+        .current = current,
+        .desired = v->desired,
+        .pending = MAX(0, current - to_count(w->ready)),
+        .min = b.min,
+        .max = b.max,
+        .cost = v->spec.cost,
+        .settled = is_settled(g->s, v, current, wanted, g->now_ns),
+        .tolerance = by_hpa ? 0.1 : 0,
+    };
+    g->at = v;
+    g->unknown = 0;
+    saturation_each_pod(g->s, v, add_replica, g);
+    g->unknown_n += (size_t)g->unknown;
+    if (g->s->o.rules == DECIDE_BY_NEED) /* what is not known may be busy: nothing shrinks */
+        g->states[g->n - 1].pending += g->unknown;
+}
+
+/* ---- who takes part */
+
+/* Why a variant takes no part; "" when it does. */
+static str reason_to_skip(struct arena *a, const struct variant *v, const struct workload_record *w)
+{
+    if (v->accelerator.n < 2)
+        return arena_printf(a,
+                            "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
+                            "\", want the accelerator's name in two characters or more",
+                            STR_ARG(v->accelerator));
+    if (!w)
+        return arena_printf(a, "scale target " STR_FMT " does not exist",
+                            STR_ARG(v->spec.target_name));
+    if (w->wanted <= 0 && !(v->spec.has_min && v->spec.min == 0))
+        return arena_printf(a, "scale target " STR_FMT " has 0 replicas: inactive",
+                            STR_ARG(v->spec.target_name));
+    return S("");
+}
+
+/* Two variants of a model with one workload would count its pods twice: the first by name has it. */
+static str taken_by(const struct gathering *g, const struct variant *v)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (str_eq(g->variants[i]->spec.target_name, v->spec.target_name) &&
+            saturation_is_statefulset(g->variants[i]) == saturation_is_statefulset(v))
+            return arena_printf(g->a, "scale target " STR_FMT " belongs to variant " STR_FMT,
+                                STR_ARG(v->spec.target_name), STR_ARG(g->variants[i]->name));
+    return S("");
+}
+
+static void add_skipped(struct gathering *g, struct variant *v, str why, bool asleep)
+{
+    g->skipped[g->skipped_n++] = (struct saturation_skipped){ v, why, asleep };
+}
+
+void saturation_gather(struct gathering *g)
+{
+    size_t n = 0;
+    for (const struct variant *v = g->m->first; v; v = v->next)
+        n++;
+    g->variants = arena_array(g->a, n, sizeof(*g->variants));
+    g->states = arena_array(g->a, n, sizeof(*g->states));
+    g->skipped = arena_array(g->a, n, sizeof(*g->skipped));
+    g->wanted = arena_array(g->a, n, sizeof(*g->wanted));
+    g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
+    for (struct variant *v = g->m->first; v; v = v->next) {
+        str why;
+        if (!saturation_manages(g->s, v, &why)) {
+            add_skipped(g, v, S(""), false);
+            continue;
+        }
+        const struct workload_record *w = saturation_workload(g->s, v);
+        why = reason_to_skip(g->a, v, w);
+        if (!why.n)
+            why = taken_by(g, v);
+        if (why.n)
+            add_skipped(g, v, why, w && w->wanted <= 0);
+        else
+            add_variant(g, v, w);
+    }
+}
