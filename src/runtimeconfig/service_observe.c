@@ -162,8 +162,10 @@ static const struct json *select_template(struct aim_turn *t, struct service_vie
     gather(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
     struct template_selection s =
         template_select(t->r->arena, model, c.at, c.n, service_world_gpus(aim_world(t->aim)));
-    if (s.chosen)
-        return service_find(t, AIM_TEMPLATE, s.chosen->name);
+    if (s.chosen) { /* by its own scope: a template of the same name may be in the other */
+        enum aim_kind kind = s.chosen->ns.n ? AIM_TEMPLATE : AIM_CLUSTER_TEMPLATE;
+        return object_of(t, kind, cache_get(aim_cache(t->aim, kind), s.chosen->ns, s.chosen->name));
+    }
     bool waits = s.choice == TEMPLATE_NOT_READY;
     v->facts.template = (struct service_template_fact){
         .state = waits ? SERVICE_TEMPLATE_AWAITED : SERVICE_TEMPLATE_REFUSED,
