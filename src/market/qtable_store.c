@@ -14,7 +14,9 @@ static const int64_t save_every_ns = 30 * NS_PER_S;
 enum { SHARD_BYTES_MAX = 900000, NAME_MAX_BYTES = 240, SHARDS_MAX = 64 };
 
 struct table {
-    char *text;   /* owned */
+    char *text;   /* owned; as read or last taken over, "" before */
+    char *next;   /* owned; the best put since, NULL: none */
+    int learnt;   /* entries of `next` */
     bool present; /* a pod of this workload is here; else it may go when room is short */
     char key[];
 };
@@ -32,20 +34,29 @@ struct qtable_store {
 
 /* ---- tables */
 
-static void table_set(struct qtable_store *s, str key, str text, bool present)
+static struct table *table_of(struct qtable_store *s, str key)
 {
     struct table *t = map_get(&s->tables, key);
     if (!t) {
         t = mem_zero(1, sizeof(*t) + key.n + 1);
         memcpy(t->key, key.p, key.n);
+        t->text = mem_dup("", 0);
         map_put(&s->tables, (str){ t->key, key.n }, t);
     }
-    t->present = present;
-    if (t->text && str_eqc(text, t->text))
-        return;
+    return t;
+}
+
+/* Takes over what was put; whether that is news. */
+static bool table_turn(struct table *t)
+{
+    char *next = take(t->next);
+    if (!next || !strcmp(next, t->text)) {
+        free(next);
+        return false;
+    }
     free(t->text);
-    t->text = mem_dup(text.p, text.n);
-    s->changed = true;
+    t->text = next;
+    return true;
 }
 
 bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, struct agent *agent)
@@ -56,22 +67,37 @@ bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, s
         t = map_get(&s->tables, pod_uid);
     if (!t)
         return false;
-    if (qtable_read(str_c(t->text), agent, &e) == 0)
+    if (qtable_read(str_c(t->next ? t->next : t->text), agent, &e) == 0)
         return true;
     log_warn("a learnt table is ignored", KV_C("key", t->key), KV_C("error", e.text));
     return false;
 }
 
+static int count_learnt(const struct agent *agent)
+{
+    int n = 0;
+    for (int i = 0; i < AGENT_STATE_N; i++)
+        n += __builtin_popcount((unsigned)(agent->known[i] & ~AGENT_STATE_SEEN));
+    return n;
+}
+
+/* Of several pods of one workload the one that learnt most speaks for it; of equals always the same. */
 void qtable_store_put(struct qtable_store *s, str workload, const struct agent *agent)
 {
     auto_buf struct buf text = { 0 };
-    bool learnt = false;
-    for (int i = 0; i < AGENT_STATE_N; i++)
-        learnt |= (agent->known[i] & ~AGENT_STATE_SEEN) != 0;
+    int learnt = count_learnt(agent);
     if (!learnt)
         return;
     qtable_write(agent, &text);
-    table_set(s, workload, buf_str(&text), true);
+    struct table *t = table_of(s, workload);
+    t->present = true;
+    bool better = !t->next || learnt > t->learnt ||
+                  (learnt == t->learnt && str_cmp(buf_str(&text), str_c(t->next)) > 0);
+    if (!better)
+        return;
+    free(t->next);
+    t->next = buf_take(&text);
+    t->learnt = learnt;
 }
 
 /* ---- writing */
@@ -170,6 +196,8 @@ bool qtable_store_flush(struct qtable_store *s)
     for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
         ((struct table *)slot->value)->present = false;
     s->o.collect(s->o.context);
+    for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
+        s->changed |= table_turn(slot->value);
     if (!s->changed)
         return false;
     s->changed = false;
@@ -213,8 +241,11 @@ static void got_shard(void *context, const struct kube_reply *reply)
         log_warn("what was learnt before cannot be read yet", KV_C("error", reply->failure));
         return;
     }
-    json_each(m, json_get(reply->object, "data"))
-        table_set(s, m->key, json_text(m->value), false);
+    json_each(m, json_get(reply->object, "data")) {
+        struct table *t = table_of(s, m->key);
+        free(t->text);
+        t->text = mem_dup(json_text(m->value).p, json_text(m->value).n);
+    }
     if (++s->shard < SHARDS_MAX)
         read_shard(s);
     else
@@ -258,6 +289,7 @@ void qtable_store_free(struct qtable_store *s)
     for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));) {
         struct table *t = slot->value;
         free(t->text);
+        free(t->next);
         free(t);
     }
     map_done(&s->tables);

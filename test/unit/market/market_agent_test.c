@@ -43,7 +43,20 @@ struct pod_spec {
     const char *ns, *name, *annotations;
     int64_t request, limit; /* limit 0: none */
     double demand;
+    const struct json *owner; /* NULL: none */
 };
+
+/* ReplicaSets are cut by their hash, so the owner of this test is a StatefulSet. */
+static str owner_text(struct arena *a, const struct json *owner)
+{
+    if (!owner)
+        return S("");
+    return arena_printf(a,
+                        "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\","
+                        "\"controller\":true,\"name\":\"" STR_FMT "\",\"uid\":\"" STR_FMT "\"}],",
+                        STR_ARG(json_text(json_at(owner, "metadata", "name", NULL))),
+                        STR_ARG(json_text(json_at(owner, "metadata", "uid", NULL))));
+}
 
 static void report_limit(struct scene *s, const char *ns, const char *name, int64_t milli)
 {
@@ -77,10 +90,12 @@ static void add_pod(struct scene *s, struct pod_spec p)
         p.limit ? arena_printf(a, "\"limits\":{\"cpu\":\"%lldm\"},", (long long)p.limit) : S("");
     str text = arena_printf(
         a,
-        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\",\"annotations\":{%s}},"
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{" STR_FMT
+        "\"name\":\"%s\",\"annotations\":{%s}},"
         "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"a\",\"image\":\"i\",\"resources\":{" STR_FMT
         "\"requests\":{\"cpu\":\"%lldm\"}}}]}}",
-        p.name, p.annotations ? p.annotations : "", STR_ARG(limits), (long long)p.request);
+        STR_ARG(owner_text(a, p.owner)), p.name, p.annotations ? p.annotations : "",
+        STR_ARG(limits), (long long)p.request);
     struct cluster_answer made = cluster_do(&s->c, KUBE_CREATE, &resource_pods, p.ns, p.name, text);
     EQ_INT(made.code, 201);
     report_limit(s, p.ns, p.name, p.limit ? p.limit : 0);
@@ -361,6 +376,33 @@ static void what_was_learnt_outlives_agent_and_pod(void)
     end(&s);
 }
 
+static void pods_of_one_workload_learn_into_one_table(void)
+{
+    struct scene s;
+    begin(&s);
+    const struct json *set =
+        cluster_do(
+            &s.c, KUBE_CREATE, &resource_statefulsets, "default", "twins",
+            S("{\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"metadata\":{\"name\":"
+              "\"twins\"},\"spec\":{\"serviceName\":\"x\",\"selector\":{\"matchLabels\":{\"a\":"
+              "\"b\"}},\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{"
+              "\"containers\":[{\"name\":\"a\",\"image\":\"i\"}]}}}}"))
+            .object;
+    OK(set);
+    add_pod(&s, (struct pod_spec){ "default", "busy", NULL, 100, 200, 900, set });
+    add_pod(&s, (struct pod_spec){ "default", "idle", NULL, 100, 400, 20, set });
+    agent_up(&s);
+    pass(&s, 100);
+    struct json *map = cluster_get(&s.c, &resource_configmaps, "default", "mbcas-qtable-n1");
+    EQ_INT(json_len(json_get(map, "data")), 1);
+    OK(json_at(map, "data", "default.StatefulSet.twins", NULL));
+    buf_clear(&s.c.log);
+    agent_down(&s); /* their tables differ, yet the end is reached: one write at the most */
+    const char *first = s.c.log.n ? strstr(s.c.log.p, "/mbcas-qtable") : NULL;
+    OK(!first || !strstr(first + 1, "/mbcas-qtable"));
+    end(&s);
+}
+
 static void an_outage_loses_nothing(void)
 {
     struct scene s;
@@ -427,6 +469,7 @@ int main(void)
                                         TAP(pods_come_and_go),
                                         TAP(the_configuration_is_live),
                                         TAP(what_was_learnt_outlives_agent_and_pod),
+                                        TAP(pods_of_one_workload_learn_into_one_table),
                                         TAP(an_outage_loses_nothing),
                                         TAP(what_the_node_cannot_give_is_not_asked_again),
                                         { 0 } });
