@@ -4,6 +4,7 @@
 
 #include "../base/duration.h"
 #include "names_core.h"
+#include "service_children_core.h"
 #include "service_route_core.h"
 
 #define GATEWAY_GROUP "gateway.networking.k8s.io"
@@ -299,6 +300,7 @@ struct json *route_object(struct arena *a, const struct route_question *q,
     put_labels(a, metadata, q);
     put_annotations(a, metadata, q);
     put_owner(a, metadata, q);
+    service_propagate(a, q->config, q->service, route);
     struct json *spec = json_make(a, route, "spec", NULL);
     json_set(a, spec, S("parentRefs"), one(a, make_parent(a, q)));
     json_set(a, spec, S("rules"), one(a, make_rule(a, q, plan->path)));

@@ -116,6 +116,26 @@ static str guard_of(const struct aim_config *config)
     return config ? config->spec.routing.required_prefix : S("");
 }
 
+/* Nobody is kept from deleting what is in use, but it should not go unnoticed. */
+static void tell_deleted(struct aim *aim, const struct aim_config *config, const struct record *r,
+                         enum aim_kind kind)
+{
+    auto_arena struct arena a = { 0 };
+    if (!config || !config->total)
+        return;
+    events_emit(manager_events(aim->manager),
+                &(struct event){ .resource = &aim->kinds->at[kind],
+                                 .ns = r->ns,
+                                 .name = r->name,
+                                 .uid = r->uid,
+                                 .warning = true,
+                                 .reason = "RuntimeConfigInUse",
+                                 .message = arena_printf(&a,
+                                                         "deleted while it governed %zu objects, "
+                                                         "which now look for another one",
+                                                         config->total) });
+}
+
 static void config_changed(struct controller *c, const struct record *old, const struct record *now,
                            enum aim_kind kind)
 {
@@ -132,6 +152,7 @@ static void config_changed(struct controller *c, const struct record *old, const
         changed |= old && !str_eq(old->uid, now->uid); /* another object of that name */
         controller_add(c, now->ns, now->name);
     } else {
+        tell_deleted(aim, config, old, kind);
         configs_drop(&aim->configs, any->ns, any->name);
         runtimeconfig_metrics_forget(&aim->metrics, any->ns, any->name);
         config = NULL;

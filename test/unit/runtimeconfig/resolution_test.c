@@ -156,6 +156,7 @@ static void configurations_come_and_go(void)
     EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late")); /* what runs is left alone */
     EQ_STR(path_of(status), S("/fast/late"));
     EQ_INT(events(&c, "ml-team", "late", "RuntimeConfigMissing"), 2);
+    EQ_INT(events(&c, "ml-team", "gpu-fast", "RuntimeConfigInUse"), 1);
     cluster_stop(&c);
 }
 
