@@ -8,6 +8,7 @@
 
 #include "../base/log.h"
 #include "../base/random.h"
+#include "../base/rfc3339.h"
 #include "../json/yaml.h"
 #include "../net/http_server.h"
 #include "cmd.h"
@@ -199,9 +200,10 @@ static int start(struct up *up, err_t *e)
     if (snprintf(up->cgroup_root, sizeof(up->cgroup_root), "%s/nodes", up->data) >=
         (int)sizeof(up->cgroup_root))
         return err_set(e, ENAMETOOLONG, "--data is too long");
-    bool scaled = up->speed > 1;
+    bool scaled = up->speed > 1 || up->clock_s;
     r = loop_new(&(struct loop_options){ .time = scaled ? LOOP_SCALED : LOOP_REAL,
-                                         .speed = up->speed },
+                                         .speed = up->speed,
+                                         .start_wall_ns = up->clock_s * NS_PER_S },
                  &up->loop, e);
     if (r < 0)
         return r;
@@ -260,6 +262,8 @@ static int parse(struct up *up, int argc, char **argv, err_t *e)
         { "speed", "N", FLAG_REAL, &up->speed, "how fast time passes, 1 to 1000" },
         { "for", "DURATION", FLAG_DURATION, &up->for_ns,
           "stop after this long, by the real clock; 0: never" },
+        { "clock", "TIME", FLAG_TEXT, &up->clock,
+          "what the clock shows at the start, such as 2026-10-25T00:00:00Z; without it the time" },
         { "log-level", "LEVEL", FLAG_TEXT, &up->log_level, "debug, info, warn or error" },
         { 0 },
     };
@@ -276,6 +280,8 @@ static int parse(struct up *up, int argc, char **argv, err_t *e)
     }
     if (r == 0 && !(up->speed >= 1 && up->speed <= 1000))
         r = err_set(e, EINVAL, "--speed is %g, but must be between 1 and 1000", up->speed);
+    if (r == 0 && up->clock && (r = rfc3339_parse(str_c(up->clock), &up->clock_s, e)) < 0)
+        err_wrap(e, "--clock");
     if (r == 0 && log_level_parse(str_c(up->log_level), &level) < 0)
         r = err_set(e, EINVAL, "--log-level is debug, info, warn or error, not %s", up->log_level);
     log_setup(level, LOG_TEXT);

@@ -25,9 +25,10 @@ struct up_agent;
 
 struct up {
     /* flags */
-    const char *data, *listen, *scenario, *log_level;
+    const char *data, *listen, *scenario, *log_level, *clock;
     double speed;
-    int64_t for_ns; /* 0: until told to stop */
+    int64_t for_ns;  /* 0: until told to stop */
+    int64_t clock_s; /* when the simulated clock starts; 0: now */
     bool help;
 
     /* what runs */

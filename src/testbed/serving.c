@@ -4,7 +4,7 @@
 #include "../net/http_server.h"
 #include "../prom/exposition.h"
 
-#include <stdio.h>
+#include <math.h>
 
 static const struct {
     const char *name;
@@ -149,13 +149,14 @@ void serving_done(struct serving *s)
     vec_done(&s->servers);
 }
 
+/* As gateways for models choose: by the queue, then by how full the cache is. */
 struct vllm_server *serving_pick(const struct serving *s, str ns, str model)
 {
     struct vllm_server *best = NULL;
-    size_t least = SIZE_MAX;
+    double least = INFINITY;
     for (size_t i = 0; i < s->servers.n; i++) {
         struct vllm_server *server = s->servers.at[i];
-        size_t load = server->vllm.waiting.n + server->vllm.running.n;
+        double load = (double)server->vllm.waiting.n + vllm_kv_usage(&server->vllm);
         if (load < least && str_eqc(ns, server->ns) && str_eqc(model, server->model)) {
             best = server;
             least = load;

@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 import yaml
 
@@ -53,6 +54,8 @@ class World:
         for line in self.up.stdout:
             if "KUBECONFIG" in line:
                 break
+        self.drain = threading.Thread(target=self.up.stdout.read)  # it tells of every decision
+        self.drain.start()
         home = self.folder / "home/.kube"
         home.mkdir(parents=True)
         shutil.copy(self.data / "kubeconfig", home / "config")
@@ -66,7 +69,7 @@ class World:
 
     def stop(self):
         self.up.send_signal(signal.SIGINT)
-        self.up.stdout.read()
+        self.drain.join()
         return self.up.wait(60)
 
 
