@@ -66,6 +66,20 @@ static const struct explainer *find_explainer(const char *word)
     return NULL;
 }
 
+static int choose(const struct flag_words *given, const struct explainer **ret, err_t *e)
+{
+    auto_buf struct buf kinds = { 0 };
+    if (given->n != 2)
+        return err_set(e, EINVAL, "a kind and a name are wanted, not %zu words; see --help",
+                       given->n);
+    if ((*ret = find_explainer(given->at[0])))
+        return 0;
+    for (size_t i = 0; i < countof(explainers); i++)
+        buf_printf(&kinds, "%s%s", i ? ", " : "", explainers[i]->words[0]);
+    return err_set(e, EINVAL, "the kind \"%s\" cannot be explained; there is: %s", given->at[0],
+                   kinds.p);
+}
+
 static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
 {
     struct kube_config *config;
@@ -94,7 +108,7 @@ static int run(const struct options *o, const struct explainer *explainer, struc
     return r < 0 ? r : explainer->run(x, e);
 }
 
-static void print_help(FILE *out, const struct flag *flags)
+static void print_help(const struct flag *flags)
 {
     auto_buf struct buf text = { 0 };
     buf_put(&text,
@@ -104,7 +118,7 @@ static void print_help(FILE *out, const struct flag *flags)
         buf_printf(&text, "  %-12s %s\n", explainers[i]->words[0], explainers[i]->help);
     buf_put(&text, S("\nFlags:\n"));
     flags_help(&text, flags);
-    fputs(text.p, out);
+    fputs(text.p, stdout);
 }
 
 /* Short names as kubectl has them. */
@@ -134,10 +148,10 @@ int cmd_explain(int argc, char **argv)
     if (flags_parse(flags, argc, argv, &help, &given, &e) < 0)
         return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
     if (help)
-        return print_help(stdout, flags), EXIT_SUCCESS;
-    const struct explainer *explainer = given.n == 2 ? find_explainer(words[0]) : NULL;
-    if (!explainer)
-        return print_help(stderr, flags), EXIT_USAGE;
+        return print_help(flags), EXIT_SUCCESS;
+    const struct explainer *explainer;
+    if (choose(&given, &explainer, &e) < 0)
+        return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
     struct explain x = { .name = str_c(words[1]) };
     int r = run(&o, explainer, &x, &e);
     if (r == 0)
