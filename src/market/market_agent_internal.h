@@ -20,6 +20,7 @@ struct agent_pod { /* one pod in the market */
     int64_t desired_request_milli;         /* goes with sampled.wanted_milli */
     int64_t asked_ns;                      /* mono, of a limit that is not in force yet; 0: none */
     int64_t written_ns;                    /* mono, of the last write; 0: never */
+    int64_t written_milli;                 /* the limit its PodAllocation says; 0: none */
     int64_t infeasible_milli;              /* the node cannot give this much; 0: not known */
     int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
     double target_ms;                      /* latency objective; 0: none */
@@ -50,6 +51,7 @@ struct market_agent {
     struct agent_metrics metrics;
     int64_t reserved_milli; /* requests of what does not take part */
     double price;           /* of the last clearing */
+    int64_t short_ns;       /* mono: growth waits for others to shrink since then, or did */
     uint64_t seed, counted_errors;
     bool dirty;   /* pods or the node changed: look at all of them */
     bool reload;  /* the configuration changed */

@@ -16,7 +16,7 @@ static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
     if (!allocation || !str_eq(allocation->owner_uid, pod->record->meta.uid) ||
         allocation->limit_milli <= 0)
         return;
-    pod->sampled.wanted_milli = allocation->limit_milli;
+    pod->sampled.wanted_milli = pod->written_milli = allocation->limit_milli;
     pod->desired_request_milli = allocation->request_milli;
     market_agent_read_status(pod, allocation);
 }

@@ -3,6 +3,8 @@
  * it. */
 #include "market_agent_internal.h"
 
+#include "../base/quantity.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -125,6 +127,13 @@ static bool says_so(const struct agent_allocation_record *allocation, const stru
            allocation->request_milli == pod->desired_request_milli;
 }
 
+static int64_t limit_of(const struct json *allocation)
+{
+    int64_t milli = 0;
+    str text = json_text(json_at(allocation, "spec", "desiredCPULimit", NULL));
+    return quantity_parse_milli(text, &milli, NULL) == 0 ? milli : 0;
+}
+
 static void written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct market_agent *a = r->context;
@@ -135,6 +144,7 @@ static void written(struct reconcile *r, const struct kube_reply *reply)
         auto_buf struct buf name = { 0 };
         agent_allocation_name(r->ns, r->name, &name);
         pod->written_ns = loop_mono_ns(a->loop);
+        pod->written_milli = limit_of(reply->object);
         write_price(r, pod, buf_str(&name));
     }
 }
@@ -144,6 +154,7 @@ static void write_spec(struct reconcile *r, struct agent_pod *pod)
     auto_buf struct buf name = { 0 };
     agent_allocation_name(r->ns, r->name, &name);
     struct json *object = make_object(r->arena, r->context, pod, buf_str(&name));
+    pod->written_milli = MAX(pod->written_milli, pod->sampled.wanted_milli); /* it may arrive */
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_APPLY,
                                            .resource = &podallocation_resource,
@@ -153,12 +164,49 @@ static void write_spec(struct reconcile *r, struct agent_pod *pod)
                    written);
 }
 
-/* Growth is written at once; the rest not more often than writeInterval. 0: now. */
-static int64_t wait_ns(const struct market_agent *a, const struct agent_pod *pod)
+/* ---- when */
+
+/* What a pod holds or was promised: until a lower limit is in force, the higher one counts. */
+static int64_t held(const struct agent_pod *pod)
 {
-    int64_t since = loop_mono_ns(a->loop) - pod->written_ns;
-    bool grows = pod->sampled.wanted_milli > pod->sampled.market.limit_milli;
-    return pod->written_ns && !grows ? MAX(a->config.market.write_ns - since, (int64_t)0) : 0;
+    return MAX(pod->sampled.market.limit_milli, pod->written_milli);
+}
+
+/* No node is promised twice: who grows waits until those who must shrink have done so. */
+static bool has_room(struct market_agent *a, const struct agent_pod *pod)
+{
+    int64_t sum = pod->sampled.wanted_milli - held(pod);
+    for (size_t i = 0; i < sampler_count(a->sampler); i++)
+        sum += held(container_of(sampler_at(a->sampler, i), struct agent_pod, sampled));
+    return sum <= market_agent_capacity(a);
+}
+
+static void hurry_shrinks(struct market_agent *a)
+{
+    a->short_ns = loop_mono_ns(a->loop);
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        const struct agent_pod *pod =
+            container_of(sampler_at(a->sampler, i), struct agent_pod, sampled);
+        if (pod->sampled.wanted_milli && pod->sampled.wanted_milli < pod->written_milli)
+            controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
+    }
+}
+
+/* How long a write must wait. Growth waits for room; what shrinks is not written more often than
+ * writeInterval, unless somebody waits for the room. 0: now. */
+static int64_t wait_ns(struct market_agent *a, const struct agent_pod *pod)
+{
+    int64_t now = loop_mono_ns(a->loop);
+    if (pod->sampled.wanted_milli > held(pod)) {
+        if (has_room(a, pod))
+            return 0;
+        hurry_shrinks(a);
+        return NS_PER_S;
+    }
+    bool hurry = a->short_ns && now - a->short_ns <= 2 * NS_PER_S;
+    return pod->written_ns && !hurry
+               ? MAX(pod->written_ns + a->config.market.write_ns - now, (int64_t)0)
+               : 0;
 }
 
 struct reconciled market_agent_write(struct reconcile *r)
