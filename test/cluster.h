@@ -34,6 +34,7 @@ struct cluster {
     struct arena arena; /* of answers */
 
     int failures;          /* so many of the operator's writes to `fail_path` are refused: 409 */
+    bool fail_busy;        /* ... with 429 and a second's pause instead */
     const char *fail_path; /* a part of the path */
     bool deaf;             /* the server answers nobody */
     bool operator_cut;     /* nor does it answer the operator's writes */
@@ -71,6 +72,14 @@ static UNUSED bool cluster_intercept(void *context, struct exchange *x)
         return true;
     }
     bool fails = c->failures > 0 && str_find(path, str_c(c->fail_path)) != SIZE_MAX;
+    if (fails && c->fail_busy) {
+        c->failures--;
+        exchange_answer(x, 429,
+                        HTTP_HEADERS({ S("content-type"), S("text/plain") },
+                                     { S("retry-after"), S("1") }),
+                        S("too many requests"));
+        return true;
+    }
     if (fails) {
         c->failures--;
         exchange_answer(

@@ -383,13 +383,11 @@ static bool must_wait(struct arena *a, const struct actuate_input *in, int64_t g
         ret->wake_ns = pause - since;
         return true;
     }
-    if (grows_by <= in->room_milli ||
-        (m->waiting_ns && in->now_ns - m->waiting_ns >= ACTUATE_ROOM_NS))
+    if (grows_by <= in->room_milli)
         return false;
     *ret = verdict(ACTUATE_PENDING, "WaitingForRoom",
                    S("others on the node give up CPU first; then this pod gets it"));
     ret->wake_ns = room_look_ns;
-    ret->waits_for_room = true;
     return true;
 }
 

@@ -47,7 +47,6 @@ struct actuate_memory {
     str refusal_reason, refusal_message; /* this very wish has Failed; "": it has not */
     bool dry_run_done;                   /* this very wish was tried without effect */
     int error_n;                         /* resizes in a row that the node failed to carry out */
-    int64_t waiting_ns;                  /* since when growth waits for room; 0: it does not */
 };
 
 struct actuate_input {
@@ -76,13 +75,11 @@ struct actuate_plan {
     int64_t from_milli, to_milli;             /* of the pod's limit, where the plan patches */
     int64_t infeasible_milli; /* newly found not to fit, to be remembered; 0: none */
     int64_t wake_ns;          /* look again after this long; 0: when told */
-    bool waits_for_room;
 };
 
 #define ACTUATE_DEFERRED_NS INT64_C(60000000000) /* then the wish is withdrawn */
 #define ACTUATE_REFUSED_NS INT64_C(120000000000) /* and comes again after this long; Infeasible: */
 #define ACTUATE_INFEASIBLE_NS INT64_C(600000000000)
-#define ACTUATE_ROOM_NS INT64_C(30000000000)    /* growth waits no longer than this for others */
 #define ACTUATE_UNLIMITED_MILLI INT64_C(256000) /* instead of no limit, which cannot be had back */
 
 /* Writes the targets into the containers. */

@@ -3,6 +3,8 @@
 
 #include "../base/quantity.h"
 
+static const int64_t stuck_ns = 30 * NS_PER_S;
+
 static const struct pod_container_status *status_of(const struct pod_container_status *at, size_t n,
                                                     str name)
 {
@@ -98,7 +100,15 @@ const struct allocation_record *market_allocation_of(const struct market_control
     return first;
 }
 
-int64_t market_room(struct market_controller *m, str node)
+/* A wish for less that was sent long ago, and that the node does not carry out. */
+static bool is_stuck(const struct market_track *track, const struct actuate_pod *pod, int64_t wish,
+                     int64_t now_ns)
+{
+    int64_t since = MAX(track->patched_ns, track->wish_ns);
+    return actuate_spec_limit(pod) <= wish && now_ns - since >= stuck_ns;
+}
+
+int64_t market_room(struct market_controller *m, str node, int64_t now_ns)
 {
     auto_arena struct arena a = { 0 };
     const struct market_pod_record *pod;
@@ -106,20 +116,21 @@ int64_t market_room(struct market_controller *m, str node)
     bool shrinks = false;
     cache_each_in(pod, m->pods, MARKET_PODS_BY_NODE, node) {
         const struct allocation_record *allocation = market_allocation_of(m, pod);
-        struct market_track *track =
-            allocation ? market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name)
-                       : NULL;
         int64_t wish = 0;
-        if (!track || track->still ||
-            quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
+        if (!allocation || quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
             continue;
+        struct market_track *track =
+            market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name);
         struct actuate_pod gathered = market_gather_pod(&a, pod);
         int64_t claim = actuate_claimed_limit(&gathered);
-        if (market_track_pod_lags(track, pod->meta.rv))
+        if (track && market_track_pod_lags(track, pod->meta.rv))
             claim = MAX(claim, track->sent_milli);
-        claimed += claim;
-        wished += wish;
-        shrinks |= wish < claim;
+        if (!track ||
+            (!track->still && (wish >= claim || !is_stuck(track, &gathered, wish, now_ns)))) {
+            claimed += claim;
+            wished += wish;
+            shrinks |= wish < claim;
+        }
         arena_reset(&a, (struct arena_mark){ 0 });
     }
     return shrinks ? MAX(wished - claimed, (int64_t)0) : INT64_MAX;

@@ -17,7 +17,6 @@ struct market_track {
     char *pod_rv_before;    /* owned; while the cache shows this version of the pod it is behind */
     int64_t sent_milli;     /* the pod's limit by the resize that the cache does not show yet */
     int64_t patched_ns, attempted_ns; /* of this process; 0: never */
-    int64_t waiting_ns;               /* growth waits for room since; 0: it does not */
     int64_t wish_generation, wish_ns; /* when the present wish was first seen */
     int error_n;                      /* resizes sent in a row while the node reported an error */
     int silent_n;                     /* writes in a row that nobody answered */

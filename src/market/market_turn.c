@@ -43,7 +43,6 @@ static void gather_memory(struct reconcile *r, struct market_turn *turn)
     memory->patched_ns = MAX(memory->patched_ns, track->patched_ns);
     memory->attempted_ns = MAX(memory->attempted_ns, track->attempted_ns);
     memory->error_n = track->error_n;
-    memory->waiting_ns = track->waiting_ns;
     if (track->wish_generation != turn->generation) {
         track->wish_generation = turn->generation;
         track->wish_ns = r->now_ns;
@@ -76,12 +75,13 @@ static struct market_turn *gather(struct reconcile *r, struct market_track *trac
         .pod_ns = arena_str(r->arena, allocation->pod_ns),
         .pod_name = arena_str(r->arena, allocation->pod_name),
         .pod_rv = arena_str(r->arena, pod ? pod->meta.rv : S("")),
+        .node = arena_str(r->arena, pod ? pod->node : S("")),
         .generation = allocation->generation,
         .started_ns = loop_mono_ns(manager_loop(m->manager)),
         .in = { .pod = market_gather_pod(r->arena, pod),
                 .desired_request = arena_str(r->arena, allocation->desired_request),
                 .desired_limit = arena_str(r->arena, allocation->desired_limit),
-                .room_milli = pod ? market_room(m, pod->node) : 0,
+                .room_milli = INT64_MAX,
                 .restore = m->restore || track->gone == allocation,
                 .dry_run = m->dry_run,
                 .now_ns = r->now_ns },
@@ -227,9 +227,6 @@ static void finish(struct reconcile *r, struct market_turn *turn)
     struct market_controller *m = turn->state;
     struct market_track *track = turn->track;
     const struct actuate_plan *plan = &turn->plan;
-    track->waiting_ns = !plan->waits_for_room ? 0
-                        : track->waiting_ns   ? track->waiting_ns
-                                              : r->now_ns;
     track->still = plan->phase == ACTUATE_FAILED ||
                    (plan->verified && !str_eqc(str_c(plan->reason), "Applied")) ||
                    str_eqc(str_c(plan->reason), "GuaranteedQoS");
@@ -345,7 +342,6 @@ static void resized(struct reconcile *r, const struct kube_reply *reply)
     } else if (says_more(&turn->plan)) {
         finish(r, turn);
     } else {
-        turn->track->waiting_ns = 0;
         reconcile_again(r, follow_ns);
         end_turn(r, turn);
     }
@@ -379,6 +375,10 @@ static void originals_written(struct reconcile *r, const struct kube_reply *repl
 static void step(struct reconcile *r, struct market_turn *turn)
 {
     turn->plan = actuate(r->arena, &turn->in);
+    if (turn->plan.patch && turn->plan.to_milli > turn->plan.from_milli) { /* is there room? */
+        turn->in.room_milli = market_room(turn->state, turn->node, r->now_ns);
+        turn->plan = actuate(r->arena, &turn->in);
+    }
     if (!turn->plan.patch) {
         finish(r, turn);
         return;

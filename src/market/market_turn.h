@@ -25,7 +25,7 @@ struct market_turn {
     struct actuate_plan plan;
     str uid, rv;          /* of the allocation */
     str pod_ns, pod_name; /* as it names them */
-    str pod_rv;
+    str pod_rv, node;
     int64_t generation, started_ns;
     const struct json *old;  /* the status as it is; NULL: there is none */
     const struct json *base; /* the same with what is known beside it */
@@ -40,7 +40,8 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
 /* The allocation that governs this pod; NULL: none does. */
 const struct allocation_record *market_allocation_of(const struct market_controller *m,
                                                      const struct market_pod_record *pod);
-/* By how much limits of this node may grow before those that shall shrink have done so. */
-int64_t market_room(struct market_controller *m, str node);
+/* By how much limits of this node may grow before those that shall shrink have done so. A resize that was
+ * sent and that the node has not carried out for half a minute is no longer waited for. */
+int64_t market_room(struct market_controller *m, str node, int64_t now_ns);
 
 #endif
