@@ -84,8 +84,7 @@ static int64_t request_milli(str containers)
     return json_parse(&a, containers, &list, NULL) ? 0 : containers_request_milli(list);
 }
 
-/* What the node admitted; of a pod that has not started, what it asks for. */
-static int64_t pod_allocated_milli(const struct pod *pod)
+int64_t pod_allocated_milli(const struct pod *pod)
 {
     return request_milli(pod->statuses.n ? pod->statuses : pod->containers);
 }

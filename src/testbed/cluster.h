@@ -101,6 +101,8 @@ struct hpa_metric cluster_metric(struct reconcile *r, const struct workload *d,
 struct hpa_memory;
 void hpa_memory_free(struct hpa_memory *memory);
 
+/* What the node admitted; of a pod that has not started, what it asks for. */
+int64_t pod_allocated_milli(const struct pod *pod);
 /* CPU requests admitted on a node, millicores; `except` is left out. */
 int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except);
 /* The node with most room for these containers, of those with the labels of `selector`; "" when they fit

@@ -126,6 +126,8 @@ static const char *resize_verdict(struct cluster *c, const struct pod *pod,
     int64_t wanted = containers_request_milli(containers);
     if (!node || wanted > node->cpu_milli)
         return "Infeasible";
+    if (wanted <= pod_allocated_milli(pod))
+        return ""; /* who asks for no more needs no room */
     return node_allocated_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
 }
 

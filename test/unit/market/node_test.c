@@ -16,7 +16,8 @@ struct node {
     struct manager *kubelet;
     struct random random;
     struct clear_scratch scratch;
-    int first, end;                    /* pods first .. end-1 live */
+    int first, end; /* pods first .. end-1 live */
+    int pods;
     int64_t wished[PODS + 20 * CHURN]; /* by pod; 0: nothing yet */
     int64_t most_milli;
 };
@@ -46,16 +47,16 @@ static void node_drop_pod(struct node *n)
                S("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0}"));
 }
 
-static void node_start(struct node *n)
+static void node_start(struct node *n, int pods)
 {
-    *n = (struct node){ 0 };
+    *n = (struct node){ .pods = pods };
     random_init(&n->random, 5, 5);
     log_setup(LOG_ERROR, LOG_TEXT);
     cluster_start(&n->c, NOON);
     cluster_create(&n->c, &resource_nodes, NULL,
                    from_yaml(&n->c, "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: "
                                     "{allocatable: {cpu: '36'}, capacity: {cpu: '40'}}}"));
-    for (int i = 0; i < PODS; i++)
+    for (int i = 0; i < pods; i++)
         node_add_pod(n);
     err_t e;
     n->kubelet_kube = cluster_client(&n->c, "kubelet");
@@ -198,14 +199,15 @@ static void all_agree(struct node *n)
     OK(n->most_milli <= CAPACITY);
     struct cluster_answer a =
         cluster_do(&n->c, KUBE_LIST, &podallocation_resource, ns, NULL, S(""));
-    EQ_INT(json_len(json_get(a.object, "items")), PODS); /* those of pods that ended went along */
+    EQ_INT(json_len(json_get(a.object, "items")),
+           n->pods); /* those of pods that ended went along */
 }
 
 static void pods_come_and_go(void)
 {
     struct node n;
-    node_start(&n);
-    for (int round = 0; round < 4; round++) {
+    node_start(&n, PODS);
+    for (int round = 0; round < 3; round++) {
         wish(&n);
         watch(&n, 15);
         churn(&n);
@@ -220,14 +222,14 @@ static void pods_come_and_go(void)
 static void the_server_refuses_and_pauses(void)
 {
     struct node n;
-    node_start(&n);
+    node_start(&n, PODS / 4);
     wish(&n);
     watch(&n, 30);
-    n.c.failures = 400;
+    n.c.failures = 200;
     n.c.fail_path = "/resize";
     wish(&n);
     watch(&n, 30);
-    n.c.failures = 300;
+    n.c.failures = 150;
     n.c.fail_busy = true;
     n.c.fail_path = "/"; /* the status too */
     wish(&n);
@@ -240,7 +242,7 @@ static void the_server_refuses_and_pauses(void)
 static void the_server_is_silent_for_a_minute(void)
 {
     struct node n;
-    node_start(&n);
+    node_start(&n, PODS);
     wish(&n);
     watch(&n, 30);
     wish(&n); /* under way when it falls silent */
@@ -261,7 +263,7 @@ static void the_server_is_silent_for_a_minute(void)
 static void a_node_that_says_no(void)
 {
     struct node n;
-    node_start(&n);
+    node_start(&n, PODS / 4);
     wish(&n);
     watch(&n, 30);
     for (int i = 0; i < 5; i++) /* each alone fits, not all of them */
