@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 static const struct explainer *const explainers[] = { &explain_saturation, &explain_runtimeconfig,
-                                                      &explain_aimmodel, &explain_aimtemplate,
-                                                      &explain_schedule };
+                                                      &explain_aimmodel,   &explain_aimtemplate,
+                                                      &explain_schedule,   &explain_market };
 
 struct options {
     const char *kubeconfig, *context, *ns, *at;

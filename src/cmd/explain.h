@@ -27,6 +27,7 @@ int explain_get(struct explain *x, const struct resource *resource, str ns, str 
 
 extern const struct explainer explain_aimmodel;
 extern const struct explainer explain_aimtemplate;
+extern const struct explainer explain_market;
 extern const struct explainer explain_saturation;
 extern const struct explainer explain_runtimeconfig;
 extern const struct explainer explain_schedule;

@@ -1,0 +1,170 @@
+/* flyball explain podallocation: how much CPU a pod should have and has, what became of the last resize, and
+ * how the pods of its node stand beside it. Takes the name of the PodAllocation or of its pod. */
+#include "../market/market_records.h"
+#include "explain.h"
+
+#include "../base/quantity.h"
+
+static str text_at(const struct json *object, const char *part, const char *field)
+{
+    return json_text(json_at(object, part, field, NULL));
+}
+
+static str node_of(const struct json *allocation)
+{
+    return json_text(json_at(allocation, "metadata", "labels", "mbcas.io/node", NULL));
+}
+
+static void put_cpu(struct buf *out, const char *title, str request, str limit)
+{
+    buf_printf(out, "  %-14s request " STR_FMT ", limit " STR_FMT "\n", title,
+               STR_ARG(request.n ? request : S("none")), STR_ARG(limit.n ? limit : S("none")));
+}
+
+static void put_original(struct buf *out, const struct json *status)
+{
+    const struct json *list = json_get(status, "originalResources");
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *c = json_item(list, i);
+        str request = json_text(json_get(c, "request")), limit = json_text(json_get(c, "limit"));
+        buf_printf(out, "  %-14s container " STR_FMT ": request " STR_FMT ", limit " STR_FMT "\n",
+                   i ? "" : "before", STR_ARG(json_text(json_get(c, "container"))),
+                   STR_ARG(request.n ? request : S("none")), STR_ARG(limit.n ? limit : S("none")));
+    }
+}
+
+static void put_pod(struct buf *out, const struct json *pod)
+{
+    static const char *const words[] = { MARKET_MANAGED, MARKET_SKIP_GUARANTEED,
+                                         MARKET_ALLOW_RESTART };
+    if (!pod) {
+        buf_put(out, S("  pod            it is gone, and this goes with it\n"));
+        return;
+    }
+    buf_printf(out, "  pod            " STR_FMT ", QoS " STR_FMT "\n",
+               STR_ARG(text_at(pod, "status", "phase")),
+               STR_ARG(text_at(pod, "status", "qosClass")));
+    for (size_t i = 0; i < countof(words); i++) {
+        str value = json_text(json_at(pod, "metadata", "annotations", words[i], NULL));
+        if (value.n)
+            buf_printf(out, "                 %s=" STR_FMT "\n", words[i], STR_ARG(value));
+    }
+    const struct json *conditions = json_at(pod, "status", "conditions", NULL);
+    for (size_t i = 0; i < json_len(conditions); i++) {
+        const struct json *c = json_item(conditions, i);
+        if (str_starts(json_text(json_get(c, "type")), S("PodResize")))
+            buf_printf(out, "                 " STR_FMT ": " STR_FMT " " STR_FMT "\n",
+                       STR_ARG(json_text(json_get(c, "type"))),
+                       STR_ARG(json_text(json_get(c, "reason"))),
+                       STR_ARG(json_text(json_get(c, "message"))));
+    }
+}
+
+static void put_status(struct explain *x, const struct json *allocation)
+{
+    const struct json *status = json_get(allocation, "status");
+    str message = json_text(json_get(status, "message"));
+    put_cpu(&x->out, "should have", text_at(allocation, "spec", "desiredCPURequest"),
+            text_at(allocation, "spec", "desiredCPULimit"));
+    put_cpu(&x->out, "has", json_text(json_get(status, "appliedCPURequest")),
+            json_text(json_get(status, "appliedCPULimit")));
+    put_original(&x->out, status);
+    buf_printf(&x->out, "  therefore      " STR_FMT ", " STR_FMT "%s" STR_FMT "\n",
+               STR_ARG(json_text(json_get(status, "phase"))),
+               STR_ARG(json_text(json_get(status, "reason"))), message.n ? ": " : "",
+               STR_ARG(message));
+    str infeasible = json_text(json_get(status, "infeasibleCPULimit"));
+    if (infeasible.n)
+        buf_printf(&x->out, "  not possible   " STR_FMT " on this node, until " STR_FMT "\n",
+                   STR_ARG(infeasible), STR_ARG(json_text(json_get(status, "infeasibleUntil"))));
+    if (json_get(status, "lastAppliedTime"))
+        buf_printf(&x->out, "  last resize    " STR_FMT "\n",
+                   STR_ARG(json_text(json_get(status, "lastAppliedTime"))));
+}
+
+/* ---- the market of the node */
+
+static int64_t milli(str quantity)
+{
+    int64_t value;
+    err_t e;
+    return quantity_parse_milli(quantity, &value, &e) < 0 ? 0 : value;
+}
+
+static void put_market(struct explain *x, const struct json *list, const struct json *allocation,
+                       const struct json *node)
+{
+    str capacity = json_text(json_at(node, "status", "allocatable", "cpu", NULL));
+    int64_t sum = 0;
+    buf_printf(&x->out, "\nThe market of node " STR_FMT ", price %g:\n",
+               STR_ARG(node_of(allocation)),
+               json_real(json_at(allocation, "status", "shadowPriceCPU", NULL), 0));
+    buf_printf(&x->out, "  %-52s %10s %10s  %s\n", "pod", "should", "has", "phase");
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *a = json_item(list, i);
+        if (!str_eq(node_of(a), node_of(allocation)))
+            continue;
+        str limit = text_at(a, "spec", "desiredCPULimit");
+        str pod =
+            arena_printf(&x->arena, STR_FMT "/" STR_FMT, STR_ARG(text_at(a, "spec", "namespace")),
+                         STR_ARG(text_at(a, "spec", "podName")));
+        bool same = str_eq(text_at(a, "metadata", "uid"), text_at(allocation, "metadata", "uid"));
+        sum += milli(limit);
+        buf_printf(&x->out, "%s %-52s %10s %10s  " STR_FMT "\n", same ? ">" : " ", pod.p, limit.p,
+                   text_at(a, "status", "appliedCPULimit").p,
+                   STR_ARG(text_at(a, "status", "phase")));
+    }
+    buf_printf(&x->out, "  limits together %lldm", (long long)sum);
+    if (capacity.n)
+        buf_printf(&x->out, ", the node has " STR_FMT, STR_ARG(capacity));
+    buf_putc(&x->out, '\n');
+}
+
+static const struct json *find(const struct explain *x, const struct json *list)
+{
+    for (size_t i = 0; i < json_len(list); i++) {
+        const struct json *a = json_item(list, i);
+        bool named = str_eq(text_at(a, "metadata", "name"), x->name) &&
+                     str_eq(text_at(a, "metadata", "namespace"), x->ns);
+        bool of_pod = str_eq(text_at(a, "spec", "podName"), x->name) &&
+                      str_eq(text_at(a, "spec", "namespace"), x->ns);
+        if (named || of_pod)
+            return a;
+    }
+    return NULL;
+}
+
+static int run(struct explain *x, err_t *e)
+{
+    struct json *all, *pod = NULL, *node = NULL;
+    int r = explain_get(x, &podallocation_resource, S(""), S(""), &all, e);
+    if (r < 0)
+        return r;
+    const struct json *list = json_get(all, "items"), *allocation = find(x, list);
+    if (!allocation)
+        return err_set(e, ENOENT,
+                       "no PodAllocation of namespace " STR_FMT " is called " STR_FMT
+                       " or is of a pod of that name",
+                       STR_ARG(x->ns), STR_ARG(x->name));
+    r = explain_get(x, &resource_pods, text_at(allocation, "spec", "namespace"),
+                    text_at(allocation, "spec", "podName"), &pod, e);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    if (node_of(allocation).n) /* without the right to read nodes the rest is still worth having */
+        (void)explain_get(x, &resource_nodes, S(""), node_of(allocation), &node, e);
+    buf_printf(&x->out, "PodAllocation " STR_FMT "/" STR_FMT " of pod " STR_FMT "/" STR_FMT "\n",
+               STR_ARG(text_at(allocation, "metadata", "namespace")),
+               STR_ARG(text_at(allocation, "metadata", "name")),
+               STR_ARG(text_at(allocation, "spec", "namespace")),
+               STR_ARG(text_at(allocation, "spec", "podName")));
+    put_status(x, allocation);
+    put_pod(&x->out, pod);
+    if (node_of(allocation).n)
+        put_market(x, list, allocation, node);
+    return 0;
+}
+
+static const char *const words[] = { "podallocation", "podallocations", "pa", NULL };
+const struct explainer explain_market = {
+    words, "how much CPU a pod should have and has, and how its node's market stands", run
+};
