@@ -15,7 +15,8 @@
 enum { RENDER_BYTES_MAX = 4 << 20 };
 
 struct render {
-    const char *file, *config, *ns, *operator_ns, *group;
+    const char *file, *config, *ns, *operator_ns, *group, *encoding_name;
+    enum path_encoding encoding;
     bool explain;
     struct arena arena;
     struct json *documents; /* all that was read */
@@ -149,6 +150,7 @@ static void render_service(struct render *r, const struct json *service)
         .in_cluster = find(r, "AIMClusterRuntimeConfig", S(""), name),
         .cluster_default = find(r, "AIMClusterRuntimeConfig", S(""), S(RUNTIMECONFIG_DEFAULT)),
         .template = template_of(r, service),
+        .encoding = r->encoding,
     };
     auto_buf struct buf report = { 0 };
     struct runtimeconfig_answer answer = runtimeconfig_answer(&r->arena, &c);
@@ -202,13 +204,17 @@ static void print_help(FILE *out, const struct flag *flags)
 
 int cmd_render(int argc, char **argv)
 {
-    struct render r = { .ns = "default", .operator_ns = "kaiwo-system", .group = AIM_GROUP };
+    struct render r = { .ns = "default",
+                        .operator_ns = "kaiwo-system",
+                        .group = AIM_GROUP,
+                        .encoding_name = "rfc3986" };
     const struct flag flags[] = {
         { "file", "FILE", FLAG_TEXT, &r.file, "services to render, -f for short" },
         { "config", "FILE", FLAG_TEXT, &r.config, "runtime configurations, -c for short" },
         { "explain", NULL, FLAG_BOOL, &r.explain, "show the value of every placeholder" },
         { "namespace", "NAME", FLAG_TEXT, &r.ns, "of objects that name none, -n for short" },
         { "aim-group", "GROUP", FLAG_TEXT, &r.group, "API group of AIM" },
+        { "aim-path-encoding", "NAME", FLAG_TEXT, &r.encoding_name, "rfc3986 or rfc1123" },
         { 0 },
     };
     bool help = false;
@@ -222,7 +228,8 @@ int cmd_render(int argc, char **argv)
         return fprintf(stderr, "flyball render: --aim-group is %s, want %s or %s\n", r.group,
                        AIM_GROUP, AIM_GROUP_NEWER),
                EXIT_USAGE;
-    int failed = run(&r, &e);
+    int failed = path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
+    failed = failed ? failed : run(&r, &e);
     if (failed)
         fprintf(stderr, "flyball render: %s\n", e.text);
     buf_done(&r.out);

@@ -33,6 +33,7 @@ struct aim {
     struct manager *manager;
     const struct aim_kinds *kinds;
     char *operator_ns; /* owned */
+    enum path_encoding encoding;
     struct aim_consumers consumers[AIM_CONSUMER_N];
     struct cache *caches[AIM_KIND_N];
     struct controller *config_controllers[2]; /* of AIM_CONFIG and AIM_CLUSTER_CONFIG */

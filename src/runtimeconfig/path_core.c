@@ -6,6 +6,7 @@
 #include "path_core.h"
 
 #include "../base/utf8.h"
+#include "names_core.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,6 +177,31 @@ static int put_part(struct buf *out, const struct path_part *part, const struct 
                 e.text);
 }
 
+/* An annotation may hold several segments; any other value is one. */
+static void squeeze_value(struct buf *text, size_t before, const struct path_part *part,
+                          struct arena *scratch)
+{
+    if (part->map_key.n && !part->of_labels)
+        return;
+    str value = names_rfc1123(scratch, str_from(buf_str(text), before));
+    text->n = before;
+    buf_put(text, value);
+}
+
+/* Every segment squeezed, those of which nothing is left dropped. */
+static void squeeze_segments(struct buf *text, struct arena *scratch)
+{
+    auto_buf struct buf squeezed = { 0 };
+    str rest = utf8_trim(buf_str(text));
+    buf_put(&squeezed, rest.n ? S("/") : S(""));
+    for (str segment; rest.n && str_cut(&rest, '/', &segment);) {
+        str one = names_rfc1123(scratch, segment);
+        buf_printf(&squeezed, STR_FMT "%s", STR_ARG(one), one.n ? "/" : "");
+    }
+    buf_clear(text);
+    buf_put(text, buf_str(&squeezed));
+}
+
 int path_render_traced(const struct path_template *t, const struct json *object,
                        struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
                        struct path_problem *problem)
@@ -185,10 +211,15 @@ int path_render_traced(const struct path_template *t, const struct json *object,
     int failed = 0;
     for (size_t i = 0; i < t->n && !failed; i++) {
         size_t before = text.n;
-        failed = put_part(&text, &t->parts[i], object, scratch, problem);
-        if (trace && !failed && t->parts[i].expression.n)
-            trace(context, t->parts[i].expression, str_from(buf_str(&text), before));
+        const struct path_part *part = &t->parts[i];
+        failed = put_part(&text, part, object, scratch, problem);
+        if (trace && !failed && part->expression.n)
+            trace(context, part->expression, str_from(buf_str(&text), before));
+        if (t->encoding == PATH_RFC1123 && !failed && part->expression.n)
+            squeeze_value(&text, before, part, scratch);
     }
+    if (t->encoding == PATH_RFC1123 && !failed)
+        squeeze_segments(&text, scratch);
     arena_reset(scratch, mark);
     return failed ? failed : path_normalise(buf_str(&text), out, problem);
 }
@@ -276,5 +307,14 @@ int path_normalise(str text, struct buf *out, struct path_problem *problem)
         return fail(problem, PATH_TOO_LONG, "the path is %zu bytes long, at most %d are allowed", n,
                     PATH_BYTES_MAX);
     }
+    return 0;
+}
+
+int path_encoding_parse(str text, enum path_encoding *ret, err_t *e)
+{
+    if (!str_eqc(text, "rfc3986") && !str_eqc(text, "rfc1123"))
+        return err_set(e, EINVAL, "the path encoding is \"" STR_FMT "\", want rfc3986 or rfc1123",
+                       STR_ARG(text));
+    *ret = str_eqc(text, "rfc1123") ? PATH_RFC1123 : PATH_RFC3986;
     return 0;
 }

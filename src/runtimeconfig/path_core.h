@@ -37,9 +37,17 @@ struct path_part {
     struct jsonpath path; /* otherwise */
 };
 
+/* How what a gateway does not take as it is gets into a path. The second is what AIM's later code does: it
+ * loses information, so two services may get one path; for who must keep the paths that clients know. */
+enum path_encoding {
+    PATH_RFC3986, /* percent-encoded */
+    PATH_RFC1123, /* squeezed into [a-z0-9.-], values and segments at most 63 bytes */
+};
+
 struct path_template {
     struct path_part *parts;
     size_t n;
+    enum path_encoding encoding; /* to be set after compiling */
 };
 
 /* The template's text must outlive it. An empty template is the default: /NAMESPACE/UID. */
@@ -55,6 +63,9 @@ int path_render(const struct path_template *t, const struct json *object, struct
 int path_render_traced(const struct path_template *t, const struct json *object,
                        struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
                        struct path_problem *problem);
+
+/* "rfc3986" or "rfc1123"; -EINVAL with a sentence. */
+int path_encoding_parse(str text, enum path_encoding *ret, err_t *e);
 
 /* Trims, lower-cases, encodes and joins: what is done to the text once it is filled in. */
 int path_normalise(str text, struct buf *out, struct path_problem *problem);

@@ -35,6 +35,7 @@ static struct route_question question(const struct aim *aim, const struct json *
         .service = service,
         .own = own,
         .config = config,
+        .encoding = aim->encoding,
         .guard =
             resolution_guard(aim, json_text(json_at(service, "spec", "runtimeConfigName", NULL))),
     };

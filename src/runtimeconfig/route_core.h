@@ -23,7 +23,8 @@ struct route_question {
     const struct runtimeconfig_spec *own;    /* of it */
     const struct runtimeconfig_spec *config; /* that governs */
     const struct route_template *template;
-    str guard;            /* a template; the path must lie under what it gives; empty: anywhere */
+    str guard; /* a template; the path must lie under what it gives; empty: anywhere */
+    enum path_encoding encoding;
     path_trace_fn *trace; /* told of every placeholder; NULL: nobody asks */
     void *trace_context;
 };

@@ -216,6 +216,8 @@ static const struct feature_setting settings[] = {
     { "aim-operator-namespace", NULL,
       "where configurations of cluster-wide objects are looked up; otherwise "
       "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system" },
+    { "aim-path-encoding", "rfc3986",
+      "rfc3986, or rfc1123 for the shorter and less distinct paths of AIM's later code" },
     { 0 },
 };
 
@@ -309,6 +311,8 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     if (!aim->kinds)
         return err_set(e, EINVAL, "--aim-group is \"%s\", want " AIM_GROUP " or " AIM_GROUP_NEWER,
                        group);
+    if (path_encoding_parse(str_c(manager_setting(m, "aim-path-encoding")), &aim->encoding, e) < 0)
+        return -e->code;
     aim->operator_ns = operator_namespace(m);
     runtimeconfig_metrics_init(&aim->metrics, manager_metrics(m));
     int r = start_caches(aim, e);

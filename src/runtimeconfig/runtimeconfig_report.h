@@ -14,6 +14,7 @@ struct runtimeconfig_case {
     const struct json *in_namespace, *in_cluster;
     const struct json *cluster_default; /* the cluster's "default", for its guard */
     struct route_template template;
+    enum path_encoding encoding;
 };
 
 struct runtimeconfig_answer {
