@@ -1,5 +1,6 @@
 /* Routes on the embedded API server: made, moved, kept, removed, refused, accepted, and fought over. */
 #include "aim_world.h"
+#include "prom/exposition.h"
 
 #define SPEC(more) "spec: {model: {ref: meta-llama-3-8b}, templateRef: llama-latency" more "}"
 #define ROUTED(path)                                                                               \
@@ -255,6 +256,39 @@ static void an_administrator_fixes_the_prefix(void)
     cluster_stop(&c);
 }
 
+/* ---- what is counted */
+
+static void says(struct cluster *c, const char *line)
+{
+    auto_buf struct buf text = { 0 };
+    exposition_write(&text, kube_metrics(c->operator_kube));
+    if (!OK(str_find(buf_str(&text), str_c(line)) != SIZE_MAX))
+        printf("# there is no %s\n", line);
+}
+
+static void everything_is_counted(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, kind(AIM_CONFIG), "ml-team", "{metadata: {name: default}, spec: {}}");
+    service(&c, "ml-team", "a", SPEC(ROUTED("/same")));
+    service(&c, "ml-team", "b", SPEC(ROUTED("/same")));
+    service(&c, "ml-team", "bad", SPEC(ROUTED("/{.spec.nothing}")));
+    service(&c, "other", "lost", SPEC(", runtimeConfigName: nope"));
+    world_operate(&c);
+    says(&c, "aim_route_conflicts 1\n");
+    says(&c, "aim_runtimeconfig_consumers{scope=\"Namespace\",namespace=\"ml-team\","
+             "name=\"default\"} 3\n");
+    says(&c, "aim_runtimeconfig_resolutions_total{kind=\"AIMService\",outcome=\"missing\"}");
+    says(&c, "aim_path_render_total{result=\"failure\"}");
+    says(&c, "aim_path_render_total{result=\"success\"}");
+    says(&c, "aim_service_status{status=\"Degraded\"} 3\n");
+    cluster_do(&c, KUBE_DELETE, kind(AIM_SERVICE), "ml-team", "a", S(""));
+    settle(&c);
+    says(&c, "aim_route_conflicts 0\n");
+    cluster_stop(&c);
+}
+
 /* ---- the configuration's own status */
 
 static void a_configuration_knows_its_consumers(void)
@@ -304,6 +338,7 @@ int main(void)
                                         TAP(other_listeners_are_other_places),
                                         TAP(foreign_routes_count),
                                         TAP(an_administrator_fixes_the_prefix),
+                                        TAP(everything_is_counted),
                                         TAP(a_configuration_knows_its_consumers),
                                         { 0 } });
 }
