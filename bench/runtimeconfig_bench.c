@@ -1,8 +1,10 @@
-/* runtimeconfig: rendering a path of three placeholders (budget: 2 us), and deciding anew about 10,000 services
- * whose one configuration was edited (budget: 200 ms of CPU): from the cached record to the configuration, the path,
- * the HTTPRoute, and the patch of the status. What the server then does with the writes is not in it.
+/* runtimeconfig: rendering a path of three placeholders (budget: 2 us), and deciding anew about
+ * 10,000 services whose one configuration was edited (budget: 200 ms of CPU): from the cached record
+ * to the configuration, the path, the HTTPRoute, and the patch of the status. What the server then
+ * does with the writes is not in it.
  *
- * Beside it client-go's JSONPath on the same template and object, where there is Go: bench/runtimeconfig.sh. */
+ * Beside it client-go's JSONPath on the same template and object, where there is Go:
+ * bench/runtimeconfig.sh. */
 #include "base/clock.h"
 #include "base/map.h"
 #include "budget.h"

@@ -1,5 +1,5 @@
-/* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes about, and
- * what its status says. */
+/* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes
+ * about, and what its status says. */
 #include "../runtimeconfig/runtimeconfig_report.h"
 #include "explain_aim.h"
 

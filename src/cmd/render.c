@@ -1,6 +1,6 @@
-/* flyball render: which configuration AIMServices get and which route, from files alone. The decisions are the
- * controller's own; what the API server would fill in (defaults of the definitions, a namespace, a uid) is
- * filled in first, so that hash and path are those of the cluster. */
+/* flyball render: which configuration AIMServices get and which route, from files alone. The
+ * decisions are the controller's own; what the API server would fill in (defaults of the definitions,
+ * a namespace, a uid) is filled in first, so that hash and path are those of the cluster. */
 #include "cmd.h"
 
 #include "../base/file.h"

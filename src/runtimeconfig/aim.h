@@ -8,8 +8,8 @@
 #include "runtimeconfig_metrics.h"
 #include "service_world.h"
 
-/* What the server answered to our last status write, used until the cache shows it: otherwise a pass that
- * comes in between would tell every event twice. */
+/* What the server answered to our last status write, used until the cache shows it: otherwise a pass
+ * that comes in between would tell every event twice. */
 struct aim_echo {
     char *rv, *status; /* owned; NULL: nothing */
     int64_t until_ns;  /* mono; then the cache is believed whatever it shows */

@@ -1,6 +1,6 @@
 /* The kinds of AIM, and those around them, as data. AIM lives in one of two groups, by generation:
- * aim.silogen.ai and aim.eai.amd.com; which one is chosen when the program starts, and the domain of labels
- * and finalizers follows it. */
+ * aim.silogen.ai and aim.eai.amd.com; which one is chosen when the program starts, and the domain of
+ * labels and finalizers follows it. */
 #ifndef FLYBALL_AIM_KINDS_H
 #define FLYBALL_AIM_KINDS_H
 

@@ -1,8 +1,9 @@
 /* Children of a consumer, by server-side apply, and only when something would change.
  *
- * A child is left alone when what the cache shows of it has all that we want, and we are sure that there is
- * nothing of ours on it that we no longer want. We are sure when this process applied the very same last, or,
- * after a restart, when the status tells that the pass before had the same inputs. */
+ * A child is left alone when what the cache shows of it has all that we want, and we are sure that
+ * there is nothing of ours on it that we no longer want. We are sure when this process applied the
+ * very same last, or, after a restart, when the status tells that the pass before had the same
+ * inputs. */
 #include "aim.h"
 
 struct aim_applied {

@@ -1,8 +1,10 @@
-/* Who wants which path of which gateway: services by their plans, other HTTPRoutes by their rules. Gateways
- * accept two routes with one path and serve the older one only, without a word; so we look first.
+/* Who wants which path of which gateway: services by their plans, other HTTPRoutes by their rules.
+ * Gateways accept two routes with one path and serve the older one only, without a word; so we look
+ * first.
  *
- * Of two that want a path the older one has it: two services are compared by their own age, a service and a
- * foreign route by the routes' (a service that has none yet is the younger). Of equals, the smaller name.
+ * Of two that want a path the older one has it: two services are compared by their own age, a service
+ * and a foreign route by the routes' (a service that has none yet is the younger). Of equals, the
+ * smaller name.
  *
  * Pure but for its memory. Holders are part of who owns them; places are owned here. */
 #ifndef FLYBALL_CLAIMS_H

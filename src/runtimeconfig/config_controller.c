@@ -1,5 +1,5 @@
-/* The status of the configurations themselves: can the path template be used, who is governed, who has no path
- * because of it. Written at most twice a second while consumers come and go. */
+/* The status of the configurations themselves: can the path template be used, who is governed, who
+ * has no path because of it. Written at most twice a second while consumers come and go. */
 #include "aim.h"
 
 #include "../base/rfc3339.h"

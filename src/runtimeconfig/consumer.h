@@ -1,13 +1,12 @@
-/* One turn on one object that names a runtime configuration, of whichever of the six kinds. It is the place where
- * the two halves of the feature meet:
+/* One turn on one object that names a runtime configuration, of whichever of the six kinds. It is the
+ * place where the two halves of the feature meet:
  *
- *   1. the configuration is resolved: t->config, t->settings           (runtimeconfig_controller.c)
- *   2. the kind's `observe` looks at the world and fills in t->template   (service_controller.c)
- *   3. the route is planned and written: t->route                      (route_controller.c)
- *   4. the kind's `reconcile` makes children and says its part of t->status     (service_, model_, template_,
- *      cache_controller.c)
- *   5. when every write of the turn was answered, the kind's `finish` may say more (writes that failed), and the
- *      status is written once, if it changed
+ *   1. the configuration is resolved: t->config, t->settings (resolution.c)
+ *   2. the kind's `observe` looks at the world and fills in t->template (service_controller.c)
+ *   3. the route is planned and written: t->route (route_controller.c)
+ *   4. the kind's `reconcile` makes children (service_, model_, template_, cache_controller.c)
+ *   5. when every write of the turn was answered, the kind's `finish` says its part of t->status, and
+ *      the status is written once, if it changed
  *
  * Everything in a turn lives in r->arena, until the turn is over. */
 #ifndef FLYBALL_CONSUMER_H
@@ -78,8 +77,8 @@ struct service_world *aim_world(struct aim *aim); /* what is around AIM: service
 /* Which configuration somebody in `ns` gets who names this one; copied into the arena. */
 struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
 
-/* Server-side apply of a child, unless it already is so. `live` is the child as the cache has it, NULL: it is not
- * there. The owner is set by who calls. */
+/* Server-side apply of a child, unless it already is so. `live` is the child as the cache has it,
+ * NULL: it is not there. The owner is set by who calls. */
 void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
                struct json *desired);
 /* Any other request; a failure that is not 404 of a delete counts as the turn's, as with apply. */

@@ -1,5 +1,5 @@
-/* What objects of the Gateway API that others wrote mean to us: which paths an HTTPRoute takes, and where a
- * Gateway is reached. Pure. */
+/* What objects of the Gateway API that others wrote mean to us: which paths an HTTPRoute takes, and
+ * where a Gateway is reached. Pure. */
 #ifndef FLYBALL_GATEWAY_CORE_H
 #define FLYBALL_GATEWAY_CORE_H
 
@@ -11,12 +11,13 @@ struct route_places {
     size_t n;
 };
 
-/* The paths that a route takes as a whole: rules by prefix without any other condition, of routes for every host
- * name. What is more specific than that takes nothing away from us. */
+/* The paths that a route takes as a whole: rules by prefix without any other condition, of routes for
+ * every host name. What is more specific than that takes nothing away from us. */
 struct route_places route_places(struct arena *a, const struct json *route);
 
-/* The address of a path: host and scheme of the listener that the plan names, or of the first; the listener's host
- * name or else the gateway's first address. `listeners` and `addresses` are JSON. "" when it has none. */
+/* The address of a path: host and scheme of the listener that the plan names, or of the first; the
+ * listener's host name or else the gateway's first address. `listeners` and `addresses` are JSON. ""
+ * when it has none. */
 str route_url(struct arena *a, str listeners, str addresses, const struct route_plan *plan);
 
 #endif

@@ -1,8 +1,8 @@
 /* Path templates: see path_core.h.
  *
- * A placeholder is a pair of braces with something but braces in it; any other brace is an error, because
- * a path with a literal brace is never what was meant. The usual placeholder, a label or annotation by
- * its key, needs no JSONPath: the key is taken as it is, dots and slashes included. */
+ * A placeholder is a pair of braces with something but braces in it; any other brace is an error,
+ * because a path with a literal brace is never what was meant. The usual placeholder, a label or
+ * annotation by its key, needs no JSONPath: the key is taken as it is, dots and slashes included. */
 #include "path_core.h"
 
 #include "../base/utf8.h"
@@ -246,8 +246,8 @@ static char *put_escaped(char *at, unsigned char byte)
     return at;
 }
 
-/* Not ASCII, so every byte is escaped. Lower case may be longer than upper case, but is never longer than
- * four bytes. */
+/* Not ASCII, so every byte is escaped. Lower case may be longer than upper case, but is never longer
+ * than four bytes. */
 static char *put_foreign(char *at, uint32_t point)
 {
     auto_buf struct buf bytes = { 0 };

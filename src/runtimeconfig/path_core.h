@@ -1,5 +1,5 @@
-/* The HTTP path of a service: a template such as "/{.metadata.namespace}/{.metadata.labels['team']}" filled
- * in from the service's own object, and made a path that the Gateway API takes.
+/* The HTTP path of a service: a template such as "/{.metadata.namespace}/{.metadata.labels['team']}"
+ * filled in from the service's own object, and made a path that the Gateway API takes.
  *
  * Pure and fast: a template is compiled once and rendered for every service that uses it. */
 #ifndef FLYBALL_PATH_CORE_H
@@ -37,8 +37,9 @@ struct path_part {
     struct jsonpath path; /* otherwise */
 };
 
-/* How what a gateway does not take as it is gets into a path. The second is what AIM's later code does: it
- * loses information, so two services may get one path; for who must keep the paths that clients know. */
+/* How what a gateway does not take as it is gets into a path. The second is what AIM's later code
+ * does: it loses information, so two services may get one path; for who must keep the paths that
+ * clients know. */
 enum path_encoding {
     PATH_RFC3986, /* percent-encoded */
     PATH_RFC1123, /* squeezed into [a-z0-9.-], values and segments at most 63 bytes */

@@ -44,7 +44,8 @@ void resolution_turn(struct aim_turn *t)
     reconcile_again(t->r, MIN(wait, missing_most_ns));
 }
 
-/* The guard is the cluster administrator's: of the configuration of that name, or else of the default. */
+/* The guard is the cluster administrator's: of the configuration of that name, or else of the
+ * default. */
 str resolution_guard(const struct aim *aim, str config_name)
 {
     const struct aim_config *config =

@@ -1,5 +1,5 @@
-/* Which runtime configuration a consumer gets: the one of its namespace, exclusively, else the cluster's of
- * that name, else nothing if the name is "default", else it is an error. */
+/* Which runtime configuration a consumer gets: the one of its namespace, exclusively, else the
+ * cluster's of that name, else nothing if the name is "default", else it is an error. */
 #ifndef FLYBALL_RESOLVE_CORE_H
 #define FLYBALL_RESOLVE_CORE_H
 

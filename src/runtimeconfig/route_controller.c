@@ -1,7 +1,8 @@
-/* The route of a service: planned, compared with what others want, written, and judged by the gateway.
+/* The route of a service: planned, compared with what others want, written, and judged by the
+ * gateway.
  *
- * Paths are claimed as soon as a service or a configuration is seen to change, before any turn on it: so that a
- * turn knows all who want its path, whatever the order in which turns come. */
+ * Paths are claimed as soon as a service or a configuration is seen to change, before any turn on it:
+ * so that a turn knows all who want its path, whatever the order in which turns come. */
 #include "aim.h"
 
 #include "../base/log.h"

@@ -1,5 +1,5 @@
-/* See route_core.h. Names, labels and defaults are those of the operator that this replaces, because gateways,
- * dashboards and selectors of users know them. */
+/* See route_core.h. Names, labels and defaults are those of the operator that this replaces, because
+ * gateways, dashboards and selectors of users know them. */
 #include "route_core.h"
 
 #include "../base/duration.h"

@@ -1,5 +1,5 @@
-/* The route in front of an AIMService: whether there is one, under which path, as which HTTPRoute, and what the
- * gateway made of it. Pure; results live in the caller's arena. */
+/* The route in front of an AIMService: whether there is one, under which path, as which HTTPRoute,
+ * and what the gateway made of it. Pure; results live in the caller's arena. */
 #ifndef FLYBALL_ROUTE_CORE_H
 #define FLYBALL_ROUTE_CORE_H
 
@@ -61,8 +61,8 @@ struct route_plan route_plan(struct arena *a, const struct route_question *q);
 struct json *route_object(struct arena *a, const struct route_question *q,
                           const struct route_plan *plan);
 
-/* What the gateway says of a route (the HTTPRoute as it is; NULL: there is none): WAITING, REJECTED or READY. The
- * plan borrows its texts. */
+/* What the gateway says of a route (the HTTPRoute as it is; NULL: there is none): WAITING, REJECTED
+ * or READY. The plan borrows its texts. */
 void route_judge(struct route_plan *plan, const struct json *route);
 
 bool route_lies_under(str path, str prefix);             /* by whole segments */

@@ -1,7 +1,7 @@
 /* runtimeconfig: which settings and which route? (drop-in for AIM runtime configuration)
  *
- * A model service names a runtime configuration; it gets the one of its namespace, or the cluster's, and an
- * HTTP path rendered from its own fields, with a route in front of it.
+ * A model service names a runtime configuration; it gets the one of its namespace, or the cluster's,
+ * and an HTTP path rendered from its own fields, with a route in front of it.
  *
  *   resolve_core   name and namespace in, the configuration that governs and its hash out
  *   path_core      a template and an object in, an HTTP path out

@@ -1,8 +1,9 @@
 /* The feature: caches lead to keys, and keys to turns (consumer.c).
  *
- * A configuration's edit leads to exactly those that it governs or will govern, and to nobody when its hash is
- * the same as before. Where everybody belongs (which configuration, which path) is settled at once when an event
- * comes in, so that every turn, and the status of every configuration, sees all of it. */
+ * A configuration's edit leads to exactly those that it governs or will govern, and to nobody when
+ * its hash is the same as before. Where everybody belongs (which configuration, which path) is
+ * settled at once when an event comes in, so that every turn, and the status of every configuration,
+ * sees all of it. */
 #include "runtimeconfig_controller.h"
 
 #include "../base/file.h"

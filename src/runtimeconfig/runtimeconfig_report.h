@@ -1,5 +1,6 @@
-/* What the controller would decide about one AIMService, and why, in words: for `flyball render`, which has
- * files, and `flyball explain`, which has a cluster. Pure: the decisions are those of resolve_core and route_core. */
+/* What the controller would decide about one AIMService, and why, in words: for `flyball render`,
+ * which has files, and `flyball explain`, which has a cluster. Pure: the decisions are those of
+ * resolve_core and route_core. */
 #ifndef FLYBALL_RUNTIMECONFIG_REPORT_H
 #define FLYBALL_RUNTIMECONFIG_REPORT_H
 

@@ -1,5 +1,5 @@
-/* What a runtime configuration says, read from its spec, and the same fields where an AIMService says them
- * itself. Nothing is copied: texts and trees borrow from the spec. */
+/* What a runtime configuration says, read from its spec, and the same fields where an AIMService says
+ * them itself. Nothing is copied: texts and trees borrow from the spec. */
 #ifndef FLYBALL_RUNTIMECONFIG_SPEC_H
 #define FLYBALL_RUNTIMECONFIG_SPEC_H
 
@@ -29,12 +29,12 @@ struct runtimeconfig_spec {
     const struct json *propagate; /* labelPropagation.match while enabled; NULL: off */
 };
 
-/* Of any of the two kinds of configuration, or of an AIMService. NULL is an empty spec. Credentials are left out
- * of the cluster's kind: it is not the place for them. */
+/* Of any of the two kinds of configuration, or of an AIMService. NULL is an empty spec. Credentials
+ * are left out of the cluster's kind: it is not the place for them. */
 struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster);
 
-/* Can the path template be used by anybody? It is compiled, its placeholders must begin at a field that every object
- * has, and what is literal in it must leave room. -EINVAL and the problem. */
+/* Can the path template be used by anybody? It is compiled, its placeholders must begin at a field
+ * that every object has, and what is literal in it must leave room. -EINVAL and the problem. */
 int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
                        struct path_problem *problem);
 

@@ -1,6 +1,6 @@
-/* A status as it comes to be in one turn, by several hands: the old one is copied, each says its fields and
- * conditions, and the difference is written once. Transitions become events in the same place, so that an event is told
- * when, and only when, the status changes with it. Pure. */
+/* A status as it comes to be in one turn, by several hands: the old one is copied, each says its
+ * fields and conditions, and the difference is written once. Transitions become events in the same
+ * place, so that an event is told when, and only when, the status changes with it. Pure. */
 #ifndef FLYBALL_STATUS_CORE_H
 #define FLYBALL_STATUS_CORE_H
 
@@ -35,8 +35,8 @@ struct aim_status {
 void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *old, int64_t now,
                       int64_t generation);
 
-/* Sets a condition. lastTransitionTime moves when its status or reason changes. Answers whether they did,
- * which is when an event is due. */
+/* Sets a condition. lastTransitionTime moves when its status or reason changes. Answers whether they
+ * did, which is when an event is due. */
 bool aim_status_condition(struct aim_status *s, const struct aim_condition *c);
 void aim_status_drop_condition(struct aim_status *s, const char *type);
 /* A condition of a status; NULL: there is none. */

@@ -1,5 +1,5 @@
-/* Whatever a template was filled in with, what comes out is a path that gateways take, and making a path of a path that has
- * nothing to encode changes nothing. */
+/* Whatever a template was filled in with, what comes out is a path that gateways take, and making a
+ * path of a path that has nothing to encode changes nothing. */
 #include "fuzz.h"
 
 #include "gateway_path.h"

@@ -1,5 +1,6 @@
-/* Services, configurations, routes and gateways of any shape: no crash, a path only if gateways take it, and a
- * problem is a sentence. The bytes are one JSON object {service, namespaced, cluster, route, gateway}. */
+/* Services, configurations, routes and gateways of any shape: no crash, a path only if gateways take
+ * it, and a problem is a sentence. The bytes are one JSON object {service, namespaced, cluster,
+ * route, gateway}. */
 #include "fuzz.h"
 
 #include "gateway_path.h"

@@ -1,5 +1,5 @@
-/* Who is governed by which configuration, on the embedded API server: the seed's examples, all six kinds, and what
- * happens as configurations come, change and go. */
+/* Who is governed by which configuration, on the embedded API server: the seed's examples, all six
+ * kinds, and what happens as configurations come, change and go. */
 #include "aim_world.h"
 
 #define CONFIG                                                                                     \

@@ -1,5 +1,5 @@
-/* The pure parts of routing: timeouts, templates that nobody could use, claims, what others' routes take, where a
- * gateway is, labels that are handed on, and statuses of several hands. */
+/* The pure parts of routing: timeouts, templates that nobody could use, claims, what others' routes
+ * take, where a gateway is, labels that are handed on, and statuses of several hands. */
 #include "runtimeconfig/aim.h"
 #include "runtimeconfig/gateway_core.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
-/* A thousand services on one configuration: an edit that changes nothing touches nobody, one that does touches each
- * of them once, and nobody else. */
+/* A thousand services on one configuration: an edit that changes nothing touches nobody, one that
+ * does touches each of them once, and nobody else. */
 #include "aim_world.h"
 
 #define CONFIG                                                                                     \
