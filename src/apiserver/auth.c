@@ -136,7 +136,7 @@ static bool may(const struct user *u, str verb, str group, str resource)
     if (!u->reader)
         return false;
     bool secret = !group.n && str_eq(resource, S("secrets"));
-    bool review = str_eq(verb, S("create")) && str_eq(resource, S("selfsubjectaccessreviews"));
+    bool review = str_eq(verb, S("create")) && str_starts(resource, S("selfsubject"));
     return review || (is_read(verb) && !secret);
 }
 
@@ -201,8 +201,77 @@ bool call_authorize(struct call *c)
     return false;
 }
 
+/* ---- reviews */
+
+static struct json *words_of(struct arena *a, const char *words)
+{
+    struct json *list = json_new_arr(a);
+    str rest = str_c(words), word;
+    while (str_cut(&rest, ' ', &word))
+        json_push(a, list, json_new_str(a, word));
+    return list;
+}
+
+static void add_rule(struct arena *a, struct json *rules, const char *verbs, const char *resources)
+{
+    struct json *rule = json_new_obj(a);
+    json_set(a, rule, S("verbs"), words_of(a, verbs));
+    json_set(a, rule, S("apiGroups"), words_of(a, "*"));
+    json_set(a, rule, S("resources"), words_of(a, resources));
+    json_push(a, rules, rule);
+}
+
+/* What may() and may_see_page() say, as rules. A list cannot leave out the secrets that a reader may not
+ * see; it says that it is not the whole truth. */
+static void answer_rules(struct call *c, struct json *review)
+{
+    struct arena *a = c->arena;
+    struct json *rules = json_new_arr(a), *pages = json_new_arr(a), *page = json_new_obj(a);
+    if (c->user.admin)
+        add_rule(a, rules, "*", "*");
+    else if (c->user.reader)
+        add_rule(a, rules, "get list watch", "*");
+    if (c->user.admin || c->user.reader)
+        add_rule(a, rules, "create",
+                 "selfsubjectreviews selfsubjectaccessreviews selfsubjectrulesreviews");
+    bool all = c->user.admin || c->user.reader;
+    json_set(a, page, S("verbs"), words_of(a, c->user.admin ? "*" : "get"));
+    json_set(a, page, S("nonResourceURLs"),
+             words_of(a, all ? "*" : "/healthz /livez /readyz /version"));
+    json_push(a, pages, page);
+    struct json *status = json_make(a, review, "status", NULL);
+    json_set(a, status, S("resourceRules"), rules);
+    json_set(a, status, S("nonResourceRules"), pages);
+    json_set_bool(a, status, "incomplete", !c->user.admin && c->user.reader);
+    json_set(a, review, S("spec"), json_new_obj(a)); /* as the real server answers */
+    call_object(c, 201, c->kind, review);
+}
+
+static void answer_who(struct call *c, struct json *review)
+{
+    struct arena *a = c->arena;
+    struct json *groups = json_new_arr(a);
+    for (size_t i = 0; i < c->user.n_groups; i++)
+        json_push(a, groups, json_new_str(a, c->user.groups[i]));
+    json_push(a, groups, json_new_str(a, S("system:authenticated")));
+    json_set_str(a, json_make(a, review, "metadata", NULL), "creationTimestamp",
+                 server_time(c->server, a));
+    struct json *info = json_make(a, review, "status", "userInfo", NULL);
+    json_set_str(a, info, "username", c->user.name);
+    json_set(a, info, S("groups"), groups);
+    call_object(c, 201, c->kind, review);
+}
+
 void answer_review(struct call *c, struct json *review)
 {
+    if (str_eq(c->kind->kind, S("SelfSubjectRulesReview"))) {
+        answer_rules(c, review);
+        return;
+    }
+    if (str_eq(c->kind->kind, S("SelfSubjectReview"))) {
+        answer_who(c, review);
+        return;
+    }
     const struct json *spec = json_get(review, "spec");
     const struct json *resource = json_get(spec, "resourceAttributes");
     const struct json *page = json_get(spec, "nonResourceAttributes");

@@ -404,4 +404,13 @@ static void validate_review(const struct kind_change *c, struct kind_env *env UN
                       "resourceAttributes or nonResourceAttributes must be set");
 }
 
+static void validate_rules_review(const struct kind_change *c, struct kind_env *env UNUSED,
+                                  struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("spec") };
+    if (!json_text(json_at(c->object, "spec", "namespace", NULL)).n)
+        field_required(errors, AT(&at, "namespace"), "rules are told of one namespace");
+}
+
+const struct kind_hooks hooks_rules_review = { .validate = validate_rules_review };
 const struct kind_hooks hooks_access_review = { .validate = validate_review };

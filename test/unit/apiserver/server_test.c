@@ -54,6 +54,23 @@ static void done(struct server *s)
     arena_reset(&arena, (struct arena_mark){ 0 });
 }
 
+static void tells_who_asks_and_what_they_may(void)
+{
+    struct server *s = open_server(0);
+    struct inproc_answer a =
+        ask(s, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", NULL, "{}");
+    EQ_INT(a.status, 201);
+    const struct json *groups = json_at(a.body, "status", "userInfo", "groups", NULL);
+    EQ_STR(json_text(json_item(groups, json_len(groups) - 1)), S("system:authenticated"));
+    static const char rules[] = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    a = ask(s, "POST", rules, NULL, "{\"spec\":{\"namespace\":\"default\"}}");
+    EQ_INT(a.status, 201);
+    const struct json *first = json_item(json_at(a.body, "status", "resourceRules", NULL), 0);
+    EQ_STR(json_text(json_item(json_get(first, "verbs"), 0)), S("*"));
+    EQ_INT(ask(s, "POST", rules, NULL, "{}").status, 422);
+    done(s);
+}
+
 static void seeds_namespaces_and_their_accounts(void)
 {
     struct server *s = open_server(0);
@@ -368,6 +385,7 @@ static void old_events_are_forgotten(void)
 int main(void)
 {
     int result = tap_run((struct tap_case[]){ TAP(seeds_namespaces_and_their_accounts),
+                                              TAP(tells_who_asks_and_what_they_may),
                                               TAP(a_slow_watch_ends_with_410),
                                               TAP(an_idle_watch_does_not_fall_behind),
                                               TAP(a_watch_stops_when_there_is_no_room),
