@@ -47,6 +47,15 @@ static size_t feature_of(const struct told *told)
     return i;
 }
 
+/* Messages quote what users wrote: nothing of it may steer a terminal. */
+static void put_plain(struct buf *out, str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        buf_putc(out, c < ' ' || c == 127 ? ' ' : (char)c);
+    }
+}
+
 static void on_event(void *context, const struct record *old, const struct record *now)
 {
     struct up *up = context;
@@ -64,10 +73,12 @@ static void on_event(void *context, const struct record *old, const struct recor
         d->warnings++;
     else
         d->count += was ? told->count - was->count : told->count;
+    auto_buf struct buf message = { 0 };
+    put_plain(&message, told->message);
     if (!warning || !d->last.n) {
         buf_clear(&d->last);
         buf_printf(&d->last, STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(told->ns),
-                   STR_ARG(told->name), STR_ARG(told->message));
+                   STR_ARG(told->name), STR_ARG(buf_str(&message)));
     }
     if (up->ready)
         up_print_decision(up, feature,

@@ -258,6 +258,9 @@ def a_simulated_server_is_scraped(data):
             return sum(float(v) for page in pages for v in re.findall(r"vllm:request_success_total\{[^}]*\} (\S+)", page))
 
         until(lambda: served() > 5, lambda: "%s requests were served" % served())
+        # flyball scrapes them too, asks for more, and an autoscaler reads that from flyball's own metrics.
+        until(lambda: get(data, "deployment", "chat-l40s", "-n", "llm")["spec"]["replicas"] > 1,
+              lambda: must(data, "get", "va,hpa", "-n", "llm"))
     finally:
         up.end()
 

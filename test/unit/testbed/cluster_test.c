@@ -4,6 +4,8 @@
 
 #include "testbed/testbed.h"
 
+#include "net/http_client.h"
+
 static const int64_t start_s = 1800000000;
 
 static const struct resource *resource_of(str kind)
@@ -147,6 +149,99 @@ static void a_full_node_defers_resizes(void)
     cluster_stop(&c);
 }
 
+/* ---- servers under traffic */
+
+static const char serving[] =
+    "kind: ConfigMap\napiVersion: v1\nmetadata: {name: chat, labels: {testbed.flyball.dev/load: requests}}\n"
+    "data: {model: m, rate: 0s=2 60s=8 120s=2}\n"
+    "---\n"
+    "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: llm}\n"
+    "spec:\n"
+    "  replicas: 2\n"
+    "  selector: {matchLabels: {app: llm}}\n"
+    "  template:\n"
+    "    metadata:\n"
+    "      labels: {app: llm}\n"
+    "      annotations: {testbed.flyball.dev/model: m, testbed.flyball.dev/accelerator: H100}\n"
+    "    spec: {containers: [{name: vllm, image: x}]}\n";
+
+struct page {
+    bool done;
+    struct buf text;
+};
+
+static void fetched(void *context, const struct http_response *response, const err_t *failure)
+{
+    struct page *page = context;
+    page->done = true;
+    if (!failure)
+        buf_put(&page->text, response->body);
+}
+
+static void fetch_metrics(struct cluster *c, str ip, struct buf *out)
+{
+    struct http_client *client = NULL;
+    struct page page = { 0 };
+    err_t e;
+    str url = arena_printf(&c->arena, "http://" STR_FMT ":8000", STR_ARG(ip));
+    if (!OK_CALL(http_client_new(c->loop, &(struct http_client_options){ .url = url }, &client, &e),
+                 &e))
+        return;
+    http_client_fetch(client, &(struct http_fetch){ .method = S("GET"),
+                                                    .target = S("/metrics"),
+                                                    .on_done = fetched,
+                                                    .context = &page });
+    while (!page.done)
+        loop_turn(c->loop);
+    buf_put(out, buf_str(&page.text));
+    buf_done(&page.text);
+    http_client_free(client);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct buf *)a)->p, ((const struct buf *)b)->p);
+}
+
+/* The pages of both servers; names and addresses differ from run to run, so by content. */
+static void record_servers(struct cluster *c, struct buf *out)
+{
+    struct buf pages[2] = { 0 };
+    struct cluster_answer a = cluster_do(c, KUBE_LIST, &resource_pods, "shop", NULL, S(""));
+    const struct json *items = json_get(a.object, "items");
+    EQ_INT(json_len(items), 2);
+    for (size_t i = 0; i < MIN(json_len(items), countof(pages)); i++)
+        fetch_metrics(c, json_text(json_at(json_item(items, i), "status", "podIP", NULL)),
+                      &pages[i]);
+    if (OK(pages[0].n && pages[1].n))
+        qsort(pages, countof(pages), sizeof(*pages), by_text);
+    for (size_t i = 0; i < countof(pages); i++) {
+        buf_put(out, buf_str(&pages[i]));
+        buf_done(&pages[i]);
+    }
+}
+
+static void servers_answer_the_same_in_every_run(void)
+{
+    struct buf runs[2] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        struct cluster c;
+        cluster_start(&c, start_s);
+        create_all(&c, nodes);
+        create_all(&c, serving);
+        cluster_operator(&c, &testbed_feature, settings);
+        cluster_until(&c, start_s + 300);
+        record_servers(&c, &runs[i]);
+        cluster_stop(&c);
+    }
+    OK(str_find(buf_str(&runs[0]), S("vllm:request_success_total{model_name=\"m\"} ")) != SIZE_MAX);
+    OK(str_find(buf_str(&runs[0]), S("vllm:request_success_total{model_name=\"m\"} 0\n")) ==
+       SIZE_MAX);
+    EQ_STR(buf_str(&runs[0]), buf_str(&runs[1]));
+    buf_done(&runs[0]);
+    buf_done(&runs[1]);
+}
+
 /* ---- the same run twice is the same run */
 
 static void sum_request(void *context, str text)
@@ -206,5 +301,6 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
                                         TAP(a_full_node_defers_resizes),
                                         TAP(time_is_all_that_matters),
+                                        TAP(servers_answer_the_same_in_every_run),
                                         { 0 } });
 }
