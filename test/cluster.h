@@ -33,7 +33,8 @@ struct cluster {
     char dir[64];
     struct arena arena; /* of answers */
 
-    int failures;          /* so many of the operator's writes to `fail_path` are refused: 409 */
+    int failures;          /* so many of the operator's writes to `fail_path` are refused */
+    int fail_code;         /* with this; 0: 409, a conflict */
     bool fail_busy;        /* ... with 429 and a second's pause instead */
     const char *fail_path; /* a part of the path */
     bool deaf;             /* the server answers nobody */
@@ -49,6 +50,25 @@ static UNUSED void cluster_check(int result, const err_t *e)
         fprintf(stderr, "cluster: %s\n", e->text);
         exit(EXIT_FAILURE);
     }
+}
+
+static UNUSED void cluster_refuse(struct exchange *x, int code)
+{
+    static const struct {
+        int code;
+        const char *reason, *message;
+    } words[] = { { 409, "Conflict", "the object has been modified" },
+                  { 403, "Forbidden", "the test does not allow it" },
+                  { 500, "InternalError", "the test breaks the server" } };
+    auto_buf struct buf body = { 0 };
+    for (size_t i = 0; i < countof(words); i++)
+        if (words[i].code == code)
+            buf_printf(&body,
+                       "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
+                       "\"reason\":\"%s\",\"message\":\"%s\",\"code\":%d}",
+                       words[i].reason, words[i].message, code);
+    exchange_answer(x, code, HTTP_HEADERS({ S("content-type"), S("application/json") }),
+                    buf_str(&body));
 }
 
 static UNUSED bool cluster_intercept(void *context, struct exchange *x)
@@ -82,10 +102,7 @@ static UNUSED bool cluster_intercept(void *context, struct exchange *x)
     }
     if (fails) {
         c->failures--;
-        exchange_answer(
-            x, 409, HTTP_HEADERS({ S("content-type"), S("application/json") }),
-            S("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
-              "\"Conflict\",\"message\":\"the object has been modified\",\"code\":409}"));
+        cluster_refuse(x, c->fail_code ? c->fail_code : 409);
         return true;
     }
     c->operator_writes++;

@@ -133,8 +133,7 @@ static void conflicts_are_tried_again_and_not_told(void)
     cluster_stop(&c);
 }
 
-/* A server that does not answer is no failure of the service at first, and one after ten seconds. */
-static void an_outage_is_bridged_then_told(void)
+static void an_outage_is_bridged(void)
 {
     struct cluster c;
     start(&c);
@@ -147,6 +146,43 @@ static void an_outage_is_bridged_then_told(void)
     cluster_until(&c, cluster_now(&c) + 1200);
     EQ_INT(json_int(json_at(runtime(&c, "chat"), "spec", "predictor", "maxReplicas", NULL), 0), 2);
     IS("chat", "Running", "Ready", "RuntimeReady");
+    cluster_stop(&c);
+}
+
+/* A server that breaks is no failure of the service at first, and one after ten seconds; then it is over. */
+static void a_broken_server_has_ten_seconds(void)
+{
+    struct cluster c;
+    start(&c);
+    run_chat(&c);
+    c.failures = INT32_MAX;
+    c.fail_code = 500;
+    c.fail_path = "inferenceservices";
+    change(&c, kind(AIM_SERVICE), ns, "chat", "{spec: {replicas: 2}}");
+    settle(&c);
+    IS("chat", "Running", "Ready", "ServerUnavailable");
+    cluster_until(&c, cluster_now(&c) + 30);
+    IS("chat", "Failed", "Failure", "RuntimeFailed");
+    c.failures = 0;
+    cluster_until(&c, cluster_now(&c) + 120);
+    IS("chat", "Running", "Failure", "Resolved");
+    EQ_INT(json_int(json_at(runtime(&c, "chat"), "spec", "predictor", "maxReplicas", NULL), 0), 2);
+    cluster_stop(&c);
+}
+
+static void a_refusal_is_told_at_once(void)
+{
+    struct cluster c;
+    start(&c);
+    c.failures = INT32_MAX;
+    c.fail_code = 403;
+    c.fail_path = "inferenceservices";
+    create(&c, kind(AIM_SERVICE), ns, CHAT);
+    settle(&c);
+    IS("chat", "Failed", "Ready", "RuntimeFailed");
+    c.failures = 0;
+    cluster_until(&c, cluster_now(&c) + 60);
+    IS("chat", "Starting", "Failure", "Resolved");
     cluster_stop(&c);
 }
 
@@ -416,7 +452,9 @@ int main(void)
                                         TAP(a_change_of_the_service_reaches_its_runtime),
                                         TAP(children_deleted_by_hand_come_back),
                                         TAP(conflicts_are_tried_again_and_not_told),
-                                        TAP(an_outage_is_bridged_then_told),
+                                        TAP(an_outage_is_bridged),
+                                        TAP(a_broken_server_has_ten_seconds),
+                                        TAP(a_refusal_is_told_at_once),
                                         TAP(a_template_removed_while_used_leaves_the_runtime),
                                         TAP(what_a_deleted_service_brought_goes_with_it),
                                         TAP(a_restart_in_the_middle_goes_on),
