@@ -7,9 +7,10 @@
 
 #include <stdio.h>
 
-static const struct explainer *const explainers[] = { &explain_saturation, &explain_runtimeconfig,
-                                                      &explain_aimmodel,   &explain_aimtemplate,
-                                                      &explain_schedule,   &explain_market };
+static const struct explainer *const explainers[] = {
+    &explain_saturation, &explain_schedule, &explain_market,      &explain_runtimeconfig,
+    &explain_aimconfig,  &explain_aimmodel, &explain_aimtemplate, &explain_aimcache,
+};
 
 struct options {
     const char *kubeconfig, *context, *ns, *at;
@@ -36,22 +37,72 @@ static void fetched(void *context, const struct kube_reply *reply)
         err_set(f->e, EPROTO, "the API server's answer is no JSON");
 }
 
-int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
-                struct json **ret, err_t *e)
+static int fetch(struct explain *x, struct kube_request request, struct json **ret, err_t *e)
 {
     struct fetch f = { .x = x, .e = e };
-    kube_send(x->kube, &(struct kube_request){ .verb = KUBE_GET,
-                                               .resource = resource,
-                                               .ns = ns,
-                                               .name = name,
-                                               .timeout_ns = 30 * NS_PER_S,
-                                               .done = fetched,
-                                               .context = &f });
+    request.verb = KUBE_GET;
+    request.timeout_ns = 30 * NS_PER_S;
+    request.done = fetched;
+    request.context = &f;
+    kube_send(x->kube, &request);
     while (!f.done)
         loop_turn(x->loop);
     if (!f.object)
         return -e->code;
     *ret = f.object;
+    return 0;
+}
+
+int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
+                struct json **ret, err_t *e)
+{
+    int r = fetch(x, (struct kube_request){ .resource = resource, .ns = ns, .name = name }, ret, e);
+    if (r == 0 && !x->kind.n && str_eq(name, x->name))
+        x->kind = json_text(json_get(*ret, "kind"));
+    return r;
+}
+
+/* ---- what changed */
+
+enum { CHANGES_MAX = 6 };
+
+static str time_of(const struct json *event)
+{
+    str last = json_text(json_get(event, "lastTimestamp"));
+    return last.n ? last : json_text(json_at(event, "metadata", "creationTimestamp", NULL));
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct json *const *x = a, *const *y = b;
+    return str_cmp(time_of(*x), time_of(*y));
+}
+
+int explain_changes(struct explain *x, err_t *e)
+{
+    struct json *list;
+    str selector =
+        arena_printf(&x->arena, "involvedObject.name=" STR_FMT "%s" STR_FMT, STR_ARG(x->name),
+                     x->kind.n ? ",involvedObject.kind=" : "", STR_ARG(x->kind));
+    struct kube_request request = { .resource = &resource_events,
+                                    .ns = x->ns,
+                                    .field_selector = selector };
+    int r = fetch(x, request, &list, e);
+    if (r < 0)
+        return r;
+    const struct json *items = json_get(list, "items");
+    size_t n = json_len(items);
+    if (!n)
+        return 0;
+    const struct json **events = arena_array(&x->arena, n, sizeof(*events));
+    for (size_t i = 0; i < n; i++)
+        events[i] = json_item(items, i);
+    qsort(events, n, sizeof(*events), by_time);
+    buf_put(&x->out, S("\nLast changes:\n"));
+    for (size_t i = n > CHANGES_MAX ? n - CHANGES_MAX : 0; i < n; i++)
+        buf_printf(&x->out, "  " STR_FMT "  " STR_FMT ": " STR_FMT "\n",
+                   STR_ARG(time_of(events[i])), STR_ARG(json_text(json_get(events[i], "reason"))),
+                   STR_ARG(json_text(json_get(events[i], "message"))));
     return 0;
 }
 
@@ -105,7 +156,8 @@ static int run(const struct options *o, const struct explainer *explainer, struc
     if (o->at && rfc3339_parse(str_c(o->at), &x->at, e) < 0)
         return err_wrap(e, "--at");
     r = connect_cluster(o, x, e);
-    return r < 0 ? r : explainer->run(x, e);
+    r = r < 0 ? r : explainer->run(x, e);
+    return r < 0 ? r : explain_changes(x, e);
 }
 
 static void print_help(const struct flag *flags)

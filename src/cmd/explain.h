@@ -11,6 +11,7 @@ struct explain {
     struct kube *kube;
     struct arena arena; /* of what was fetched */
     str ns, name;       /* which object */
+    str kind;           /* of it, once it was fetched; "": any of that name */
     int64_t at;         /* seconds since 1970: the moment in question */
     struct buf out;     /* the answer */
 };
@@ -21,10 +22,15 @@ struct explainer {
     int (*run)(struct explain *x, err_t *e);
 };
 
+/* The last events that speak of the object, newest last: what changed, and when. */
+int explain_changes(struct explain *x, err_t *e);
+
 /* Fetches one object and waits for it. -ENOENT: there is none. */
 int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
                 struct json **ret, err_t *e);
 
+extern const struct explainer explain_aimcache;
+extern const struct explainer explain_aimconfig;
 extern const struct explainer explain_aimmodel;
 extern const struct explainer explain_aimtemplate;
 extern const struct explainer explain_market;

@@ -11,6 +11,7 @@ int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
                           const struct json *service, const struct runtimeconfig_spec *config,
                           err_t *e);
 
+void explain_title(struct explain *x, const struct json *object); /* "AIMModel ns/name" */
 void explain_conditions(struct explain *x, const struct json *status);
 
 #endif

@@ -239,7 +239,7 @@ static bool lacks_config(const struct json *object, str *ret_message)
     return false;
 }
 
-static void put_title(struct explain *x, const struct json *object)
+void explain_title(struct explain *x, const struct json *object)
 {
     str ns = meta_text(object, "namespace");
     buf_printf(&x->out, STR_FMT " " STR_FMT "%s" STR_FMT "\n",
@@ -265,7 +265,7 @@ static int explain_model(struct explain *x, err_t *e)
     struct model_facts f = { .object = model, .config = &config };
     f.config_missing = lacks_config(model, &f.config_message);
     str made_key = names_label_key(&x->arena, kinds->group, "auto-generated");
-    put_title(x, model);
+    explain_title(x, model);
     buf_printf(&x->out, "  image          " STR_FMT "\n",
                STR_ARG(json_text(json_at(model, "spec", "image", NULL))));
     for (size_t i = 0; i < templates->n; i++) {
@@ -303,7 +303,7 @@ static int explain_template(struct explain *x, err_t *e)
     f.config_missing = lacks_config(template, &f.config_message);
     struct template_state state = template_state(&x->arena, &f);
     str gpu = template_gpu_model(json_get(template, "spec"));
-    put_title(x, template);
+    explain_title(x, template);
     buf_printf(&x->out, "  model          " STR_FMT "%s\n", STR_ARG(name),
                model ? "" : ", which does not exist");
     if (gpu.n)

@@ -146,6 +146,8 @@ static int run(struct explain *x, err_t *e)
                        "no PodAllocation of namespace " STR_FMT " is called " STR_FMT
                        " or is of a pod of that name",
                        STR_ARG(x->ns), STR_ARG(x->name));
+    x->name = text_at(allocation, "metadata", "name"); /* events speak of it, not of the pod */
+    x->kind = S("PodAllocation");
     r = explain_get(x, &resource_pods, text_at(allocation, "spec", "namespace"),
                     text_at(allocation, "spec", "podName"), &pod, e);
     if (r < 0 && r != -ENOENT)
