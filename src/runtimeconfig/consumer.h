@@ -56,6 +56,7 @@ struct aim_turn {
     struct runtimeconfig_spec own;      /* the same fields of an AIMService's own spec */
     struct route_template template;     /* AIMService: what serves; `observe` fills it in */
     struct route_plan route;            /* AIMService */
+    bool route_wanted;                  /* the plan was carried out */
     str url;                            /* where it is reached; empty: not known */
     int64_t route_generation;           /* of the HTTPRoute; 0: there is none */
     struct aim_status status;

@@ -187,6 +187,7 @@ static void write_route(struct aim_turn *t, const struct route_question *q,
                         const struct json *route)
 {
     struct json *desired = route_object(t->r->arena, q, &t->route);
+    t->route_wanted = true;
     bool same_spec = aim_covers(json_get(route, "spec"), json_get(desired, "spec"));
     apply_then(t, &resource_httproutes, route, desired, route_written);
     if (route && same_spec)
@@ -308,12 +309,12 @@ void route_status(struct aim_turn *t)
         tell(t);
     if (t->config.outcome == RESOLVE_MISSING)
         return;
-    if (t->route.verdict == ROUTE_OFF) {
+    if (t->route.verdict == ROUTE_OFF)
         json_del(t->status.next, S("routing"));
-        aim_status_drop_condition(&t->status, "RouteOverlap");
-    } else {
+    else
         put_routing(t);
-    }
+    if (!t->route_wanted)
+        aim_status_drop_condition(&t->status, "RouteOverlap");
 }
 
 /* ---- what others do */

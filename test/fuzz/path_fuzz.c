@@ -17,8 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct path_problem problem;
     if (json_parse(&a, str_c(object_text), &object, NULL))
         abort();
-    if (path_compile(&a, (str){ (const char *)data, size }, &t, &problem) == 0 &&
-        path_render(&t, object, &a, &path, &problem) == 0 && !is_gateway_path(buf_str(&path)))
-        abort();
+    if (path_compile(&a, (str){ (const char *)data, size }, &t, &problem) < 0)
+        return 0;
+    for (t.encoding = PATH_RFC3986; t.encoding <= PATH_RFC1123; t.encoding++) {
+        buf_clear(&path);
+        if (path_render(&t, object, &a, &path, &problem) == 0 && !is_gateway_path(buf_str(&path)))
+            abort();
+    }
     return 0;
 }

@@ -227,6 +227,10 @@ static void foreign_routes_count(void)
     EQ_STR(reason_of(status(&c, "deep"), "RouteOverlap"), S("PathUnderAnother"));
     EQ_INT(events(&c, "ml-team", "deep", "PathUnderAnother"), 1);
     OK(!aim_status_find(status(&c, "shopping"), "RouteOverlap"));
+    change(&c, kind(AIM_SERVICE), "ml-team", "deep",
+           "{spec: {routing: {pathTemplate: '/{.spec.nothing}'}}}");
+    settle(&c);
+    OK(!aim_status_find(status(&c, "deep"), "RouteOverlap"));
     cluster_do(&c, KUBE_DELETE, &resource_httproutes, "other", "shop", S(""));
     settle(&c);
     EQ_STR(route_path(&c, "ml-team", "chat"), S("/shop"));
