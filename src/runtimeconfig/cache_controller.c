@@ -152,13 +152,6 @@ static void reconcile(struct aim_turn *t)
         ensure(t, v, json_item(sources, i));
 }
 
-static void put_condition(struct aim_turn *t, const char *type, bool holds, const char *reason,
-                          str message)
-{
-    aim_status_condition(&t->status, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
-                                                              reason, message });
-}
-
 static void finish(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
@@ -170,13 +163,13 @@ static void finish(struct aim_turn *t)
     if (!v->facts.config_missing)
         json_set(s->a, s->next, S("modelCaches"), v->found);
     bool resolved = v->facts.template_found;
-    put_condition(t, "Resolved", resolved, resolved ? "Resolved" : "AwaitingTemplate",
-                  resolved ? S("The template exists") : state.message);
-    put_condition(t, "CacheWarm", warm, state.reason, state.message);
-    put_condition(t, "Ready", warm, state.reason, state.message);
-    put_condition(t, "Progressing", !warm && !failed, state.reason, state.message);
-    put_condition(t, "Failure", failed, failed ? state.reason : "NoFailure",
-                  failed ? state.message : S("No active failures"));
+    aim_status_says(&t->status, "Resolved", resolved, resolved ? "Resolved" : "AwaitingTemplate",
+                    resolved ? S("The template exists") : state.message);
+    aim_status_says(&t->status, "CacheWarm", warm, state.reason, state.message);
+    aim_status_says(&t->status, "Ready", warm, state.reason, state.message);
+    aim_status_says(&t->status, "Progressing", !warm && !failed, state.reason, state.message);
+    aim_status_says(&t->status, "Failure", failed, failed ? state.reason : "NoFailure",
+                    failed ? state.message : S("No active failures"));
 }
 
 /* ---- what leads here */

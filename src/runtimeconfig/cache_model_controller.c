@@ -51,13 +51,6 @@ static void reconcile(struct aim_turn *t)
         make(t, &resource_jobs, cache_job(t->r->arena, group, t->object, &t->settings));
 }
 
-static void put_condition(struct aim_turn *t, const char *type, bool holds, const char *reason,
-                          str message)
-{
-    aim_status_condition(&t->status, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
-                                                              reason, message });
-}
-
 static void finish(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
@@ -65,10 +58,10 @@ static void finish(struct aim_turn *t)
     bool done = cache_is_available(str_c(state->status)), failed = !strcmp(state->status, "Failed");
     aim_status_text(&t->status, "status", str_c(state->status));
     aim_status_text(&t->status, "persistentVolumeClaim", v->claim_name);
-    put_condition(t, "Ready", done, state->reason, state->message);
-    put_condition(t, "Progressing", !done && !failed, state->reason, state->message);
-    put_condition(t, "Failure", failed, failed ? state->reason : "NoFailure",
-                  failed ? state->message : S("No active failures"));
+    aim_status_says(&t->status, "Ready", done, state->reason, state->message);
+    aim_status_says(&t->status, "Progressing", !done && !failed, state->reason, state->message);
+    aim_status_says(&t->status, "Failure", failed, failed ? state->reason : "NoFailure",
+                    failed ? state->message : S("No active failures"));
 }
 
 static int start(struct aim_consumers *of, err_t *e)

@@ -233,25 +233,6 @@ static struct service_trouble trouble_of(const struct aim_turn *t)
     return trouble;
 }
 
-static void put_reference(struct aim_turn *t, const char *field, const struct json *object)
-{
-    struct aim_status *s = &t->status;
-    if (!object) {
-        json_del(s->next, str_c(field));
-        return;
-    }
-    struct json *ref = json_new_obj(s->a);
-    str ns = meta_text(object, "namespace");
-    json_set_str(s->a, ref, "name", meta_text(object, "name"));
-    if (ns.n)
-        json_set_str(s->a, ref, "namespace", ns);
-    json_set_str(s->a, ref, "scope", ns.n ? S("Namespace") : S("Cluster"));
-    json_set_str(s->a, ref, "kind", json_text(json_get(object, "kind")));
-    if (meta_text(object, "uid").n)
-        json_set_str(s->a, ref, "uid", meta_text(object, "uid"));
-    json_set(s->a, s->next, str_c(field), ref);
-}
-
 static void put_conditions(struct aim_turn *t, const struct service_answer *answer)
 {
     static const enum aim_truth truths[] = {
@@ -286,9 +267,9 @@ static void finish(struct aim_turn *t)
         json_set(s->a, s->next, S("resolvedTemplate"), template);
     else
         json_del(s->next, S("resolvedTemplate"));
-    put_reference(t, "resolvedImage", v->model);
-    put_reference(t, "resolvedModel", v->model);
-    put_reference(t, "resolvedTemplateCache", v->cache);
+    aim_status_reference(s, "resolvedImage", v->model);
+    aim_status_reference(s, "resolvedModel", v->model);
+    aim_status_reference(s, "resolvedTemplateCache", v->cache);
 }
 
 static int start(struct aim_consumers *of, err_t *e)

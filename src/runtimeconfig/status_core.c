@@ -73,6 +73,13 @@ bool aim_status_condition(struct aim_status *s, const struct aim_condition *c)
     return moved;
 }
 
+bool aim_status_says(struct aim_status *s, const char *type, bool holds, const char *reason,
+                     str message)
+{
+    return aim_status_condition(s, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
+                                                            reason, message });
+}
+
 void aim_status_drop_condition(struct aim_status *s, const char *type)
 {
     struct json *list = json_get(s->next, "conditions");
@@ -95,6 +102,25 @@ void aim_status_text(struct aim_status *s, const char *field, str value)
         json_set_str(s->a, s->next, field, value);
     else
         json_del(s->next, str_c(field));
+}
+
+void aim_status_reference(struct aim_status *s, const char *field, const struct json *object)
+{
+    if (!object) {
+        json_del(s->next, str_c(field));
+        return;
+    }
+    const struct json *meta = json_get(object, "metadata");
+    str ns = json_text(json_get(meta, "namespace")), uid = json_text(json_get(meta, "uid"));
+    struct json *ref = json_new_obj(s->a);
+    json_set_str(s->a, ref, "name", json_text(json_get(meta, "name")));
+    if (ns.n)
+        json_set_str(s->a, ref, "namespace", ns);
+    json_set_str(s->a, ref, "scope", ns.n ? S("Namespace") : S("Cluster"));
+    json_set_str(s->a, ref, "kind", json_text(json_get(object, "kind")));
+    if (uid.n)
+        json_set_str(s->a, ref, "uid", uid);
+    json_set(s->a, s->next, str_c(field), ref);
 }
 
 struct json *aim_status_patch(const struct aim_status *s)

@@ -38,6 +38,9 @@ void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *
 /* Sets a condition. lastTransitionTime moves when its status or reason changes. Answers whether they
  * did, which is when an event is due. */
 bool aim_status_condition(struct aim_status *s, const struct aim_condition *c);
+/* The same for one that is True or False. */
+bool aim_status_says(struct aim_status *s, const char *type, bool holds, const char *reason,
+                     str message);
 void aim_status_drop_condition(struct aim_status *s, const char *type);
 /* A condition of a status; NULL: there is none. */
 const struct json *aim_status_find(const struct json *status, const char *type);
@@ -46,6 +49,9 @@ void aim_status_event(struct aim_status *s, bool warning, const char *reason, st
 
 /* Sets a text or removes it when empty. */
 void aim_status_text(struct aim_status *s, const char *field, str value);
+
+/* Sets a reference to an object, with its kind, scope and uid, or removes it for NULL. */
+void aim_status_reference(struct aim_status *s, const char *field, const struct json *object);
 
 /* The merge patch to write; NULL when nothing changed. */
 struct json *aim_status_patch(const struct aim_status *s);

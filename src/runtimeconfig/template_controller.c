@@ -76,13 +76,6 @@ static void reconcile(struct aim_turn *t)
 
 /* ---- status */
 
-static void put_condition(struct aim_turn *t, const char *type, bool holds, const char *reason,
-                          str message)
-{
-    aim_status_condition(&t->status, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
-                                                              reason, message });
-}
-
 static void put_tree(struct aim_turn *t, const char *field, const struct json *tree)
 {
     struct aim_status *s = &t->status;
@@ -90,25 +83,6 @@ static void put_tree(struct aim_turn *t, const char *field, const struct json *t
         json_set(s->a, s->next, str_c(field), json_copy(s->a, tree));
     else
         json_del(s->next, str_c(field));
-}
-
-static void put_model(struct aim_turn *t, const struct json *model)
-{
-    struct aim_status *s = &t->status;
-    const struct json *meta = json_get(model, "metadata");
-    str ns = json_text(json_get(meta, "namespace"));
-    if (!model) {
-        json_del(s->next, S("resolvedModel"));
-        return;
-    }
-    struct json *ref = json_new_obj(s->a);
-    json_set_str(s->a, ref, "name", json_text(json_get(meta, "name")));
-    if (ns.n)
-        json_set_str(s->a, ref, "namespace", ns);
-    json_set_str(s->a, ref, "scope", ns.n ? S("Namespace") : S("Cluster"));
-    json_set_str(s->a, ref, "kind", json_text(json_get(model, "kind")));
-    json_set_str(s->a, ref, "uid", json_text(json_get(meta, "uid")));
-    json_set(s->a, s->next, S("resolvedModel"), ref);
 }
 
 static void put_cache(struct aim_turn *t)
@@ -120,8 +94,8 @@ static void put_cache(struct aim_turn *t)
         return;
     }
     bool warm = cache && cache_is_available(cache->word);
-    put_condition(t, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
-                  warm ? S("All model sources are cached") : S("Model sources are being cached"));
+    aim_status_says(&t->status, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
+                    warm ? S("All model sources are cached") : S("Model sources are being cached"));
 }
 
 static void finish(struct aim_turn *t)
@@ -133,12 +107,13 @@ static void finish(struct aim_turn *t)
     aim_status_text(&t->status, "status", str_c(state->status));
     put_tree(t, "modelSources", state->sources);
     put_tree(t, "profile", state->profile);
-    put_model(t, v->model);
-    put_condition(t, "Discovered", state->sources != NULL, state->reason, state->message);
-    put_condition(t, "Ready", is_ready(v), state->reason, state->message);
-    put_condition(t, "Progressing", waits, state->reason, state->message);
-    put_condition(t, "Failure", bad, bad ? state->reason : "NoFailure",
-                  bad ? state->message : S("No active failures"));
+    aim_status_reference(&t->status, "resolvedModel", v->model);
+    aim_status_says(&t->status, "Discovered", state->sources != NULL, state->reason,
+                    state->message);
+    aim_status_says(&t->status, "Ready", is_ready(v), state->reason, state->message);
+    aim_status_says(&t->status, "Progressing", waits, state->reason, state->message);
+    aim_status_says(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
+                    bad ? state->message : S("No active failures"));
     put_cache(t);
 }
 
