@@ -1,6 +1,7 @@
 /* autoscaling/v1 as a view of version 2, which is what is stored. Version 1 knows one metric, the
  * average CPU utilization; the other metrics, the behaviour and the conditions travel in annotations,
  * so that nothing is lost when an old client writes back what it read. */
+#include "hpa_notes.h"
 #include "kind_hooks.h"
 
 #define ANNOTATION(name) "autoscaling.alpha.kubernetes.io/" name
@@ -46,10 +47,13 @@ static void from_storage(struct arena *a, struct json *object)
             json_push(a, others, metric);
     }
     struct json *status = json_make(a, object, "status", NULL);
-    annotate(a, object, ANNOTATION("metrics"), others);
-    annotate(a, object, ANNOTATION("behavior"), json_get(spec, "behavior"));
-    annotate(a, object, ANNOTATION("conditions"), json_get(status, "conditions"));
+    const struct json *behavior = json_get(spec, "behavior");
     const struct json *current = json_get(status, "currentMetrics");
+    annotate(a, object, ANNOTATION("metrics"), hpa_note_metrics(a, others, HPA_SPEC));
+    annotate(a, object, ANNOTATION("behavior"), behavior ? hpa_note_behavior(a, behavior) : NULL);
+    annotate(a, object, ANNOTATION("conditions"),
+             hpa_note_conditions(a, json_get(status, "conditions")));
+    annotate(a, object, ANNOTATION("current-metrics"), hpa_note_metrics(a, current, HPA_STATUS));
     for (uint32_t i = 0; i < json_len(current); i++) {
         struct json *value =
             json_at(current->items[i], "resource", "current", "averageUtilization", NULL);
@@ -82,7 +86,8 @@ static void to_storage(struct arena *a, struct json *object)
     struct json *percentage = json_get(spec, "targetCPUUtilizationPercentage");
     if (percentage)
         json_push(a, metrics, cpu_metric(a, percentage));
-    const struct json *others = unannotate(a, object, ANNOTATION("metrics"));
+    const struct json *others =
+        hpa_read_metrics(a, unannotate(a, object, ANNOTATION("metrics")), HPA_SPEC);
     for (uint32_t i = 0; i < json_len(others); i++)
         json_push(a, metrics, json_item(others, i));
     json_del(spec, S("targetCPUUtilizationPercentage"));
@@ -90,11 +95,14 @@ static void to_storage(struct arena *a, struct json *object)
         json_set(a, spec, S("metrics"), metrics);
     struct json *behavior = unannotate(a, object, ANNOTATION("behavior"));
     if (behavior)
-        json_set(a, spec, S("behavior"), behavior);
+        json_set(a, spec, S("behavior"), hpa_read_behavior(a, behavior));
     struct json *status = json_make(a, object, "status", NULL);
     struct json *conditions = unannotate(a, object, ANNOTATION("conditions"));
     if (conditions)
         json_set(a, status, S("conditions"), conditions);
+    struct json *current = unannotate(a, object, ANNOTATION("current-metrics"));
+    if (current)
+        json_set(a, status, S("currentMetrics"), hpa_read_metrics(a, current, HPA_STATUS));
     json_del(status, S("currentCPUUtilizationPercentage"));
     hooks_hpa.fill(a, object);
 }
