@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const int64_t drain_ns = 2 * NS_PER_S;
+static const int64_t drain_ns = 2 * NS_PER_S, settle_ns = 2 * NS_PER_S;
 
 /* ---- the end */
 
@@ -110,6 +110,11 @@ static int start_manager(struct runtime *rt, err_t *e)
     return r < 0 ? r : manager_run(rt->manager, e);
 }
 
+static void settle_fired(struct timer *timer UNUSED)
+{
+    runtime_settle();
+}
+
 static int start(struct runtime *rt, err_t *e)
 {
     int r = loop_new(&(struct loop_options){ 0 }, &rt->loop, e);
@@ -119,6 +124,7 @@ static int start(struct runtime *rt, err_t *e)
     process_metrics(rt->metrics, loop_wall_ns(rt->loop));
     if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
+    timer_set(rt->loop, &rt->settle, loop_mono_ns(rt->loop) + settle_ns, settle_fired);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
     signal_watch_new(rt->loop, SIGINT, on_signal, rt, &rt->interrupt);
     return runtime_serve(rt, e);
@@ -126,6 +132,7 @@ static int start(struct runtime *rt, err_t *e)
 
 static void finish(struct runtime *rt)
 {
+    timer_stop(&rt->settle);
     signal_watch_free(rt->term);
     signal_watch_free(rt->interrupt);
     http_server_free(rt->server);

@@ -30,6 +30,7 @@ struct runtime {
     struct manager *manager;
     struct http_server *server;
     struct signal_watch *term, *interrupt;
+    struct timer settle;
     int64_t started_ns;
     bool ready, stopping, lost;
 };
@@ -42,6 +43,9 @@ bool runtime_wants(const struct runtime *rt, const struct feature *feature);
 
 /* runtime_serve.c */
 int runtime_serve(struct runtime *rt, err_t *e);
+
+/* runtime_settle.c */
+void runtime_settle(void);
 
 /* process_metrics.c */
 void process_metrics(struct metrics *m, int64_t start_wall_ns);

@@ -225,8 +225,10 @@ str kube_namespace(const struct kube *k)
 /* Takes a token; else how long until there is one. */
 static int64_t rate_wait_ns(struct kube *k)
 {
-    if (k->rate <= 0)
+    if (k->rate <= 0 || k->granted) {
+        k->granted -= k->granted > 0;
         return 0;
+    }
     int64_t now = loop_mono_ns(k->loop);
     double filled = k->tokens + (double)(now - k->tokens_ns) / NS_PER_S * k->rate;
     k->tokens = MIN(filled, k->burst);
@@ -236,6 +238,11 @@ static int64_t rate_wait_ns(struct kube *k)
         return 0;
     }
     return (int64_t)((1 - k->tokens) / k->rate * NS_PER_S) + 1;
+}
+
+void kube_grant(struct kube *k, size_t requests)
+{
+    k->granted += requests;
 }
 
 static void pump_fired(struct timer *timer)

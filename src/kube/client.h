@@ -112,6 +112,9 @@ struct kube_request {
 /* Everything is copied. The call is valid until `done` returns or it is cancelled. */
 struct kube_call *kube_send(struct kube *k, const struct kube_request *request);
 void kube_call_cancel(struct kube_call *call); /* NULL is fine */
+/* So many requests more may go at once, beyond the burst. For a start: how many it takes is known, they come
+ * once, and each would wait for the one before. */
+void kube_grant(struct kube *k, size_t requests);
 /* A watch that only tells news from now on: what it brings may be some milliseconds late, together with
  * what comes next. */
 void kube_call_patient(struct kube_call *call);

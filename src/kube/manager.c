@@ -164,8 +164,10 @@ int manager_run(struct manager *m, err_t *e)
     if (r < 0)
         return r;
     m->running = true;
-    for (struct manager_cache *c = m->caches; c; c = c->next)
+    for (struct manager_cache *c = m->caches; c; c = c->next) {
+        kube_grant(m->o.kube, 1);
         manager_cache_start(c);
+    }
     begin_if_due(m); /* without a cache there is nothing to wait for */
     return 0;
 }
