@@ -164,6 +164,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     failed = failed ? failed : cluster_start_workloads(c, e);
     failed = failed ? failed : cluster_start_load(c, e);
     failed = failed ? failed : cluster_start_gateway(c, e);
+    failed = failed ? failed : cluster_start_storage(c, e);
     failed = failed ? failed : cluster_start_kubelets(c, e);
     return failed ? failed : cluster_start_autoscaler(c, e);
 }

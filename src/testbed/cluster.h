@@ -54,6 +54,7 @@ struct pod {
 struct cluster {
     struct manager *manager;
     struct cache *nodes, *deployments, *sets, *pods, *hpas, *loads, *routes, *inferences;
+    struct cache *claims, *jobs;
     struct controller *deployment_controller, *set_controller, *kubelet, *autoscaler,
         *load_controller;
     struct serving serving; /* vLLM servers, by pod */
@@ -75,6 +76,7 @@ int cluster_start_workloads(struct cluster *c, err_t *e);
 int cluster_start_kubelets(struct cluster *c, err_t *e);
 int cluster_start_autoscaler(struct cluster *c, err_t *e);
 int cluster_start_gateway(struct cluster *c, err_t *e);
+int cluster_start_storage(struct cluster *c, err_t *e);
 int cluster_start_load(struct cluster *c, err_t *e);
 void cluster_stop_load(struct cluster *c);
 

@@ -296,11 +296,45 @@ static void time_is_all_that_matters(void)
     buf_done(&runs[1]);
 }
 
+/* A claim is bound, a job is done after the delay of pods. */
+static void volumes_are_bound_and_jobs_done(void)
+{
+    static const struct resource claims = { "", "v1", "persistentvolumeclaims",
+                                            "PersistentVolumeClaim", true },
+                                 jobs = { "batch", "v1", "jobs", "Job", true };
+    static const char claim[] =
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {accessModes: "
+        "[ReadWriteMany], resources: {requests: {storage: 3Gi}}}}";
+    static const char job[] =
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: "
+        "{restartPolicy: Never, containers: [{name: x, image: x}]}}}}";
+    struct cluster c;
+    struct json *o = NULL;
+    err_t e;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    OK_CALL(yaml_parse(&c.arena, str_c(claim), &o, &e), &e);
+    cluster_create(&c, &claims, "shop", o);
+    OK_CALL(yaml_parse(&c.arena, str_c(job), &o, &e), &e);
+    cluster_create(&c, &jobs, "shop", o);
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 1);
+    const struct json *bound = json_get(cluster_get(&c, &claims, "shop", "c"), "status");
+    EQ_STR(json_text(json_get(bound, "phase")), S("Bound"));
+    EQ_STR(json_text(json_at(bound, "capacity", "storage", NULL)), S("3Gi"));
+    OK(!json_at(cluster_get(&c, &jobs, "shop", "j"), "status", "completionTime", NULL));
+    cluster_until(&c, start_s + 4);
+    EQ_INT(json_int(json_at(cluster_get(&c, &jobs, "shop", "j"), "status", "succeeded", NULL), 0),
+           1);
+    cluster_stop(&c);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
                                         TAP(a_full_node_defers_resizes),
                                         TAP(time_is_all_that_matters),
+                                        TAP(volumes_are_bound_and_jobs_done),
                                         TAP(servers_answer_the_same_in_every_run),
                                         { 0 } });
 }
