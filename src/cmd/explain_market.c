@@ -1,6 +1,7 @@
 /* flyball explain podallocation: how much CPU a pod should have and has, what became of the last resize, and
  * how the pods of its node stand beside it. Takes the name of the PodAllocation or of its pod. */
-#include "../market/market_records.h"
+#include "../market/market_status.h"
+#include "../market/market_turn.h"
 #include "explain.h"
 
 #include "../base/quantity.h"
@@ -82,6 +83,61 @@ static void put_status(struct explain *x, const struct json *allocation)
                    STR_ARG(json_text(json_get(status, "lastAppliedTime"))));
 }
 
+/* ---- what comes next, by the controller's own step */
+
+/* The record that the controller's cache would hold. */
+static const void *record_of(struct explain *x, struct projector *j, const struct cache_spec *cache,
+                             const struct json *object, struct projection **ret)
+{
+    struct record *record = NULL;
+    if (!object || projection_new(j, cache->keep, 0, ret, NULL) < 0 ||
+        project(*ret, json_to_str(&x->arena, object), &record, NULL) < 0)
+        return NULL;
+    return record;
+}
+
+static void put_plan(struct buf *out, const struct actuate_plan *plan)
+{
+    buf_put(out, S("  next           "));
+    if (plan->patch)
+        buf_printf(out, "the limit is resized from %lldm to %lldm", (long long)plan->from_milli,
+                   (long long)plan->to_milli);
+    else if (plan->leave)
+        buf_put(out, S("nothing: the pod is on its way out"));
+    else
+        buf_printf(out, "nothing: %s", plan->reason);
+    if (plan->wake_ns && !plan->patch)
+        buf_printf(out, ", looked at again within %lld s", (long long)(plan->wake_ns / NS_PER_S));
+    buf_putc(out, '\n');
+}
+
+static void put_next(struct explain *x, const struct json *allocation, const struct json *pod)
+{
+    struct projector *j = projector_new();
+    struct projection *allocations = NULL, *pods = NULL;
+    const struct allocation_record *a =
+        record_of(x, j, &allocation_cache, allocation, &allocations);
+    const struct market_pod_record *p = record_of(x, j, &market_pod_cache, pod, &pods);
+    if (a && p) {
+        struct actuate_input in = { .pod = market_gather_pod(&x->arena, p),
+                                    .desired_request = a->desired_request,
+                                    .desired_limit = a->desired_limit,
+                                    .room_milli = INT64_MAX,
+                                    .now_ns = x->at * NS_PER_S };
+        in.memory =
+            market_status_memory(&x->arena, json_get(allocation, "status"), a->generation, &in.pod);
+        struct actuate_plan plan = actuate(&x->arena, &in);
+        put_plan(&x->out, &plan);
+    }
+    record_unref(a ? &a->meta : NULL);
+    record_unref(p ? &p->meta : NULL);
+    if (allocations)
+        projection_free(allocations);
+    if (pods)
+        projection_free(pods);
+    projector_free(j);
+}
+
 /* ---- the market of the node */
 
 static int64_t milli(str quantity)
@@ -161,6 +217,7 @@ static int run(struct explain *x, err_t *e)
                STR_ARG(text_at(allocation, "spec", "podName")));
     put_status(x, allocation);
     put_pod(&x->out, pod);
+    put_next(x, allocation, pod);
     if (node_of(allocation).n)
         put_market(x, list, allocation, node);
     return 0;
