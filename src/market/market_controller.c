@@ -21,7 +21,6 @@ static bool has_originals(const struct allocation_record *allocation)
 static void allocation_deleted(struct market_controller *m, const struct allocation_record *old)
 {
     struct market_track *track = market_track_find(&m->tracks, old->meta.ns, old->meta.name);
-    market_metrics_forget(&m->metrics, old->pod_ns, old->pod_name);
     if (cache_get(m->pods, old->pod_ns, old->pod_name) && has_originals(old)) {
         track = market_track_make(&m->tracks, old->meta.ns, old->meta.name);
         market_track_set_gone(&m->tracks, track, old);

@@ -217,8 +217,7 @@ static void note_verified(struct market_turn *turn, const struct json *next)
     if (!turn->plan.verified || !news || !track->patched_ns)
         return;
     track->error_n = 0;
-    market_metrics_verified(&turn->state->metrics, turn->pod_ns, turn->pod_name,
-                            (double)(turn->in.now_ns - track->wish_ns) / 1e9);
+    market_metrics_verified(&turn->state->metrics);
 }
 
 /* Says how things stand, if that is not what is said already. */
@@ -301,8 +300,6 @@ static void note_resize(struct reconcile *r, struct market_turn *turn,
     track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
     if (!str_eq(rv, turn->pod_rv))
         market_track_resized(track, turn->pod_rv, plan->to_milli);
-    market_metrics_patch(&turn->state->metrics, turn->pod_ns, turn->pod_name,
-                         plan->to_milli > plan->from_milli);
     log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
              KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
              KV_C("why", plan->reason));
