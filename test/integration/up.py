@@ -120,6 +120,7 @@ def every_feature_decides(data):
     try:
         for feature in FEATURES:
             until(lambda f=feature: told(data, f) > 0, up.text)
+        every_decision_is_explained(data)
     finally:
         code = up.end()
     assert code == 0, "exit code %s: %s" % (code, up.text())
@@ -127,6 +128,23 @@ def every_feature_decides(data):
     for feature in FEATURES:
         count = re.search(r"^  %s +(\d+)  last: \S" % feature, summary, re.MULTILINE)
         assert count and int(count.group(1)) > 0, summary
+
+
+EXPLAINED = ["variantautoscalings", "smarthorizontalpodautoscalers", "podallocations", "aimservices",
+             "aimruntimeconfigs", "aimmodels", "aimservicetemplates"]
+
+
+def every_decision_is_explained(data):
+    env = {**os.environ, "KUBECONFIG": data + "/kubeconfig"}
+    for kind in EXPLAINED:
+        items = get(data, kind, "-A")["items"]
+        assert items, "the scenario has no " + kind
+        meta = items[0]["metadata"]
+        run = subprocess.run([FLYBALL, "explain", kind, meta["name"], "-n", meta["namespace"]], env=env,
+                             capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and meta["name"] in run.stdout, (kind, run.stdout, run.stderr)
+        if kind == "smarthorizontalpodautoscalers":
+            assert "Last changes:" in run.stdout, run.stdout
 
 
 GROUPS = {"saturation": "llmd.ai/", "schedule": "autoscaling.sarabala.io/", "market": "allocation.mbcas.io/",
