@@ -149,6 +149,100 @@ static void a_full_node_defers_resizes(void)
     cluster_stop(&c);
 }
 
+/* A pod that fits nowhere waits, and runs when a node comes that it asks for. */
+static void pods_wait_for_a_node(void)
+{
+    struct cluster c;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    create_all(&c, "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: gpu}\n"
+                   "spec:\n"
+                   "  selector: {matchLabels: {app: gpu}}\n"
+                   "  template:\n"
+                   "    metadata: {labels: {app: gpu}}\n"
+                   "    spec: {nodeSelector: {pool: gpu}, containers: [{name: main, image: x}]}\n");
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 20);
+    struct json *d = cluster_get(&c, &resource_deployments, "shop", "gpu");
+    EQ_INT(json_int(json_at(d, "status", "readyReplicas", NULL), 0), 0);
+    struct cluster_answer pods = cluster_do(&c, KUBE_LIST, &resource_pods, "shop", NULL, S(""));
+    const struct json *pod = json_item(json_get(pods.object, "items"), 0);
+    const struct json *condition = json_item(json_at(pod, "status", "conditions", NULL), 0);
+    EQ_STR(json_text(json_get(condition, "reason")), S("Unschedulable"));
+    create_all(&c, "kind: Node\napiVersion: v1\nmetadata: {name: g1, labels: {pool: gpu}}\n"
+                   "status: {allocatable: {cpu: '8'}, capacity: {cpu: '8'}}\n");
+    cluster_until(&c, start_s + 40);
+    d = cluster_get(&c, &resource_deployments, "shop", "gpu");
+    EQ_INT(json_int(json_at(d, "status", "readyReplicas", NULL), 0), 1);
+    pods = cluster_do(&c, KUBE_LIST, &resource_pods, "shop", NULL, S(""));
+    EQ_INT(json_len(json_get(pods.object, "items")), 1);
+    pod = json_item(json_get(pods.object, "items"), 0);
+    EQ_STR(json_text(json_at(pod, "spec", "nodeName", NULL)), S("g1"));
+    cluster_stop(&c);
+}
+
+/* ---- the gateway */
+
+static const struct resource routes = { "gateway.networking.k8s.io", "v1", "httproutes",
+                                        "HTTPRoute", true };
+
+static void install_shapes(struct cluster *c)
+{
+    for (const struct manifest *m = manifests_shapes; m->name; m++) {
+        struct json *shape = NULL;
+        str name;
+        err_t e;
+        if (!OK_CALL(yaml_parse(&c->arena, str_c(m->text), &shape, &e), &e))
+            continue;
+        name = json_text(json_at(shape, "metadata", "name", NULL));
+        if (!cluster_get(c, &resource_crds, NULL, name.p))
+            cluster_create(c, &resource_crds, NULL, shape);
+    }
+}
+
+static const struct json *accepted(const struct json *route)
+{
+    const struct json *parent = json_item(json_at(route, "status", "parents", NULL), 0);
+    return json_item(json_get(parent, "conditions"), 0);
+}
+
+static void a_gateway_accepts_routes(void)
+{
+    struct cluster c;
+    struct json *route = NULL;
+    err_t e;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes);
+    install_shapes(&c);
+    OK_CALL(yaml_parse(
+                &c.arena,
+                S("apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n"
+                  "spec: {parentRefs: [{name: gw, namespace: gateways}], rules: [{matches: [{path: "
+                  "{type: PathPrefix, value: /a}}]}]}\n"),
+                &route, &e),
+            &e);
+    cluster_create(&c, &routes, "shop", route);
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 40);
+    const struct json *condition = accepted(cluster_get(&c, &routes, "shop", "r"));
+    EQ_STR(json_text(json_get(condition, "type")), S("Accepted"));
+    EQ_STR(json_text(json_get(condition, "status")), S("True"));
+    EQ_INT(json_int(json_get(condition, "observedGeneration"), 0), 1);
+    size_t writes = c.operator_writes;
+    cluster_until(&c, start_s + 400);
+    EQ_INT(c.operator_writes, writes); /* said once */
+    struct cluster_answer a = cluster_do(
+        &c, KUBE_MERGE_PATCH, &routes, "shop", "r",
+        S("{\"spec\":{\"parentRefs\":[{\"name\":\"other\",\"namespace\":\"gateways\"}]}}"));
+    EQ_INT(a.code, 200);
+    cluster_until(&c, start_s + 402);
+    struct json *changed = cluster_get(&c, &routes, "shop", "r");
+    EQ_INT(json_int(json_get(accepted(changed), "observedGeneration"), 0), 2);
+    const struct json *parent = json_item(json_at(changed, "status", "parents", NULL), 0);
+    EQ_STR(json_text(json_at(parent, "parentRef", "name", NULL)), S("other"));
+    cluster_stop(&c);
+}
+
 /* ---- servers under traffic */
 
 static const char serving[] =
@@ -333,6 +427,8 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
                                         TAP(a_full_node_defers_resizes),
+                                        TAP(pods_wait_for_a_node),
+                                        TAP(a_gateway_accepts_routes),
                                         TAP(time_is_all_that_matters),
                                         TAP(volumes_are_bound_and_jobs_done),
                                         TAP(servers_answer_the_same_in_every_run),
