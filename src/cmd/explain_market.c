@@ -223,7 +223,7 @@ static int run(struct explain *x, err_t *e)
     return 0;
 }
 
-static const char *const words[] = { "podallocation", "podallocations", "pa", NULL };
+static const char *const words[] = { "pa", "podallocation", "podallocations", NULL };
 const struct explainer explain_market = {
     words, "how much CPU a pod should have and has, and how its node's market stands", run
 };
