@@ -22,11 +22,30 @@ static int by_variant(const void *a, const void *b)
     return str_cmp(x->variant, y->variant);
 }
 
+/* A backlog from before the last growth would ask for the same again. */
+static void wait_for_effect(const struct decide_input *in, struct sat_targets *targets)
+{
+    for (size_t i = 0; i < in->state_n; i++)
+        for (size_t k = 0; k < targets->n; k++) {
+            const struct sat_state *s = &in->states[i];
+            struct sat_target *t = &targets->at[k];
+            int base = within(s, MAX(s->current, s->desired));
+            if (str_eq(t->variant, s->variant) && t->replicas > base) {
+                t->replicas = base;
+                t->reason = S("scale-up waits: replicas that just came have to show their effect");
+            }
+        }
+}
+
 static struct sat_targets capacity_targets(struct arena *a, const struct decide_input *in,
                                            const struct sat_analysis *analysis)
 {
-    if (in->rules == DECIDE_BY_NEED)
-        return sat_decide(a, &in->config, analysis, in->states, in->state_n);
+    if (in->rules == DECIDE_BY_NEED) {
+        struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
+        if (in->just_grown)
+            wait_for_effect(in, &targets);
+        return targets;
+    }
     enum sat_era era = in->rules == DECIDE_SEED ? SAT_ERA_SEED : SAT_ERA_2026;
     return sat_decide_compat(a, era, analysis, in->states, in->state_n);
 }

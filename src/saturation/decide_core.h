@@ -17,6 +17,7 @@ struct decide_input {
     size_t replica_n;
     const struct sat_state *states; /* one a variant */
     size_t state_n;
+    bool just_grown; /* replicas came so lately that the samples do not show their effect */
     const int *model_targets; /* of each state, from the optimizer; NULL: it has no answer */
     bool scale_to_zero;       /* allowed for this model */
     bool requests_known;

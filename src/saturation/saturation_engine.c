@@ -120,6 +120,8 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
         tell_change(s, v, x, sat_action_name(x->current, x->target));
     if (fresh)
         v->decided_ns = g->now_ns;
+    if (fresh && x->target > x->current)
+        v->model->growing = true;
     v->desired = x->target;
     struct variant_labels labels = labels_of(v);
     saturation_metrics_show(&s->metrics, &v->series, &labels, x->current, x->target);
@@ -247,6 +249,25 @@ static void note_sleep(const struct gathering *g, struct sat_model *m)
     m->asleep = !g->n;
 }
 
+/* Has what was grown come, with metrics of its own? */
+static void note_growth(const struct gathering *g, struct sat_model *m)
+{
+    bool arrived = g->n > 0;
+    for (size_t i = 0; i < g->n; i++)
+        arrived &= g->states[i].current >= g->states[i].desired && g->states[i].pending <= 0;
+    if (!m->growing || !arrived)
+        return;
+    m->growing = false;
+    m->grown_ns = g->now_ns;
+}
+
+/* Prometheus shows the highest of a minute. */
+static bool has_just_grown(const struct gathering *g)
+{
+    int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
+    return g->m->grown_ns && g->now_ns - g->m->grown_ns < memory_ns + g->s->snapshot->ages.fetch_ns;
+}
+
 static bool was_awake(const struct gathering *g)
 {
     return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
@@ -306,6 +327,7 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     for (size_t i = 0; i < g.skipped_n; i++)
         skip(s, &g.skipped[i]);
     note_sleep(&g, m);
+    note_growth(&g, m);
     if (!m->feed.asked && !s->no_metrics)
         show_last(&g); /* the first metrics are on their way, and will lead here again */
     if (!g.n || (!m->feed.asked && !s->no_metrics))
@@ -328,6 +350,7 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
         .replica_n = g.replica_n,
         .states = g.states,
         .state_n = g.n,
+        .just_grown = has_just_grown(&g),
         .model_targets = optimized(&g),
         .scale_to_zero = m->feed.retention_ns > 0,
         .requests_known = m->feed.requests_known && was_awake(&g),

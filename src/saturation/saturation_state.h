@@ -20,6 +20,8 @@ struct sat_model {         /* lives while it has a variant */
     struct variant *first; /* by name */
     struct sat_feed feed;
     bool fed;         /* the feed was started: we lead */
+    bool growing;     /* a growth was decided on and has not arrived */
+    int64_t grown_ns; /* mono: when the last one had; 0: never */
     bool asleep;      /* no variant has replicas */
     int64_t awake_ns; /* mono: since it was woken; 0: it was not seen asleep */
 };

@@ -302,6 +302,26 @@ static void skipped_variants_say_why(void)
     models_stop(&w);
 }
 
+/* The backlog that asked for more is still there when more has come. */
+static void growth_is_not_repeated_before_it_shows(void)
+{
+    struct models w;
+    begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_scale(&w, "web", 4);
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 62);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_pass(&w, 90);
+    EQ_INT(models_desired(&w, "web"), 8);
+    models_stop(&w);
+}
+
 /* Both are looked at when the workload comes; only one may count its pods. */
 static void a_workload_has_one_variant_of_a_model(void)
 {
@@ -363,6 +383,7 @@ int main(void)
         TAP(bounds_of_an_hpa_do_not_freeze_the_model),
         TAP(series_go_with_their_variant),
         TAP(skipped_variants_say_why),
+        TAP(growth_is_not_repeated_before_it_shows),
         TAP(a_workload_has_one_variant_of_a_model),
         TAP(a_restart_changes_nothing),
         { 0 },
