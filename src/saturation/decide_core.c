@@ -42,7 +42,8 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
 {
     if (in->rules == DECIDE_BY_NEED) {
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
-        if (in->just_grown)
+        if (in->just_grown &&
+            analysis->non_saturated > 0) /* where all are full, the new ones are */
             wait_for_effect(in, &targets);
         return targets;
     }
