@@ -465,6 +465,60 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
     end(&s);
 }
 
+struct prometheus {
+    struct http_server *server;
+    size_t questions;
+    bool asked_of_targets;
+};
+
+/* Half a second for every pod, whatever is asked. */
+static void answer_latency(void *context, struct exchange *x)
+{
+    struct prometheus *p = context;
+    p->questions++;
+    p->asked_of_targets = str_find(exchange_query(x), S("tardy")) != SIZE_MAX &&
+                          str_find(exchange_query(x), S("prompt")) == SIZE_MAX;
+    exchange_answer(
+        x, 200, HTTP_HEADERS({ S("content-type"), S("application/json") }),
+        S("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+          "{\"metric\":{\"namespace\":\"default\",\"pod\":\"tardy\"},\"value\":[1,\"0.5\"]},"
+          "{\"metric\":{\"namespace\":\"default\",\"pod\":\"prompt\"},\"value\":[1,\"0.5\"]},"
+          "{\"metric\":{\"namespace\":\"default\",\"pod\":\"idle\"},\"value\":[1,\"NaN\"]}]}}"));
+}
+
+static void a_missed_latency_target_raises_the_limit(void)
+{
+    struct scene s;
+    struct prometheus p = { 0 };
+    err_t e;
+    begin(&s);
+    OK_CALL(http_server_new(s.c.loop,
+                            &(struct http_server_options){ .on_request = answer_latency,
+                                                           .context = &p },
+                            &p.server, &e),
+            &e);
+    str data = arena_printf(&s.c.arena,
+                            "{\"metadata\":{\"name\":\"mbcas-agent-config\"},\"data\":{"
+                            "\"prometheusURL\":\"http://127.0.0.1:%d\"}}",
+                            http_server_port(p.server));
+    cluster_do(&s.c, KUBE_CREATE, &resource_configmaps, "default", "mbcas-agent-config", data);
+    const char *target = "\"mbcas.io/target-latency-ms\":\"100\"";
+    add_pod(&s, (struct pod_spec){ "default", "tardy", target, 100, 300, 200 });
+    add_pod(&s, (struct pod_spec){ "default", "idle", target, 100, 300, 200 });
+    add_pod(&s, (struct pod_spec){ "default", "prompt", NULL, 100, 300, 200 });
+    agent_up(&s);
+    pass(&s, 32);
+    OK(p.questions >= 5 && p.questions <= 8); /* all pods at once, every 5 s */
+    OK(p.asked_of_targets);
+    OK(milli_of(json_at(allocation(&s, "default-tardy"), "spec", "desiredCPULimit", NULL)) > 400);
+    EQ_INT(milli_of(json_at(allocation(&s, "default-idle"), "spec", "desiredCPULimit", NULL)), 300);
+    EQ_INT(milli_of(json_at(allocation(&s, "default-prompt"), "spec", "desiredCPULimit", NULL)),
+           300);
+    cluster_operator_down(&s.c);
+    http_server_free(p.server);
+    end(&s);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(who_starves_gets_what_another_hoards),
@@ -476,5 +530,6 @@ int main(void)
                                         TAP(pods_of_one_workload_learn_into_one_table),
                                         TAP(an_outage_loses_nothing),
                                         TAP(what_the_node_cannot_give_is_not_asked_again),
+                                        TAP(a_missed_latency_target_raises_the_limit),
                                         { 0 } });
 }
