@@ -11,7 +11,16 @@
  *   forecast_core  where a pod's demand is going
  *   demand_core    what the kernel's counters say of usage, throttling and unmet demand
  *   compat_core    the same steps exactly as the original computes them, for side-by-side runs
+ *   slo_core       a latency objective as bargaining power
  *   market_spec    configuration: every key, from ConfigMap and environment, validated
+ *
+ * The node's half, around these:
+ *
+ *   cgroup_*       the kernel's counters and quotas: where they are, what they say
+ *   sampler        reads them once a second, and runs the fast and the slow round
+ *   market_agent*  the feature of `flyball agent`: pods in, PodAllocations out
+ *   qtable*, slo   what was learnt, kept in ConfigMaps; latencies from Prometheus
+ *   local*         the same on plain cgroups of a machine, without Kubernetes
  *
  * All CPU amounts are int64 millicores. Everything named *_core is pure: no clock, no I/O, no
  * allocation that outlives the call; randomness is part of the agent.
