@@ -141,7 +141,7 @@ static size_t bucket_of(const struct clear_item *item, double scale)
 static void give_rest(struct pool *p, const struct level *level, size_t count)
 {
     size_t buckets[BUCKETS] = { 0 }, last = BUCKETS, inside = 0;
-    double scale = BUCKETS / (double)level->weight;
+    double scale = (double)BUCKETS / (double)level->weight;
     if (!count)
         return;
     for (size_t i = 0; i < level->unfilled; i++)

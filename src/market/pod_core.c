@@ -218,7 +218,7 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     double need = (double)pod_need(pod);
     if (rules->kalman)
         need = fmax(need, forecast_demand(&pod->forecast,
-                                          FORECAST_WINDOWS * (double)rules->slow_ns / 1e9) *
+                                          (double)FORECAST_WINDOWS * (double)rules->slow_ns / 1e9) *
                               1000);
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
     int64_t wanted =
