@@ -13,6 +13,12 @@
  *   compat_core    the same steps exactly as the original computes them, for side-by-side runs
  *   slo_core       a latency objective as bargaining power
  *   market_spec    configuration: every key, from ConfigMap and environment, validated
+ *   resize_core    what may be patched into a running pod: QoS, steps, exact splits
+ *   actuate_core   the controller's step: what a pod should have and has in, patch and verdict out
+ *
+ * Around them: cgroup_*, sampler, market_agent* and local* are the node's side; market_controller,
+ * _turn, _track, _gather and _status carry out actuate(). Both sides meet in PodAllocations
+ * (market_records.h says who writes what).
  *
  * The node's half, around these:
  *
@@ -25,10 +31,11 @@
  * All CPU amounts are int64 millicores. Everything named *_core is pure: no clock, no I/O, no
  * allocation that outlives the call; randomness is part of the agent.
  *
- * Read first: market_clear, agent_learn, agent_bid. */
+ * Read first: market_clear, agent_learn, pod_bid, actuate. */
 #ifndef FLYBALL_MARKET_H
 #define FLYBALL_MARKET_H
 
+#include "actuate_core.h"
 #include "agent_core.h"
 #include "clear_core.h"
 #include "compat_core.h"
