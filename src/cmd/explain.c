@@ -80,7 +80,7 @@ static int by_time(const void *a, const void *b)
 
 int explain_changes(struct explain *x, err_t *e)
 {
-    struct json *list;
+    struct json *list = NULL;
     str selector =
         arena_printf(&x->arena, "involvedObject.name=" STR_FMT "%s" STR_FMT, STR_ARG(x->name),
                      x->kind.n ? ",involvedObject.kind=" : "", STR_ARG(x->kind));
