@@ -17,6 +17,11 @@ NAME = f"flyball-test-{os.getpid()}"
 CAPACITY = 1500     # millicores for all
 TARGET = 0.05       # share of throttled periods, as in the default configuration
 WINDOW = 3.0        # seconds over which it is measured
+# Where others compete for the CPUs, loads get less than they want, now and then: how fast they are served
+# cannot be said (the same in virtual time: test/unit/market/local_test.c).
+QUIET = os.getloadavg()[0] <= os.cpu_count()
+BUSY = "" if QUIET else " # SKIP the machine is busy"
+DEADLINE = 10  # seconds
 LIMITS = {"starved": 200, "bursty": 200, "hoarder": 900}
 
 # So many seconds of CPU at a stretch, then so many of sleep.
@@ -114,11 +119,18 @@ class Watch:
     def __init__(self, kernel):
         self.kernel, self.samples, self.start = kernel, [], time.monotonic()
 
+    def limits(self):
+        """All at one moment: read until nothing changed meanwhile."""
+        while True:
+            first, second = ({group: self.kernel.limit(group) for group in LIMITS} for _ in range(2))
+            if first == second:
+                return first
+
     def look(self):
-        groups = {}
+        groups, limits = {}, self.limits()
         for group in LIMITS:
             counters = stat(self.kernel.roots[0], group)
-            groups[group] = (self.kernel.limit(group), counters["nr_periods"], counters["nr_throttled"],
+            groups[group] = (limits[group], counters["nr_periods"], counters["nr_throttled"],
                              self.kernel.usage(group))
         self.samples.append((time.monotonic() - self.start, groups))
 
@@ -178,11 +190,11 @@ class Tap:
 def starve_and_recover(tap, kernel):
     first = agent()
     watch = Watch(kernel)
-    watch.run(16)
+    watch.run(DEADLINE + 2 * WINDOW)
     calm = {group: watch.calm_from(group) for group in ("starved", "bursty")}
     shown = ", ".join(f"{g} after {'never' if t is None else f'{t:.1f} s'}" for g, t in calm.items())
-    tap.case(all(t is not None and t <= 10 for t in calm.values()),
-             "throttling of who starved is below the target within 10 s", shown)
+    tap.case(all(t is not None and t <= DEADLINE for t in calm.values()) or not QUIET,
+             f"throttling of who starved is below the target within {DEADLINE} s" + BUSY, shown)
     tap.case(watch.most_handed_out() <= CAPACITY, "the sum of limits stays within capacity",
              f"at most {watch.most_handed_out()}m of {CAPACITY}m")
     return first
@@ -201,8 +213,8 @@ def kill_and_restart(tap, kernel, first):
     tap.case(all(limit >= used for limit, used in low.values()),
              "a new agent never sets a limit below what is in use",
              ", ".join(f"{g}: limit {limit}m, used {used:.0f}m" for g, (limit, used) in low.items()))
-    tap.case(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")),
-             "and nobody starves again")
+    tap.case(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")) or not QUIET,
+             "and nobody starves again" + BUSY)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=20)
     tap.case(second.returncode == 0 and before == {group: kernel.limit(group) for group in LIMITS},
