@@ -367,8 +367,8 @@ static bool only_cpu_and_memory(struct arena *a, const struct json *new, const s
     return json_eq(left, right);
 }
 
-static bool check_resized_list(const struct kind_change *c, const char *key,
-                               const struct field_path *spec, struct field_errors *errors)
+static bool check_same_containers(const struct kind_change *c, const char *key,
+                                  const struct field_path *spec, struct field_errors *errors)
 {
     const struct json *new = json_at(c->object, "spec", key, NULL);
     const struct json *old = json_at(c->old, "spec", key, NULL);
@@ -385,13 +385,22 @@ static bool check_resized_list(const struct kind_change *c, const char *key,
                         "a resize cannot rename or reorder containers");
         same = false;
     }
-    for (uint32_t i = 0; same && i < json_len(old); i++) {
+    return same;
+}
+
+static void check_resized_list(const struct kind_change *c, const char *key,
+                               const struct field_path *spec, struct field_errors *errors)
+{
+    const struct json *new = json_at(c->object, "spec", key, NULL);
+    const struct json *old = json_at(c->old, "spec", key, NULL);
+    struct field_path list = { spec, .key = str_c(key) };
+    for (uint32_t i = 0; i < json_len(old); i++) {
         check_removed(json_get(new->items[i], "resources"), json_get(old->items[i], "resources"),
                       AT(AT_INDEX(&list, i), "resources"), errors);
         if (!only_cpu_and_memory(errors->arena, new->items[i], old->items[i]))
-            field_forbidden(errors, spec, "a resize changes cpu and memory only");
+            field_forbidden(errors, str_eqc(list.key, "containers") ? spec : AT_INDEX(&list, i),
+                            "a resize changes cpu and memory only");
     }
-    return same;
 }
 
 /* A node that reports what its containers have can also change it. */
@@ -423,6 +432,9 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
         field_invalid(errors, &spec, &shown, "a resize cannot make the pod %s", class);
     if (!node_resizes(c->old))
         field_forbidden(errors, &spec, "the pod's node does not support resizing");
+    bool same = check_same_containers(c, "containers", &spec, errors);
+    if (!check_same_containers(c, "initContainers", &spec, errors) || !same)
+        return;
     check_resized_list(c, "containers", &spec, errors);
     check_resized_list(c, "initContainers", &spec, errors);
 }

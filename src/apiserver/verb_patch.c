@@ -274,7 +274,16 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
     json_set_str(a, config, "apiVersion", kind_api_version(a, c->kind));
     json_set_str(a, config, "kind", c->kind->kind);
     json_set_str(a, json_make(a, config, "metadata", NULL), "name", c->name);
-    if (json_at(scale, "spec", "replicas", NULL))
+    const struct json *replicas = json_at(scale, "spec", "replicas", NULL);
+    if (replicas && !json_is(replicas, JSON_INT) && !json_is(replicas, JSON_NULL)) {
+        call_status(c, &(struct status){ .code = 500,
+                                         .message = arena_printf(a,
+                                                                 ".spec.replicas: expected an "
+                                                                 "integer, got %s",
+                                                                 json_type_name(replicas)) });
+        return;
+    }
+    if (replicas)
         kind_scale_apply(c->kind, a, scale, config, &fault);
     if (fault.code || fault.errors.n) {
         call_fault(c, c->kind, c->name, &fault);

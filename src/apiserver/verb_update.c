@@ -145,7 +145,7 @@ void write_update(struct call *c, const struct update *u)
 bool check_scale(struct call *c, const struct json *scale)
 {
     struct json *replicas = json_at(scale, "spec", "replicas", NULL);
-    if (c->kind->custom || json_int(replicas, 0) >= 0)
+    if (c->kind->custom || (json_int(replicas, 0) >= 0 && json_int(replicas, 0) <= INT32_MAX))
         return true;
     struct field_errors errors = { .arena = c->arena };
     struct field_path spec = { .key = S("spec") };
