@@ -183,17 +183,21 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
 
 /* ---- the market */
 
-/* The least a pod can do with: its need. When the needs of all do not fit, no more than the baseline:
- * then everybody gets as much above it as all others, up to his need, and whom the market once gave
- * little is not held to the little he used. */
-static int64_t floor_of(const struct market_pod *pod, const struct pod_rules *rules, bool scarce,
-                        int64_t now_ns)
+/* The least a pod can do with: its need, and at ease what it has while it starts or was just helped. When
+ * the needs of all do not fit, no more than the baseline: then everybody gets as much above it as all
+ * others, up to his need, and whom the market once gave little is not held to the little he used. */
+int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
+                  enum market_ease ease, int64_t now_ns)
 {
+    int64_t need = pod_need(pod);
     int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
-    least = scarce ? MIN(least, pod_need(pod)) : MAX(least, pod_need(pod));
-    if (!scarce && (now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns))
+    least = ease == MARKET_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
+                                  : MAX(least, need);
+    bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
+    if (ease == MARKET_AT_EASE && spared)
         least = MAX(least, pod->limit_milli);
-    return MAX(least, pod->min_milli);
+    least = MAX(least, pod->min_milli);
+    return pod->max_milli ? MIN(least, pod->max_milli) : least;
 }
 
 /* How much more than its need a pod asks for: the bolder its action, the more. */
@@ -209,9 +213,10 @@ static double steady_weight(const struct market_pod *pod, double weight)
     return pod->bid.weight > 0 ? 0.9 * pod->bid.weight + 0.1 * weight : weight;
 }
 
-struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
-                   int64_t now_ns)
+struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
+                   enum market_ease ease, int64_t now_ns)
 {
+    bool scarce = ease == MARKET_SCARCE;
     bool explore = !(pod->slo_ratio > 1) && pod->slow.throttled <= rules->target_throttling;
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
@@ -225,14 +230,12 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
         scarce ? pod_need(pod) : (int64_t)llround(need * (1 + headroom(rules, action)));
     struct bid bid = {
         .demand_milli = agent_price_response(wanted, effective),
-        .min_milli = floor_of(pod, rules, scarce, now_ns),
+        .min_milli = pod_floor(pod, rules, ease, now_ns),
         .max_milli = wanted,
         .weight = steady_weight(pod, agent_action_weight(action) * pod->slo_weight),
     };
-    if (pod->max_milli) {
+    if (pod->max_milli)
         bid.max_milli = MIN(bid.max_milli, pod->max_milli);
-        bid.min_milli = MIN(bid.min_milli, pod->max_milli);
-    }
     bid.max_milli = MAX(bid.max_milli, bid.min_milli);
     pod->action = action;
     pod->bid = bid;

@@ -78,10 +78,20 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
 /* Ends the slow window: learns from it. */
 void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns);
 
-/* A bid for the market at this price. `scarce`: the needs of all exceed the node, so that no
- * more than the baseline can be asked for as a minimum. */
-struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price, bool scarce,
-                   int64_t now_ns);
+/* How much room a node has. */
+enum market_ease {
+    MARKET_AT_EASE, /* for what all have while they start or were just helped, and for all needs */
+    MARKET_TIGHT,   /* for all needs, when nobody is spared */
+    MARKET_SCARCE,  /* not even for those */
+};
+
+/* The least the pod can do with, as things are. */
+int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
+                  enum market_ease ease, int64_t now_ns);
+
+/* A bid for the market at this price. */
+struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
+                   enum market_ease ease, int64_t now_ns);
 
 /* What to do about an allocation: the new limit, or the current one when a change is not worth it. */
 int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,

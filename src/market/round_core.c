@@ -3,20 +3,34 @@
 
 #include "limit_core.h"
 
+static int64_t sum_of_floors(const struct round *r, const struct pod_rules *rules,
+                             enum market_ease ease)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < r->n; i++)
+        sum += pod_floor(r->pods[i], rules, ease, r->now_ns);
+    return sum;
+}
+
+/* Those who start are spared where that costs nobody what he needs. */
+static enum market_ease ease_of(const struct round *r, const struct pod_rules *rules)
+{
+    if (sum_of_floors(r, rules, MARKET_AT_EASE) <= r->capacity_milli)
+        return MARKET_AT_EASE;
+    return sum_of_floors(r, rules, MARKET_TIGHT) <= r->capacity_milli ? MARKET_TIGHT
+                                                                      : MARKET_SCARCE;
+}
+
 /* Two passes: the first finds the price of what everybody wants, the second bids knowing it. */
-static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules, int64_t *x,
-                                   bool *ret_scarce)
+static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules,
+                                   enum market_ease ease, int64_t *x)
 {
     struct bid *bids = arena_array(r->arena, r->n, sizeof(*bids));
-    int64_t needs = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        bids[i] = pod_bid(r->pods[i], rules, 0, false, r->now_ns);
-        needs += bids[i].min_milli;
-    }
-    bool scarce = *ret_scarce = needs > r->capacity_milli;
+    for (size_t i = 0; i < r->n; i++)
+        bids[i] = pod_bid(r->pods[i], rules, 0, MARKET_AT_EASE, r->now_ns);
     double price = market_price(r->capacity_milli, bids, r->n);
     for (size_t i = 0; i < r->n; i++)
-        bids[i] = pod_bid(r->pods[i], rules, price, scarce, r->now_ns);
+        bids[i] = pod_bid(r->pods[i], rules, price, ease, r->now_ns);
     return market_clear(r->capacity_milli, bids, r->n, r->scratch, x);
 }
 
@@ -84,11 +98,11 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
     int64_t *x = arena_array(r->arena, r->n, sizeof(*x)), total = 0;
     for (size_t i = 0; i < r->n; i++)
         pod_close_window(r->pods[i], rules, r->now_ns);
-    bool scarce;
-    struct clearing clearing = clear_twice(r, rules, x, &scarce);
+    enum market_ease ease = ease_of(r, rules);
+    struct clearing clearing = clear_twice(r, rules, ease, x);
     /* Where there is enough for all, little slack is worth taking for who lacks little. Where there is not,
      * everybody lacks something all the time, and small corrections would never end. */
-    double worth_percent = rules->min_change_percent * (scarce ? 2 : 0.5);
+    double worth_percent = rules->min_change_percent * (ease == MARKET_SCARCE ? 2 : 0.5);
     for (size_t i = 0; i < r->n; i++) {
         ret_limits[i] = pod_settle(r->pods[i], rules, x[i], r->now_ns);
         total += ret_limits[i];
