@@ -171,7 +171,7 @@ const char *format_path_segment(str text)
 static bool is_address(int family, str text)
 {
     char name[64], address[16];
-    if (text.n >= sizeof(name) || memchr(text.p, '\0', text.n))
+    if (!text.p || !text.n || text.n >= sizeof(name) || memchr(text.p, '\0', text.n))
         return false;
     memcpy(name, text.p, text.n);
     name[text.n] = '\0';

@@ -58,7 +58,7 @@ static void workload_changed(struct controller *c, const struct record *old,
 {
     struct saturation *s = controller_context(c);
     struct sat_event event = { .source = SAT_FROM_WORKLOAD, .happening = happening(old, now) };
-    if (sat_dispatch(&event).action != SAT_RECONCILE_TARGETING)
+    if (!now || sat_dispatch(&event).action != SAT_RECONCILE_TARGETING)
         return;
     for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
         const struct variant *v = slot->value;
