@@ -24,7 +24,7 @@ static inline str str_c(const char *text)
 
 static inline bool str_eq(str a, str b)
 {
-    return a.n == b.n && (a.n == 0 || (a.p && memcmp(a.p, b.p, a.n) == 0));
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
 static inline bool str_eqc(str a, const char *text)

@@ -61,7 +61,7 @@ static int by_need(const void *a, const void *b)
 static void grant(struct pools *pools, const struct limiter_demand *d, struct limiter_grant *g)
 {
     int64_t each = MAX(d->gpus_per_replica, (int64_t)1), wanted = d->target - d->current;
-    struct pool *pool = find(pools, d->accelerator);
+    struct pool *pool = find_or_add(pools, d->accelerator);
     int64_t available = MAX(pool->limit - pool->used, (int64_t)0);
     int64_t taken = MIN(wanted * each, available), replicas = taken / each;
     pool->used += taken;
