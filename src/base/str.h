@@ -34,7 +34,8 @@ static inline bool str_eqc(str a, const char *text)
 
 static inline str str_from(str s, size_t at) /* what follows `at` */
 {
-    return at >= s.n ? (str){ s.p ? s.p + s.n : NULL, 0 } : (str){ s.p + at, s.n - at };
+    size_t skipped = MIN(at, s.n); /* none: text without bytes may have no address to add to */
+    return (str){ skipped ? s.p + skipped : s.p, s.n - skipped };
 }
 
 static inline str str_upto(str s, size_t n)
