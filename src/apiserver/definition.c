@@ -5,6 +5,7 @@
  * ends the watches that were opened under the old one. */
 #include "remove.h"
 
+#include "managed.h"
 #include "read.h"
 #include "watch.h"
 
@@ -97,8 +98,11 @@ static void settle(struct server *s, struct arena *a, str key, struct json *crd,
         if (latest)
             vec_push(&all, itself ? crd : read_tree(a, definitions(), latest));
     }
-    if (kinds_settle_crd(a, crd, all.at, all.n, server_now_ns(s)))
+    struct json *was = json_copy(a, crd);
+    if (kinds_settle_crd(a, crd, all.at, all.n, server_now_ns(s))) {
+        managed_by(s, a, k, &(struct managed_change){ S("kube-apiserver"), KIND_STATUS, was, crd });
         edit_end(s, a, k, key, crd);
+    }
     vec_done(&all);
 }
 

@@ -297,7 +297,7 @@ static bool is_date(str text)
     return is_instant(str_c(instant));
 }
 
-/* As Go writes it, or a number and a unit in words: "1d", "2 weeks". */
+/* As Go writes it, or a number and a unit; a word is known by its beginning: "1d", "2 weeks". */
 static bool is_duration(str text)
 {
     static const char *const units[] = { "ns",   "nano", "us",  "micro", "ms",  "milli",
@@ -312,8 +312,7 @@ static bool is_duration(str text)
     str unit = str_trim(str_from(text, digits));
     for (size_t i = 0; digits && i < countof(units); i++) {
         str name = str_c(units[i]);
-        bool plural = name.n > 1 && unit.n == name.n + 1 && unit.p[name.n] == 's';
-        if (str_eq(unit, name) || (plural && str_starts(unit, name)))
+        if (name.n > 2 ? str_starts(unit, name) : str_eq(unit, name))
             return true;
     }
     return false;

@@ -115,7 +115,8 @@ static void enqueue_dependents(struct server *s, str uid)
         enqueue(s, str_c(o->dependents.at[i]));
 }
 
-/* The key of what an owner reference names, seen from a dependent; "" when no such kind is served. */
+/* The key of what an owner reference names, seen from a dependent; "" when no such kind is served, or when
+ * something of the whole cluster names an owner in a namespace. */
 static str owner_key(struct server *s, struct arena *a, str ns, str version, str kind, str name)
 {
     str group = S(""), rest = version;
@@ -124,7 +125,7 @@ static str owner_key(struct server *s, struct arena *a, str ns, str version, str
     for (size_t i = 0; i < s->registry.all.n; i++) {
         const struct kind *k = s->registry.all.at[i];
         if (str_eq(k->group, group) && str_eq(k->kind, kind))
-            return kind_key(a, k, ns, name);
+            return k->namespaced && !ns.n ? S("") : kind_key(a, k, ns, name);
     }
     return S("");
 }
@@ -178,18 +179,25 @@ void gc_told(struct server *s, const struct event *e)
 
 /* ---- judging */
 
-/* Whether what a reference names is there, and waits for its dependents. */
-static bool owner_exists(struct server *s, struct arena *a, str ns, const struct json *reference,
-                         bool *ret_waits)
+enum owner_state {
+    OWNER_UNKNOWN, /* of a kind nobody serves: no one can say that it is gone */
+    OWNER_GONE,
+    OWNER_WAITS, /* for its dependents */
+    OWNER_HOLDS,
+};
+
+static enum owner_state owner_state(struct server *s, struct arena *a, str ns,
+                                    const struct json *reference)
 {
     str key =
         owner_key(s, a, ns, json_text(json_get(reference, "apiVersion")),
                   json_text(json_get(reference, "kind")), json_text(json_get(reference, "name")));
-    const struct object *o = key.n ? store_latest(s->store, key) : NULL;
+    if (!key.n)
+        return OWNER_UNKNOWN;
+    const struct object *o = store_latest(s->store, key);
     if (!o || !str_eq(object_span(o, o->uid), json_text(json_get(reference, "uid"))))
-        return false;
-    *ret_waits = o->deleting && has_finalizer(o, FINALIZER_FOREGROUND);
-    return true;
+        return OWNER_GONE;
+    return o->deleting && has_finalizer(o, FINALIZER_FOREGROUND) ? OWNER_WAITS : OWNER_HOLDS;
 }
 
 /* Dependents as they will be, that still name the owner; `blocking`: only those that hold it. */
@@ -258,11 +266,12 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
     size_t solid = 0, waiting = 0, n = json_len(references);
     bool *drop = arena_array(a, n, sizeof(bool));
     for (size_t i = 0; i < n; i++) {
-        bool waits = false;
-        bool exists = owner_exists(s, a, ns, json_item(references, i), &waits);
-        drop[i] = !exists || waits;
-        solid += exists && !waits;
-        waiting += waits;
+        enum owner_state state = owner_state(s, a, ns, json_item(references, i));
+        if (state == OWNER_UNKNOWN)
+            return;
+        drop[i] = state != OWNER_HOLDS;
+        solid += state == OWNER_HOLDS;
+        waiting += state == OWNER_WAITS;
     }
     if (!n || solid == n)
         return;

@@ -39,7 +39,7 @@ static const struct entry entries[] = {
     { "", "v1", "Pod", "pods", "po", "all", "core.v1.Pod", STORED, SUB(STATUS) | SUB(RESIZE),
       GENERATION | DELETE_SHOWS, &hooks_pod, &columns_pod,
       "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
-      "spec.hostNetwork=false status.phase status.podIP status.nominatedNodeName" },
+      "spec.hostNetwork=false status.phase status.podIP status.podIPs status.nominatedNodeName" },
     { "", "v1", "ConfigMap", "configmaps", "cm", "", "core.v1.ConfigMap", STORED, 0, 0,
       &hooks_configmap, &columns_configmap },
     { "", "v1", "Secret", "secrets", "", "", "core.v1.Secret", STORED, 0, 0, &hooks_secret,

@@ -50,6 +50,14 @@ void managed_update(struct call *c, const struct write_options *o, const struct 
         json_del(metadata, S("managedFields"));
 }
 
+void managed_by(struct server *s, struct arena *a, const struct kind *k,
+                const struct managed_change *m)
+{
+    struct call c = { .server = s, .arena = a, .kind = k, .sub = m->sub };
+    c.subresource = m->sub == KIND_STATUS ? S("status") : S("");
+    managed_update(&c, &(struct write_options){ .manager = m->manager }, m->old, m->object);
+}
+
 struct json *managed_apply(struct call *c, const struct write_options *o, const struct json *live,
                            const struct json *config)
 {

@@ -9,6 +9,16 @@
 void managed_update(struct call *c, const struct write_options *o, const struct json *old,
                     struct json *object);
 
+/* The same for what the server does by itself. */
+struct managed_change {
+    str manager;
+    enum kind_sub sub; /* KIND_MAIN or KIND_STATUS */
+    const struct json *old;
+    struct json *object;
+};
+void managed_by(struct server *s, struct arena *a, const struct kind *k,
+                const struct managed_change *m);
+
 /* Server-side apply of `config` on `live` (NULL: nothing there yet). NULL: answered (409, 500). */
 struct json *managed_apply(struct call *c, const struct write_options *o, const struct json *live,
                            const struct json *config);

@@ -192,9 +192,6 @@ static void check_match_of_watch(struct call *c, struct field_errors *errors, st
             errors, &at,
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
-    if (call_query(c, "continue").n)
-        field_forbidden(errors, &(struct field_path){ .key = S("continue") },
-                        "continue is forbidden for watch");
 }
 
 bool call_list_options(struct call *c, struct list_options *ret)

@@ -7,6 +7,17 @@
 static void fill(struct arena *a, struct json *object)
 {
     podspec_fill(a, json_get(object, "spec"), true);
+    /* one address under two keys; the older one wins */
+    struct json *status = json_get(object, "status"), *ip = json_get(status, "podIP");
+    struct json *first = json_get(json_item(json_get(status, "podIPs"), 0), "ip");
+    if (json_text(ip).n && !json_eq(ip, first)) {
+        struct json *all = json_new_arr(a), *one = json_new_obj(a);
+        json_set(a, one, S("ip"), ip);
+        json_push(a, all, one);
+        json_set(a, status, S("podIPs"), all);
+    } else if (first && !json_text(ip).n) {
+        json_set(a, status, S("podIP"), first);
+    }
 }
 
 /* ---- create */

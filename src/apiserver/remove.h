@@ -48,6 +48,7 @@ static inline bool kind_is(const struct kind *k, str group, str plural)
 
 #define FINALIZER_ORPHAN S("orphan")
 #define FINALIZER_FOREGROUND S("foregroundDeletion")
+#define FINALIZER_CLAIM S("kubernetes.io/pvc-protection")
 #define FINALIZER_CRD S("customresourcecleanup.apiextensions.k8s.io")
 #define CRD_GROUP S("apiextensions.k8s.io")
 #define CRD_PLURAL S("customresourcedefinitions")

@@ -51,7 +51,7 @@ static enum verb find_verb(const struct call *c)
 {
     str m = c->request->method;
     bool one = c->name.n > 0;
-    if (str_eq(m, S("GET")) || str_eq(m, S("HEAD")))
+    if (str_eq(m, S("GET")))
         return c->deprecated_watch || (!one && call_query_true(c, "watch")) ? VERB_WATCH
                : one                                                        ? VERB_GET
                                                                             : VERB_LIST;

@@ -71,6 +71,16 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
     }
 }
 
+/* A field that is always written has a zero to be written, which is its default in the published schema. */
+static const struct json *fallback_of(struct arena *a, const struct schema_field *f)
+{
+    if (f->schema.fallback || f->presence != SCHEMA_ALWAYS)
+        return f->schema.fallback;
+    return f->schema.type == SCHEMA_STRING    ? json_new_str(a, S(""))
+           : f->schema.type == SCHEMA_INTEGER ? json_new_int(a, 0)
+                                              : NULL;
+}
+
 void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape)
 {
     struct shape_field *fields = arena_array(a, m->n_fields, sizeof(*fields));
@@ -81,7 +91,7 @@ void schema_fill_shape(struct arena *a, const struct schema_message *m, struct s
             continue;
         fields[n++] = (struct shape_field){ .name = f->name,
                                             .shape = f->schema.shape,
-                                            .value_if_absent = f->schema.fallback,
+                                            .value_if_absent = fallback_of(a, f),
                                             .patch = f->patch,
                                             .patch_key = f->patch_key,
                                             .always = f->presence == SCHEMA_ALWAYS ||

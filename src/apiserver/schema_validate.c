@@ -97,10 +97,10 @@ static void check_text(const struct schema_limits *l, const struct json *value,
     int64_t length = count_chars(text);
     if (l->max_length >= 0 && length > l->max_length)
         field_too_long(errors, at, l->max_length);
-    if (l->min_length > 0 && length < l->min_length)
+    else if (l->min_length > 0 && length < l->min_length)
         field_invalid(errors, at, value, "should have at least %lld characters",
                       (long long)l->min_length);
-    if (l->regex && !regex_matches(l->regex, text))
+    else if (l->regex && !regex_matches(l->regex, text))
         field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
     if (l->format.n && !format_fits(l->format, text))
         field_type_invalid(errors, at, value, "must be of type " STR_FMT, STR_ARG(l->format));

@@ -228,17 +228,24 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
     return result;
 }
 
-/* "a\,b" is the value "a,b". */
-static str unescape(struct arena *a, str text)
+/* "a\,b" is the value "a,b"; only the three characters that mean something can and must be escaped. */
+static int unescape(struct arena *a, str text, str *ret, err_t *e)
 {
     char *out = arena_alloc(a, text.n + 1);
     size_t n = 0;
     for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] == '\\' && i + 1 < text.n)
-            i++;
-        out[n++] = text.p[i];
+        bool escaped = text.p[i] == '\\';
+        char c = !escaped ? text.p[i] : i + 1 < text.n ? text.p[++i] : '\0';
+        bool special = c == ',' || c == '=' || c == '\\';
+        if (escaped && !special)
+            return err_set(e, EINVAL, "invalid field selector: invalid escape sequence: \\%c", c);
+        if (special && !escaped)
+            return err_set(e, EINVAL, "invalid field selector: unescaped character in value: %d",
+                           c);
+        out[n++] = c;
     }
-    return (str){ out, n };
+    *ret = (str){ out, n };
+    return 0;
 }
 
 static str cut_field_term(str *rest)
@@ -269,7 +276,10 @@ int field_selector_parse(struct arena *a, str text, struct field_selector *ret, 
         str value = str_from(term, eq + 1);
         if (!negated && value.n && value.p[0] == '=')
             value = str_from(value, 1);
-        terms[n++] = (struct field_term){ arena_str(a, path), unescape(a, value), negated };
+        terms[n] = (struct field_term){ .path = arena_str(a, path), .negated = negated };
+        int result = unescape(a, value, &terms[n++].value, e);
+        if (result < 0)
+            return result;
     }
     *ret = (struct field_selector){ terms, n };
     return 0;

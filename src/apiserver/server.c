@@ -116,6 +116,7 @@ static bool tend_once(struct server *s)
 {
     bool worked = definition_tend(s);
     worked |= gc_tend(s);
+    worked |= claim_tend(s);
     worked |= namespace_tend(s);
     return worked;
 }
@@ -161,6 +162,7 @@ static void published(void *context, const struct event *e, uint64_t sequence)
     watch_told(s, e, sequence);
     definition_told(s, e);
     namespace_told(s, e);
+    claim_told(s, e);
     gc_told(s, e);
 }
 
@@ -207,7 +209,8 @@ static void run_verb(struct call *c)
         [VERB_DELETECOLLECTION] = verb_delete_collection,
     };
     c->pretty = call_query_true(c, "pretty");
-    if (c->kind && !call_negotiate(c))
+    if (c->kind && c->verb != VERB_PATCH &&
+        !call_negotiate(c)) /* a patch: once its language is known */
         return;
     if (c->kind && c->kind->deprecated)
         call_warn(c, c->kind->deprecation_warning);
@@ -280,6 +283,7 @@ static void remember(struct server *s)
         struct event e = { .now = o, .was = NULL };
         definition_told(s, &e);
         gc_told(s, &e);
+        claim_told(s, &e);
         if (o->deleting)
             namespace_told(s, &e);
     }
@@ -344,9 +348,11 @@ void server_free(struct server *s)
     free_names(s->newborn.at, s->newborn.n);
     free_names(s->draining.at, s->draining.n);
     free_names(s->crds.at, s->crds.n);
+    free_names(s->claims.at, s->claims.n);
     vec_done(&s->newborn);
     vec_done(&s->draining);
     vec_done(&s->crds);
+    vec_done(&s->claims);
     gc_free(s->gc);
     store_close(s->store);
     registry_done(&s->registry);

@@ -39,6 +39,7 @@ struct server {
     VEC(char *) newborn;  /* names of namespaces that need a service account */
     VEC(char *) draining; /* names of namespaces being emptied */
     VEC(char *) crds;     /* names of definitions to look at */
+    VEC(char *) claims;   /* keys of claims to look at */
     bool crds_all;        /* names changed hands: look at every definition */
     bool log_requests, stopping;
     uint64_t discovery_generation;
@@ -80,6 +81,9 @@ bool namespace_tend(struct server *s);
 
 void definition_told(struct server *s, const struct event *e);
 bool definition_tend(struct server *s);
+
+void claim_told(struct server *s, const struct event *e);
+bool claim_tend(struct server *s);
 
 void expire_events(struct server *s); /* core events older than an hour */
 

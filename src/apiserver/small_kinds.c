@@ -367,7 +367,23 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
         check_claim_change(c, &spec, errors);
 }
 
-const struct kind_hooks hooks_pvc = { .validate = validate_pvc };
+/* The finalizer of its protection; see claim.c. */
+static void prepare_pvc(const struct kind_change *c, struct kind_env *env,
+                        struct kind_fault *fault UNUSED)
+{
+    struct arena *a = env->arena;
+    struct json *metadata = json_make(a, c->object, "metadata", NULL), *list;
+    if (c->old)
+        return;
+    if (!(list = json_get(metadata, "finalizers")))
+        json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_item(list, i)), "kubernetes.io/pvc-protection"))
+            return;
+    json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
+}
+
+const struct kind_hooks hooks_pvc = { .prepare = prepare_pvc, .validate = validate_pvc };
 
 /* ---- Lease */
 

@@ -134,6 +134,15 @@ static bool check_precondition(struct call *c, str wanted, str actual, const cha
     return false;
 }
 
+static bool check_preconditions(struct call *c, const struct delete_options *o,
+                                const struct object *old)
+{
+    return check_precondition(c, o->uid, object_span(old, old->uid), "UID",
+                              "deleted and then recreated") &&
+           check_precondition(c, o->version, object_span(old, old->rv), "ResourceVersion",
+                              "modified");
+}
+
 static bool is_immortal(const struct call *c)
 {
     return kind_is(c->kind, S(""), S("namespaces")) &&
@@ -165,9 +174,7 @@ void verb_delete(struct call *c)
         call_forbidden(c, c->kind, c->name, "this namespace may not be deleted");
         return;
     }
-    if (!check_precondition(c, o.uid, object_span(old, old->uid), "UID",
-                            "deleted and then recreated") ||
-        !check_precondition(c, o.version, object_span(old, old->rv), "ResourceVersion", "modified"))
+    if (!check_preconditions(c, &o, old))
         return;
     struct removed r = remove_object(c->server, c->arena, c->kind, old, &o.remove);
     if (r.how == REMOVAL_FAILED)
@@ -194,10 +201,15 @@ void verb_delete_collection(struct call *c)
     for (struct object *each; (each = tree_next_in(&cursor, prefix));)
         if (read_selected(c->kind, &l, each) && (!l.limit || doomed.n < (size_t)l.limit))
             vec_push(&doomed, object_ref(each));
+    bool refused = false;
     for (size_t i = 0; i < doomed.n; i++) {
         auto_arena struct arena scratch = { 0 };
         const struct object *now = store_latest(c->server->store, object_key(doomed.at[i]));
-        if (now)
+        if (now && !refused) {
+            c->name = arena_str(c->arena, key_split(object_key(now)).name);
+            refused = !check_preconditions(c, &o, now);
+        }
+        if (now && !refused)
             remove_object(c->server, &scratch, c->kind, now, &o.remove);
         object_unref(doomed.at[i]);
     }

@@ -130,7 +130,7 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
     str prefix = kind_prefix(c->arena, c->kind, c->ns), from = prefix;
     struct page p = { .rev = o->match == MATCH_EXACT ? o->rev : 0 };
     if (o->continue_token.n) {
-        if (o->rev_given) {
+        if (o->rev) {
             call_bad_request(c, "specifying resource version is not allowed when using continue");
             return false;
         }

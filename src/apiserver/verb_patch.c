@@ -204,16 +204,25 @@ static bool check_config(struct call *c, const struct kind *k, const struct obje
     str kind = json_text(json_get(config, "kind")), wanted = kind_api_version(c->arena, k);
     str version = json_text(json_get(config, "apiVersion"));
     const struct json *given = json_at(config, "metadata", "name", NULL);
-    str name = json_text(given);
-    str ns = json_text(json_at(config, "metadata", "namespace", NULL));
     if (!str_eq(kind, k->kind) || !str_eq(version, wanted))
         call_bad_request(c,
                          "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
                          "\", but " STR_FMT " " STR_FMT " is applied here",
                          STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(k->kind));
-    else if (!old && (!given || (given->type == JSON_STR && !name.n))) /* other types: see apply */
+    else if (!old && (!given || (given->type == JSON_STR &&
+                                 !json_text(given).n))) /* other types: see apply */
         unnamed(c);
-    else if (name.n && !str_eq(name, c->name))
+    else
+        return true;
+    return false;
+}
+
+/* Told only when nothing else is wrong. False: answered. */
+static bool check_place(struct call *c, const struct json *config)
+{
+    str name = json_text(json_at(config, "metadata", "name", NULL));
+    str ns = json_text(json_at(config, "metadata", "namespace", NULL));
+    if (name.n && !str_eq(name, c->name))
         call_bad_request(c,
                          "the name of the object (" STR_FMT
                          ") does not match the name on the URL (" STR_FMT ")",
@@ -247,7 +256,7 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     }
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
-    if (!object || !decode(c, o, c->kind, object))
+    if (!object || !check_place(c, config) || !decode(c, o, c->kind, object))
         return;
     if (!old) {
         json_del(json_make(c->arena, object, "metadata", NULL), S("resourceVersion"));
@@ -290,7 +299,7 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
         return;
     }
     struct json *object = managed_apply(c, o, tree, config);
-    if (object && decode(c, o, c->kind, object))
+    if (object && check_place(c, scale) && decode(c, o, c->kind, object))
         write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
 }
 
@@ -302,6 +311,8 @@ void verb_patch(struct call *c)
         unsupported(c);
         return;
     }
+    if (!call_negotiate(c))
+        return;
     if (!call_write_options(c, "PatchOptions", &o) || !check_options(c, &o, language))
         return;
     struct json *patch = read_patch(c, language);

@@ -275,7 +275,7 @@ static void gather_initial(struct watch *w)
     w->initial = found.at;
     w->n_initial = found.n;
     w->from_rev = w->told_rev = store_rev(store);
-    w->mark_initial_end = w->options.initial_events;
+    w->mark_initial_end = w->options.initial_events && w->options.bookmarks;
 }
 
 static void place(struct watch *w, const struct list_options *o)
