@@ -353,8 +353,9 @@ static void read_some(struct link *l)
         }
         l->events->received(l->owner, (str){ shared_buffer, (size_t)n });
         total += (size_t)n;
-        bool maybe_more = l->session || (size_t)n == sizeof(shared_buffer);
-        if (!maybe_more)
+        /* the kernel wakes us for what it still has, not for what OpenSSL already took from it */
+        bool more = l->session ? SSL_has_pending(l->session) : (size_t)n == sizeof(shared_buffer);
+        if (!more)
             break;
         if (total >= TURN_BYTES) { /* bytes inside OpenSSL wake no descriptor: come back by hand */
             if (!l->dead)
