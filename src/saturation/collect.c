@@ -68,7 +68,10 @@ static void finish(struct sat_inquiry *q)
         feed->samples = q->samples;
         q->samples = (struct map){ 0 };
         feed->fetched_ns = loop_mono_ns(feed->collector->loop);
+    }
+    if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* the optimizer can go by it */
         feed->load = q->load;
+        feed->load_ns = loop_mono_ns(feed->collector->loop);
     }
     feed->requests_known = !feed->failure && q->requests_known;
     feed->requests = q->requests;
@@ -143,6 +146,6 @@ void collect_stop(struct sat_feed *feed)
     inquiry_free(take(feed->inquiry));
     collect_samples_free(&feed->samples);
     free(take(feed->failure));
-    feed->fetched_ns = 0;
+    feed->fetched_ns = feed->load_ns = 0;
     feed->asked = false;
 }

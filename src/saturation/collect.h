@@ -47,6 +47,7 @@ struct sat_feed {
     char *failure;      /* owned; of the last fetch, one sentence; NULL: it was good */
     bool asked;         /* at least one fetch has ended */
     struct sat_load_view load;
+    int64_t load_ns; /* when it was measured; 0: never */
     bool requests_known;
     double requests;
     int64_t since_ns, busy_ns; /* scrapes: watched since; last seen at work */

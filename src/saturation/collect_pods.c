@@ -47,6 +47,11 @@ static void raise_to(double *value, double seen)
         *value = seen;
 }
 
+static void add_to(double *sum, double value)
+{
+    *sum = isnan(*sum) ? value : *sum + value;
+}
+
 static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
 {
     struct page *page = context;
@@ -62,7 +67,7 @@ static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
         raise_to(&page->running, s->value);
     for (size_t i = 0; i < countof(counter_names); i++)
         if (str_eqc(s->name, counter_names[i].name) && isfinite(s->value))
-            *(double *)(void *)((char *)&page->counters + counter_names[i].offset) += s->value;
+            add_to((double *)(void *)((char *)&page->counters + counter_names[i].offset), s->value);
     return 0;
 }
 
@@ -71,6 +76,7 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     struct sat_inquiry *q = x->inquiry;
     struct sat_feed *feed = q->feed;
     struct page page = { .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN };
+    page.counters.requests = NAN; /* the one that says whether there is work */
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (scrape_read(text, take_sample, &page, e) < 0) {
         collect_fail(q, e->text);
@@ -173,8 +179,8 @@ static void add_growth(struct sums *sums, const struct sat_sample *old,
 {
     double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
     if (!old->counters || !now->counters || seconds <= 0 ||
-        now->counters->requests < old->counters->requests)
-        return; /* new, or it was started again */
+        !(now->counters->requests >= old->counters->requests))
+        return; /* new, started again, or it does not count requests */
     for (size_t i = 0; i < countof(counter_names); i++) {
         size_t at = counter_names[i].offset;
         const double *from = (const void *)((const char *)old->counters + at);
@@ -188,6 +194,17 @@ static void add_growth(struct sums *sums, const struct sat_sample *old,
 static double ratio(double sum, double count)
 {
     return count > 0 ? sum / count : NAN;
+}
+
+/* A server that does not answer, or does not say, may have had some. */
+static bool all_count_requests(const struct sat_inquiry *q)
+{
+    for (const struct collect_scrape *x = q->scrapes; x; x = x->next) {
+        const struct sat_sample *s = map_get(&q->samples, str_c(x->pod));
+        if (!s || !s->counters || isnan(s->counters->requests))
+            return false;
+    }
+    return true;
 }
 
 void collect_end_pods(struct sat_inquiry *q)
@@ -210,6 +227,7 @@ void collect_end_pods(struct sat_inquiry *q)
                                           ratio(sums.more.output_sum, sums.more.output_count),
                                           ratio(sums.more.itl_sum, sums.more.itl_count) * 1000,
                                           ratio(sums.more.ttft_sum, sums.more.ttft_count) * 1000 };
-    q->requests_known = feed->retention_ns && now - feed->since_ns >= feed->retention_ns;
+    q->requests_known =
+        feed->retention_ns && now - feed->since_ns >= feed->retention_ns && all_count_requests(q);
     q->requests = now - feed->busy_ns < feed->retention_ns ? 1 : 0;
 }

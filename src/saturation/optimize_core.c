@@ -106,9 +106,28 @@ static const struct variant_profile *profile_of(const struct optimize_variant *v
     return NULL;
 }
 
-static double known(double value)
+/* Nothing to do is an answer only where that is measured. */
+static int check_load(const struct optimize_input *in, err_t *e)
 {
-    return isfinite(value) && value > 0 ? value : 0;
+    const struct sat_load_view *load = &in->load;
+    if (!isfinite(load->arrival_per_min) || load->arrival_per_min < 0)
+        return err_set(e, ENODATA, "the rate of requests to model " STR_FMT " is not known",
+                       STR_ARG(in->model));
+    if (load->arrival_per_min == 0 && in->at_work)
+        return err_set(e, ENODATA,
+                       "no request to model " STR_FMT
+                       " has ended lately, but its replicas are at work or do not report",
+                       STR_ARG(in->model));
+    if (load->arrival_per_min > 0 && (!isfinite(load->input_tokens) ||
+                                      !isfinite(load->output_tokens) || load->output_tokens <= 0))
+        return err_set(e, ENODATA, "how long requests to model " STR_FMT " are is not known",
+                       STR_ARG(in->model));
+    return 0;
+}
+
+static int to_tokens(double value)
+{
+    return value > 0 ? (int)fmin(value, INT32_MAX) : 0;
 }
 
 /* The part of the load that a variant carries: as many replicas, so much of it. */
@@ -148,9 +167,9 @@ static struct alloc_server to_server(const struct optimize_input *in, size_t i,
         .current = { .accelerator = v->accelerator,
                      .replicas = v->current,
                      .cost = (float)(v->current * v->spec->cost) },
-        .arrival_per_min = (float)(known(in->load.arrival_per_min) * share(in, i)),
-        .input_tokens = (int)fmin(known(in->load.input_tokens), INT32_MAX),
-        .output_tokens = (int)fmin(known(in->load.output_tokens), INT32_MAX),
+        .arrival_per_min = (float)(in->load.arrival_per_min * share(in, i)),
+        .input_tokens = to_tokens(in->load.input_tokens),
+        .output_tokens = to_tokens(in->load.output_tokens),
     };
 }
 
@@ -162,6 +181,8 @@ static int prepare(const struct optimize_input *in, struct alloc_profile *profil
         return err_set(e, EINVAL, STR_FMT, STR_ARG(in->catalog->problem));
     if (!class)
         return err_set(e, ENOENT, "no service class lists model " STR_FMT, STR_ARG(in->model));
+    if (check_load(in, e) < 0)
+        return -e->code;
     for (size_t i = 0; i < in->n; i++) {
         const struct optimize_variant *v = &in->variants[i];
         const struct variant_profile *p = profile_of(v);
@@ -201,7 +222,7 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
                            "variant " STR_FMT " cannot keep its latencies on " STR_FMT
                            ", or it has no cost",
                            STR_ARG(servers[i].name), STR_ARG(in->variants[i].accelerator));
-        targets[i] = answer.solution[0].replicas;
+        targets[i] = MAX(answer.solution[0].replicas, in->incomplete ? in->variants[i].current : 0);
     }
     memcpy(ret_targets, targets, in->n * sizeof(*targets));
     return 0;

@@ -34,12 +34,16 @@ struct optimize_input {
     str model;
     const struct optimize_variant *variants;
     size_t n;
-    struct sat_load_view load; /* of the whole model */
+    struct sat_load_view load; /* of the whole model; NaN where it is missing or stale */
+    bool at_work;              /* a replica has requests, or does not say whether */
+    bool incomplete;           /* the load of some replicas may not be in `load` yet */
     bool may_be_zero;          /* the least is 0 replicas, else 1 */
     bool compat;               /* every variant is given the whole load, as the original does */
 };
 
-/* `ret_targets[n]`: replicas of each. Fails, in one sentence, when anything is missing for any of them. */
+/* `ret_targets[n]`: replicas of each. Fails, in one sentence, when anything is missing for any of them. What is
+ * not known is never taken for idle: without a rate there is no answer, and from an incomplete one none that
+ * takes replicas away. */
 int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_targets, err_t *e);
 
 #endif

@@ -7,6 +7,8 @@
 #include "../base/log.h"
 #include "saturation_gather.h"
 
+#include <math.h>
+
 #define CHECKLIST                                                                                  \
     "No vLLM metrics for model '" STR_FMT "' in namespace '" STR_FMT                               \
     "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
@@ -139,19 +141,70 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, true);
     view.conditions[SAT_METRICS_AVAILABLE] = metrics;
     const struct sat_condition *told = &v->shown.view.conditions[SAT_OPTIMIZATION_READY];
+    bool ready = metrics.holds || x->source == DECIDE_FROM_MODEL;
     bool same = v->decided && told->known && !fresh && str_eq(x->reason, v->shown.reason) &&
-                told->holds == metrics.holds;
+                told->holds == ready;
     view.conditions[SAT_OPTIMIZATION_READY] =
-        same            ? *told /* in the same words, which need not be made again */
-        : metrics.holds ? optimization_condition(g->a, x)
-                        : condition(false, "MetricsUnavailable", x->reason);
+        same    ? *told /* in the same words, which need not be made again */
+        : ready ? optimization_condition(g->a, x)
+                : condition(false, "MetricsUnavailable", x->reason);
     show(s, v, &view, x->reason);
 }
 
-/* ---- without metrics: what was decided last holds */
+/* ---- the optimizer */
+
+/* Prometheus shows the highest of a minute. */
+static bool has_just_grown(const struct gathering *g)
+{
+    int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
+    return g->m->grown_ns && g->now_ns - g->m->grown_ns < memory_ns + g->s->snapshot->ages.fetch_ns;
+}
+
+/* Is any replica known to be busy, or not known to be idle? */
+static bool at_work(const struct gathering *g)
+{
+    for (size_t i = 0; i < g->replica_n; i++)
+        if (!(g->replicas[i].kv_usage <= 0 && g->replicas[i].queue <= 0))
+            return true;
+    return false;
+}
+
+/* What the optimizer wants, by variant; NULL: it is off, or has no answer, which it says. */
+static int *optimized(const struct gathering *g)
+{
+    const struct saturation *s = g->s;
+    if (s->o.mode == DECIDE_CAPACITY)
+        return NULL;
+    struct optimize_variant *variants = arena_array(g->a, g->n, sizeof(*variants));
+    int *targets = arena_array(g->a, g->n, sizeof(*targets));
+    for (size_t i = 0; i < g->n; i++)
+        variants[i] = (struct optimize_variant){ g->variants[i]->name, g->variants[i]->accelerator,
+                                                 &g->variants[i]->spec, g->states[i].current };
+    bool fresh = g->now_ns - g->m->feed.load_ns <= s->snapshot->ages.fresh_ns;
+    struct optimize_input in = { .catalog = &s->snapshot->catalog,
+                                 .model = g->m->id,
+                                 .variants = variants,
+                                 .n = g->n,
+                                 .load = g->m->feed.load,
+                                 .at_work = at_work(g),
+                                 .incomplete = g->unknown_n || has_just_grown(g),
+                                 .may_be_zero = s->o.zero_by_default,
+                                 .compat = s->o.rules != DECIDE_BY_NEED };
+    err_t e;
+    if (!g->m->feed.load_ns || !fresh)
+        in.load.arrival_per_min = NAN;
+    if (optimize_model(g->a, &in, targets, &e) == 0)
+        return targets;
+    log_debug("the optimizer has no answer: capacity alone decides", KV("namespace", g->m->ns),
+              KV("model", g->m->id), KV_C("error", e.text));
+    return NULL;
+}
+
+/* ---- without metrics: what was decided last holds, and an optimizer that knows the load may add to it */
 
 static void hold(struct gathering *g, struct sat_condition metrics)
 {
+    const int *model = optimized(g);
     for (size_t i = 0; i < g->n; i++) {
         const struct sat_state *state = &g->states[i];
         log_debug("Could not collect metrics for VA, skipping", KV("namespace", g->m->ns),
@@ -161,6 +214,12 @@ static void hold(struct gathering *g, struct sat_condition metrics)
                                    .current = state->current,
                                    .target = target,
                                    .reason = S("without metrics the last decision holds") };
+        int more = model ? MIN(model[i], state->max > 0 ? state->max : INT32_MAX) : 0;
+        if (more >= target) {
+            x.target = more;
+            x.source = DECIDE_FROM_MODEL;
+            x.reason = S("model-based only (capacity unavailable)");
+        }
         apply(g, i, &x, metrics);
     }
 }
@@ -261,13 +320,6 @@ static void note_growth(const struct gathering *g, struct sat_model *m)
     m->grown_ns = g->now_ns;
 }
 
-/* Prometheus shows the highest of a minute. */
-static bool has_just_grown(const struct gathering *g)
-{
-    int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
-    return g->m->grown_ns && g->now_ns - g->m->grown_ns < memory_ns + g->s->snapshot->ages.fetch_ns;
-}
-
 static bool was_awake(const struct gathering *g)
 {
     return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
@@ -282,32 +334,6 @@ static void feed(struct saturation *s, struct sat_model *m, const struct zero_ta
     if (!m->fed && !s->no_metrics)
         collect_start(&m->feed, &s->collector);
     m->fed = !s->no_metrics;
-}
-
-/* What the optimizer wants, by variant; NULL: it is off, or has no answer, which it says. */
-static int *optimized(const struct gathering *g)
-{
-    const struct saturation *s = g->s;
-    if (s->o.mode == DECIDE_CAPACITY)
-        return NULL;
-    struct optimize_variant *variants = arena_array(g->a, g->n, sizeof(*variants));
-    int *targets = arena_array(g->a, g->n, sizeof(*targets));
-    for (size_t i = 0; i < g->n; i++)
-        variants[i] = (struct optimize_variant){ g->variants[i]->name, g->variants[i]->accelerator,
-                                                 &g->variants[i]->spec, g->states[i].current };
-    struct optimize_input in = { .catalog = &s->snapshot->catalog,
-                                 .model = g->m->id,
-                                 .variants = variants,
-                                 .n = g->n,
-                                 .load = g->m->feed.load,
-                                 .may_be_zero = s->o.zero_by_default,
-                                 .compat = s->o.rules != DECIDE_BY_NEED };
-    err_t e;
-    if (optimize_model(g->a, &in, targets, &e) == 0)
-        return targets;
-    log_debug("the optimizer has no answer: capacity alone decides", KV("namespace", g->m->ns),
-              KV("model", g->m->id), KV_C("error", e.text));
-    return NULL;
 }
 
 static void count(const struct saturation *s, const char *outcome)

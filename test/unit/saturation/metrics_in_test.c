@@ -8,19 +8,21 @@
 struct fake_prometheus {
     struct http_server *server;
     struct loop *loop;
-    struct buf asked; /* the queries, one a line */
-    const char *slow; /* queries that name this are never answered */
-    bool down;        /* answers 503 */
+    struct buf asked;   /* the queries, one a line */
+    const char *slow;   /* queries that name this are never answered, */
+    const char *absent; /* and those that name this find no series */
+    bool down;          /* answers 503 */
     double kv, queue;
     const char *pods[8]; /* of the answer */
     double arrival, tokens;
     VEC(struct exchange *) left_waiting;
 };
 
-static void put_vector(struct buf *out, const struct fake_prometheus *p, double value, bool by_pod)
+static void put_vector(struct buf *out, const struct fake_prometheus *p, double value, bool by_pod,
+                       bool none)
 {
     buf_put(out, S("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["));
-    for (size_t i = 0; by_pod ? p->pods[i] != NULL : i < 1; i++) {
+    for (size_t i = 0; !none && (by_pod ? p->pods[i] != NULL : i < 1); i++) {
         buf_printf(out, "%s{\"metric\":{", i ? "," : "");
         if (by_pod)
             buf_printf(out, "\"pod\":\"%s\"", p->pods[i]);
@@ -49,7 +51,7 @@ static void answer_query(void *context, struct exchange *x)
                by_pod ? (kv ? p->kv : p->queue)
                : str_starts(query, S("sum(rate(vllm:request_success_total")) ? p->arrival
                                                                              : p->tokens,
-               by_pod);
+               by_pod, p->absent && str_find(query, str_c(p->absent)) != SIZE_MAX);
     exchange_answer(x, p->down ? 503 : 200,
                     HTTP_HEADERS({ S("content-type"), S("application/json") }), buf_str(&out));
 }
@@ -162,28 +164,34 @@ static void a_slow_model_delays_no_other(void)
     "modelProfile: {accelerators: [{acc: A100, accCount: 1, maxBatchSize: 8, perfParms: {"         \
     "decodeParms: {alpha: '20.58', beta: '0.41'}, prefillParms: {gamma: '5.2', delta: '0.1'}}}]},"
 
+/* A model of two replicas with an optimizer, whose answer is in the status two seconds later. */
+static void begin_hybrid(struct models *w, struct fake_prometheus *p, const char *mode)
+{
+    begin(w);
+    prometheus_start(p, w);
+    models_config(w, MODELS_HOME, "accelerator-unit-costs",
+                  "{A100: '{\"device\": \"NVIDIA-A100\", \"cost\": \"40.00\"}'}");
+    models_config(
+        w, MODELS_HOME, "service-classes-config",
+        "{premium.yaml: \"name: Premium\\npriority: 1\\ndata:\\n- {model: llama, slo-tpot: "
+        "24, slo-ttft: 500}\\n\"}");
+    models_workload(w, "web", 2);
+    models_variant(w, "web", "A100", "10", PROFILE);
+    models_operate(w, settings(w, p, "wva-optimizer", mode));
+    models_pass(w, 2);
+}
+
 static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
 {
     struct models w;
     struct fake_prometheus p = {
         .kv = 0.3, .pods = { "web-1-0", "web-1-1" }, .arrival = 20, .tokens = 100
     };
-    begin(&w);
-    prometheus_start(&p, &w);
-    models_config(&w, MODELS_HOME, "accelerator-unit-costs",
-                  "{A100: '{\"device\": \"NVIDIA-A100\", \"cost\": \"40.00\"}'}");
-    models_config(
-        &w, MODELS_HOME, "service-classes-config",
-        "{premium.yaml: \"name: Premium\\npriority: 1\\ndata:\\n- {model: llama, slo-tpot: "
-        "24, slo-ttft: 500}\\n\"}");
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", PROFILE);
-    models_operate(&w, settings(&w, &p, "wva-optimizer", "on"));
-    models_pass(&w, 2);
+    begin_hybrid(&w, &p, "on");
     OK(models_desired(&w, "web") >
        2); /* 20 requests a second, though the caches are nearly empty */
     EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("OptimizationSucceeded"));
-    p.arrival = 0;
+    p.arrival = 0.01;
     p.kv = 0.79;
     p.queue = 4;
     models_scale(&w, "web", 2);
@@ -191,6 +199,84 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     EQ_INT(models_desired(&w, "web"), 2); /* the optimizer would go down */
     EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"),
            S("SaturationSafetyOverride"));
+    p.arrival = 0; /* nothing ends, but the queues are long: the optimizer has no say */
+    models_pass(&w, 61);
+    OK(models_desired(&w, "web") > 2);
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("SaturationOnlyMode"));
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+/* An optimizer alone takes a replica away where idleness is measured, and only there. */
+static void the_optimizer_takes_nothing_unknown_for_idle(void)
+{
+    const struct {
+        struct fake_prometheus p;
+        int desired;
+        const char *reason;
+    } t[] = {
+        { { .pods = { "web-1-0", "web-1-1" } }, 1, "OptimizationSucceeded" },
+        { { .pods = { "web-1-0", "web-1-1" },
+            .absent = "rate(vllm:request_success_total",
+            .kv = 0.45 },
+          2,
+          "SaturationOnlyMode" },
+        { { .pods = { "web-1-0", "web-1-1" }, .arrival = NAN, .kv = 0.45 },
+          2,
+          "SaturationOnlyMode" },
+        { { .pods = { "web-1-0", "web-1-1" }, .slow = "rate(vllm:request_success_total" }, 2, "" },
+        { { .pods = { "web-1-0", "web-1-1" },
+            .arrival = 0.01,
+            .absent = "generation_tokens",
+            .kv = 0.45 },
+          2,
+          "SaturationOnlyMode" },
+        { { .pods = { "web-1-0" } }, 2, "SaturationOnlyMode" }, /* the other may be busy */
+        { { .pods = { "web-1-0" }, .arrival = 0.01, .tokens = 100 }, 2, "OptimizationSucceeded" },
+        { { .pods = { "web-1-0", "web-1-1" }, .absent = "kv_cache_usage_perc" },
+          2,
+          "SaturationOnlyMode" },
+        { { .pods = { "web-1-0", "web-1-1" }, .absent = "num_requests_waiting" },
+          2,
+          "SaturationOnlyMode" },
+        { { .pods = { NULL } }, 2, "MetricsUnavailable" },
+        { { .pods = { NULL }, .arrival = 0.01, .tokens = 100 }, 2, "OptimizationSucceeded" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        struct models w;
+        struct fake_prometheus p = t[i].p;
+        begin_hybrid(&w, &p, "model-only");
+        bool same =
+            EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), str_c(t[i].reason));
+        if (t[i].reason[0] && !(EQ_INT(models_desired(&w, "web"), t[i].desired) && same))
+            printf("# case %zu\n", i);
+        prometheus_stop(&p);
+        models_stop(&w);
+    }
+}
+
+/* Without KV cache and queue the rate can still ask for more, and what it was is not believed for long. */
+static void the_rate_alone_may_add_replicas(void)
+{
+    struct models w;
+    struct fake_prometheus p = { .pods = { NULL }, .arrival = 20, .tokens = 100 };
+    begin_hybrid(&w, &p, "on");
+    int64_t grown = models_desired(&w, "web");
+    OK(grown > 2);
+    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("MetricsMissing"));
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "message"),
+           arena_printf(&w.c.arena,
+                        "Hybrid mode: model-based only (capacity unavailable) (target: %d "
+                        "replicas)",
+                        (int)grown));
+    p.arrival = 0.01;
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), grown); /* it takes none away */
+    p.arrival = 200;
+    p.down = true;
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), grown);
+    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("MetricsUnavailable"));
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -324,6 +410,8 @@ int main(void)
         TAP(prometheus_is_asked_in_the_originals_words),
         TAP(a_slow_model_delays_no_other),
         TAP(the_optimizer_and_capacity_agree_or_capacity_wins),
+        TAP(the_optimizer_takes_nothing_unknown_for_idle),
+        TAP(the_rate_alone_may_add_replicas),
         TAP(an_idle_model_may_go_to_zero_and_come_back),
         TAP(the_end_of_our_service_monitor_is_told),
         TAP(others_variants_are_left_alone),
