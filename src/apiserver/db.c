@@ -1,6 +1,10 @@
 /* Write-ahead log with synchronous=FULL: COMMIT returns when the log is on disk. The file is locked
  * for as long as it is open, which also spares the shared-memory file.
  *
+ * The log is filled with zeros ahead of what SQLite appends: so a commit overwrites, and the disk has no
+ * new length to record beside the data (a third of the wait). It is also the reserve of a full disk: when
+ * no more can be laid up, what is there serves deletions alone.
+ *
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
  * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
  * checksum, because SQLite finds a damaged page structure but not a flipped bit inside a value. */
@@ -16,7 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DATA_VERSION = 1, APPLICATION_ID = 0x666c7962 /* "flyb" */ };
+enum {
+    DATA_VERSION = 1,
+    APPLICATION_ID = 0x666c7962, /* "flyb" */
+    CHECKPOINT_FRAMES = 1000,
+    FRAME_BYTES = 4096 + 24, /* a page of SQLite's and its head in the log; a guess will do */
+    RESERVE_BYTES = 128 << 10,
+    AHEAD_BYTES = 1 << 20, /* laid up when less than the reserve is left */
+};
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move the file away to start empty"
 
@@ -25,6 +36,9 @@ struct db {
     sqlite3_stmt *begin, *insert, *remove, *set_compacted, *commit;
     int64_t compacted;
     char *path;
+    sqlite3_file *log;       /* borrowed from sqlite */
+    sqlite3_int64 log_bytes; /* its length, zeros included */
+    int log_frames;          /* how many SQLite has written since it began the log anew */
 };
 
 static int damaged(struct db *db, err_t *e, const char *why)
@@ -37,7 +51,11 @@ static int explain(struct db *db, int code, err_t *e)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
-        return err_set(e, ENOSPC, "the disk of %s is full", db->path);
+        return err_set(
+            e, ENOSPC,
+            "the disk of %s is full: nothing was changed; objects can be read, and a few "
+            "deleted, until there is room on it",
+            db->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(e, EBUSY, "the database %s is in use by another process", db->path);
@@ -92,6 +110,17 @@ void db_close(struct db *db)
     free(db);
 }
 
+/* Called by SQLite after each commit, in place of its own that only checkpoints. Whether that succeeds does
+ * not matter here: the log keeps what could not be moved, and the next commit tries again. */
+static int committed(void *context, sqlite3 *sqlite, const char *name, int frames)
+{
+    struct db *db = context;
+    db->log_frames = frames;
+    if (frames >= CHECKPOINT_FRAMES)
+        (void)sqlite3_wal_checkpoint_v2(sqlite, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;
+}
+
 static int open_file(const char *path, bool create, struct db **ret, err_t *e)
 {
     struct db *db = mem_zero(1, sizeof(*db));
@@ -102,13 +131,13 @@ static int open_file(const char *path, bool create, struct db **ret, err_t *e)
     if (result == 0)
         result = run(db,
                      "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
-                     "PRAGMA synchronous=FULL; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;"
-                     "PRAGMA wal_autocheckpoint=1000;",
+                     "PRAGMA synchronous=FULL; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;",
                      e);
     if (result < 0) {
         db_close(db);
         return result;
     }
+    sqlite3_wal_hook(db->sqlite, committed, db);
     *ret = db;
     return 0;
 }
@@ -222,6 +251,14 @@ static int prepare_all(struct db *db, err_t *e)
     return result == -ENOENT ? damaged(db, e, "its table meta lacks a row") : result;
 }
 
+static int find_log(struct db *db, err_t *e)
+{
+    int code = sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_JOURNAL_POINTER, &db->log);
+    if (code == SQLITE_OK)
+        code = db->log->pMethods->xFileSize(db->log, &db->log_bytes);
+    return code == SQLITE_OK ? 0 : explain(db, code, e);
+}
+
 int db_open(const char *path, struct db **ret, err_t *e)
 {
     struct stat st;
@@ -239,7 +276,7 @@ int db_open(const char *path, struct db **ret, err_t *e)
     if (result < 0)
         return result;
     if ((result = check_version(db, e)) < 0 || (result = check_pages(db, e)) < 0 ||
-        (result = prepare_all(db, e)) < 0) {
+        (result = prepare_all(db, e)) < 0 || (result = find_log(db, e)) < 0) {
         db_close(db);
         return result;
     }
@@ -339,9 +376,37 @@ static int write_all(struct db *db, const struct db_transaction *t)
     return code;
 }
 
+/* Zeros ahead of the log's end, a piece at a time. Only a full disk is a failure: the commit itself tells of
+ * any other. */
+static int lay_up(struct db *db)
+{
+    static char zeros[16 << 10];
+    sqlite3_int64 end = (sqlite3_int64)db->log_frames * FRAME_BYTES;
+    db->log_bytes = MAX(db->log_bytes, end);
+    if (db->log_bytes - end >= RESERVE_BYTES)
+        return SQLITE_OK;
+    int code = SQLITE_OK;
+    while (code == SQLITE_OK && db->log_bytes - end < RESERVE_BYTES + AHEAD_BYTES) {
+        code = db->log->pMethods->xWrite(db->log, zeros, sizeof(zeros), db->log_bytes);
+        if (code == SQLITE_OK)
+            db->log_bytes += (sqlite3_int64)sizeof(zeros);
+    }
+    return code == SQLITE_FULL ? code : SQLITE_OK;
+}
+
+static bool only_removes(const struct db_transaction *t)
+{
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (!t->rows[i].deleted)
+            return false;
+    return true;
+}
+
 int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
 {
-    int code = step(db->begin);
+    int code = lay_up(db);
+    if (code == SQLITE_OK || only_removes(t))
+        code = step(db->begin);
     if (code == SQLITE_OK)
         code = write_all(db, t);
     if (code == SQLITE_OK)

@@ -18,7 +18,7 @@ enum {
     EVENT_LIFE_S = 3600,
     PATIENCE_MS = 250,
     TEND_ROUNDS = 100, /* without a loop: more is a livelock */
-    QUICK_COMMIT_NS = 1000000,
+    QUICK_COMMIT_NS = 10000000,
 };
 
 /* ---- small services */
@@ -76,12 +76,16 @@ static void wrote(void *context)
     server_commit_soon(s); /* what gathered meanwhile */
 }
 
-/* A single write on a quick disk is committed in the turn: handing it to a thread and back costs a
- * third of the commit itself, and nobody else is waiting. Slow disks and shared batches go to the pool, so
- * that the loop never stands still for long. */
-static bool commits_here(const struct server *s, const struct batch *b)
+/* A single write is committed in the turn when nobody else has called since the commit before the last:
+ * handing it to a thread and back costs as much as the commit itself. When somebody has, or the disk is slow,
+ * it goes to the pool, so that the loop takes calls meanwhile and never stands still for long. */
+static bool commits_here(struct server *s, const struct batch *b)
 {
-    return !store_is_durable(s->store) || (batch_size(b) == 1 && s->commit_ns < QUICK_COMMIT_NS);
+    bool was_crowded = s->crowded;
+    s->crowded = s->calls > 1 || batch_size(b) > 1;
+    s->calls = 0;
+    return !store_is_durable(s->store) ||
+           (!s->crowded && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
 }
 
 static void commit_soon(struct deferred *d)
@@ -234,6 +238,7 @@ static bool is_write(enum verb v)
 void server_handle(struct server *s, struct call *c)
 {
     c->server = s;
+    s->calls++;
     if (s->stopping) {
         call_status(c, &(struct status){ .code = 503,
                                          .reason = "ServiceUnavailable",

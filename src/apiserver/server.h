@@ -35,6 +35,8 @@ struct server {
     struct timer patience; /* server_tend_later */
     struct batch *out;     /* being written */
     int64_t commit_ns;     /* what a commit takes, smoothed */
+    size_t calls;          /* since the last commit began */
+    bool crowded;          /* it was for more than one call */
     struct random random;
     VEC(char *) newborn;  /* names of namespaces that need a service account */
     VEC(char *) draining; /* names of namespaces being emptied */

@@ -187,6 +187,8 @@ static void what_is_not_committed_is_not_there_later(void)
 /* ---- a disk that fails */
 
 static int fail_write, fail_sync;
+static sqlite3_int64 room = INT64_MAX; /* the log cannot grow beyond it */
+static int syncs;
 static sqlite3_vfs failing;
 static int (*real_open)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
 static sqlite3_io_methods methods;     /* the log's, with two hooks */
@@ -194,11 +196,14 @@ static const sqlite3_io_methods *real; /* the log's own */
 
 static int write_hook(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
-    return fail_write ? fail_write : real->xWrite(f, p, n, at);
+    if (fail_write || at + n > room)
+        return fail_write ? fail_write : SQLITE_FULL;
+    return real->xWrite(f, p, n, at);
 }
 
 static int sync_hook(sqlite3_file *f, int flags)
 {
+    syncs++;
     return fail_sync ? fail_sync : real->xSync(f, flags);
 }
 
@@ -257,6 +262,68 @@ static void a_full_disk_refuses_writes_and_goes_on(void)
     s = open_at(path, 0);
     EQ_INT(store_get(s, S("/t//a"))->rev, kept);
     EQ_INT(store_get(s, S("/t//b"))->rev, later);
+    store_close(s);
+    remove_dir();
+}
+
+static off_t log_bytes(void)
+{
+    char path[160];
+    struct stat st = { 0 };
+    snprintf(path, sizeof(path), "%s/state.db-wal", dir);
+    return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+static void a_commit_is_one_sync_and_no_growth(void)
+{
+    install_failing_disk();
+    struct store *s = open_at(fresh_path(), 0);
+    put(s, "/t//a", "1");
+    store_commit(s);
+    off_t bytes = log_bytes();
+    syncs = 0;
+    for (int i = 0; i < 10; i++) {
+        put(s, "/t//a", "2");
+        store_commit(s);
+    }
+    EQ_INT(syncs, 10);
+    EQ_INT(log_bytes(), bytes);
+    store_close(s);
+    remove_dir();
+}
+
+static int commit_result(struct store *s)
+{
+    struct outcome w = { .waiter.done = note };
+    store_wait(s, &w.waiter);
+    store_commit(s);
+    return w.result;
+}
+
+static void a_full_disk_still_deletes(void)
+{
+    install_failing_disk();
+    const char *path = fresh_path();
+    struct store *s = open_at(path, 0);
+    put(s, "/t//a", "1");
+    put(s, "/t//b", "1");
+    store_commit(s);
+    room = log_bytes() + 4096;
+    int result = 0;
+    for (int i = 0; i < 1000 && result == 0; i++) {
+        put(s, "/t//a", "again");
+        result = commit_result(s);
+    }
+    EQ_INT(result, -ENOSPC);
+    int64_t gone = del(s, "/t//b");
+    EQ_INT(commit_result(s), 0);
+    put(s, "/t//c", "1");
+    EQ_INT(commit_result(s), -ENOSPC);
+    store_close(s);
+    room = INT64_MAX;
+    s = open_at(path, 0);
+    EQ_INT(store_rev(s), gone);
+    OK(store_get(s, S("/t//a")) && !store_get(s, S("/t//b")) && !store_get(s, S("/t//c")));
     store_close(s);
     remove_dir();
 }
@@ -387,6 +454,8 @@ int main(void)
                                         TAP(damage_is_reported),
                                         TAP(one_process_at_a_time),
                                         TAP(a_full_disk_refuses_writes_and_goes_on),
+                                        TAP(a_commit_is_one_sync_and_no_growth),
+                                        TAP(a_full_disk_still_deletes),
                                         TAP(a_failed_sync_ends_writing_but_not_reading),
                                         { 0 } });
 }
