@@ -14,16 +14,13 @@ the server is killed with SIGKILL and started again on the same directory. Then:
 import argparse
 import http.client
 import json
-import pathlib
 import random
 import signal
-import sys
 import threading
 import time
 import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "conformance"))
-from running import Server  # noqa: E402
+from harness import Server, Tap
 
 WRITERS, KEYS = 6, 4
 WINDOW = 16000  # events the server keeps for watches; it has a few more
@@ -197,22 +194,17 @@ def main():
     args = parser.parse_args()
     choose = random.Random(args.seed)
     writers = [Writer(i, args.seed) for i in range(WRITERS)]
-    print("# seed %d" % args.seed)
-    print("1..1", flush=True)
-    found = []
+    print("# seed %d" % args.seed, flush=True)
+    tap, found = Tap(), []
     with Server(args.flyball, ["--insecure-http"]) as server:
         for number in range(args.rounds):
-            found = run_round(server, writers, choose)
+            found = ["round %d: %s" % (number, one) for one in run_round(server, writers, choose)]
             if found:
-                print("# round %d: %s" % (number, "; ".join(found[:5])))
                 break
     total = sum(len(w.acks) for w in writers)
-    print("%s 1 - %d acknowledged writes survive %d kills" % ("not ok" if found else "ok", total,
-                                                              args.rounds))
-    if server.complaints():
-        print("# " + server.complaints())
-    sys.exit(bool(found) or bool(server.complaints()))
+    tap.say(not found, "%d acknowledged writes survive %d kills" % (total, args.rounds), "\n".join(found[:5]))
+    tap.say(not server.complaints(), "the server ends well", server.complaints())
+    tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from harness import Tap, need
+
 
 class Server:
     def __init__(self, program, *args):
@@ -137,34 +139,20 @@ def load_is_carried(curl):
 
 
 def main():
-    program = sys.argv[1]
+    need("curl")
+    program, tap = sys.argv[1], Tap()
     with tempfile.TemporaryDirectory() as folder:
         plain, secure = Server(program), Server(program, "--tls", folder)
         ways = [Curl(plain, folder, "--http1.1", False, "1.1"),
                 Curl(plain, folder, "--http2-prior-knowledge", False, "2"),
                 Curl(secure, folder, "--http1.1", True, "1.1"),
                 Curl(secure, folder, "--http2", True, "2")]
-        print(f"1..{len(CASES) * len(ways) + 2}")
-        number = failed = 0
         for way in ways:
             for test in CASES:
-                number += 1
-                try:
-                    test(way)
-                    print(f"ok {number} - {way.name}: {test.__name__}", flush=True)
-                except (AssertionError, subprocess.TimeoutExpired) as problem:
-                    failed += 1
-                    print(f"not ok {number} - {way.name}: {test.__name__}\n# {problem!r}", flush=True)
-        for server, how, name in ((plain, None, "at the end of its input"),
-                                  (secure, signal.SIGTERM, "on SIGTERM, after a drain")):
-            number += 1
-            status = server.stop(how)
-            failed += status != 0
-            print(f"{'not ok' if status else 'ok'} {number} - the server ends cleanly {name}")
-    return 1 if failed else 0
+                tap.run(test, way, name=f"{way.name}: {test.__name__}")
+        tap.say(plain.stop() == 0, "the server ends cleanly at the end of its input")
+        tap.say(secure.stop(signal.SIGTERM) == 0, "the server ends cleanly on SIGTERM, after a drain")
+    tap.end()
 
 
-if not shutil.which("curl"):
-    print("1..0 # SKIP curl is not installed")
-    sys.exit(0)
-sys.exit(main())
+main()

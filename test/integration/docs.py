@@ -18,23 +18,18 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from harness import Skip, TOP, Tap, Up, need
+
 FENCE = re.compile(r"^(?:<!-- (?P<place>[\w.]+) -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$",
                    re.MULTILINE | re.DOTALL)
 ENDLESS = re.compile(r"flyball (up|operator|agent|apiserver)\b(?!.*--(help|for))|kubectl .*(--watch|-w)\b")
 ABSENT = ("helm", "podman", "docker")  # tools that readers have and Debian does not
-
-
-class Skip(Exception):
-    pass
 
 
 class World:
@@ -44,22 +39,14 @@ class World:
         self.folder = pathlib.Path(folder)
         self.work = self.folder / "work"
         self.work.mkdir()
-        shutil.copytree(ROOT / "examples", self.work / "examples")
+        shutil.copytree(TOP / "examples", self.work / "examples")
         (self.folder / "bin").mkdir()
         os.symlink(flyball, self.folder / "bin/flyball")
-        self.data = self.folder / "data"
-        self.log = open(self.folder / "up.log", "w+", encoding="utf-8")
-        self.up = subprocess.Popen([flyball, "up", "--data", self.data, "--listen", "127.0.0.1:0"],
-                                   stdout=subprocess.PIPE, stderr=self.log, text=True)
-        for line in self.up.stdout:
-            if "KUBECONFIG" in line:
-                break
-        self.drain = threading.Thread(target=self.up.stdout.read)  # it tells of every decision
-        self.drain.start()
+        self.up = Up(flyball, self.folder / "data", "--listen", "127.0.0.1:0")
         home = self.folder / "home/.kube"
         home.mkdir(parents=True)
-        shutil.copy(self.data / "kubeconfig", home / "config")
-        self.env = {**os.environ, "KUBECONFIG": str(self.data / "kubeconfig"), "HOME": str(home.parent),
+        shutil.copy(self.up.kubeconfig, home / "config")
+        self.env = {**os.environ, "KUBECONFIG": self.up.kubeconfig, "HOME": str(home.parent),
                     "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
 
     def run(self, command, text=None, seconds=120):
@@ -67,15 +54,13 @@ class World:
                               input=text, capture_output=True, text=True, cwd=self.work, env=self.env)
         return done
 
-    def stop(self):
-        self.up.send_signal(signal.SIGINT)
-        self.drain.join()
-        return self.up.wait(60)
+    def ends_well(self):
+        assert self.up.stop() == 0, "".join(self.up.said[-20:])
 
 
 class Page:
     def __init__(self, path, world):
-        self.name, self.text, self.world = str(path.relative_to(ROOT)), path.read_text(), world
+        self.name, self.text, self.world = str(path.relative_to(TOP)), path.read_text(), world
         self.manifest = None
 
     def steps(self):
@@ -125,7 +110,7 @@ class Page:
     def command(self, command):
         words = command.split()
         if words[0] == "./dev":
-            known = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+            known = subprocess.run([TOP / "dev", "help"], capture_output=True, text=True, check=True).stdout
             assert re.search(rf"^ *\./dev {words[1]}\b", known, re.MULTILINE), f"./dev has no verb {words[1]}"
             return
         for tool in ABSENT:
@@ -147,33 +132,15 @@ def merge(into, part):
 
 
 def main(flyball):
-    if not shutil.which("kubectl"):
-        print("1..0 # skip kubectl is not installed")
-        return 0
-    failed = number = 0
+    need("kubectl")
+    tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         world = World(os.path.abspath(flyball), folder)
-        for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for path in [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]:
             for title, step in Page(path, world).steps():
-                number += 1
-                try:
-                    step()
-                    print(f"ok {number} - {title.replace('#', '')}", flush=True)
-                except Skip as why:
-                    print(f"ok {number} - {title.replace('#', '')} # skip {why}", flush=True)
-                except Exception as error:  # a broken step must not hide the others
-                    failed += 1
-                    text = "\n# ".join(f"{type(error).__name__}: {error}".splitlines())
-                    print(f"not ok {number} - {title.replace('#', '')}\n# {text}", flush=True)
-        number += 1
-        if world.stop() == 0:
-            print(f"ok {number} - flyball up ends well")
-        else:
-            failed += 1
-            world.log.seek(0)
-            print(f"not ok {number} - flyball up ends well\n# " + "\n# ".join(world.log.read().splitlines()[-20:]))
-    print(f"1..{number}")
-    return 1 if failed else 0
+                tap.run(step, name=title.replace("#", ""))
+        tap.run(world.ends_well, name="flyball up ends well")
+    tap.end()
 
 
-sys.exit(main(sys.argv[1]))
+main(sys.argv[1])

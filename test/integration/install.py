@@ -3,7 +3,6 @@
 root. Usage: install.py FLYBALL. Speaks TAP.
 """
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -12,14 +11,11 @@ import tempfile
 
 import yaml
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+from harness import Skip, TOP, Tap
+
+FLYBALL = os.path.abspath(sys.argv[1])
 ENV = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
 CASES = []
-
-
-class Skip(Exception):
-    pass
 
 
 def case(function):
@@ -51,7 +47,7 @@ def install_prints_every_part():
               "PodMonitor"}
     assert kinds == wanted, kinds ^ wanted
     names = {o["metadata"]["name"] for o in objects() if o["kind"] == "CustomResourceDefinition"}
-    files = {yaml.safe_load(f.read_text())["metadata"]["name"] for f in (ROOT / "deploy/crds").glob("*.yaml")}
+    files = {yaml.safe_load(f.read_text())["metadata"]["name"] for f in (TOP / "deploy/crds").glob("*.yaml")}
     assert names == files, names ^ files
 
 
@@ -84,7 +80,7 @@ def every_role_is_bound_and_every_binding_has_its_role():
 def the_chart_prints_the_same():
     if not shutil.which("helm"):
         raise Skip("helm is not installed")
-    text = run("helm", "template", "x", str(ROOT / "deploy/helm"), "--namespace", "flyball-system",
+    text = run("helm", "template", "x", str(TOP / "deploy/helm"), "--namespace", "flyball-system",
                "--kube-version", "1.34.0", "--include-crds", "--set", "monitors.enabled=true").stdout
     chart = {(o["kind"], o["metadata"]["name"]): o for o in yaml.safe_load_all(text) if o}
     printed = {(o["kind"], o["metadata"]["name"]): o for o in objects() if o["kind"] != "Namespace"}
@@ -147,7 +143,7 @@ def an_unknown_shell_is_refused():
 
 @case
 def the_manual_page_has_every_command():
-    page = (ROOT / "docs/flyball.1").read_text()
+    page = (TOP / "docs/flyball.1").read_text()
     listed = re.findall(r"^\.It Cm (\S+)", page, re.MULTILINE)
     assert listed == commands(), set(listed) ^ set(commands())
 
@@ -175,7 +171,7 @@ def the_image_root_runs_alone():
         raise Skip("only root may change its root folder")
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        run(str(ROOT / "deploy/rootfs"), FLYBALL, folder)
+        run(str(TOP / "deploy/rootfs"), FLYBALL, folder)
         os.mkdir(f"{folder}/proc")
         done = run("unshare", "--mount", "sh", "-c", f"mount -t proc proc {folder}/proc && exec chroot "
                    f"--userspec=65532:65532 {folder} /usr/bin/flyball version", check=False)
@@ -184,21 +180,7 @@ def the_image_root_runs_alone():
         assert done.stdout.startswith("flyball "), done
 
 
-def main():
-    print(f"1..{len(CASES)}")
-    failed = False
-    for number, function in enumerate(CASES, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Skip as why:
-            print(f"ok {number} - {name} # skip {why}", flush=True)
-        except Exception as error:  # a broken case must not hide the others
-            failed = True
-            print(f"not ok {number} - {name}\n# {type(error).__name__}: {error}", flush=True)
-    return failed
-
-
-FLYBALL = os.path.abspath(sys.argv[1])
-sys.exit(main())
+tap = Tap()
+for each in CASES:
+    tap.run(each)
+tap.end()

@@ -3,13 +3,10 @@
 
     python_client.py FLYBALL
 """
-import pathlib
 import sys
 import threading
-import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "conformance"))
-from running import Server  # noqa: E402
+from harness import Server, Tap
 
 try:
     import kubernetes
@@ -144,24 +141,18 @@ def owners(api):
     assert sorted(gone) == ["owned", "owner"], gone
 
 
+CASES = [typed_objects, paging, deployments_and_scale, watching, dynamic_client, owners]
+
+
 def main():
-    cases = [typed_objects, paging, deployments_and_scale, watching, dynamic_client, owners]
-    failed = 0
-    print("# python3-kubernetes %s\n1..%d" % (kubernetes.__version__, len(cases)), flush=True)
+    print("# python3-kubernetes " + kubernetes.__version__)
+    tap = Tap()
     with Server(sys.argv[1], ["--in-memory"]) as server:
         api = config.new_client_from_config(server.kubeconfig)
-        for number, case in enumerate(cases, 1):
-            try:
-                case(api)
-                print("ok %d - %s" % (number, case.__name__), flush=True)
-            except Exception as e:  # noqa: BLE001: whatever it is, the case failed and the rest goes on
-                failed += 1
-                print("# %r" % e, *traceback.format_exc().splitlines(), sep="\n# ")
-                print("not ok %d - %s" % (number, case.__name__), flush=True)
-    if server.complaints():
-        print("# " + server.complaints())
-    sys.exit(failed > 0 or bool(server.complaints()))
+        for case in CASES:
+            tap.run(case, api)
+    tap.say(not server.complaints(), "the server ends well", server.complaints())
+    tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -12,10 +12,11 @@ import pathlib
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+
+from harness import free_port, need
 
 HERE = pathlib.Path(__file__).resolve()
 CASES = ["lists_and_mirrors", "speaks_every_verb", "follows_changes", "survives_a_stopped_server",
@@ -50,8 +51,7 @@ def restart(folder):
 
 def make(folder, flyball):
     """The files that test/kube/cluster makes, as far as the cases look at them."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "port").write_text(str(port))
     (folder / "flyball").write_text(flyball)
     (folder / "tokens.csv").write_text("")
@@ -64,9 +64,7 @@ def main():
     if sys.argv[1] == "restart":
         restart(pathlib.Path(sys.argv[2]))
         return
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP there is no kubectl")
-        return
+    need("kubectl")
     flyball, mirror = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

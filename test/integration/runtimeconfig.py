@@ -7,17 +7,11 @@ API and KServe.
 
 Speaks TAP. Skipped where there is no kubectl.
 """
-import argparse
 import json
-import pathlib
-import shutil
-import subprocess
-import tempfile
 
-import schedule
-from schedule import Embedded, Real, until
+import harness
+from harness import Real, Skip, TOP, until
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 GROUP = "aim.silogen.ai"
 NS = "ml-team"
 MANY = 100
@@ -44,35 +38,24 @@ def service(name, config_name="default", labels=None, **spec):
                                     "runtimeConfigName": config_name, **spec}, labels=labels)
 
 
-class World(schedule.World):
-    def run_operator(self, *flags):
-        self.stop_operator()
-        self.log = open(self.folder + "/operator.log", "a")
-        self.operator = subprocess.Popen(
-            [self.flyball, "operator", "--kubeconfig", self.server.kubeconfig, "--leader-elect=false",
-             "--listen", "none", "--controllers", "runtimeconfig", "--aim-operator-namespace", "kaiwo-system",
-             "--qps", "1000", "--burst", "1000", *flags],
-            stdout=self.log, stderr=subprocess.STDOUT)
+class World(harness.World):
+    NAMESPACE = NS
+    OPERATOR = ["--controllers", "runtimeconfig", "--aim-operator-namespace", "kaiwo-system", "--qps", "1000",
+                "--burst", "1000"]
 
     def status(self, name, kind="aimservice"):
-        return self.get(kind, name, "-n", NS).get("status", {})
+        return self.get(kind, name).get("status", {})
 
     def reason(self, name, condition, kind="aimservice"):
-        for one in self.status(name, kind).get("conditions", []):
-            if one["type"] == condition:
-                return one["reason"]
-        return None
+        found = self.condition(kind, name, condition)
+        return found and found[1]
 
     def route(self, name):
-        rules = self.get("httproute", name, "-n", NS).get("spec", {}).get("rules")
+        rules = self.get("httproute", name).get("spec", {}).get("rules")
         return rules[0]["matches"][0]["path"]["value"] if rules else None
 
     def prepare(self):
-        crds = sorted((TOP / "deploy/crds").glob("aim*.yaml")) + sorted((TOP / "examples/crds").glob("*.yaml"))
-        for crd in crds:
-            self.kubectl("apply", "--server-side", "-f", str(crd))
-        names = [".".join(crd.stem.split("_")[::-1]) for crd in crds]
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", *names)
+        self.define(*(TOP / "deploy/crds").glob("aim*.yaml"), *(TOP / "examples/crds").glob("*.yaml"))
         for name in (NS, "gateways", "kaiwo-system"):
             self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self.apply({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": GATEWAY,
@@ -83,6 +66,7 @@ class World(schedule.World):
                        "modelName": "meta-llama-3-8b", "metric": "latency", "precision": "fp16",
                        "modelSources": [{"name": "meta-llama/Llama-3-8B", "size": "16Gi",
                                          "sourceUri": "hf://meta-llama/Llama-3-8B"}]}, None))
+        self.run_operator()
 
 
 def the_example_of_the_seed(world):
@@ -99,17 +83,14 @@ def the_example_of_the_seed(world):
 
 
 def render_says_what_the_cluster_does(world):
-    live = [world.get("aimservice", "llama-chat", "-n", NS),
+    live = [world.get("aimservice", "llama-chat"),
             config("default", SEED_TEMPLATE)]  # as a user wrote it, without what the server fills in
-    done = subprocess.run([world.flyball, "render", "-f", "-", "--explain"], text=True, capture_output=True,
-                          input="\n---\n".join(json.dumps(o) for o in live))
-    assert done.returncode == 0, done.stderr
-    assert "path           /ml/ml-team/conversational-ai" in done.stdout
-    assert world.status("llama-chat")["effectiveRuntimeConfig"]["hash"] in done.stdout
-    said = subprocess.run([world.flyball, "explain", "aimsvc", "llama-chat", "-n", NS, "--kubeconfig",
-                           world.server.kubeconfig], text=True, capture_output=True)
-    assert "AIMRuntimeConfig ml-team/default" in said.stdout, said.stdout + said.stderr
-    assert "{.metadata.labels['project']} = conversational-ai" in said.stdout
+    said = world.run(world.flyball, "render", "-f", "-", "--explain", text="\n---\n".join(map(json.dumps, live)))
+    assert "path           /ml/ml-team/conversational-ai" in said, said
+    assert world.status("llama-chat")["effectiveRuntimeConfig"]["hash"] in said, said
+    said = world.explain("aimsvc", "llama-chat")
+    assert "AIMRuntimeConfig ml-team/default" in said, said
+    assert "{.metadata.labels['project']} = conversational-ai" in said, said
 
 
 def a_configuration_comes_after_its_consumer_and_goes(world):
@@ -129,10 +110,10 @@ def a_template_that_cannot_be_rendered(world):
     assert world.route("lost") is None
     assert until(lambda: world.status("default", "aimruntimeconfig").get("consumers", {}).get("failing") == 1)
     assert world.status("default", "aimruntimeconfig")["consumers"]["failingNames"] == ["ml-team/lost"]
-    events = world.get("events", "-n", NS, "--field-selector", "reason=PathTemplateInvalid")
-    assert until(lambda: world.get("events", "-n", NS, "--field-selector",
+    events = world.get("events", "--field-selector", "reason=PathTemplateInvalid")
+    assert until(lambda: world.get("events", "--field-selector",
                                    "reason=PathTemplateInvalid").get("items")), events
-    world.kubectl("delete", "aimservice", "lost", "-n", NS)
+    world.kubectl("delete", "aimservice", "lost")
 
 
 def two_services_want_one_path(world):
@@ -144,13 +125,13 @@ def two_services_want_one_path(world):
                                                           "pathTemplate": "/only/one/"}))
     losers = lambda: [name for name in ("first", "second") if world.reason(name, "RoutingReady") == "RouteConflict"]
     assert until(lambda: losers() == ["second"]), losers()
-    world.kubectl("delete", "aimservice", "first", "-n", NS)
+    world.kubectl("delete", "aimservice", "first")
     assert until(lambda: world.route("second") == "/only/one")
 
 
 def credentials_stay_out_of_the_cluster_kind(world):
     if not isinstance(world.server, Real):
-        raise schedule.Skip("the embedded server does not run CEL rules")
+        raise Skip("the embedded server does not run CEL rules")
     try:
         world.apply(aim("AIMClusterRuntimeConfig", "leaky", {"serviceAccountName": "x"}, None))
     except RuntimeError as why:
@@ -165,11 +146,11 @@ def one_edit_moves_many_while_the_server_is_killed(world):
     world.apply(*(service("s%d" % i, "fleet") for i in range(MANY)))
     def all_under(prefix):
         paths = [o["spec"]["rules"][0]["matches"][0]["path"]["value"]
-                 for o in world.get("httproutes", "-n", NS).get("items", [])]
+                 for o in world.get("httproutes").get("items", [])]
         return len([path for path in paths if path.startswith(prefix)]) == MANY
 
     assert until(lambda: all_under("/old/"))
-    world.kubectl("patch", "aimruntimeconfig", "fleet", "-n", NS, "--type=merge", "-p",
+    world.kubectl("patch", "aimruntimeconfig", "fleet", "--type=merge", "-p",
                   json.dumps({"spec": {"routing": {"pathTemplate": "/new/{.metadata.name}"}}}))
     world.server.kill()
     world.server.start()
@@ -183,42 +164,4 @@ CASES = [the_example_of_the_seed, render_says_what_the_cluster_does,
          two_services_want_one_path, credentials_stay_out_of_the_cluster_kind,
          one_edit_moves_many_while_the_server_is_killed]
 
-
-def run(number, case, world):
-    name = case.__name__.replace("_", " ")
-    try:
-        case(world)
-        print("ok %d - %s" % (number, name), flush=True)
-    except schedule.Skip as why:
-        print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
-    except Exception as why:  # every failure is one line of the answer
-        print("not ok %d - %s" % (number, name))
-        print("# " + (repr(why) if not str(why) else str(why)).replace("\n", "\n# "), flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("flyball")
-    parser.add_argument("--cluster")
-    parser.add_argument("cases", nargs="*")
-    given = parser.parse_args()
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP there is no kubectl")
-        return
-    cases = [c for c in CASES if not given.cases or c.__name__ in given.cases]
-    print("1..%d" % len(cases))
-    with tempfile.TemporaryDirectory() as folder:
-        flyball = str(pathlib.Path(given.flyball).resolve())
-        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
-        world = World(server, flyball, folder)
-        try:
-            world.prepare()
-            world.run_operator()
-            for number, case in enumerate(cases, 1):
-                run(number, case, world)
-        finally:
-            world.stop_operator()
-            server.stop()
-
-
-main()
+harness.main(World, CASES)

@@ -6,126 +6,34 @@
 
 Speaks TAP. Skipped where there is no kubectl; the case with a history where there is no Prometheus.
 """
-import argparse
 import json
-import os
 import pathlib
 import shutil
-import signal
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 
+import harness
+from harness import Skip, TOP, free_port, until
+
 EVERY_DAY = "SUN,M,TU,W,TH,F,SAT"
-CRD = pathlib.Path(__file__).resolve().parents[2] / "deploy/crds"
-
-
-class Skip(Exception):
-    """The case cannot run here."""
+DEFINITION = TOP / "deploy/crds/autoscaling.sarabala.io_smarthorizontalpodautoscalers.yaml"
 
 
 class Late(Exception):
     """The machine was too slow to be in place before the boundary: once more, with more time."""
 
 
-class Embedded:
-    """`flyball apiserver`, on one port for its whole life."""
-
-    def __init__(self, flyball, folder):
-        self.flyball, self.data = flyball, folder + "/data"
-        self.kubeconfig = self.data + "/kubeconfig"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [self.flyball, "apiserver", "--data", self.data, "--listen", "127.0.0.1:%d" % self.port],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if "serving" not in self.process.stdout.readline():
-            raise RuntimeError("the API server did not start")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    stop = kill
-
-
-class Real:
-    """kube-apiserver, etcd and kube-controller-manager."""
-
-    def __init__(self, folder):
-        self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
-        self.script = str(pathlib.Path(__file__).resolve().parents[1] / "kube/cluster")
-
-    def start(self):
-        subprocess.run([self.script, "restart", self.folder, "kube-apiserver"], check=True,
-                       stdout=subprocess.DEVNULL)
-
-    def kill(self):
-        os.kill(int(pathlib.Path(self.folder, "kube-apiserver.pid").read_text()), signal.SIGKILL)
-
-    def stop(self):
-        pass
-
-
-class World:
-    def __init__(self, server, flyball, folder):
-        self.server, self.flyball, self.folder = server, flyball, folder
-        self.operator = None
-
-    def kubectl(self, *words, text=None, check=True):
-        env = dict(os.environ, KUBECONFIG=self.server.kubeconfig, HOME=self.folder)
-        done = subprocess.run(["kubectl", *words], env=env, input=text, capture_output=True, text=True,
-                              timeout=120)
-        if check and done.returncode:
-            raise RuntimeError("kubectl %s: %s" % (" ".join(words), done.stderr))
-        return done.stdout
-
-    def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text="\n".join(json.dumps(o) for o in objects))
-
-    def get(self, *words):
-        answer = self.kubectl("get", *words, "-o", "json", check=False)
-        return json.loads(answer) if answer else {}
+class World(harness.World):
+    OPERATOR = ["--controllers", "schedule"]
 
     def bounds(self, name):
         spec = self.get("hpa", name).get("spec", {})
         return spec.get("minReplicas"), spec.get("maxReplicas")
 
-    def condition(self, name, kind):
-        for one in self.get("shpa", name).get("status", {}).get("conditions", []):
-            if one["type"] == kind:
-                return one["status"], one["reason"]
-        return None
-
-    def run_operator(self, *flags):
-        self.stop_operator()
-        self.log = open(self.folder + "/operator.log", "a")
-        self.operator = subprocess.Popen(
-            [self.flyball, "operator", "--kubeconfig", self.server.kubeconfig, "--leader-elect=false",
-             "--listen", "none", "--controllers", "schedule", *flags],
-            stdout=self.log, stderr=subprocess.STDOUT)
-
-    def stop_operator(self):
-        if self.operator:
-            self.operator.terminate()
-            assert self.operator.wait(30) == 0, "the operator ended with %s" % self.operator.returncode
-            self.operator = None
-            self.log.close()
-
-
-def until(question, seconds=120):
-    """How long it may take is no part of any case, so that a busy machine fails none."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if question():
-            return True
-        time.sleep(0.1)  # asked from outside: there is no event to wait for
-    return False
+    def prepare(self):
+        self.define(DEFINITION)
+        self.run_operator()
 
 
 def hpa(name):
@@ -187,9 +95,8 @@ class Bounds:
     COLUMNS = 'jsonpath={.metadata.name} {.spec.minReplicas} {.spec.maxReplicas}{"\\n"}'
 
     def __init__(self, world):
-        env = dict(os.environ, KUBECONFIG=world.server.kubeconfig, HOME=world.folder)
-        self.process = subprocess.Popen(["kubectl", "get", "hpa", "-w", "-o", self.COLUMNS], env=env, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["kubectl", "get", "hpa", "-w", "-o", self.COLUMNS], env=world.env,
+                                        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.seen = {}
         self.thread = threading.Thread(target=self.read)
         self.thread.start()
@@ -253,24 +160,21 @@ def an_hpa_that_goes_and_comes_back(world):
     world.apply(schedule("gone", trigger("w", *open_window(), (6, 12), (1, 2))))
     assert until(lambda: world.bounds("gone") == (6, 12)), world.bounds("gone")
     world.kubectl("delete", "hpa", "gone")
-    assert until(lambda: world.condition("gone", "Error") == ("True", "HPANotFound"))
-    assert world.condition("gone", "Ready") == ("False", "HPANotFound")
+    assert until(lambda: world.condition("shpa", "gone", "Error") == ("True", "HPANotFound"))
+    assert world.condition("shpa", "gone", "Ready") == ("False", "HPANotFound")
     world.apply(hpa("gone"))
     assert until(lambda: world.bounds("gone") == (6, 12)), world.bounds("gone")
-    assert until(lambda: world.condition("gone", "Ready") == ("True", "Reconciled"))
+    assert until(lambda: world.condition("shpa", "gone", "Ready") == ("True", "Reconciled"))
 
 
 def explain_says_why(world):
     world.apply(hpa("why"))
     world.apply(schedule("why", trigger("w", *open_window(), (6, 12), (1, 2))))
     assert until(lambda: world.bounds("why") == (6, 12)), world.bounds("why")
-    env = dict(os.environ, KUBECONFIG=world.server.kubeconfig, HOME=world.folder)
-    done = subprocess.run([world.flyball, "explain", "shpa", "why", "-n", "default"], env=env,
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    said = world.explain("shpa", "why", "-n", "default")
     for part in ("start:w, min 6, max 12", "open, and governs", "Next changes:",
                  "HorizontalPodAutoscaler default/why has min 6, max 12, as it should."):
-        assert part in done.stdout, done.stdout
+        assert part in said, said
 
 
 def boundary_in_a_storm(world, lead, suffix):
@@ -306,7 +210,7 @@ def boundary_while_away(world, lead, suffix):
     world.apply(hpa(name))
     t = int(time.time()) + lead
     world.apply(schedule(name, trigger("w", t, t + 3600, (4, 8), (1, 2))))
-    assert until(lambda: world.condition(name, "Ready") == ("True", "Reconciled"))
+    assert until(lambda: world.condition("shpa", name, "Ready") == ("True", "Reconciled"))
     before(t)
     world.server.kill()
     try:
@@ -317,7 +221,7 @@ def boundary_while_away(world, lead, suffix):
     back = time.time()
     assert until(lambda: world.bounds(name) == (4, 8)), world.bounds(name)
     print("# seen %.1f s after the server's return" % (time.time() - back))
-    assert until(lambda: world.condition(name, "Ready") == ("True", "Reconciled"))
+    assert until(lambda: world.condition("shpa", name, "Ready") == ("True", "Reconciled"))
 
     def told():
         items = world.get("events", "--field-selector",
@@ -358,8 +262,7 @@ def windows_are_learned_from_prometheus(world):
     subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", history(world.folder, "learn"),
                     tsdb], check=True, capture_output=True)
     pathlib.Path(world.folder, "prometheus.yml").write_text("global: {scrape_interval: 1h}\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     prometheus = subprocess.Popen(
         ["prometheus", "--config.file=%s/prometheus.yml" % world.folder, "--storage.tsdb.path=" + tsdb,
          "--storage.tsdb.retention.time=120d", "--web.listen-address=127.0.0.1:%d" % port],
@@ -386,8 +289,7 @@ def windows_are_learned_from_prometheus(world):
 
 
 def without_prometheus_nothing_is_invented(world):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     world.run_operator("--smarthpa-prometheus-url", "http://127.0.0.1:%d" % port)
     world.apply(hpa("blind"))
     world.apply(schedule("blind", trigger("w", *open_window(), (4, 8), (1, 2)),
@@ -406,45 +308,12 @@ CASES = [the_five_scenarios_of_priority, an_edit_in_an_open_window, an_hpa_that_
          windows_are_learned_from_prometheus, without_prometheus_nothing_is_invented]
 
 
-def run(number, case, world):
-    name = case.__name__.replace("_", " ")
-    try:
+def on_one_day(case):
+    def run(world):
         far_from_midnight(200)
         case(world)
-        print("ok %d - %s" % (number, name), flush=True)
-    except Skip as why:
-        print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
-    except Exception as why:  # every failure is one line of the answer
-        print("not ok %d - %s" % (number, name))
-        print("# " + (repr(why) if not str(why) else str(why)).replace("\n", "\n# "), flush=True)
+    run.__name__ = case.__name__
+    return run
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("flyball")
-    parser.add_argument("--cluster")
-    parser.add_argument("cases", nargs="*")
-    given = parser.parse_args()
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP there is no kubectl")
-        return
-    cases = [c for c in CASES if not given.cases or c.__name__ in given.cases]
-    print("1..%d" % len(cases))
-    with tempfile.TemporaryDirectory() as folder:
-        flyball = str(pathlib.Path(given.flyball).resolve())
-        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
-        world = World(server, flyball, folder)
-        try:
-            world.kubectl("apply", "-f", str(CRD))
-            world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd",
-                          "smarthorizontalpodautoscalers.autoscaling.sarabala.io")
-            world.run_operator()
-            for number, case in enumerate(cases, 1):
-                run(number, case, world)
-        finally:
-            world.stop_operator()
-            server.stop()
-
-
-if __name__ == "__main__":
-    main()
+harness.main(World, [on_one_day(case) for case in CASES])

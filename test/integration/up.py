@@ -9,57 +9,25 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
+
+import harness
 
 FLYBALL = str(pathlib.Path(sys.argv[1]).resolve())
 SEEDS = pathlib.Path(__file__).resolve().parent / "seeds"
 FEATURES = ("saturation", "schedule", "market", "runtimeconfig")
 
 
-class Up:
-    """One run of `flyball up`; ready when it has said where it is. What it says later is kept."""
-
+class Up(harness.Up):
     def __init__(self, data, *more):
-        self.process = subprocess.Popen([FLYBALL, "up", "--data", data, *more], stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
-        self.said = []
-        self.ready = threading.Event()
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-        if not self.ready.wait(120) or self.process.poll() is not None:
-            self.end(signal.SIGKILL)
-            raise RuntimeError("it did not come up: " + self.text())
-
-    def read(self):
-        for line in self.process.stdout:
-            self.said.append(line)
-            if "Ctrl-C stops" in line:
-                self.ready.set()
-        self.ready.set()
-
-    def text(self):
-        return "".join(self.said)
-
-    def end(self, number=signal.SIGTERM):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        code = self.process.wait(60)
-        self.reader.join()
-        return code
-
-    def metrics(self):
-        url = re.search(r"Metrics: (\S+)", self.text()).group(1)
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            return answer.read().decode()
+        super().__init__(FLYBALL, data, *more)
 
     def reconciled(self, controller):
         """How many turns a controller has made in this run."""
@@ -84,12 +52,9 @@ def get(data, *words):
     return json.loads(answer.stdout) if answer.returncode == 0 else {}
 
 
-def until(question, what, seconds=150):
+def until(question, what):
     """Waits until the question is answered with yes; `what` says what is there instead."""
-    end = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < end, what()
-        time.sleep(0.2)  # kubectl asks anew: there is no event to wait for from out here
+    assert harness.until(question, 150), what()
 
 
 def bounds(data):
@@ -122,7 +87,7 @@ def every_feature_decides(data):
             until(lambda f=feature: told(data, f) > 0, up.text)
         every_decision_is_explained(data)
     finally:
-        code = up.end()
+        code = up.stop()
     assert code == 0, "exit code %s: %s" % (code, up.text())
     summary = up.text().split("Decisions that were applied")[1]
     for feature in FEATURES:
@@ -220,7 +185,7 @@ def a_kill_loses_and_repeats_nothing(data, up):
         must(data, "annotate", "pod", pod["metadata"]["name"], "-n", "shop", "mbcas.io/managed=false")
     until(lambda: stands_still(data), lambda: "objects keep changing")
     before, told_before = snapshot(data), decisions(data)
-    up.end(signal.SIGKILL)
+    up.stop(signal.SIGKILL)
     up = Up(data, "--testbed", "empty")
     try:
         for controller in ("schedule", "runtimeconfig"):
@@ -232,7 +197,7 @@ def a_kill_loses_and_repeats_nothing(data, up):
         repeated = {k: n for k, n in told_after.items() if n != told_before.get(k) and k[2] != "Reconciled"}
         assert not repeated, "told again: %s" % repeated
     except BaseException:
-        up.end(signal.SIGKILL)
+        up.stop(signal.SIGKILL)
         raise
     return up
 
@@ -257,7 +222,7 @@ def the_seeds_manifests_live(data):
         up = a_kill_loses_and_repeats_nothing(data, up)
         deletions_are_followed(data)
     finally:
-        code = up.end()
+        code = up.stop()
     assert code == 0, "exit code %s: %s" % (code, up.text())
 
 
@@ -280,7 +245,7 @@ def a_simulated_server_is_scraped(data):
         until(lambda: get(data, "deployment", "chat-l40s", "-n", "llm")["spec"]["replicas"] > 1,
               lambda: must(data, "get", "va,hpa", "-n", "llm"))
     finally:
-        up.end()
+        up.stop()
 
 
 def refused(*words):
@@ -307,7 +272,7 @@ def a_bad_start_is_one_sentence(data):
 
 
 def data_of_another_version_is_refused(data):
-    Up(data, "--testbed", "empty").end()
+    Up(data, "--testbed", "empty").stop()
     with sqlite3.connect(data + "/state.db") as db:
         db.execute("PRAGMA user_version = 4711")
     db.close()
@@ -319,7 +284,7 @@ def two_at_once_are_refused(data):
     try:
         assert "in use" in refused("--data", data)
     finally:
-        up.end()
+        up.stop()
 
 
 CASES = [it_stops_after_the_time_given, every_feature_decides, the_seeds_manifests_live, a_simulated_server_is_scraped,
@@ -327,23 +292,12 @@ CASES = [it_stops_after_the_time_given, every_feature_decides, the_seeds_manifes
 
 
 def main():
-    print("1..%d" % len(CASES))
-    failed = 0
-    for number, case in enumerate(CASES, 1):
-        name = case.__name__.replace("_", " ")
-        if not shutil.which("kubectl"):
-            print("ok %d - %s # SKIP there is no kubectl" % (number, name))
-            continue
-        data = tempfile.mkdtemp(prefix="flyball-up-")
-        try:
-            case(data)
-            print("ok %d - %s" % (number, name), flush=True)
-        except Exception as e:  # whatever it is, the next case is still worth a try
-            failed += 1
-            print("# %s\nnot ok %d - %s" % (str(e).replace("\n", "\n# "), number, name), flush=True)
-        shutil.rmtree(data, ignore_errors=True)
-    return failed > 0
+    harness.need("kubectl")
+    tap = harness.Tap()
+    for case in CASES:
+        with tempfile.TemporaryDirectory(prefix="flyball-up-", ignore_cleanup_errors=True) as data:
+            tap.run(case, data)
+    tap.end()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -1,0 +1,266 @@
+"""What the tests of this folder have in common: the servers they run on, kubectl, an operator, patience, and TAP.
+
+A case is a function: it returns when all is well, raises Skip where it cannot run, and anything else when it failed.
+A test that runs on the embedded API server and on a real control plane subclasses World and ends with main().
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "test/conformance"))
+from running import Server  # noqa: E402
+
+
+class Skip(Exception):
+    """The case cannot run here."""
+
+
+class Tap:
+    """One line a case; the plan comes last."""
+
+    def __init__(self):
+        self.number = self.failed = 0
+
+    def say(self, good, name, why=""):
+        self.number += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.number, name))
+        if why:
+            print("# " + str(why).replace("\n", "\n# "))
+        sys.stdout.flush()
+
+    def run(self, case, *given, name=None):
+        name = name or case.__name__.replace("_", " ")
+        try:
+            case(*given)
+            self.say(True, name)
+        except Skip as why:
+            self.say(True, "%s # SKIP %s" % (name, why))
+        except Exception as why:  # whatever it is, the next case is still worth a try
+            self.say(False, name, "%s: %s" % (type(why).__name__, why))
+
+    def end(self):
+        print("1..%d" % self.number, flush=True)
+        sys.exit(self.failed > 0)
+
+
+def need(program):
+    """Ends a test that is nothing without the program."""
+    if not shutil.which(program):
+        print("1..0 # SKIP there is no %s" % program)
+        sys.exit(0)
+
+
+def until(question, seconds=120):
+    """How long it may take is no part of any case, so that a busy machine fails none."""
+    end = time.monotonic() + seconds
+    while not question():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)  # asked from outside: there is no event to wait for
+    return True
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+class Embedded(Server):
+    """`flyball apiserver`, on one port for its whole life: who lost it finds it again."""
+
+    def __init__(self, flyball, folder):
+        os.mkdir(folder + "/data")
+        super().__init__(flyball, ["--listen", "127.0.0.1:%d" % free_port()], folder + "/data")
+        self.start()
+
+    def kill(self):
+        self.stop(signal.SIGKILL)
+
+
+class Real:
+    """kube-apiserver, etcd and kube-controller-manager, which test/kube/cluster starts and ends."""
+
+    def __init__(self, folder):
+        self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
+
+    def start(self):
+        subprocess.run([TOP / "test/kube/cluster", "restart", self.folder, "kube-apiserver"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def kill(self):
+        os.kill(int(pathlib.Path(self.folder, "kube-apiserver.pid").read_text()), signal.SIGKILL)
+
+    def stop(self):
+        return 0
+
+
+class Up:
+    """One run of `flyball up`; ready when it has said where it is. What it says later is kept."""
+
+    def __init__(self, flyball, data, *more, env=None):
+        self.kubeconfig = str(data) + "/kubeconfig"
+        self.process = subprocess.Popen([flyball, "up", "--data", data, *more], stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, env={**os.environ, **(env or {})})
+        self.said = []
+        self.ready = threading.Event()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        if not self.ready.wait(120) or self.process.poll() is not None:
+            self.stop(signal.SIGKILL)
+            raise RuntimeError("it did not come up: " + self.text())
+
+    def read(self):
+        for line in self.process.stdout:
+            self.said.append(line)
+            if "Ctrl-C stops" in line:
+                self.ready.set()
+        self.ready.set()
+
+    def text(self):
+        return "".join(self.said)
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.reader.join()
+        return code
+
+    def metrics(self):
+        url = re.search(r"Metrics: (\S+)", self.text()).group(1)
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.read().decode()
+
+
+class World:
+    """A server, kubectl for it, and an operator of the test's own."""
+
+    NAMESPACE = None  # where kubectl and explain look unless told otherwise
+    OPERATOR = []     # flags of the operator
+
+    def __init__(self, server, flyball, folder):
+        self.server, self.flyball, self.folder = server, flyball, folder
+        self.operator = None
+        self.env = dict(os.environ, KUBECONFIG=server.kubeconfig, HOME=folder)
+        if self.NAMESPACE:
+            self.env["KUBECONFIG"] = self.kubeconfig("default", namespace=self.NAMESPACE)
+
+    def run(self, *words, text=None, check=True):
+        done = subprocess.run(words, env=self.env, input=text, capture_output=True, text=True, timeout=120)
+        if check and done.returncode:
+            raise RuntimeError("%s: %s%s" % (" ".join(words), done.stderr, done.stdout))
+        return done.stdout
+
+    def kubectl(self, *words, **more):
+        return self.run("kubectl", *words, **more)
+
+    def kubeconfig(self, name, namespace=None, token=None):
+        """Another one for the same server."""
+        config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+        if namespace:
+            config["contexts"][0]["context"]["namespace"] = namespace
+        if token:
+            config["users"][0]["user"] = {"token": token}
+        path = pathlib.Path(self.folder, name + ".kubeconfig")
+        path.write_text(json.dumps(config))
+        return str(path)
+
+    def apply(self, *objects):
+        self.kubectl("apply", "-f", "-", text="\n".join(json.dumps(o) for o in objects))
+
+    def get(self, *words):
+        answer = self.kubectl("get", *words, "-o", "json", check=False)
+        return json.loads(answer) if answer else {}
+
+    def define(self, *files):
+        """Applies definitions, and waits until their kinds are served."""
+        self.kubectl("apply", "--server-side", *(word for file in files for word in ("-f", str(file))))
+        names = [".".join(file.stem.split("_")[::-1]) for file in files]
+        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", *names)
+
+    def patch_status(self, kind, name, status, *more):
+        self.kubectl("patch", kind, name, *more, "--subresource=status", "--type=merge", "-p",
+                     json.dumps({"status": status}))
+
+    def condition(self, kind, name, condition):
+        """(status, reason) of a condition; None where there is none."""
+        for one in self.get(kind, name).get("status", {}).get("conditions", []):
+            if one["type"] == condition:
+                return one["status"], one["reason"]
+        return None
+
+    def explain(self, *words):
+        return self.run(self.flyball, "explain", *words)
+
+    def kubeconfig_of(self, account, namespace, role):
+        """A kubeconfig of a new service account that has this cluster role and nothing else."""
+        self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
+                    "metadata": {"name": account, "namespace": namespace}},
+                   {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                    "metadata": {"name": role},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                    "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]})
+        token = self.kubectl("create", "token", account, "-n", namespace).strip()
+        return self.kubeconfig(account, token=token)
+
+    def run_operator(self, *flags):
+        self.stop_operator()
+        self.log = open(self.folder + "/operator.log", "a")
+        self.operator = subprocess.Popen(
+            [self.flyball, "operator", "--kubeconfig", self.server.kubeconfig, "--leader-elect=false",
+             "--listen", "none", *self.OPERATOR, *flags], stdout=self.log, stderr=subprocess.STDOUT)
+
+    def stop_operator(self, how=signal.SIGTERM):
+        if self.operator:
+            operator, self.operator = self.operator, None
+            operator.send_signal(how)
+            code = operator.wait(30)
+            self.log.close()
+            assert how == signal.SIGKILL or code == 0, "the operator ended with %s" % code
+
+    def stop(self):
+        self.stop_operator()
+
+    def prepare(self):
+        """What all cases need."""
+
+
+def main(make_world, cases):
+    """Runs the cases (or those named) in one world on one server."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("flyball")
+    parser.add_argument("--cluster", help="a folder of test/kube/cluster; an embedded server unless given")
+    parser.add_argument("cases", nargs="*")
+    given = parser.parse_args()
+    need("kubectl")
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        flyball = str(pathlib.Path(given.flyball).resolve())
+        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
+        try:
+            world = make_world(server, flyball, folder)
+            try:
+                world.prepare()
+                for case in cases:
+                    if not given.cases or case.__name__ in given.cases:
+                        tap.run(case, world)
+            finally:
+                world.stop()
+        finally:
+            code = server.stop()
+        if code != 0:
+            tap.say(False, "the server ends well", "it ended with %s: %s" % (code, server.errors.read_text()))
+    tap.end()
