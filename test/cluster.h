@@ -243,10 +243,10 @@ static UNUSED void cluster_operator_down(struct cluster *c)
 static UNUSED void cluster_install(struct cluster *c, const struct manifest *m)
 {
     for (; m->name; m++) {
-        struct json *crd = NULL;
+        struct json *documents = NULL;
         err_t e;
-        cluster_check(yaml_parse(&c->arena, str_c(m->text), &crd, &e), &e);
-        cluster_create(c, &resource_crds, NULL, crd);
+        cluster_check(manifest_read(m, &c->arena, &documents, &e), &e);
+        cluster_create(c, &resource_crds, NULL, json_item(documents, 0));
     }
 }
 

@@ -48,9 +48,9 @@ static int put_manifest(struct buf *out, const struct manifest *m, const struct 
 {
     auto_arena struct arena a = { 0 };
     struct json *documents;
-    int r = yaml_parse_all(&a, str_c(m->text), NULL, &documents, e);
+    int r = manifest_read(m, &a, &documents, e);
     if (r < 0)
-        return err_wrap(e, "%s", m->name);
+        return r;
     for (size_t i = 0; i < json_len(documents); i++) {
         struct json *object = json_item(documents, i);
         if (is_monitor(object) && !o->monitors)

@@ -1,16 +1,25 @@
-/* Manifests of deploy/ that are part of the program, so that `flyball install` and `flyball up` need no
- * files beside it. deploy/embed.py writes the tables. */
+/* Manifests of deploy/ and examples/ that are part of the program, so that `flyball install` and `flyball up`
+ * need no files beside it. deploy/embed.py writes the tables; packed, they take a third of the room. */
 #ifndef FLYBALL_MANIFESTS_H
 #define FLYBALL_MANIFESTS_H
 
+#include "../base/buf.h"
+#include "../base/err.h"
+#include "../json/json.h"
+
 struct manifest {
-    const char *name; /* of the file; NULL ends a table */
-    const char *text; /* YAML */
+    const char *name;            /* of the file; NULL ends a table */
+    const unsigned char *packed; /* gzip of its YAML */
+    size_t packed_bytes;
 };
 
 extern const struct manifest manifests_crds[];
 extern const struct manifest manifests_shapes[];   /* kinds of others, for where they are not */
 extern const struct manifest manifests_install[];  /* namespace, roles, workloads, monitors */
 extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
+
+void manifest_text(const struct manifest *m, struct buf *out);
+/* Its documents, as a list that lives in the arena. */
+int manifest_read(const struct manifest *m, struct arena *a, struct json **ret, err_t *e);
 
 #endif

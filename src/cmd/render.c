@@ -54,9 +54,11 @@ static void fill_in(struct arena *a, const struct json *schema, struct json *val
 static const struct json *schema_of(struct arena *a, str kind)
 {
     for (const struct manifest *m = manifests_crds; m->name; m++) {
-        struct json *crd = NULL;
-        if (yaml_parse(a, str_c(m->text), &crd, NULL) == 0 &&
-            str_eq(json_text(json_at(crd, "spec", "names", "kind", NULL)), kind))
+        struct json *documents = NULL;
+        if (manifest_read(m, a, &documents, NULL) < 0)
+            continue;
+        const struct json *crd = json_item(documents, 0);
+        if (str_eq(json_text(json_at(crd, "spec", "names", "kind", NULL)), kind))
             return json_at(json_item(json_at(crd, "spec", "versions", NULL), 0), "schema",
                            "openAPIV3Schema", "properties", "spec", NULL);
     }

@@ -9,7 +9,6 @@
 #include "../base/log.h"
 #include "../base/random.h"
 #include "../base/rfc3339.h"
-#include "../json/yaml.h"
 #include "../net/http_server.h"
 #include "cmd.h"
 #include "flags.h"
@@ -156,9 +155,9 @@ static int read_manifests(struct up *up, const struct manifest *m, err_t *e)
 {
     for (; m->name; m++) {
         struct json *documents;
-        int r = yaml_parse_all(&up->arena, str_c(m->text), NULL, &documents, e);
+        int r = manifest_read(m, &up->arena, &documents, e);
         if (r < 0)
-            return err_wrap(e, "%s", m->name);
+            return r;
         for (size_t i = 0; i < json_len(documents); i++)
             json_push(&up->arena, up->definitions, json_item(documents, i));
     }

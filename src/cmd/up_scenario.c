@@ -22,7 +22,7 @@ static int read_documents(struct up *up, const char *scenario, struct json **ret
     snprintf(name, sizeof(name), "%s.yaml", scenario);
     for (const struct manifest *m = manifests_examples; m->name; m++)
         if (!strcmp(m->name, name))
-            return yaml_parse_all(&up->arena, str_c(m->text), NULL, ret, e);
+            return manifest_read(m, &up->arena, ret, e);
     auto_buf struct buf text = { 0 };
     int r = file_read(scenario, 16 << 20, &text, e);
     if (r < 0)

@@ -1,4 +1,4 @@
-/* gzip as a filter for bodies, both ways. Not for other folders. */
+/* gzip as a filter, both ways: for bodies, and for what is packed into the program. */
 #ifndef FLYBALL_GZIP_H
 #define FLYBALL_GZIP_H
 

@@ -203,8 +203,9 @@ static void the_newer_group(void)
     struct cluster c;
     world_start(&c);
     for (const struct manifest *m = manifests_crds; m->name; m++) {
-        auto_buf struct buf text = { 0 };
-        str rest = str_c(m->text);
+        auto_buf struct buf text = { 0 }, original = { 0 };
+        manifest_text(m, &original);
+        str rest = buf_str(&original);
         if (!str_starts(str_c(m->name), S(AIM_GROUP)))
             continue;
         for (size_t at; (at = str_find(rest, S(AIM_GROUP))) != SIZE_MAX;) {

@@ -189,12 +189,12 @@ static const struct resource routes = { "gateway.networking.k8s.io", "v1", "http
 static void install_shapes(struct cluster *c)
 {
     for (const struct manifest *m = manifests_shapes; m->name; m++) {
-        struct json *shape = NULL;
-        str name;
+        struct json *documents = NULL;
         err_t e;
-        if (!OK_CALL(yaml_parse(&c->arena, str_c(m->text), &shape, &e), &e))
+        if (!OK_CALL(manifest_read(m, &c->arena, &documents, &e), &e))
             continue;
-        name = json_text(json_at(shape, "metadata", "name", NULL));
+        struct json *shape = json_item(documents, 0);
+        str name = json_text(json_at(shape, "metadata", "name", NULL));
         if (!cluster_get(c, &resource_crds, NULL, name.p))
             cluster_create(c, &resource_crds, NULL, shape);
     }
