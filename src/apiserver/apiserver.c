@@ -136,6 +136,7 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
     s->server->auth = auth;
     const str admins[] = { S(AUTH_ADMINS) }, readers[] = { S(AUTH_READERS) };
     auth_add_token(auth, str_c(s->credentials.admin_token), S("admin"), admins, 1);
+    auth_set_key(auth, str_c(s->credentials.account_key));
     auth_add_token(auth, str_c(s->credentials.reader_token), S("reader"), readers, 1);
     return o->token_file ? auth_add_file(auth, o->token_file, e) : 0;
 }

@@ -5,6 +5,7 @@
 #include "../net/tls.h"
 #include "server.h"
 #include "text.h"
+#include "token.h"
 
 enum { TOKEN_FILE_MAX = 1 << 20, TOKEN_MIN = 8 };
 
@@ -15,6 +16,7 @@ struct token {
 
 struct auth {
     struct arena arena;
+    str key;
     VEC(struct token) tokens;
 };
 
@@ -34,7 +36,7 @@ void auth_free(struct auth *a)
 
 static struct user user_of(str name, const str *groups, size_t n_groups)
 {
-    struct user u = { .name = name, .groups = groups, .n_groups = n_groups };
+    struct user u = { .name = name, .groups = groups, .n_groups = n_groups, .known = true };
     for (size_t i = 0; i < n_groups; i++) {
         u.admin |= str_eq(groups[i], S(AUTH_ADMINS));
         u.reader |= str_eq(groups[i], S(AUTH_READERS));
@@ -50,6 +52,16 @@ void auth_add_token(struct auth *a, str token, str user, const str *groups, size
     struct token t = { .secret = arena_str(&a->arena, token) };
     t.user = user_of(arena_str(&a->arena, user), kept, n_groups);
     vec_push(&a->tokens, t);
+}
+
+void auth_set_key(struct auth *a, str key)
+{
+    a->key = arena_str(&a->arena, key);
+}
+
+str auth_key(const struct auth *a)
+{
+    return a ? a->key : S("");
 }
 
 static int add_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
@@ -104,14 +116,15 @@ static bool find_token(const struct auth *a, str secret, struct user *ret)
 bool call_authenticate(struct call *c)
 {
     if (!c->server->auth) {
-        c->user = (struct user){ .name = S("system:admin"), .admin = true };
+        c->user = (struct user){ .name = S("system:admin"), .admin = true, .known = true };
         return true;
     }
     str header = call_header(c, "authorization"), scheme = S("");
     str_cut(&header, ' ', &scheme);
     const struct tls_peer *peer = c->request->peer;
     if (str_eq_nocase(scheme, S("bearer")) && header.p && str_trim(header).n) {
-        if (find_token(c->server->auth, str_trim(header), &c->user))
+        if (find_token(c->server->auth, str_trim(header), &c->user) ||
+            token_user(c->server, c->arena, str_trim(header), &c->user))
             return true;
         call_status(c, &(struct status){
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
@@ -131,19 +144,15 @@ static bool is_read(str verb)
 
 static bool may(const struct user *u, str verb, str group, str resource)
 {
-    if (u->admin)
-        return true;
-    if (!u->reader)
-        return false;
     bool secret = !group.n && str_eq(resource, S("secrets"));
     bool review = str_eq(verb, S("create")) && str_starts(resource, S("selfsubject"));
-    return review || (is_read(verb) && !secret);
+    return u->admin || (u->known && review) || (u->reader && is_read(verb) && !secret);
 }
 
 static bool may_see_page(const struct user *u, str path)
 {
     static const char *const open[] = { "/healthz", "/livez", "/readyz", "/version" };
-    if (u->admin || u->reader)
+    if (u->known)
         return true;
     for (size_t i = 0; i < countof(open); i++) {
         str prefix = str_c(open[i]);
@@ -231,13 +240,12 @@ static void answer_rules(struct call *c, struct json *review)
         add_rule(a, rules, "*", "*");
     else if (c->user.reader)
         add_rule(a, rules, "get list watch", "*");
-    if (c->user.admin || c->user.reader)
+    if (c->user.known)
         add_rule(a, rules, "create",
                  "selfsubjectreviews selfsubjectaccessreviews selfsubjectrulesreviews");
-    bool all = c->user.admin || c->user.reader;
     json_set(a, page, S("verbs"), words_of(a, c->user.admin ? "*" : "get"));
     json_set(a, page, S("nonResourceURLs"),
-             words_of(a, all ? "*" : "/healthz /livez /readyz /version"));
+             words_of(a, c->user.known ? "*" : "/healthz /livez /readyz /version"));
     json_push(a, pages, page);
     struct json *status = json_make(a, review, "status", NULL);
     json_set(a, status, S("resourceRules"), rules);
@@ -258,6 +266,8 @@ static void answer_who(struct call *c, struct json *review)
                  server_time(c->server, a));
     struct json *info = json_make(a, review, "status", "userInfo", NULL);
     json_set_str(a, info, "username", c->user.name);
+    if (c->user.uid.n)
+        json_set_str(a, info, "uid", c->user.uid);
     json_set(a, info, S("groups"), groups);
     call_object(c, 201, c->kind, review);
 }

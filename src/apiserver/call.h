@@ -36,10 +36,11 @@ enum answer_form { FORM_OBJECT, FORM_TABLE, FORM_PARTIAL, FORM_PARTIAL_LIST };
 enum answer_text { TEXT_JSON, TEXT_YAML };
 
 struct user {
-    str name;
+    str name, uid;
     const str *groups;
     size_t n_groups;
-    bool admin, reader; /* neither: may look at health and version only */
+    bool admin, reader;
+    bool known; /* showed who it is; the others may look at health and version only */
 };
 
 struct request {

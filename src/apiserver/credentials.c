@@ -127,6 +127,8 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
     int result = load_token(directory, "admin.token", &c->admin_token, e);
     if (result == 0)
         result = load_token(directory, "reader.token", &c->reader_token, e);
+    if (result == 0)
+        result = load_token(directory, "accounts.key", &c->account_key, e);
     if (result == 0 && tls)
         result = load_ca(c, directory, now_ns, e);
     if (result == 0 && tls)
@@ -156,6 +158,7 @@ void credentials_done(struct credentials *c)
     cert_pair_done(&c->server);
     free(c->admin_token);
     free(c->reader_token);
+    free(c->account_key);
     free(c->kubeconfig_path);
     free(c->ca_path);
     *c = (struct credentials){ 0 };

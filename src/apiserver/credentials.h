@@ -9,7 +9,7 @@
 
 struct credentials {
     struct cert_pair ca, server; /* empty without TLS */
-    char *admin_token, *reader_token;
+    char *admin_token, *reader_token, *account_key;
     char *kubeconfig_path, *ca_path;
 };
 

@@ -42,14 +42,11 @@ static struct json *verbs_of(struct arena *a, const struct kind *k)
 static struct json *sub_verbs(struct arena *a, enum kind_sub sub)
 {
     static const char *const usual[] = { "get", "patch", "update" };
-    static const char *const finalize[] = { "update" };
-    return sub == KIND_FINALIZE ? words_of(a, finalize, 1) : words_of(a, usual, countof(usual));
+    static const char *const finalize[] = { "update" }, *const posted[] = { "create" };
+    return kind_posted(sub)       ? words_of(a, posted, 1)
+           : sub == KIND_FINALIZE ? words_of(a, finalize, 1)
+                                  : words_of(a, usual, countof(usual));
 }
-
-static const char *const sub_names[KIND_SUB_N] = { [KIND_STATUS] = "status",
-                                                   [KIND_SCALE] = "scale",
-                                                   [KIND_RESIZE] = "resize",
-                                                   [KIND_FINALIZE] = "finalize" };
 
 static void put_names(struct arena *a, struct json *to, const char *key, const str *names, size_t n)
 {
@@ -79,14 +76,16 @@ static struct json *plain_resource(struct arena *a, const struct kind *k)
 static struct json *plain_sub(struct arena *a, const struct kind *k, enum kind_sub sub)
 {
     struct json *r = json_new_obj(a);
-    json_set_str(a, r, "name", arena_printf(a, STR_FMT "/%s", STR_ARG(k->plural), sub_names[sub]));
+    json_set_str(a, r, "name",
+                 arena_printf(a, STR_FMT "/%s", STR_ARG(k->plural), kind_sub_names[sub]));
     json_set_str(a, r, "singularName", S(""));
     json_set_bool(a, r, "namespaced", k->namespaced);
-    if (sub == KIND_SCALE) {
-        json_set_str(a, r, "group", S("autoscaling"));
-        json_set_str(a, r, "version", S("v1"));
+    const struct kind *own = kind_of_sub(k, sub);
+    if (!str_eq(own->group, k->group)) {
+        json_set_str(a, r, "group", own->group);
+        json_set_str(a, r, "version", own->version);
     }
-    json_set_str(a, r, "kind", sub == KIND_SCALE ? S("Scale") : k->kind);
+    json_set_str(a, r, "kind", own->kind);
     json_set(a, r, S("verbs"), sub_verbs(a, sub));
     return r;
 }
@@ -252,10 +251,11 @@ struct json *discovery_groups(struct server *s, struct arena *a)
 static struct json *response_kind(struct arena *a, const struct kind *k, enum kind_sub sub)
 {
     struct json *r = json_new_obj(a);
-    bool scale = sub == KIND_SCALE;
-    json_set_str(a, r, "group", scale ? S("autoscaling") : k->custom ? k->group : S(""));
-    json_set_str(a, r, "version", scale ? S("v1") : k->custom ? k->version : S(""));
-    json_set_str(a, r, "kind", scale ? S("Scale") : k->kind);
+    const struct kind *own = kind_of_sub(k, sub);
+    bool named = k->custom || !str_eq(own->group, k->group);
+    json_set_str(a, r, "group", named ? own->group : S(""));
+    json_set_str(a, r, "version", named ? own->version : S(""));
+    json_set_str(a, r, "kind", own->kind);
     return r;
 }
 
@@ -273,7 +273,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
         if (!(k->subresources & 1u << sub))
             continue;
         struct json *entry = json_new_obj(a);
-        json_set_str(a, entry, "subresource", str_c(sub_names[sub]));
+        json_set_str(a, entry, "subresource", str_c(kind_sub_names[sub]));
         json_set(a, entry, S("responseKind"), response_kind(a, k, (enum kind_sub)sub));
         json_set(a, entry, S("verbs"), sub_verbs(a, (enum kind_sub)sub));
         json_push(a, subs, entry);

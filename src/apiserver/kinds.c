@@ -36,16 +36,17 @@ static const struct entry entries[] = {
       "status.phase" },
     { "", "v1", "Node", "nodes", "no", "", "core.v1.Node", STORED, SUB(STATUS), CLUSTER,
       &hooks_node, &columns_node, "spec.unschedulable=false" },
-    { "", "v1", "Pod", "pods", "po", "all", "core.v1.Pod", STORED, SUB(STATUS) | SUB(RESIZE),
-      GENERATION | DELETE_SHOWS, &hooks_pod, &columns_pod,
+    { "", "v1", "Pod", "pods", "po", "all", "core.v1.Pod", STORED,
+      SUB(STATUS) | SUB(RESIZE) | SUB(BINDING) | SUB(EVICTION), GENERATION | DELETE_SHOWS,
+      &hooks_pod, &columns_pod,
       "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
       "spec.hostNetwork=false status.phase status.podIP status.podIPs status.nominatedNodeName" },
     { "", "v1", "ConfigMap", "configmaps", "cm", "", "core.v1.ConfigMap", STORED, 0, 0,
       &hooks_configmap, &columns_configmap },
     { "", "v1", "Secret", "secrets", "", "", "core.v1.Secret", STORED, 0, 0, &hooks_secret,
       &columns_secret, "type" },
-    { "", "v1", "ServiceAccount", "serviceaccounts", "sa", "", "core.v1.ServiceAccount", STORED, 0,
-      DELETE_SHOWS, &hooks_serviceaccount, &columns_serviceaccount },
+    { "", "v1", "ServiceAccount", "serviceaccounts", "sa", "", "core.v1.ServiceAccount", STORED,
+      SUB(TOKEN), DELETE_SHOWS, &hooks_serviceaccount, &columns_serviceaccount },
     { "", "v1", "Service", "services", "svc", "all", "core.v1.Service", STORED, SUB(STATUS),
       PUT_CREATES | DELETE_SHOWS, &hooks_service, &columns_service, "spec.clusterIP spec.type" },
     { "", "v1", "Event", "events", "ev", "", "core.v1.Event", STORED, 0, PUT_CREATES, &hooks_event,
@@ -56,6 +57,8 @@ static const struct entry entries[] = {
     { "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "",
       "core.v1.PersistentVolumeClaim", STORED, SUB(STATUS), DELETE_SHOWS, &hooks_pvc,
       &columns_pvc },
+    { "", "v1", "Binding", "bindings", "", "", "core.v1.Binding", KIND_CREATE, 0, ANSWER_ONLY, NULL,
+      &columns_plain },
     { "apps", "v1", "Deployment", "deployments", "deploy", "all", "apps.v1.Deployment", STORED,
       SUB(STATUS) | SUB(SCALE), GENERATION, &hooks_deployment, &columns_deployment },
     { "apps", "v1", "ReplicaSet", "replicasets", "rs", "all", "apps.v1.ReplicaSet", STORED,
@@ -101,6 +104,15 @@ static const struct entry entries[] = {
       "authorization.v1.SelfSubjectAccessReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY,
       &hooks_access_review, &columns_plain },
 };
+
+const char *const kind_sub_names[KIND_SUB_N] = { [KIND_MAIN] = "",
+                                                 [KIND_STATUS] = "status",
+                                                 [KIND_SCALE] = "scale",
+                                                 [KIND_RESIZE] = "resize",
+                                                 [KIND_FINALIZE] = "finalize",
+                                                 [KIND_BINDING] = "binding",
+                                                 [KIND_EVICTION] = "eviction",
+                                                 [KIND_TOKEN] = "token" };
 
 static struct {
     struct arena arena;
@@ -219,6 +231,37 @@ const struct kind *kinds_find(str group, str version, str plural)
             return k;
     }
     return NULL;
+}
+
+const struct kind *kind_posted(enum kind_sub sub)
+{
+    static const char *const names[][3] = {
+        { "", "Binding", "core.v1.Binding" },
+        { "policy", "Eviction", "policy.v1.Eviction" },
+        { "authentication.k8s.io", "TokenRequest", "authentication.v1.TokenRequest" },
+    };
+    static struct kind posted[countof(names)];
+    if (sub < KIND_BINDING)
+        return NULL;
+    size_t i = (size_t)sub - KIND_BINDING;
+    struct kind *k = &posted[i];
+    if (!k->schema)
+        *k = (struct kind){ .group = str_c(names[i][0]),
+                            .version = S("v1"),
+                            .kind = str_c(names[i][1]),
+                            .namespaced = true,
+                            .schema = types_schema(names[i][2]),
+                            .storage = k,
+                            .columns = columns_plain.at,
+                            .n_columns = columns_plain.n,
+                            .cells = columns_plain.cells };
+    return k;
+}
+
+const struct kind *kind_of_sub(const struct kind *k, enum kind_sub sub)
+{
+    const struct kind *posted = kind_posted(sub);
+    return sub == KIND_SCALE ? kind_scale_kind() : posted ? posted : k;
 }
 
 str kind_api_version(struct arena *a, const struct kind *k)

@@ -31,7 +31,18 @@ enum kind_verb {
     KIND_ALL_VERBS = 255,
 };
 
-enum kind_sub { KIND_MAIN, KIND_STATUS, KIND_SCALE, KIND_RESIZE, KIND_FINALIZE, KIND_SUB_N };
+enum kind_sub {
+    KIND_MAIN,
+    KIND_STATUS,
+    KIND_SCALE,
+    KIND_RESIZE,
+    KIND_FINALIZE,
+    KIND_BINDING, /* this and the following are only posted to */
+    KIND_EVICTION,
+    KIND_TOKEN,
+    KIND_SUB_N
+};
+extern const char *const kind_sub_names[KIND_SUB_N]; /* in paths */
 
 struct kind_hooks; /* what a built-in kind does beyond its schema; see kind_hooks.h */
 
@@ -85,6 +96,10 @@ const struct kind *const *kinds_builtin(size_t *ret_n);
 
 /* One of them by plural name, NULL when there is none. */
 const struct kind *kinds_find(str group, str version, str plural);
+
+/* What a subresource reads and writes: the object itself, its Scale, or what is posted to it. */
+const struct kind *kind_of_sub(const struct kind *k, enum kind_sub sub);
+const struct kind *kind_posted(enum kind_sub sub); /* NULL: not one that is posted to */
 
 str kind_api_version(struct arena *a, const struct kind *k); /* "v1", "apps/v1" */
 

@@ -321,18 +321,26 @@ static int read_message(struct reader *r, const struct schema_message *m, str by
 
 /* ---- bodies */
 
+static bool is_kind(struct arena *a, const struct kind *k, str api_version, str kind)
+{
+    return str_eq(k->kind, kind) && str_eq(kind_api_version(a, k), api_version);
+}
+
 static const struct schema_message *message_of(struct arena *a, str api_version, str kind)
 {
     size_t n = 0;
     const struct kind *const *kinds = kinds_builtin(&n);
     for (size_t i = 0; i < n; i++)
-        if (str_eq(kinds[i]->kind, kind) && str_eq(kind_api_version(a, kinds[i]), api_version))
+        if (is_kind(a, kinds[i], api_version, kind))
             return str_eqc(kinds[i]->group, "apiextensions.k8s.io") ? NULL
                                                                     : kinds[i]->schema->message;
     if (str_eqc(kind, "DeleteOptions"))
         return types_message("meta.v1.DeleteOptions");
-    if (str_eqc(kind, "Scale") && str_eqc(api_version, "autoscaling/v1"))
-        return types_message("autoscaling.v1.Scale");
+    for (int sub = KIND_MAIN + 1; sub < KIND_SUB_N; sub++) {
+        const struct kind *k = kind_of_sub(kinds[0], (enum kind_sub)sub);
+        if (is_kind(a, k, api_version, kind))
+            return k->schema->message;
+    }
     return NULL;
 }
 

@@ -33,13 +33,8 @@ static bool split(struct call *c, struct path *ret)
 
 static bool find_sub(const struct kind *k, str word, enum kind_sub *ret)
 {
-    static const char *const words[KIND_SUB_N] = { [KIND_MAIN] = "",
-                                                   [KIND_STATUS] = "status",
-                                                   [KIND_SCALE] = "scale",
-                                                   [KIND_RESIZE] = "resize",
-                                                   [KIND_FINALIZE] = "finalize" };
     for (int i = 0; i < KIND_SUB_N; i++) {
-        if (str_eqc(word, words[i]) && (i == KIND_MAIN || (k->subresources & 1u << i))) {
+        if (str_eqc(word, kind_sub_names[i]) && (i == KIND_MAIN || (k->subresources & 1u << i))) {
             *ret = (enum kind_sub)i;
             return true;
         }
@@ -103,8 +98,8 @@ static bool is_served(const struct kind *k, enum kind_sub sub, enum verb verb)
         [VERB_UPDATE] = KIND_UPDATE, [VERB_PATCH] = KIND_PATCH,
         [VERB_DELETE] = KIND_DELETE, [VERB_DELETECOLLECTION] = KIND_DELETECOLLECTION,
     };
-    if (sub == KIND_FINALIZE)
-        return verb == VERB_UPDATE;
+    if (sub >= KIND_FINALIZE)
+        return verb == (sub == KIND_FINALIZE ? VERB_UPDATE : VERB_CREATE);
     if (sub != KIND_MAIN)
         return verb == VERB_GET || verb == VERB_UPDATE || verb == VERB_PATCH;
     return (k->verbs & bits[verb]) != 0;
@@ -115,7 +110,7 @@ static bool check_target(struct call *c)
 {
     const struct kind *k = c->kind;
     bool across = k->namespaced && !c->ns.n;
-    if (c->ns.n && !k->namespaced)
+    if ((c->ns.n && !k->namespaced) || (k->answer_only && c->name.n))
         return refuse(c);
     if (across && (c->name.n || (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
         return refuse(c);
@@ -124,9 +119,9 @@ static bool check_target(struct call *c)
         call_bad_request(c, "name must be provided");
         return false;
     }
-    bool wrong_shape =
-        (c->verb == VERB_CREATE && c->name.n && (!k->custom || c->sub != KIND_MAIN)) ||
-        (changes && !c->name.n);
+    bool wrong_shape = (c->verb == VERB_CREATE && c->name.n && !kind_posted(c->sub) &&
+                        (!k->custom || c->sub != KIND_MAIN)) ||
+                       (changes && !c->name.n);
     if (!is_served(k, c->sub, c->verb) || wrong_shape ||
         (across && c->verb != VERB_LIST && c->verb != VERB_WATCH)) {
         call_method_not_allowed(c);

@@ -40,7 +40,7 @@ struct json *status_tree(struct arena *a, const struct status *s)
     struct json *details = details_of(a, s);
     if (details)
         json_set(a, t, S("details"), details);
-    if (s->code >= 400)
+    if (s->code != 200)
         json_set_int(a, t, "code", s->code);
     return t;
 }

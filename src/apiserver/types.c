@@ -1,4 +1,5 @@
-/* Reads the type text into messages. The text is ours and compiled in, so a fault in it is a bug and
+/* Reads the type text into messages. The text is ours and compiled in (packed, as it
+ * is large), so a fault in it is a bug and
  * asserts; a unit test reads all of it.
  *
  * Two passes: the first finds the name of every type, the second reads the fields, so that types may
@@ -8,8 +9,10 @@
 
 #include "../base/map.h"
 #include "../base/vec.h"
+#include "../net/gzip.h"
 
-extern const char types_text[];
+extern const unsigned char types_packed[];
+extern const size_t types_packed_n;
 
 struct type {
     struct schema_message message; /* first: a message is its type */
@@ -22,6 +25,7 @@ struct type {
 
 static struct {
     struct arena arena;
+    struct buf text;    /* names and descriptions point into it */
     struct map by_name; /* full name to struct type */
     VEC(const struct schema_message *) all;
 } types;
@@ -289,9 +293,18 @@ static struct type *open_type(str package, str line)
     return type;
 }
 
+static void unpack(void)
+{
+    str packed = { (const char *)types_packed, types_packed_n };
+    struct gzip *z = gzip_reader();
+    int failed = gzip_read(z, &packed, &types.text, SIZE_MAX / 2);
+    assert(!failed && gzip_complete(z));
+    gzip_free(z);
+}
+
 static void find_types(void)
 {
-    str package = S(""), rest = str_c(types_text), line;
+    str package = S(""), rest = buf_str(&types.text), line;
     for (struct type *type = NULL; rest.n && str_cut(&rest, '\n', &line);) {
         if (str_starts(line, S("package "))) {
             package = str_from(line, 8);
@@ -327,6 +340,7 @@ static void load(void)
 {
     if (types.all.n)
         return;
+    unpack();
     find_types();
     for (size_t i = 0; i < types.all.n; i++)
         read_fields((struct type *)(void *)types.all.at[i]);

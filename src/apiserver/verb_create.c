@@ -152,11 +152,16 @@ void verb_create(struct call *c)
     struct write_options o;
     if (!call_write_options(c, "CreateOptions", &o))
         return;
-    struct json *object = call_body_object(c, c->kind, &o);
+    const struct kind *posted = kind_posted(c->sub), *k = posted ? posted : c->kind;
+    struct json *object = call_body_object(c, k, &o);
     if (!object)
         return;
-    if (c->kind->answer_only)
+    if (k->namespaced && (posted || k->answer_only)) {
+        if (check_namespace(c, json_make(c->arena, object, "metadata", NULL)))
+            verb_post(c, &o, object);
+    } else if (k->answer_only) {
         review(c, object);
-    else
+    } else {
         write_create(c, &o, object);
+    }
 }

@@ -8,6 +8,8 @@ void verb_get(struct call *c);
 void verb_list(struct call *c);
 void verb_watch(struct call *c);
 void verb_create(struct call *c);
+/* What is posted to a subresource, or to bindings. */
+void verb_post(struct call *c, const struct write_options *o, struct json *object);
 void verb_update(struct call *c);
 void verb_patch(struct call *c);
 void verb_delete(struct call *c);

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
@@ -474,6 +475,13 @@ void tls_random(void *bytes, size_t n)
     assert(n <= INT32_MAX);
     if (RAND_bytes(bytes, (int)n) != 1)
         abort(); /* a guessable token would be worse */
+}
+
+void tls_mac(str key, str text, unsigned char ret[TLS_MAC_BYTES])
+{
+    assert(key.n <= INT32_MAX);
+    if (!HMAC(EVP_sha256(), key.p, (int)key.n, (const unsigned char *)text.p, text.n, ret, NULL))
+        abort(); /* an unsigned token would be worse */
 }
 
 bool tls_same_secret(str a, str b)

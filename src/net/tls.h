@@ -49,5 +49,8 @@ struct tls_peer {
 void tls_random(void *bytes, size_t n);
 /* Compares secrets in a time that tells nothing but their lengths. */
 bool tls_same_secret(str a, str b);
+/* HMAC-SHA256. */
+enum { TLS_MAC_BYTES = 32 };
+void tls_mac(str key, str text, unsigned char ret[TLS_MAC_BYTES]);
 
 #endif

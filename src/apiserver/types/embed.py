@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Puts the type files into the program: embed.py OUTPUT INPUT... writes one C array of them all."""
+"""Puts the type files into the program: embed.py OUTPUT INPUT... writes one C array of them all, packed."""
+import gzip
 import sys
 
 text = ""
@@ -8,9 +9,10 @@ for path in sys.argv[2:]:
         for line in lines:
             line = line.split("#")[0].rstrip()
             text += line + "\n" if line else ""
-data = text.encode() + b"\0"
+data = gzip.compress(text.encode(), 9, mtime=0)
 with open(sys.argv[1], "w", encoding="utf-8") as out:
-    out.write("extern const char types_text[];\nconst char types_text[] = {\n")
+    out.write("#include <stddef.h>\nextern const unsigned char types_packed[];\nextern const size_t types_packed_n;\n")
+    out.write(f"const size_t types_packed_n = {len(data)};\nconst unsigned char types_packed[] = {{\n")
     for at in range(0, len(data), 24):
         out.write(" " + "".join(f"{byte}," for byte in data[at : at + 24]) + "\n")
     out.write("};\n")

@@ -3,6 +3,7 @@
 #include "tap.h"
 
 #include "apiserver/auth.h"
+#include "apiserver/token.h"
 #include "apiserver/watch.h"
 #include "support/inproc.h"
 
@@ -323,6 +324,74 @@ static void roles_hold(void)
     done(s);
 }
 
+static int status_of(struct server *s, str token, const char *method, const char *path)
+{
+    str bearer = arena_printf(&arena, "Bearer " STR_FMT, STR_ARG(token));
+    struct inproc_request q = { .method = method, .path = path, .bearer = bearer.p };
+    return inproc_send(s, &arena, &q).status;
+}
+
+static void tokens_of_accounts_hold(void)
+{
+    static const char account[] = "/api/v1/namespaces/default/serviceaccounts/default";
+    struct server *s = open_server(0);
+    const str admins[] = { S(AUTH_ADMINS) };
+    s->auth = auth_new();
+    auth_set_key(s->auth, S("some key"));
+    auth_add_token(s->auth, S("admin-token"), S("root"), admins, 1);
+    struct inproc_request q = { .method = "POST",
+                                .path = "/api/v1/namespaces/default/serviceaccounts/default/token",
+                                .body = "{\"spec\":{\"expirationSeconds\":600}}",
+                                .bearer = "Bearer admin-token" };
+    struct inproc_answer a = inproc_send(s, &arena, &q);
+    EQ_INT(a.status, 201);
+    str token = at(&a, "status", "token");
+    EQ_INT(status_of(s, token, "GET", "/apis"), 200); /* known, and no more */
+    EQ_INT(status_of(s, token, "GET", MAPS), 403);
+    EQ_INT(status_of(s, str_upto(token, token.n - 1), "GET", "/apis"), 401);
+    auth_set_key(s->auth, S("another key"));
+    EQ_INT(status_of(s, token, "GET", "/apis"), 401);
+    auth_set_key(s->auth, S("some key"));
+    struct token_claims claims = { .ns = S("default"),
+                                   .account = S("default"),
+                                   .audiences = json_at(a.body, "spec", "audiences", NULL),
+                                   .until_s = clock_wall_ns() / NS_PER_S + 60 };
+    EQ_INT(status_of(s, token_make(s, &arena, &claims), "GET", "/apis"), 200);
+    claims.until_s -= 120;
+    EQ_INT(status_of(s, token_make(s, &arena, &claims), "GET", "/apis"), 401);
+    EQ_INT(status_of(s, S("admin-token"), "DELETE", account), 200);
+    EQ_INT(status_of(s, token, "GET", "/apis"), 401);
+    auth_free(s->auth);
+    done(s);
+}
+
+static void claims_in_use_stay(void)
+{
+    static const char claims[] = "/api/v1/namespaces/default/persistentvolumeclaims";
+    static const char claim[] = "/api/v1/namespaces/default/persistentvolumeclaims/c";
+    static const char pods[] = "/api/v1/namespaces/default/pods";
+    struct server *s = open_server(0);
+    EQ_INT(ask(s, "POST", claims, NULL,
+               "{\"metadata\":{\"name\":\"c\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+               "\"resources\":{\"requests\":{\"storage\":\"1\"}}}}")
+               .status,
+           201);
+    EQ_INT(
+        ask(s, "POST", pods, NULL,
+            "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":"
+            "\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+            "\"claimName\":\"c\"}}]}}")
+            .status,
+        201);
+    EQ_INT(ask(s, "DELETE", claim, NULL, NULL).status, 200);
+    EQ_INT(ask(s, "GET", claim, NULL, NULL).status, 200);
+    EQ_INT(
+        ask(s, "DELETE", "/api/v1/namespaces/default/pods/p", "gracePeriodSeconds=0", NULL).status,
+        200);
+    EQ_INT(ask(s, "GET", claim, NULL, NULL).status, 404);
+    done(s);
+}
+
 static void token_files_are_read(void)
 {
     static const struct {
@@ -396,6 +465,8 @@ int main(void)
                                               TAP(dying_namespaces_are_emptied),
                                               TAP(conflicts_count_writes_under_way),
                                               TAP(roles_hold),
+                                              TAP(tokens_of_accounts_hold),
+                                              TAP(claims_in_use_stay),
                                               TAP(token_files_are_read),
                                               TAP(large_and_deep_bodies_are_refused),
                                               TAP(old_events_are_forgotten),

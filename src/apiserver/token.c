@@ -1,0 +1,149 @@
+/* See token.h. "header.claims.signature", each in the alphabet of base64 that URLs know; the signature is
+ * HMAC-SHA256, as the one who signs is the only one who checks. */
+#include "token.h"
+
+#include "../base/base64.h"
+#include "../net/tls.h"
+#include "auth.h"
+#include "remove.h"
+
+static void encode(struct buf *out, str bytes)
+{
+    size_t from = out->n;
+    base64_encode(out, bytes);
+    while (out->n > from && out->p[out->n - 1] == '=')
+        out->p[--out->n] = '\0';
+    for (size_t i = from; i < out->n; i++)
+        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+}
+
+static bool decode(struct buf *out, str text)
+{
+    auto_buf struct buf plain = { 0 };
+    buf_put(&plain, text);
+    for (size_t i = 0; i < plain.n; i++)
+        plain.p[i] = plain.p[i] == '-' ? '+' : plain.p[i] == '_' ? '/' : plain.p[i];
+    while (plain.n % 4)
+        buf_put(&plain, S("="));
+    return base64_decode(out, buf_str(&plain)) == 0;
+}
+
+static void sign(struct server *s, str text, struct buf *out)
+{
+    unsigned char mac[TLS_MAC_BYTES];
+    tls_mac(auth_key(s->auth), text, mac);
+    encode(out, (str){ (const char *)mac, sizeof(mac) });
+}
+
+static struct json *reference(struct arena *a, str name, str uid)
+{
+    struct json *r = json_new_obj(a);
+    json_set_str(a, r, "name", name);
+    json_set_str(a, r, "uid", uid);
+    return r;
+}
+
+static struct json *own_claims(struct arena *a, const struct token_claims *c)
+{
+    static const char *const kinds[][2] = { { "Pod", "pod" },
+                                            { "Secret", "secret" },
+                                            { "Node", "node" } };
+    struct json *own = json_new_obj(a);
+    json_set_str(a, own, "namespace", c->ns);
+    json_set(a, own, S("serviceaccount"), reference(a, c->account, c->uid));
+    for (size_t i = 0; json_is(c->bound, JSON_OBJ) && i < countof(kinds); i++)
+        if (str_eqc(json_text(json_get(c->bound, "kind")), kinds[i][0]))
+            json_set(a, own, str_c(kinds[i][1]),
+                     reference(a, json_text(json_get(c->bound, "name")),
+                               json_text(json_get(c->bound, "uid"))));
+    return own;
+}
+
+str token_make(struct server *s, struct arena *a, const struct token_claims *c)
+{
+    struct json *claims = json_new_obj(a);
+    int64_t now = server_now_ns(s) / NS_PER_S;
+    json_set(a, claims, S("aud"), json_copy(a, c->audiences));
+    json_set_int(a, claims, "exp", c->until_s);
+    json_set_int(a, claims, "iat", now);
+    json_set_str(a, claims, "iss", TOKEN_ISSUER);
+    json_set_str(a, claims, "jti", server_uid(s, a));
+    json_set(a, claims, S("kubernetes.io"), own_claims(a, c));
+    json_set_int(a, claims, "nbf", now);
+    json_set_str(a, claims, "sub",
+                 arena_printf(a, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(c->ns),
+                              STR_ARG(c->account)));
+    auto_buf struct buf out = { 0 };
+    encode(&out, S("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    buf_put(&out, S("."));
+    encode(&out, json_to_str(a, claims));
+    auto_buf struct buf signature = { 0 };
+    sign(s, buf_str(&out), &signature);
+    buf_put(&out, S("."));
+    buf_put(&out, buf_str(&signature));
+    return arena_str(a, buf_str(&out));
+}
+
+/* The claims of a token that we signed; NULL: we did not. */
+static struct json *claims_of(struct server *s, struct arena *a, str token)
+{
+    size_t last = token.n;
+    while (last && token.p[last - 1] != '.')
+        last--;
+    str text = str_upto(token, last ? last - 1 : 0), header, claims = text;
+    auto_buf struct buf signature = { 0 }, json = { 0 };
+    if (!last || !str_cut(&claims, '.', &header) || !claims.p)
+        return NULL;
+    sign(s, text, &signature);
+    struct json *tree = NULL;
+    if (!tls_same_secret(buf_str(&signature), str_from(token, last)) || !decode(&json, claims) ||
+        json_parse(a, buf_str(&json), &tree, NULL) < 0)
+        return NULL;
+    return tree;
+}
+
+static bool is_there(struct server *s, struct arena *a, const char *plural, str ns,
+                     const struct json *own, const char *key)
+{
+    const struct kind *k = kinds_find(S(""), S("v1"), str_c(plural));
+    str name = json_text(json_at(own, key, "name", NULL)),
+        uid = json_text(json_at(own, key, "uid", NULL));
+    const struct object *o =
+        store_latest(s->store, kind_key(a, k, k->namespaced ? ns : S(""), name));
+    return o && (!uid.n || str_eq(uid, object_span(o, o->uid)));
+}
+
+static bool holds(struct server *s, struct arena *a, const struct json *claims)
+{
+    static const char *const bound[][2] = { { "pod", "pods" },
+                                            { "secret", "secrets" },
+                                            { "node", "nodes" } };
+    const struct json *own = json_get(claims, "kubernetes.io");
+    str ns = json_text(json_get(own, "namespace"));
+    if (json_int(json_get(claims, "exp"), 0) <= server_now_ns(s) / NS_PER_S ||
+        !list_has(json_get(claims, "aud"), TOKEN_ISSUER) ||
+        !is_there(s, a, "serviceaccounts", ns, own, "serviceaccount"))
+        return false;
+    for (size_t i = 0; i < countof(bound); i++)
+        if (json_get(own, bound[i][0]) && !is_there(s, a, bound[i][1], ns, own, bound[i][0]))
+            return false;
+    return true;
+}
+
+bool token_user(struct server *s, struct arena *a, str token, struct user *ret)
+{
+    struct json *claims = claims_of(s, a, token);
+    if (!claims || !holds(s, a, claims))
+        return false;
+    const struct json *own = json_get(claims, "kubernetes.io");
+    str *groups = arena_array(a, 2, sizeof(*groups));
+    groups[0] = S("system:serviceaccounts");
+    groups[1] = arena_printf(a, "system:serviceaccounts:" STR_FMT,
+                             STR_ARG(json_text(json_get(own, "namespace"))));
+    *ret = (struct user){ .name = json_text(json_get(claims, "sub")),
+                          .uid = json_text(json_at(own, "serviceaccount", "uid", NULL)),
+                          .groups = groups,
+                          .n_groups = 2,
+                          .known = true };
+    return true;
+}

@@ -1,0 +1,21 @@
+/* Tokens of service accounts: JSON Web Tokens, signed with a key of this server, so that none has to be
+ * remembered. One is good until its time is up or its account is gone. */
+#ifndef FLYBALL_TOKEN_H
+#define FLYBALL_TOKEN_H
+
+#include "server.h"
+
+#define TOKEN_ISSUER S("https://kubernetes.default.svc")
+
+struct token_claims {
+    str ns, account, uid;
+    const struct json *audiences; /* names whom the token is for */
+    const struct json *bound;     /* reference to what it dies with; NULL or null: nothing else */
+    int64_t until_s;
+};
+
+str token_make(struct server *s, struct arena *a, const struct token_claims *claims);
+/* Who shows this token; false: it is none of ours, or no longer good. */
+bool token_user(struct server *s, struct arena *a, str token, struct user *ret);
+
+#endif
