@@ -342,6 +342,10 @@ static struct figures run(enum regime regime, double cores, int seconds, uint64_
         .given = (double)most / (double)ours->capacity,
     };
     clear_scratch_done(&ours->scratch);
+    for (int i = 0; i < PODS; i++) {
+        pod_done(&ours->pods[i]);
+        agent_done(&original->agents[i]);
+    }
     free(ours);
     free(original);
     free(vpa);

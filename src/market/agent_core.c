@@ -34,6 +34,40 @@ void agent_init(struct agent *agent, double epsilon, uint64_t seed)
     random_init(&agent->random, seed, 1);
 }
 
+void agent_done(struct agent *agent)
+{
+    free(take(agent->rows));
+    agent->row_n = 0;
+}
+
+/* ---- the table */
+
+static struct agent_row *find_row(const struct agent *agent, int state)
+{
+    for (uint8_t i = 0; i < agent->row_n; i++)
+        if (agent->rows[i].state == state)
+            return &agent->rows[i];
+    return NULL;
+}
+
+const struct agent_row *agent_row(const struct agent *agent, int state)
+{
+    static const struct agent_row unseen;
+    const struct agent_row *row = find_row(agent, state);
+    return row ? row : &unseen;
+}
+
+struct agent_row *agent_add_row(struct agent *agent, int state)
+{
+    struct agent_row *row = find_row(agent, state);
+    if (row)
+        return row;
+    agent->rows = mem_grow(agent->rows, (size_t)agent->row_n + 1, sizeof(*agent->rows));
+    row = &agent->rows[agent->row_n++];
+    *row = (struct agent_row){ .state = (uint8_t)state };
+    return row;
+}
+
 /* ---- states and actions */
 
 int agent_state(int64_t usage_milli, double throttling, int64_t allocation_milli)
@@ -95,8 +129,7 @@ enum agent_action agent_choose(struct agent *agent, double price, bool explore)
     if (explore && random_unit(&agent->random) < agent->epsilon) {
         action = (enum agent_action)random_below(&agent->random, AGENT_ACTION_N);
     } else {
-        agent->known[state] |= AGENT_STATE_SEEN;
-        action = agent_greedy(agent->q[state], price);
+        action = agent_greedy(agent_add_row(agent, state)->q, price);
     }
     agent->state = (int8_t)state;
     agent->action = (int8_t)action;
@@ -141,10 +174,11 @@ static void push_history(struct agent *agent, double throttling)
 
 static double best_known(const struct agent *agent, int state)
 {
+    const double *q = agent_row(agent, state)->q;
     double best = 0; /* what was never tried counts as 0 */
     for (int a = 0; a < AGENT_ACTION_N; a++)
-        if (agent->q[state][a] > best)
-            best = agent->q[state][a];
+        if (q[a] > best)
+            best = q[a];
     return best;
 }
 
@@ -158,12 +192,13 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
     double reward = agent_reward(rules, o, agent->previous_milli);
     if (agent->state >= 0 && agent->action >= 0) {
         int now = agent_state(o.usage_milli, o.throttling, o.allocation_milli);
-        double *q = &agent->q[agent->state][agent->action];
+        struct agent_row *row = agent_add_row(agent, agent->state);
+        double *q = &row->q[agent->action];
         double value =
             *q + rules->learning_rate * (reward + rules->discount * best_known(agent, now) - *q);
         if (isfinite(value) || rules->infinite_reward) {
             *q = value;
-            agent->known[agent->state] |= (uint8_t)(AGENT_STATE_SEEN | 1 << agent->action);
+            row->known |= (uint8_t)(1 << agent->action);
         }
     }
     agent->epsilon = fmax(epsilon_floor, agent->epsilon * epsilon_decay);

@@ -2,7 +2,8 @@
  * bids. Tabular Q-learning over 27 states and 3 actions.
  *
  * Everything an agent knows is in `struct agent`, its random numbers included, so a run can be
- * repeated and a table can be saved. No value in it is ever infinite or NaN. */
+ * repeated and a table can be saved. No value in it is ever infinite or NaN. A pod sees few of the
+ * states, so the table has rows only for those: the agent owns them, agent_done() frees them. */
 #ifndef FLYBALL_AGENT_CORE_H
 #define FLYBALL_AGENT_CORE_H
 
@@ -26,21 +27,23 @@ struct agent_rules {
     bool infinite_reward; /* as the original: no usage and an allocation cost infinitely much */
 };
 
+struct agent_row { /* of the table: a state that was looked up, perhaps learnt from */
+    double q[AGENT_ACTION_N];
+    uint8_t state;
+    uint8_t known; /* bit a: q[a] was learnt */
+};
+
 struct agent {
-    double q[AGENT_STATE_N][AGENT_ACTION_N];
-    uint8_t known
-        [AGENT_STATE_N]; /* bit a: q[s][a] was learnt; AGENT_STATE_SEEN: the state was looked up */
-    double epsilon;      /* chance of exploring */
-    double throttling;   /* 0..1, normalised */
+    struct agent_row *rows;        /* owned, in no order */
+    double epsilon;                /* chance of exploring */
+    double throttling;             /* 0..1, normalised */
     double history[AGENT_HISTORY]; /* the last throttling values, oldest first */
-    uint8_t history_n;
+    uint8_t history_n, row_n;
     int8_t state, action; /* of the last bid; -1: none yet */
     int64_t usage_milli, allocation_milli, previous_milli;
     int64_t smoothed_milli; /* demand in cost-efficiency mode */
     struct random random;
 };
-
-enum { AGENT_STATE_SEEN = 0x80 };
 
 struct outcome { /* what became of the last bid */
     int64_t usage_milli;
@@ -55,6 +58,11 @@ struct agent_bid {
 };
 
 void agent_init(struct agent *agent, double epsilon, uint64_t seed);
+void agent_done(struct agent *agent);
+
+const struct agent_row *agent_row(const struct agent *agent, int state); /* all 0: never seen */
+struct agent_row *agent_add_row(struct agent *agent,
+                                int state); /* or the one there; until the next */
 
 /* Notes the outcome, learns from it, cools exploration down. Returns the reward. */
 double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome outcome);

@@ -53,6 +53,11 @@ void pod_init(struct market_pod *pod, const struct market_config *config, int64_
     agent_init(&pod->agent, config->exploration_rate, seed);
 }
 
+void pod_done(struct market_pod *pod)
+{
+    agent_done(&pod->agent);
+}
+
 /* ---- what the counters say */
 
 /* Millicores the pod would have used in the window had there been no quota. Throttling tells that it was

@@ -65,6 +65,7 @@ struct pod_rules pod_rules_from(const struct market_config *config);
 
 void pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
               uint64_t seed);
+void pod_done(struct market_pod *pod);
 
 /* One reading. `ended` windows are the caller's to close: pod_fast_step and pod_close_window. */
 void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,

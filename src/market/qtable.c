@@ -8,11 +8,6 @@
 
 enum { VERSION = 1, VALUES = AGENT_STATE_N * AGENT_ACTION_N, MASK = (VALUES + 7) / 8, HEAD = 2 };
 
-static bool is_known(const struct agent *agent, int state, int action)
-{
-    return agent->known[state] & 1 << action;
-}
-
 static int32_t to_thousandths(double value)
 {
     return (int32_t)lround(fmax(fmin(value * 1000, INT32_MAX), INT32_MIN));
@@ -23,17 +18,25 @@ void qtable_write(const struct agent *agent, struct buf *out)
     auto_buf struct buf bytes = { 0 };
     uint8_t head[HEAD + MASK] = { VERSION, (uint8_t)lround(fmin(agent->epsilon, 1) * 100) };
     for (int i = 0; i < VALUES; i++)
-        if (is_known(agent, i / AGENT_ACTION_N, i % AGENT_ACTION_N))
+        if (agent_row(agent, i / AGENT_ACTION_N)->known & 1 << i % AGENT_ACTION_N)
             head[HEAD + i / 8] |= (uint8_t)(1 << i % 8);
     buf_put(&bytes, (str){ (const char *)head, sizeof(head) });
     for (int i = 0; i < VALUES; i++) {
-        if (!is_known(agent, i / AGENT_ACTION_N, i % AGENT_ACTION_N))
+        if (!(head[HEAD + i / 8] & 1 << i % 8))
             continue;
-        uint32_t value = (uint32_t)to_thousandths(agent->q[i / AGENT_ACTION_N][i % AGENT_ACTION_N]);
+        const struct agent_row *row = agent_row(agent, i / AGENT_ACTION_N);
+        uint32_t value = (uint32_t)to_thousandths(row->q[i % AGENT_ACTION_N]);
         for (int byte = 0; byte < 4; byte++)
             buf_putc(&bytes, (char)(value >> 8 * byte & 0xff));
     }
     base64_encode(out, buf_str(&bytes));
+}
+
+static void put_value(struct agent *agent, int state, int action, double value)
+{
+    struct agent_row *row = agent_add_row(agent, state);
+    row->q[action] = value;
+    row->known |= (uint8_t)(1 << action);
 }
 
 static int read_packed(str bytes, struct agent *agent, err_t *e)
@@ -43,20 +46,20 @@ static int read_packed(str bytes, struct agent *agent, err_t *e)
     if (bytes.n < at || p[0] != VERSION)
         return err_set(e, EINVAL, "a learnt table of %zu bytes is of no version that is known",
                        bytes.n);
-    struct agent read = *agent;
+    size_t values = 0;
+    for (int i = 0; i < VALUES; i++)
+        values += p[HEAD + i / 8] >> i % 8 & 1;
+    if (bytes.n - at < 4 * values)
+        return err_set(e, EINVAL, "a learnt table ends after %zu bytes", bytes.n);
     for (int i = 0; i < VALUES; i++) {
         if (!(p[HEAD + i / 8] & 1 << i % 8))
             continue;
-        if (bytes.n - at < 4)
-            return err_set(e, EINVAL, "a learnt table ends after %zu bytes", bytes.n);
         uint32_t value = p[at] | (uint32_t)p[at + 1] << 8 | (uint32_t)p[at + 2] << 16 |
                          (uint32_t)p[at + 3] << 24;
-        read.q[i / AGENT_ACTION_N][i % AGENT_ACTION_N] = (int32_t)value / 1000.0;
-        read.known[i / AGENT_ACTION_N] |= (uint8_t)(1 << i % AGENT_ACTION_N);
+        put_value(agent, i / AGENT_ACTION_N, i % AGENT_ACTION_N, (int32_t)value / 1000.0);
         at += 4;
     }
-    read.epsilon = MIN(p[1], 100) / 100.0;
-    *agent = read;
+    agent->epsilon = MIN(p[1], 100) / 100.0;
     return 0;
 }
 
@@ -65,10 +68,8 @@ static void read_actions(const struct json *actions, int state, struct agent *ag
     for (int action = 0; action < AGENT_ACTION_N; action++) {
         const struct json *value = json_get(actions, agent_action_name((enum agent_action)action));
         double number = json_real(value, NAN);
-        if (!isfinite(number))
-            continue;
-        agent->q[state][action] = number;
-        agent->known[state] |= (uint8_t)(1 << action);
+        if (isfinite(number))
+            put_value(agent, state, action, number);
     }
 }
 

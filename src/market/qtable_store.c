@@ -76,8 +76,8 @@ bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, s
 static int count_learnt(const struct agent *agent)
 {
     int n = 0;
-    for (int i = 0; i < AGENT_STATE_N; i++)
-        n += __builtin_popcount((unsigned)(agent->known[i] & ~AGENT_STATE_SEEN));
+    for (uint8_t i = 0; i < agent->row_n; i++)
+        n += __builtin_popcount(agent->rows[i].known);
     return n;
 }
 

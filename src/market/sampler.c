@@ -292,8 +292,8 @@ void sampler_free(struct sampler *s)
         return;
     timer_stop(&s->timer);
     timer_stop(&s->retry);
-    for (size_t i = 0; i < s->pods.n; i++)
-        cgroup_close(take(s->pods.at[i]->cgroup));
+    while (s->pods.n)
+        sampler_remove(s, s->pods.at[s->pods.n - 1]);
     vec_done(&s->pods);
     clear_scratch_done(&s->scratch);
     free(s);
@@ -310,6 +310,7 @@ void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 void sampler_remove(struct sampler *s, struct sampled *pod)
 {
     cgroup_close(take(pod->cgroup));
+    pod_done(&pod->market);
     struct sampled *last = s->pods.at[--s->pods.n];
     s->pods.at[pod->place] = last;
     last->place = pod->place;

@@ -160,20 +160,22 @@ static void run_bid(struct golden *g, const struct json *c)
     if (json_get(want, "smoothed_demand"))
         golden_eq_int(g, "smoothed_demand", agent.smoothed_milli,
                       json_get(want, "smoothed_demand"));
+    agent_done(&agent);
 }
 
 static struct json *printed_table(struct golden *g, const struct agent *agent)
 {
     struct json *table = json_new_obj(g->arena);
     for (int s = 0; s < AGENT_STATE_N; s++) {
-        if (!agent->known[s])
+        const struct agent_row *at = agent_row(agent, s);
+        if (at < agent->rows || at >= agent->rows + agent->row_n)
             continue;
         char name[24];
         agent_state_name(s, name);
         struct json *row = json_new_obj(g->arena);
         for (int a = 0; a < AGENT_ACTION_N; a++) {
-            double q = agent->q[s][a];
-            if (agent->known[s] & 1 << a)
+            double q = at->q[a];
+            if (at->known & 1 << a)
                 json_set(g->arena, row, str_c(agent_action_name((enum agent_action)a)),
                          isfinite(q) ? json_new_real(g->arena, q)
                          : isnan(q)  ? json_new_str(g->arena, S("NaN"))
@@ -216,6 +218,7 @@ static void run_qlearn(struct golden *g, const struct json *c)
         golden_eq_real(g, "epsilon", agent.epsilon, json_get(want, "epsilon"), close);
         golden_eq_json(g, "q", printed_table(g, &agent), json_get(want, "q"));
     }
+    agent_done(&agent);
 }
 
 /* ---- limits */
@@ -389,13 +392,14 @@ static void seed_q_update(struct golden *g, const struct json *in, const struct 
     struct agent agent;
     agent_init(&agent, 0, 1);
     agent.state = agent.action = 0;
-    agent.q[0][0] = real(in, "q");
+    agent_add_row(&agent, 0)->q[0] = real(in, "q");
     /* an outcome that earns exactly the reward: enough, unthrottled (10 + 5), and 5 lost by change */
     struct outcome o = { .usage_milli = 100, .allocation_milli = 170, .throttling = 0 };
     double reward = agent_reward(&rules, o, agent.allocation_milli);
     agent_learn(&agent, &rules, o);
     if (golden_ok(g, fabs(reward - real(in, "reward")) < 1e-9, "the outcome earns %g", reward))
-        golden_eq_real(g, "q", agent.q[0][0], json_get(want, "q"), close);
+        golden_eq_real(g, "q", agent_row(&agent, 0)->q[0], json_get(want, "q"), close);
+    agent_done(&agent);
 }
 
 static void seed_reward(struct golden *g, const struct json *in, const struct json *want)

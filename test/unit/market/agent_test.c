@@ -37,10 +37,12 @@ static void nothing_is_ever_infinite(void)
         double price = random_unit(&r) * 4;
         OK(agent_demand(&agent, &rules, agent_choose(&agent, price, true), price) > 0);
     }
+    OK(agent.row_n > 3 && agent.row_n <= AGENT_STATE_N);
     for (int s = 0; s < AGENT_STATE_N; s++)
         for (int a = 0; a < AGENT_ACTION_N; a++)
-            OK(isfinite(agent.q[s][a]));
+            OK(isfinite(agent_row(&agent, s)->q[a]));
     EQ_REAL(agent.epsilon, 0.01);
+    agent_done(&agent);
 }
 
 static void a_seed_repeats_a_run(void)
@@ -50,6 +52,8 @@ static void a_seed_repeats_a_run(void)
     agent_init(&b, 0.5, 7);
     for (int i = 0; i < 1000; i++)
         OK(agent_choose(&a, 0, true) == agent_choose(&b, 0, true));
+    agent_done(&a);
+    agent_done(&b);
 }
 
 static void no_exploration_unless_allowed(void)
@@ -58,11 +62,13 @@ static void no_exploration_unless_allowed(void)
     agent_init(&a, 1.0, 7);
     for (int i = 0; i < 100; i++)
         OK(agent_choose(&a, 0, false) == AGENT_AGGRESSIVE);
+    agent_done(&a);
 }
 
 static void an_agent_is_small(void)
 {
-    OK(sizeof(struct agent) <= 1024);
+    OK(sizeof(struct agent) + AGENT_STATE_N * sizeof(struct agent_row) <= 1024);
+    OK(sizeof(struct agent) <= 128); /* one that has seen nothing */
 }
 
 int main(void)

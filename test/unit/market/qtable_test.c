@@ -14,21 +14,26 @@ static void tables_read_back(void)
     agent_init(&agent, 0.17, 1);
     agent_init(&again, 0.5, 1);
     for (int i = 0; i < AGENT_STATE_N; i += 2) {
-        agent.q[i][i % AGENT_ACTION_N] = 1.5 * i - 20;
-        agent.known[i] = (uint8_t)(1 << i % AGENT_ACTION_N);
+        struct agent_row *row = agent_add_row(&agent, i);
+        row->q[i % AGENT_ACTION_N] = 1.5 * i - 20;
+        row->known = (uint8_t)(1 << i % AGENT_ACTION_N);
     }
     auto_buf struct buf text = { 0 }, second = { 0 };
     qtable_write(&agent, &text);
     OK_CALL(qtable_read(buf_str(&text), &again, &e), &e);
     EQ_REAL(again.epsilon, 0.17);
     for (int i = 0; i < AGENT_STATE_N; i++) {
-        EQ_INT(again.known[i], agent.known[i]);
+        const struct agent_row *row = agent_row(&again, i);
+        EQ_INT(row->known, agent_row(&agent, i)->known);
         for (int action = 0; action < AGENT_ACTION_N; action++)
-            EQ_REAL(again.q[i][action], agent.q[i][action]);
+            EQ_REAL(row->q[action], agent_row(&agent, i)->q[action]);
     }
-    agent.q[0][0] += 0.0001; /* too little to be worth a write */
+    EQ_INT(again.row_n, AGENT_STATE_N / 2 + 1);
+    agent_add_row(&agent, 0)->q[0] += 0.0001; /* too little to be worth a write */
     qtable_write(&agent, &second);
     EQ_STR(buf_str(&second), buf_str(&text));
+    agent_done(&agent);
+    agent_done(&again);
 }
 
 static void a_full_table_is_small(void)
@@ -36,16 +41,19 @@ static void a_full_table_is_small(void)
     struct agent agent;
     agent_init(&agent, 0.2, 1);
     for (int i = 0; i < AGENT_STATE_N; i++) {
-        agent.known[i] = 7;
-        agent.q[i][0] = 1e300; /* cut to what can be written */
-        agent.q[i][1] = -1e300;
+        struct agent_row *row = agent_add_row(&agent, i);
+        row->known = 7;
+        row->q[0] = 1e300; /* cut to what can be written */
+        row->q[1] = -1e300;
     }
     auto_buf struct buf text = { 0 };
     qtable_write(&agent, &text);
     OK(text.n <= 452);
     err_t e;
     OK_CALL(qtable_read(buf_str(&text), &agent, &e), &e);
-    OK(isfinite(agent.q[0][0]) && agent.q[0][0] > 2e6 && agent.q[0][1] < -2e6);
+    const double *q = agent_row(&agent, 0)->q;
+    OK(isfinite(q[0]) && q[0] > 2e6 && q[1] < -2e6);
+    agent_done(&agent);
 }
 
 static void the_originals_tables_are_read(void)
@@ -59,11 +67,12 @@ static void the_originals_tables_are_read(void)
                     &agent, &e),
         &e);
     int state = agent_state_parse(S("low:none:adequate"));
-    EQ_REAL(agent.q[state][AGENT_NORMAL], 3.25);
-    EQ_REAL(agent.q[state][AGENT_AGGRESSIVE], -1);
-    EQ_INT(agent.known[state], 1 << AGENT_NORMAL | 1 << AGENT_AGGRESSIVE);
-    EQ_INT(agent.known[agent_state_parse(S("high:some:low"))], 0);
+    EQ_REAL(agent_row(&agent, state)->q[AGENT_NORMAL], 3.25);
+    EQ_REAL(agent_row(&agent, state)->q[AGENT_AGGRESSIVE], -1);
+    EQ_INT(agent_row(&agent, state)->known, 1 << AGENT_NORMAL | 1 << AGENT_AGGRESSIVE);
+    EQ_INT(agent_row(&agent, agent_state_parse(S("high:some:low")))->known, 0);
     EQ_REAL(agent.epsilon, 0.2);
+    agent_done(&agent);
 }
 
 static void what_is_no_table_changes_nothing(void)
