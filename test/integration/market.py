@@ -7,95 +7,29 @@ no more rights than its role gives.
 
 There is no kubelet: the cases say what a node would say. Speaks TAP. Skipped where there is no kubectl.
 """
-import argparse
-import json
-import os
-import pathlib
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
+import harness
+from harness import Real, TOP, until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 NS = "market"
 
 
-class Embedded:
-    def __init__(self, flyball, folder):
-        self.data = folder + "/data"
-        self.kubeconfig = self.data + "/kubeconfig"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.process = subprocess.Popen(
-            [flyball, "apiserver", "--data", self.data, "--listen", "127.0.0.1:%d" % port],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if "serving" not in self.process.stdout.readline():
-            raise RuntimeError("the API server did not start")
+class World(harness.World):
+    NAMESPACE = NS
+    OPERATOR = ["--controllers", "market"]
 
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-
-class Real:
-    def __init__(self, folder):
-        self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
-
-    def stop(self):
-        pass
-
-
-class World:
-    def __init__(self, server, flyball, folder):
-        self.server, self.flyball, self.folder = server, flyball, folder
-        self.operator = None
-
-    def kubectl(self, *words, text=None, check=True):
-        env = dict(os.environ, KUBECONFIG=self.server.kubeconfig, HOME=self.folder)
-        done = subprocess.run(["kubectl", "-n", NS, *words], env=env, input=text, capture_output=True,
-                              text=True, timeout=120)
-        if check and done.returncode:
-            raise RuntimeError("kubectl %s: %s" % (" ".join(words), done.stderr))
-        return done.stdout
-
-    def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text="\n".join(json.dumps(o) for o in objects))
-
-    def get(self, *words):
-        answer = self.kubectl("get", *words, "-o", "json", check=False)
-        return json.loads(answer) if answer else {}
-
-    def restricted_kubeconfig(self):
-        """Where rights are checked, a user of the operator's own, who has its role and nothing else."""
+    def prepare(self):
+        self.define(TOP / "deploy/crds/allocation.mbcas.io_podallocations.yaml")
+        self.kubectl("create", "namespace", NS)
+        self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        room = {"cpu": "300", "memory": "8Gi", "pods": "200"}
+        self.patch_status("node", "n1", {"capacity": room, "allocatable": room})
         if not isinstance(self.server, Real):
-            return self.server.kubeconfig
-        self.kubectl("apply", "-f", str(ROOT / "deploy/rbac/market.yaml"))
-        self.kubectl("create", "serviceaccount", "operator")
-        self.kubectl("create", "clusterrolebinding", "market-operator", "--clusterrole=flyball-market",
-                     "--serviceaccount=%s:operator" % NS)
-        token = self.kubectl("create", "token", "operator").strip()
-        path = self.folder + "/operator.kubeconfig"
-        url = pathlib.Path(self.server.folder, "server").read_text().strip()
-        pathlib.Path(path).write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": url,
-                                                   "certificate-authority": self.server.folder + "/ca.crt"}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
-        return path
-
-    def run_operator(self, kubeconfig):
-        self.log = open(self.folder + "/operator.log", "a")
-        self.operator = subprocess.Popen(
-            [self.flyball, "operator", "--kubeconfig", kubeconfig, "--leader-elect=false", "--listen",
-             "none", "--controllers", "market"], stdout=self.log, stderr=subprocess.STDOUT)
-
-    def stop_operator(self):
-        if self.operator:
-            self.operator.terminate()
-            assert self.operator.wait(30) == 0, "the operator ended with %s" % self.operator.returncode
-            self.log.close()
+            self.run_operator()
+            return
+        # Where rights are checked, a user of the operator's own, who has its role and nothing else.
+        assert until(lambda: self.get("serviceaccount", "default")), "no default service account"
+        self.kubectl("apply", "-f", str(TOP / "deploy/rbac/market.yaml"))
+        self.run_operator("--kubeconfig", self.kubeconfig_of("operator", NS, "flyball-market"))
 
     # --- what a kubelet does
 
@@ -113,16 +47,14 @@ class World:
                   "containerStatuses": statuses(spec["containers"])}
         if "initContainers" in spec:
             status["initContainerStatuses"] = statuses(spec["initContainers"])
-        self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p",
-                     json.dumps({"status": status}))
+        self.patch_status("pod", name, status)
 
     def say(self, name, reason):
         """The node answers a resize with a condition instead."""
         generation = self.get("pod", name)["metadata"]["generation"]
-        self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(
-            {"status": {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason,
-                                        "message": "Node didn't have enough capacity: cpu",
-                                        "observedGeneration": generation}]}}))
+        self.patch_status("pod", name, {"conditions": [
+            {"type": "PodResizePending", "status": "True", "reason": reason,
+             "message": "Node didn't have enough capacity: cpu", "observedGeneration": generation}]})
 
     # --- pods and allocations
 
@@ -156,16 +88,6 @@ class World:
     def expect(self, question, want):
         if not until(lambda: question() == want):
             raise AssertionError("%s, want %s" % (question(), want))
-
-
-def until(question, seconds=120):
-    """How long it may take is no part of any case, so that a busy machine fails none."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if question():
-            return True
-        time.sleep(0.2)  # asked from outside: there is no event to wait for
-    return False
 
 
 def container(name, limit=None, request=None, memory=True, **more):
@@ -243,12 +165,10 @@ def who_opts_out_gets_back_what_it_had(w):
 
 
 def explain_says_what_is_what(w):
-    said = subprocess.run([w.flyball, "explain", "podallocation", NS + "-a", "-n", NS, "--kubeconfig",
-                           w.server.kubeconfig], capture_output=True, text=True, timeout=60)
-    assert said.returncode == 0, said.stderr
+    said = w.explain("podallocation", NS + "-a")
     for words in ["of pod market/a", "request 727m, limit 808m", "container app: request 250m, limit 500m",
                   "Applied, Applied", "QoS Burstable", "nothing: Applied"]:
-        assert words in said.stdout, said.stdout
+        assert words in said, said
 
 
 CASES = [a_wish_is_applied_and_verified, the_class_of_a_pod_stays, a_guaranteed_pod_that_wants_to_takes_part,
@@ -256,43 +176,4 @@ CASES = [a_wish_is_applied_and_verified, the_class_of_a_pod_stays, a_guaranteed_
          explain_says_what_is_what]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("flyball")
-    parser.add_argument("--cluster")
-    given = parser.parse_args()
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP there is no kubectl")
-        return
-    print("1..%d" % len(CASES))
-    with tempfile.TemporaryDirectory() as folder:
-        flyball = str(pathlib.Path(given.flyball).resolve())
-        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
-        world = World(server, flyball, folder)
-        try:
-            world.kubectl("apply", "-f", str(ROOT / "deploy/crds/allocation.mbcas.io_podallocations.yaml"))
-            world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd",
-                          "podallocations.allocation.mbcas.io")
-            world.kubectl("create", "namespace", NS)
-            world.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
-            world.kubectl("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", json.dumps(
-                {"status": {"capacity": {"cpu": "300", "memory": "8Gi", "pods": "200"},
-                            "allocatable": {"cpu": "300", "memory": "8Gi", "pods": "200"}}}))
-            if given.cluster:
-                assert until(lambda: world.get("serviceaccount", "default")), "no default service account"
-            world.run_operator(world.restricted_kubeconfig())
-            for number, case in enumerate(CASES, 1):
-                name = case.__name__.replace("_", " ")
-                try:
-                    case(world)
-                    print("ok %d - %s" % (number, name), flush=True)
-                except Exception as why:  # every failure is one line of the answer
-                    print("not ok %d - %s" % (number, name))
-                    print("# " + (repr(why) if not str(why) else str(why)).replace("\n", "\n# "), flush=True)
-        finally:
-            world.stop_operator()
-            server.stop()
-
-
-if __name__ == "__main__":
-    main()
+harness.main(World, CASES)

@@ -6,32 +6,19 @@
 
 Speaks TAP. Skipped where there is no kubectl.
 """
-import argparse
-import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
-import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRD = ROOT / "deploy/crds/allocation.mbcas.io_podallocations.yaml"
+import harness
+from harness import TOP, until
+
 NODE = "market-agent-test"
-
-
-def until(question, seconds=90):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if question():
-            return True
-        time.sleep(0.3)  # asked from outside: there is no event to wait for
-    return False
 
 
 class Kernel(threading.Thread):
@@ -64,41 +51,29 @@ class Kernel(threading.Thread):
                     self.write(pod)
 
 
-class World:
-    def __init__(self, flyball, folder, kubeconfig):
-        self.flyball, self.folder, self.kubeconfig = flyball, folder, kubeconfig
+class World(harness.World):
+    NAMESPACE = "market-test"
+
+    def __init__(self, server, flyball, folder):
+        super().__init__(server, flyball, folder)
+        os.mkdir(folder + "/cgroup")
         self.kernel = Kernel(folder + "/cgroup")
         self.agent = None
 
-    def kubectl(self, *words, text=None, check=True):
-        env = dict(os.environ, KUBECONFIG=self.kubeconfig, HOME=self.folder)
-        done = subprocess.run(["kubectl", *words], env=env, input=text, capture_output=True, text=True, timeout=60)
-        if check and done.returncode:
-            raise RuntimeError(f"kubectl {' '.join(words)}: {done.stderr}")
-        return done.stdout
-
-    def get(self, *words):
-        answer = self.kubectl("get", *words, "-n", "market-test", "-o", "json", check=False)
-        return json.loads(answer) if answer else {}
-
-    def status(self, kind, name, status, *more):
-        self.kubectl("patch", kind, name, *more, "--subresource=status", "--type=merge", "-p",
-                     json.dumps({"status": status}))
-
     def pod(self, name, limit, wants):
-        self.kubectl("apply", "-f", "-", text=json.dumps({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "market-test"},
+        self.apply({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
             "spec": {"nodeName": NODE, "terminationGracePeriodSeconds": 0, "tolerations": [{"operator": "Exists"}],
                      "containers": [{"name": "a", "image": "a",
-                                     "resources": {"requests": {"cpu": "50m"}, "limits": {"cpu": f"{limit}m"}}}]}}))
+                                     "resources": {"requests": {"cpu": "50m"}, "limits": {"cpu": f"{limit}m"}}}]}})
         self.in_force(name, limit)
         self.kernel.add(self.get("pod", name)["metadata"]["uid"], wants, limit)
 
     def in_force(self, name, limit):
-        self.status("pod", name, {"phase": "Running", "containerStatuses": [{
+        self.patch_status("pod", name, {"phase": "Running", "containerStatuses": [{
             "name": "a", "image": "a", "imageID": "", "ready": True, "restartCount": 0,
             "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
-            "resources": {"limits": {"cpu": f"{limit}m"}}}]}, "-n", "market-test")
+            "resources": {"limits": {"cpu": f"{limit}m"}}}]})
 
     def desired(self, name):
         spec = self.get("podallocation", "market-test-" + name).get("spec", {})
@@ -116,9 +91,9 @@ class World:
             self.in_force(name, limit)
         return limit
 
-    def start(self):
+    def start_agent(self):
         self.agent = subprocess.Popen(
-            [self.flyball, "agent", "--node-name", NODE, "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0",
+            [self.flyball, "agent", "--node-name", NODE, "--kubeconfig", self.server.kubeconfig, "--listen", "127.0.0.1:0",
              "--cgroup-root", self.folder + "/cgroup", "--market-namespace", "market-test"],
             stderr=subprocess.PIPE, text=True, env=dict(os.environ, MBCAS_SLOW_LOOP_INTERVAL="4s"))
         self.said = []
@@ -141,87 +116,91 @@ class World:
         return int(re.search(r"^mbcas_agent_allocation_duration_seconds_count (\d+)", self.ask("/metrics"),
                              re.MULTILINE).group(1))
 
-    def stop(self, number=signal.SIGTERM):
+    def stop_agent(self, number=signal.SIGTERM):
         if self.agent and self.agent.poll() is None:
             self.agent.send_signal(number)
             return self.agent.wait(60)
         return None
 
+    def prepare(self):
+        self.define(TOP / "deploy/crds/allocation.mbcas.io_podallocations.yaml")
+        self.kubectl("create", "namespace", self.NAMESPACE)
+        self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+        room = {"cpu": "2", "pods": "100"}
+        self.patch_status("node", NODE, {"capacity": room, "allocatable": room})
+        if isinstance(self.server, harness.Real):
+            assert until(lambda: self.get("serviceaccount", "default")), "no default service account"
+        self.kernel.start()
+        self.pod("starved", 200, 700)
+        self.pod("hoarder", 1400, 20)
+        self.start_agent()
 
-def cases(w):
-    w.kubectl("apply", "-f", str(CRD))
-    w.kubectl("create", "namespace", "market-test")
-    w.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}))
-    w.status("node", NODE, {"capacity": {"cpu": "2", "pods": "100"}, "allocatable": {"cpu": "2", "pods": "100"}})
-    until(lambda: w.kubectl("get", "serviceaccount", "default", "-n", "market-test", check=False))
-    w.kernel.start()
-    w.pod("starved", 200, 700)
-    w.pod("hoarder", 1400, 20)
-    w.start()
-    yield until(lambda: w.ask("/readyz").strip() == "ok") and w.ask("/healthz").strip() == "ok", \
-        "it is healthy, and ready when its caches are filled"
-    yield until(lambda: min(w.obey("hoarder"), 1) + w.obey("starved") > 700), \
-        "who is throttled gets what it needs"
-    yield w.desired("starved") + w.desired("hoarder") <= 1800, "and the node is not promised twice"
+    def stop(self):
+        self.stop_agent(signal.SIGKILL)
+        self.kernel.ended.set()
+        self.kernel.join()
+        self.kubectl("delete", "node", NODE, check=False)
+
+
+def it_is_healthy_and_ready_when_its_caches_are_filled(w):
+    assert until(lambda: w.ask("/readyz").strip() == "ok"), w.ask("/readyz")
+    assert w.ask("/healthz").strip() == "ok"
+
+
+def who_is_throttled_gets_what_it_needs(w):
+    assert until(lambda: min(w.obey("hoarder"), 1) + w.obey("starved") > 700), w.desired("starved")
+
+
+def and_the_node_is_not_promised_twice(w):
+    assert w.desired("starved") + w.desired("hoarder") <= 1800
+
+
+def a_podallocation_belongs_to_its_pod(w):
     owner = w.get("podallocation", "market-test-starved")["metadata"]["ownerReferences"][0]
-    yield owner["kind"] == "Pod" and owner["name"] == "starved", "a PodAllocation belongs to its pod"
+    assert (owner["kind"], owner["name"]) == ("Pod", "starved"), owner
+
+
+def the_metrics_of_the_original_are_there(w):
     metrics = w.ask("/metrics")
-    yield "mbcas_managed_pods 2" in metrics and 'mbcas_throttling_ratio{pod="starved"' in metrics, \
-        "the metrics of the original are there"
-    w.stop(signal.SIGKILL)
+    assert "mbcas_managed_pods 2" in metrics and 'mbcas_throttling_ratio{pod="starved"' in metrics, metrics
+
+
+def an_agent_that_was_killed_takes_nothing_away_when_it_comes_back(w):
+    w.stop_agent(signal.SIGKILL)
     before = w.desired("starved")
-    w.start()
-    until(lambda: w.rounds() >= 1)
-    yield w.desired("starved") >= before, "an agent that was killed takes nothing away when it comes back"
-    until(lambda: w.rounds() >= 3)  # it takes a round to bid and one to learn from it
-    w.kubectl("annotate", "pod", "hoarder", "-n", "market-test", "mbcas.io/managed=false")
-    yield until(lambda: "mbcas_managed_pods 1" in w.ask("/metrics")), "a pod can opt out"
-    w.kubectl("delete", "pod", "starved", "-n", "market-test", "--grace-period=0", "--force")
-    yield until(lambda: not w.get("podallocation", "market-test-starved")), "a PodAllocation goes with its pod"
-    yield w.stop() == 0, "it ends when asked to"
-    yield w.get("configmap", "mbcas-qtable-" + NODE).get("data"), "what was learnt is kept"
-    yield not [line for line in w.said if "orbidden" in line or " error " in line], "and nothing was refused"
+    w.start_agent()
+    assert until(lambda: w.rounds() >= 1)
+    assert w.desired("starved") >= before, (w.desired("starved"), before)
 
 
-def run(w):
-    number = failed = 0
-    for good, name in cases(w):
-        number += 1
-        failed += not good
-        print(f"{'ok' if good else 'not ok'} {number} - {name}", flush=True)
-    print(f"1..{number}")
-    return 1 if failed else 0
+def a_pod_can_opt_out(w):
+    assert until(lambda: w.rounds() >= 3)  # it takes a round to bid and one to learn from it
+    w.kubectl("annotate", "pod", "hoarder", "mbcas.io/managed=false")
+    assert until(lambda: "mbcas_managed_pods 1" in w.ask("/metrics"))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("flyball")
-    parser.add_argument("--cluster")
-    given = parser.parse_args()
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP kubectl is not installed")
-        return 0
-    flyball, server = str(pathlib.Path(given.flyball).resolve()), None
-    with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = f"{given.cluster}/kubeconfig" if given.cluster else folder + "/data/kubeconfig"
-        if not given.cluster:
-            server = subprocess.Popen([flyball, "apiserver", "--data", folder + "/data", "--listen", "127.0.0.1:0"],
-                                      stdout=subprocess.PIPE, text=True)
-            server.stdout.readline()
-        pathlib.Path(folder, "cgroup").mkdir()
-        w = World(flyball, folder, kubeconfig)
-        try:
-            return run(w)
-        finally:
-            w.stop(signal.SIGKILL)
-            w.kernel.ended.set()
-            w.kernel.join()
-            if server:
-                server.kill()
-                server.wait()
-            else:
-                w.kubectl("delete", "node", NODE, check=False)
+def a_podallocation_goes_with_its_pod(w):
+    w.kubectl("delete", "pod", "starved", "--grace-period=0", "--force")
+    assert until(lambda: not w.get("podallocation", "market-test-starved"))
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def it_ends_when_asked_to(w):
+    code = w.stop_agent()
+    assert code == 0, code
+
+
+def what_was_learnt_is_kept(w):
+    assert w.get("configmap", "mbcas-qtable-" + NODE).get("data")
+
+
+def nothing_was_refused(w):
+    refused = [line for line in w.said if "orbidden" in line or " error " in line]
+    assert not refused, refused
+
+
+CASES = [it_is_healthy_and_ready_when_its_caches_are_filled, who_is_throttled_gets_what_it_needs,
+         and_the_node_is_not_promised_twice, a_podallocation_belongs_to_its_pod, the_metrics_of_the_original_are_there,
+         an_agent_that_was_killed_takes_nothing_away_when_it_comes_back, a_pod_can_opt_out,
+         a_podallocation_goes_with_its_pod, it_ends_when_asked_to, what_was_learnt_is_kept, nothing_was_refused]
+
+harness.main(World, CASES)

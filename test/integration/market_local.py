@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+from harness import Tap
+
 FLYBALL = str(pathlib.Path(sys.argv[1]).resolve())
 NAME = f"flyball-test-{os.getpid()}"
 CAPACITY = 1500     # millicores for all
@@ -174,28 +176,15 @@ class Watch:
         return best
 
 
-class Tap:
-    def __init__(self, count):
-        self.number, self.failed = 0, 0
-        print(f"1..{count}", flush=True)
-
-    def case(self, good, name, detail=""):
-        self.number += 1
-        self.failed += not good
-        if detail:
-            print("# " + detail)
-        print(f"{'ok' if good else 'not ok'} {self.number} - {name}", flush=True)
-
-
 def starve_and_recover(tap, kernel):
     first = agent()
     watch = Watch(kernel)
     watch.run(DEADLINE + 2 * WINDOW)
     calm = {group: watch.calm_from(group) for group in ("starved", "bursty")}
     shown = ", ".join(f"{g} after {'never' if t is None else f'{t:.1f} s'}" for g, t in calm.items())
-    tap.case(all(t is not None and t <= DEADLINE for t in calm.values()) or not QUIET,
+    tap.say(all(t is not None and t <= DEADLINE for t in calm.values()) or not QUIET,
              f"throttling of who starved is below the target within {DEADLINE} s" + BUSY, shown)
-    tap.case(watch.most_handed_out() <= CAPACITY, "the sum of limits stays within capacity",
+    tap.say(watch.most_handed_out() <= CAPACITY, "the sum of limits stays within capacity",
              f"at most {watch.most_handed_out()}m of {CAPACITY}m")
     return first
 
@@ -204,20 +193,20 @@ def kill_and_restart(tap, kernel, first):
     before = {group: kernel.limit(group) for group in LIMITS}
     first.send_signal(signal.SIGKILL)
     first.communicate()
-    tap.case(before == {group: kernel.limit(group) for group in LIMITS},
+    tap.say(before == {group: kernel.limit(group) for group in LIMITS},
              "limits stay when the agent is killed")
     second = agent()
     watch = Watch(kernel)
     watch.run(7)
     low = {group: (watch.lowest_limit(group), watch.highest_usage(group)) for group in ("starved", "bursty")}
-    tap.case(all(limit >= used for limit, used in low.values()),
+    tap.say(all(limit >= used for limit, used in low.values()),
              "a new agent never sets a limit below what is in use",
              ", ".join(f"{g}: limit {limit}m, used {used:.0f}m" for g, (limit, used) in low.items()))
-    tap.case(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")) or not QUIET,
+    tap.say(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")) or not QUIET,
              "and nobody starves again" + BUSY)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=20)
-    tap.case(second.returncode == 0 and before == {group: kernel.limit(group) for group in LIMITS},
+    tap.say(second.returncode == 0 and before == {group: kernel.limit(group) for group in LIMITS},
              "an agent that is asked to end puts back the limits it found")
 
 
@@ -227,9 +216,9 @@ def dry_run(tap, kernel):
     third = agent("--dry-run", "--for", "4s", MBCAS_SLOW_LOOP_INTERVAL="2s")
     said, _ = third.communicate(timeout=60)
     rows = {line.split()[0]: line.split() for line in said.splitlines() if line.startswith(tuple(LIMITS))}
-    tap.case(LIMITS == {group: kernel.limit(group) for group in LIMITS}, "a dry run writes nothing")
+    tap.say(LIMITS == {group: kernel.limit(group) for group in LIMITS}, "a dry run writes nothing")
     wanted = rows.get("starved", ["-"])[-1]
-    tap.case("dry run" in said and wanted.endswith("m") and int(wanted[:-1]) > LIMITS["starved"],
+    tap.say("dry run" in said and wanted.endswith("m") and int(wanted[:-1]) > LIMITS["starved"],
              "but shows what it would do", f"starved wanted {wanted}")
 
 
@@ -240,14 +229,14 @@ def main():
     except OSError as why:
         remove(kernel)
         print(f"1..0 # SKIP cgroups cannot be made here: {why}")
-        return 0
+        return
     loads = []
     try:
         loads = [load(kernel, "starved", 0.06, 0.1), load(kernel, "bursty", 0.04, 0.2)]
-        tap = Tap(8)
+        tap = Tap()
         kill_and_restart(tap, kernel, starve_and_recover(tap, kernel))
         dry_run(tap, kernel)
-        return 1 if tap.failed else 0
+        tap.end()
     finally:
         for process in loads + AGENTS:
             process.kill()
@@ -255,4 +244,4 @@ def main():
         remove(kernel)
 
 
-sys.exit(main())
+main()
