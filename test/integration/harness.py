@@ -89,6 +89,9 @@ class Embedded(Server):
     def kill(self):
         self.stop(signal.SIGKILL)
 
+    def text(self):
+        return self.errors.read_text()
+
 
 class Real:
     """kube-apiserver, etcd and kube-controller-manager, which test/kube/cluster starts and ends."""
@@ -238,8 +241,8 @@ class World:
         """What all cases need."""
 
 
-def main(make_world, cases):
-    """Runs the cases (or those named) in one world on one server."""
+def main(make_world, cases, on_real=None, embedded=Embedded):
+    """Runs the cases (or those named) in one world on one server; on a real control plane there may be others."""
     parser = argparse.ArgumentParser()
     parser.add_argument("flyball")
     parser.add_argument("--cluster", help="a folder of test/kube/cluster; an embedded server unless given")
@@ -249,12 +252,12 @@ def main(make_world, cases):
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         flyball = str(pathlib.Path(given.flyball).resolve())
-        server = Real(given.cluster) if given.cluster else Embedded(flyball, folder)
+        server = Real(given.cluster) if given.cluster else embedded(flyball, folder)
         try:
             world = make_world(server, flyball, folder)
             try:
                 world.prepare()
-                for case in cases:
+                for case in on_real if given.cluster and on_real else cases:
                     if not given.cases or case.__name__ in given.cases:
                         tap.run(case, world)
             finally:
@@ -262,5 +265,5 @@ def main(make_world, cases):
         finally:
             code = server.stop()
         if code != 0:
-            tap.say(False, "the server ends well", "it ended with %s: %s" % (code, server.errors.read_text()))
+            tap.say(False, "the server ends well", "it ended with %s: %s" % (code, server.text()[-3000:]))
     tap.end()

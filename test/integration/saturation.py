@@ -7,77 +7,32 @@ simulated vLLM servers under a recorded load.
 
 Speaks TAP. Skipped where there is no kubectl; what needs a Prometheus where there is none.
 """
-import argparse
 import http.server
 import json
-import os
 import pathlib
 import shutil
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 
+import harness
+from harness import Real, Skip, TOP, Up, free_port, until
+
 HOME = "workload-variant-autoscaler-system"
 INTERVAL_MAP = "workload-variant-autoscaler-variantautoscaling-config"
-CRD = pathlib.Path(__file__).resolve().parents[2] / "deploy/crds/llmd.ai_variantautoscalings.yaml"
-ROLE = CRD.parents[1] / "rbac/saturation.yaml"
 MODEL = "meta/llama-3.1-8b"
 THRESHOLDS = "kvCacheThreshold: 0.80\nqueueLengthThreshold: 5\nkvSpareTrigger: 0.10\nqueueSpareTrigger: 3\n"
 
 
-class Skip(Exception):
-    """The case cannot run here."""
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
-
-
-def until(question, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if question():
-            return True
-        time.sleep(0.2)  # asked from outside: there is no event to wait for
-    return False
-
-
-class World:
-    """A cluster, and kubectl for it."""
-
-    def __init__(self, flyball, folder, kubeconfig):
-        self.flyball, self.folder, self.kubeconfig = flyball, folder, kubeconfig
-        self.processes = []
-
-    def kubectl(self, *words, text=None, check=True):
-        env = dict(os.environ, KUBECONFIG=self.kubeconfig, HOME=self.folder)
-        done = subprocess.run(["kubectl", *words], env=env, input=text, capture_output=True, text=True,
-                              timeout=60)
-        if check and done.returncode:
-            raise RuntimeError("kubectl %s: %s" % (" ".join(words), done.stderr))
-        return done.stdout
-
-    def apply(self, *objects):
-        self.kubectl("apply", "-f", "-", text="\n".join(json.dumps(o) for o in objects))
-
-    def get(self, *words):
-        answer = self.kubectl("get", *words, "-n", "llm", "-o", "json", check=False)
-        return json.loads(answer) if answer else {}
+class World(harness.World):
+    NAMESPACE = "llm"
+    OPERATOR = ["--controllers", "saturation"]
 
     def status(self, name):
         return self.get("va", name).get("status", {})
 
     def desired(self, name):
         return self.status(name).get("desiredOptimizedAlloc", {}).get("numReplicas", 0)
-
-    def condition(self, name, kind):
-        for one in self.status(name).get("conditions", []):
-            if one["type"] == kind:
-                return one["status"], one["reason"]
-        return None
 
     def replicas(self, name):
         return self.get("deployment", name).get("spec", {}).get("replicas", 0)
@@ -96,25 +51,17 @@ class World:
                                  "labels": {"testbed.flyball.dev/load": "requests"}},
                     "data": {"model": MODEL, "trace": "conversation", "rate": "0s=%g" % times}})
 
-    def start(self, *words, log, env=None):
-        out = open("%s/%s.log" % (self.folder, log), "a")
-        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT,
-                                   env=dict(os.environ, **(env or {})))
-        self.processes.append(process)
-        return process
+    def said(self):
+        """All that the controllers have logged."""
+        if isinstance(self.server, Real):
+            return pathlib.Path(self.folder, "operator.log").read_text()
+        return self.server.text()
 
-    def log(self, name):
-        return pathlib.Path(self.folder, name + ".log").read_text()
-
-    def stop(self):
-        for process in self.processes:
-            if process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+    def prepare(self):
+        if isinstance(self.server, Real):
+            prepare_real(self)
+        elif self.server.prometheus:
+            self.server.prometheus.follow(self)
 
 
 def namespace(name):
@@ -154,30 +101,30 @@ QUICK = {"scaleUp": {"stabilizationWindowSeconds": 0},
 class Prometheus:
     """A real one, told of the pods as they come and go."""
 
-    def __init__(self, world):
-        if not shutil.which("prometheus"):
-            raise Skip("there is no Prometheus")
-        self.world, self.port = world, free_port()
-        self.targets = pathlib.Path(world.folder, "targets.json")
+    def __init__(self, folder):
+        self.folder, self.port = folder, free_port()
+        self.targets = pathlib.Path(folder, "targets.json")
         self.targets.write_text("[]")
-        pathlib.Path(world.folder, "prometheus.yml").write_text(json.dumps({
+        pathlib.Path(folder, "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
             "scrape_configs": [{"job_name": "vllm", "honor_labels": True, "file_sd_configs": [
                 {"files": [str(self.targets)], "refresh_interval": "1s"}]}]}))
-        self.over = threading.Event()
+        self.over, self.teller = threading.Event(), None
         self.start()
-        self.teller = threading.Thread(target=self.tell, daemon=True)
-        self.teller.start()
 
     def start(self):
-        self.process = self.world.start(
-            "prometheus", "--config.file=%s/prometheus.yml" % self.world.folder,
-            "--storage.tsdb.path=%s/tsdb" % self.world.folder,
-            "--web.listen-address=127.0.0.1:%d" % self.port, log="prometheus")
+        self.process = subprocess.Popen(
+            ["prometheus", "--config.file=%s/prometheus.yml" % self.folder,
+             "--storage.tsdb.path=%s/tsdb" % self.folder, "--web.listen-address=127.0.0.1:%d" % self.port],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def tell(self):
+    def follow(self, world):
+        self.teller = threading.Thread(target=self.tell, args=[world], daemon=True)
+        self.teller.start()
+
+    def tell(self, world):
         while not self.over.wait(1):
-            pods = self.world.get("pods").get("items", [])
+            pods = world.get("pods").get("items", [])
             found = [{"targets": ["%s:8000" % p["status"]["podIP"]],
                       "labels": {"namespace": "llm", "pod": p["metadata"]["name"]}}
                      for p in pods if p.get("status", {}).get("podIP")]
@@ -191,7 +138,35 @@ class Prometheus:
 
     def stop(self):
         self.over.set()
-        self.teller.join(10)
+        if self.teller:
+            self.teller.join(10)
+        self.kill()
+
+
+class Simulated(Up):
+    """`flyball up` with an empty cluster; it reads a Prometheus where there is one."""
+
+    def __init__(self, flyball, folder):
+        scenario = pathlib.Path(folder, "scenario.yaml")
+        objects = [namespace("llm"), namespace(HOME), node("node-1"),
+                   {"apiVersion": "testbed.flyball.dev/v1", "kind": "Include", "files": ["conversation"]},
+                   {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INTERVAL_MAP, "namespace": HOME},
+                    "data": {"GLOBAL_OPT_INTERVAL": "2s"}},
+                   {"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
+                    "data": {"default": THRESHOLDS}}]
+        scenario.write_text("\n---\n".join(map(json.dumps, objects)))
+        self.prometheus, env = None, {}
+        if shutil.which("prometheus"):
+            self.prometheus = Prometheus(folder)
+            env = {"PROMETHEUS_BASE_URL": "http://127.0.0.1:%d" % self.prometheus.port,
+                   "PROMETHEUS_ALLOW_HTTP": "true"}
+        super().__init__(flyball, folder + "/data", "--testbed", scenario, "--log-level", "info", env=env)
+
+    def stop(self, *how):
+        if self.prometheus:
+            self.prometheus.stop()
+        return super().stop(*how)
 
 
 def the_right_variant_grows_and_the_dear_one_shrinks_first(world):
@@ -200,7 +175,7 @@ def the_right_variant_grows_and_the_dear_one_shrinks_first(world):
                                                             maxReplicas=6, behavior=QUICK),
                 deployment("chat-h100", "H100", 2), variant("chat-h100", "H100", "40.0", actuation="Scale",
                                                             maxReplicas=6, behavior=QUICK))
-    assert until(lambda: world.condition("chat-l40s", "MetricsAvailable") == ("True", "MetricsFound"), 90), \
+    assert until(lambda: world.condition("va", "chat-l40s", "MetricsAvailable") == ("True", "MetricsFound"), 90), \
         world.status("chat-l40s")
     assert until(lambda: world.replicas("chat-h100") == 1, 90), world.status("chat-h100")
     assert until(lambda: world.replicas("chat-l40s") == 1, 90), world.status("chat-l40s")
@@ -214,20 +189,17 @@ def the_right_variant_grows_and_the_dear_one_shrinks_first(world):
 
 
 def explain_says_why(world):
-    env = dict(os.environ, KUBECONFIG=world.kubeconfig, HOME=world.folder)
-    done = subprocess.run([world.flyball, "explain", "va", "chat-l40s", "-n", "llm"], env=env,
-                          capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    said = world.explain("va", "chat-l40s")
     for part in ("VariantAutoscaling llm/chat-l40s: %s on L40S, a replica costs 10" % MODEL,
                  "scales Deployment chat-l40s by writing its replicas, between 1 and 6 replicas",
                  "OptimizationReady", "> chat-l40s", "  chat-h100",
                  "saturated at KV cache >= 0.8 or queue >= 5"):
-        assert part in done.stdout, done.stdout
+        assert part in said, said
 
 
 def columns_are_the_originals(world):
     def rows():
-        return world.kubectl("get", "va", "chat-l40s", "-n", "llm").splitlines()
+        return world.kubectl("get", "va", "chat-l40s").splitlines()
     assert until(lambda: rows()[1].split()[:5] == ["chat-l40s", "chat-l40s", MODEL, "L40S", "1"]), rows()
     row = rows()
     assert row[0].split() == ["NAME", "TARGET", "MODEL", "ACCELERATOR", "CURRENTREPLICAS", "OPTIMIZED",
@@ -236,12 +208,12 @@ def columns_are_the_originals(world):
 
 def an_edit_counts_at_once_and_a_wrong_one_not(world):
     world.config("saturation-scaling-config", default="kvCacheThreshold: 1.5\n")
-    assert until(lambda: "Invalid saturation scaling config entry key=default" in world.log("up"))
+    assert until(lambda: "Invalid saturation scaling config entry key=default" in world.said())
     assert world.desired("chat-l40s") == 1
     # Thresholds of nothing: any load at all asks for more.
     world.config("saturation-scaling-config", default=THRESHOLDS,
                  **{"chat-l40s": "kvCacheThreshold: 0.02\nkvSpareTrigger: 0.02\n"})
-    assert until(lambda: "Updated global saturation config from ConfigMap entries=2" in world.log("up"))
+    assert until(lambda: "Updated global saturation config from ConfigMap entries=2" in world.said())
     world.rate(4)
     assert until(lambda: world.desired("chat-l40s") > 1, 90), world.status("chat-l40s")
     world.config("saturation-scaling-config", default=THRESHOLDS)
@@ -250,12 +222,12 @@ def an_edit_counts_at_once_and_a_wrong_one_not(world):
 
 
 def without_prometheus_the_last_decision_holds(world):
-    if not world.prometheus:
+    if not world.server.prometheus:
         raise Skip("there is no Prometheus")
     world.rate(5)
     assert until(lambda: world.replicas("chat-l40s") >= 2, 120), world.status("chat-l40s")
-    world.prometheus.kill()
-    assert until(lambda: world.condition("chat-l40s", "MetricsAvailable") == ("False", "PrometheusError"), 90), \
+    world.server.prometheus.kill()
+    assert until(lambda: world.condition("va", "chat-l40s", "MetricsAvailable") == ("False", "PrometheusError"), 90), \
         world.status("chat-l40s")
     held = world.desired("chat-l40s")
     world.rate(0.2)
@@ -263,18 +235,18 @@ def without_prometheus_the_last_decision_holds(world):
     while time.monotonic() < end:  # idle now, and nothing may shrink
         assert world.desired("chat-l40s") == held, world.status("chat-l40s")
         time.sleep(1)
-    assert "Safety net activated" in world.log("up")
-    world.prometheus.start()
-    assert until(lambda: world.condition("chat-l40s", "MetricsAvailable") == ("True", "MetricsFound"), 120)
+    assert "Safety net activated" in world.said()
+    world.server.prometheus.start()
+    assert until(lambda: world.condition("va", "chat-l40s", "MetricsAvailable") == ("True", "MetricsFound"), 120)
     assert until(lambda: world.desired("chat-l40s") == 1, 120), world.status("chat-l40s")
 
 
 def a_variant_may_come_first(world):
     world.apply(variant("early", "A100", "20.0"))
-    assert until(lambda: world.condition("early", "TargetResolved") == ("False", "TargetNotFound"))
+    assert until(lambda: world.condition("va", "early", "TargetResolved") == ("False", "TargetNotFound"))
     world.apply(deployment("early", "A100"))
-    assert until(lambda: world.condition("early", "TargetResolved") == ("True", "TargetFound"))
-    world.kubectl("delete", "va,deployment", "early", "-n", "llm")
+    assert until(lambda: world.condition("va", "early", "TargetResolved") == ("True", "TargetFound"))
+    world.kubectl("delete", "va,deployment", "early")
 
 
 EMBEDDED = [the_right_variant_grows_and_the_dear_one_shrinks_first, explain_says_why, columns_are_the_originals,
@@ -310,12 +282,10 @@ def make_ready(world, port):
                        "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"}}
             world.kubectl("create", "--raw", "/api/v1/namespaces/llm/pods/%s/binding" % name, "-f", "-",
                           text=json.dumps(binding), check=False)
-        world.kubectl("annotate", "pod", name, "-n", "llm", "prometheus.io/port=%d" % port, "--overwrite")
-        status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
-                             "conditions": [{"type": "Ready", "status": "True"},
-                                            {"type": "ContainersReady", "status": "True"}]}}
-        world.kubectl("patch", "pod", name, "-n", "llm", "--subresource=status", "--type=merge", "-p",
-                      json.dumps(status))
+        world.kubectl("annotate", "pod", name, "prometheus.io/port=%d" % port, "--overwrite")
+        world.patch_status("pod", name, {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+                                         "conditions": [{"type": "Ready", "status": "True"},
+                                                        {"type": "ContainersReady", "status": "True"}]})
 
 
 def a_real_deployment_is_scaled(world):
@@ -324,7 +294,7 @@ def a_real_deployment_is_scaled(world):
     world.apply(plain, variant("real", "A100", "10.0", actuation="Scale", maxReplicas=4, behavior=QUICK))
     assert until(lambda: world.get("pods", "-l", "app=real").get("items"))
     make_ready(world, world.port)
-    assert until(lambda: world.condition("real", "MetricsAvailable") == ("True", "MetricsFound"), 90), \
+    assert until(lambda: world.condition("va", "real", "MetricsAvailable") == ("True", "MetricsFound"), 90), \
         world.status("real")
     assert until(lambda: world.replicas("real") > 1, 90), world.status("real")
     grown = world.replicas("real")
@@ -351,8 +321,8 @@ def has_settled(world, name):
 
 
 def conditions_and_events_are_stored(world):
-    assert world.condition("real", "TargetResolved") == ("True", "TargetFound")
-    assert world.condition("real", "OptimizationReady")[0] == "True"
+    assert world.condition("va", "real", "TargetResolved") == ("True", "TargetFound")
+    assert world.condition("va", "real", "OptimizationReady")[0] == "True"
     kinds = {e["involvedObject"]["kind"] for e in world.events("ScaleUp") + world.events("ScaleDown")}
     assert kinds == {"VariantAutoscaling"}, kinds
     assert until(lambda: has_settled(world, "real")), world.status("real")
@@ -361,7 +331,7 @@ def conditions_and_events_are_stored(world):
     after = world.get("va", "real")
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"], \
         "written without a reason: %s, then %s" % (before["status"], after["status"])
-    assert "forbidden" not in world.log("operator"), world.log("operator")
+    assert "forbidden" not in world.said(), world.said()
 
 
 def bad_manifests_are_refused(world):
@@ -377,98 +347,16 @@ def bad_manifests_are_refused(world):
 REAL = [a_real_deployment_is_scaled, conditions_and_events_are_stored, bad_manifests_are_refused]
 
 
-def run(number, case, world):
-    name = case.__name__.replace("_", " ")
-    try:
-        case(world)
-        print("ok %d - %s" % (number, name), flush=True)
-    except Skip as why:
-        print("ok %d - %s # SKIP %s" % (number, name, why), flush=True)
-    except Exception as why:  # every failure is one line of the answer
-        print("not ok %d - %s" % (number, name))
-        print("# " + (repr(why) if not str(why) else str(why)).replace("\n", "\n# "), flush=True)
-
-
-def start_embedded(flyball, folder):
-    world = World(flyball, folder, folder + "/data/kubeconfig")
-    scenario = pathlib.Path(folder, "scenario.yaml")
-    objects = [namespace("llm"), namespace(HOME), node("node-1"),
-               {"apiVersion": "testbed.flyball.dev/v1", "kind": "Include", "files": ["conversation"]},
-               {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INTERVAL_MAP, "namespace": HOME},
-                "data": {"GLOBAL_OPT_INTERVAL": "2s"}},
-               {"apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
-                "data": {"default": THRESHOLDS}}]
-    scenario.write_text("\n---\n".join(json.dumps(o) for o in objects))
-    try:
-        world.prometheus = Prometheus(world)
-        env = {"PROMETHEUS_BASE_URL": "http://127.0.0.1:%d" % world.prometheus.port,
-               "PROMETHEUS_ALLOW_HTTP": "true"}
-    except Skip:
-        world.prometheus, env = None, {}
-    world.start(flyball, "up", "--data", folder + "/data", "--testbed", str(scenario), "--log-level", "info",
-                log="up", env=env)
-    def up():
-        return "saturation-scaling-config" in world.kubectl("get", "va,cm", "-n", HOME, check=False)
-    if not until(up):
-        raise RuntimeError("flyball up did not start: " + world.log("up"))
-    return world
-
-
-def least_privilege(world):
-    """A kubeconfig of somebody who may do what deploy/rbac/saturation.yaml allows, and nothing else."""
-    world.kubectl("apply", "-f", str(ROLE))
-    world.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "flyball", "namespace": HOME}},
-                {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-                 "metadata": {"name": "flyball-saturation"},
-                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                             "name": "flyball-saturation"},
-                 "subjects": [{"kind": "ServiceAccount", "name": "flyball", "namespace": HOME}]})
-    token = world.kubectl("create", "token", "flyball", "-n", HOME).strip()
-    config = json.loads(world.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
-    config["users"][0]["user"] = {"token": token}
-    path = world.folder + "/least.kubeconfig"
-    pathlib.Path(path).write_text(json.dumps(config))
-    return path
-
-
-def start_real(flyball, folder, cluster):
-    world = World(flyball, folder, cluster + "/kubeconfig")
-    world.prometheus = None
+def prepare_real(world):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     world.port = server.server_port
-    world.kubectl("apply", "-f", str(CRD))
-    world.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "variantautoscalings.llmd.ai")
+    world.define(TOP / "deploy/crds/llmd.ai_variantautoscalings.yaml")
     world.apply(namespace("llm"), namespace(HOME), node("node-1"))
     world.config(INTERVAL_MAP, GLOBAL_OPT_INTERVAL="2s")
     world.config("saturation-scaling-config", default=THRESHOLDS)
-    world.start(flyball, "operator", "--kubeconfig", least_privilege(world), "--leader-elect=false", "--listen", "none",
-                "--controllers", "saturation", log="operator")
-    return world
+    world.kubectl("apply", "-f", str(TOP / "deploy/rbac/saturation.yaml"))
+    world.run_operator("--kubeconfig", world.kubeconfig_of("flyball", HOME, "flyball-saturation"))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("flyball")
-    parser.add_argument("--cluster")
-    parser.add_argument("cases", nargs="*")
-    given = parser.parse_args()
-    if not shutil.which("kubectl"):
-        print("1..0 # SKIP there is no kubectl")
-        return
-    cases = [c for c in (REAL if given.cluster else EMBEDDED) if not given.cases or c.__name__ in given.cases]
-    print("1..%d" % len(cases), flush=True)
-    flyball = str(pathlib.Path(given.flyball).resolve())
-    with tempfile.TemporaryDirectory() as folder:
-        world = start_real(flyball, folder, given.cluster) if given.cluster else start_embedded(flyball, folder)
-        try:
-            for number, case in enumerate(cases, 1):
-                run(number, case, world)
-        finally:
-            if world.prometheus:
-                world.prometheus.stop()
-            world.stop()
-
-
-main()
+harness.main(World, EMBEDDED, REAL, Simulated)
