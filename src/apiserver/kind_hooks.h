@@ -88,6 +88,11 @@ struct json *podspec_check_volumes(const struct json *volumes, const struct fiel
                                    struct field_errors *errors);
 void podspec_check_place(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors);
+/* securityContext of a pod or a container; what it takes of the host. */
+void podspec_check_context(const struct json *context, const struct field_path *at,
+                           struct field_errors *errors);
+void podspec_check_host(const struct json *spec, const struct field_path *up,
+                        struct field_errors *errors);
 void podspec_check_resource_name(str name, const struct field_path *at,
                                  struct field_errors *errors);
 void podspec_check_resources(const struct json *resources, const struct field_path *at,

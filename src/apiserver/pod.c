@@ -74,8 +74,21 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
     else if (class.n)
         forbid(c, env, fault,
                arena_printf(env->arena, "there is no priority class " STR_FMT, STR_ARG(class)));
+    const struct json *given = json_get(spec, "priority"),
+                      *policy = json_get(spec, "preemptionPolicy");
+    if (given && json_int(given, 0) != priority)
+        forbid(
+            c, env, fault,
+            arena_printf(env->arena,
+                         "the integer value of priority (%lld) must not be provided in pod spec; "
+                         "priority admission controller computed %lld from the given "
+                         "PriorityClass name",
+                         (long long)json_int(given, 0), (long long)priority));
+    if (policy && !str_eqc(json_text(policy), "PreemptLowerPriority"))
+        forbid(c, env, fault,
+               S("the string value of PreemptionPolicy must be that of the PriorityClass"));
     json_set_int(env->arena, spec, "priority", priority);
-    if (!json_get(spec, "preemptionPolicy"))
+    if (!policy)
         json_set_str(env->arena, spec, "preemptionPolicy", S("PreemptLowerPriority"));
 }
 
@@ -466,6 +479,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         check_resize(c, errors);
     else if (c->old)
         check_update(c, errors);
+    else if (json_len(json_at(c->object, "spec", "ephemeralContainers", NULL)))
+        field_forbidden(errors, AT(&spec, "ephemeralContainers"), "cannot be set on create");
 }
 
 const struct kind_hooks hooks_pod = {

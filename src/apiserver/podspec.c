@@ -112,12 +112,25 @@ static void fill_volumes(struct arena *a, struct json *spec)
     }
 }
 
+/* Limits of the whole pod are its requests, unless its containers say what they request. */
+static void fill_pod_requests(struct arena *a, struct json *spec)
+{
+    struct json *list = list_of(spec, "containers");
+    bool said = false;
+    for (uint32_t i = 0; i < json_len(list); i++)
+        said = said || json_len(json_at(list->items[i], "resources", "requests", NULL));
+    if (!said)
+        fill_requests(a, spec);
+}
+
 void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 {
     if (!json_is(spec, JSON_OBJ))
         return;
     fill_containers(a, spec, "initContainers", is_pod);
     fill_containers(a, spec, "containers", is_pod);
+    if (is_pod)
+        fill_pod_requests(a, spec);
     fill_volumes(a, spec);
     const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
     if (json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */

@@ -84,6 +84,19 @@ static void check_against_limit(str name, const struct json *request, const stru
         field_invalid(errors, at, request, "must be equal to the " STR_FMT " limit", STR_ARG(name));
 }
 
+static bool has_huge_pages(const struct json *resources)
+{
+    json_each(m, resources)
+        if (str_starts(m->key, S("hugepages-")))
+            return true;
+    return false;
+}
+
+static bool has_cpu_or_memory(const struct json *resources)
+{
+    return json_get(resources, "cpu") || json_get(resources, "memory");
+}
+
 void podspec_check_resources(const struct json *resources, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -104,6 +117,8 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
         else if (extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
             field_required(errors, &in_limits, "this resource is limited as requested");
     }
+    if (has_huge_pages(limits) && !has_cpu_or_memory(limits) && !has_cpu_or_memory(requests))
+        field_forbidden(errors, at, "HugePages require cpu or memory");
 }
 
 /* ---- containers */
@@ -340,6 +355,10 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
     const struct json *successes = json_get(probe, "successThreshold");
     if (!readiness && json_int(successes, 1) != 1)
         field_invalid(errors, AT(at, "successThreshold"), successes, "must be 1");
+    const struct json *grace = json_get(probe, "terminationGracePeriodSeconds");
+    if (grace && (readiness || json_int(grace, 1) <= 0))
+        field_invalid(errors, AT(at, "terminationGracePeriodSeconds"), grace,
+                      readiness ? "must not be set for readinessProbes" : "must be greater than 0");
     for (size_t i = 0; i < countof(counts); i++) {
         const struct json *count = json_get(probe, counts[i]);
         if (json_int(count, 0) < 0)
@@ -368,18 +387,6 @@ static void check_resize_policy(const struct json *policies, const struct field_
     }
 }
 
-static void check_user(const struct json *context, const struct field_path *at,
-                       struct field_errors *errors)
-{
-    static const char *const ids[] = { "runAsUser", "runAsGroup", "fsGroup" };
-    for (size_t i = 0; i < countof(ids); i++) {
-        const struct json *id = json_get(context, ids[i]);
-        if (json_int(id, 0) < 0 || json_int(id, 0) > INT32_MAX)
-            field_invalid(errors, &(struct field_path){ at, .key = str_c(ids[i]) }, id,
-                          "must be between 0 and 2147483647");
-    }
-}
-
 static void check_container(const struct json *container, const struct json *volumes,
                             const struct field_path *at, struct field_errors *errors)
 {
@@ -393,11 +400,26 @@ static void check_container(const struct json *container, const struct json *vol
     check_probe(json_get(container, "livenessProbe"), false, AT(at, "livenessProbe"), errors);
     check_probe(json_get(container, "readinessProbe"), true, AT(at, "readinessProbe"), errors);
     check_probe(json_get(container, "startupProbe"), false, AT(at, "startupProbe"), errors);
-    check_user(json_get(container, "securityContext"), AT(at, "securityContext"), errors);
+    podspec_check_context(json_get(container, "securityContext"), AT(at, "securityContext"),
+                          errors);
     check_env_from(json_get(container, "envFrom"), AT(at, "envFrom"), errors);
     check_lifecycle(json_get(container, "lifecycle"), AT(at, "lifecycle"), errors);
     check_resize_policy(json_get(container, "resizePolicy"), AT(at, "resizePolicy"), errors);
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
+}
+
+/* What runs before the others and ends is neither watched nor told of its end. */
+static void check_runs_once(const struct json *container, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    static const char *const never[] = { "lifecycle", "livenessProbe", "readinessProbe",
+                                         "startupProbe" };
+    if (json_get(container, "restartPolicy"))
+        return;
+    for (size_t i = 0; i < countof(never); i++)
+        if (json_get(container, never[i]))
+            field_forbidden(errors, &(struct field_path){ at, .key = str_c(never[i]) },
+                            "may not be set for init containers without restartPolicy=Always");
 }
 
 static void check_containers(const struct json *spec, const char *key, const struct json *volumes,
@@ -421,6 +443,8 @@ static void check_containers(const struct json *spec, const char *key, const str
         if (others && restart && !str_eqc(json_text(restart), "Always"))
             field_not_supported(errors, AT(&at, "restartPolicy"), restart,
                                 (const char *const[]){ "Always", NULL });
+        if (str_eqc(at_list.key, "initContainers"))
+            check_runs_once(list->items[i], &at, errors);
         check_container(list->items[i], volumes, &at, errors);
     }
 }
@@ -490,7 +514,8 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);
     podspec_check_place(spec, at, errors);
-    check_user(json_get(spec, "securityContext"), AT(at, "securityContext"), errors);
+    podspec_check_host(spec, at, errors);
+    podspec_check_resources(json_get(spec, "resources"), AT(at, "resources"), errors);
     const struct json *policy = json_get(spec, "restartPolicy");
     if (rules.restart_policy && !str_eqc(json_text(policy), rules.restart_policy))
         field_not_supported(errors, AT(at, "restartPolicy"), policy,

@@ -93,6 +93,11 @@ static void check_pods(const struct json *affinity, const struct field_path *at,
     }
 }
 
+static bool same_member(const struct json *a, const struct json *b, const char *key)
+{
+    return json_eq(json_get(a, key), json_get(b, key));
+}
+
 static void check_spread(const struct json *spread, const struct field_path *up,
                          struct field_errors *errors)
 {
@@ -108,6 +113,10 @@ static void check_spread(const struct json *spread, const struct field_path *up,
             field_required(errors, AT(&at, "topologyKey"), NULL);
         if (!json_text(otherwise).n) /* another word is told by the schema */
             field_not_supported(errors, AT(&at, "whenUnsatisfiable"), otherwise, answers);
+        for (uint32_t j = i + 1; j < json_len(spread); j++) /* told of the first */
+            if (same_member(spread->items[i], spread->items[j], "topologyKey") &&
+                same_member(spread->items[i], spread->items[j], "whenUnsatisfiable"))
+                field_duplicate(errors, AT(&at, "{topologyKey, whenUnsatisfiable}"), otherwise);
         if (selector)
             kind_check_selector(selector, AT(&at, "labelSelector"), errors);
     }

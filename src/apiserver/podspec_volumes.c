@@ -12,22 +12,34 @@ static void need(const struct json *source, const char *key, const struct field_
         field_required(errors, &(struct field_path){ at, .key = str_c(key) }, NULL);
 }
 
+static bool goes_up(str path)
+{
+    for (str part; str_cut(&path, '/', &part);)
+        if (str_eqc(part, ".."))
+            return true;
+    return false;
+}
+
 /* A path inside the volume. */
 static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
-    str rest = json_text(path), part;
-    if (!rest.n) {
+    str text = json_text(path);
+    if (!text.n)
         field_required(errors, at, NULL);
-        return;
-    }
-    if (rest.p[0] == '/')
+    else if (text.p[0] == '/')
         field_invalid(errors, at, path, "must be a relative path");
-    while (str_cut(&rest, '/', &part))
-        if (str_eqc(part, "..")) {
-            field_invalid(errors, at, path, "must not contain '..'");
-            return;
-        }
+    if (goes_up(text))
+        field_invalid(errors, at, path, "must not contain '..'");
+}
+
+static void check_mode(const struct json *holder, const char *key, const struct field_path *at,
+                       struct field_errors *errors)
+{
+    const struct json *mode = json_get(holder, key);
+    if (json_int(mode, 0) < 0 || json_int(mode, 0) > 0777)
+        field_invalid(errors, &(struct field_path){ at, .key = str_c(key) }, mode,
+                      "must be a number between 0 and 0777 (octal), both inclusive");
 }
 
 static void check_items(const struct json *source, const struct field_path *up,
@@ -37,6 +49,7 @@ static void check_items(const struct json *source, const struct field_path *up,
     for (uint32_t i = 0; i < json_len(items); i++) {
         struct field_path at = { AT(up, "items"), .index = i, .how = FIELD_INDEX };
         need(items->items[i], "key", &at, errors);
+        check_mode(items->items[i], "mode", &at, errors);
         check_path(json_get(items->items[i], "path"), AT(&at, "path"), errors);
     }
 }
@@ -87,14 +100,22 @@ static void check_source(str kind, const struct json *source, const struct field
     static const struct {
         const char *kind, *key;
     } needed[] = {
-        { "secret", "secretName" },
-        { "configMap", "name" },
-        { "hostPath", "path" },
-        { "persistentVolumeClaim", "claimName" },
+        { "secret", "secretName" }, { "configMap", "name" },
+        { "hostPath", "path" },     { "persistentVolumeClaim", "claimName" },
+        { "nfs", "server" },        { "nfs", "path" },
+        { "csi", "driver" },
     };
     for (size_t i = 0; i < countof(needed); i++)
         if (str_eqc(kind, needed[i].kind))
             need(source, needed[i].key, at, errors);
+    check_mode(source, "defaultMode", at, errors);
+    const struct json *path = json_get(source, "path");
+    if (str_eqc(kind, "hostPath") && goes_up(json_text(path)))
+        field_invalid(errors, AT(at, "path"), path, "must not contain '..'");
+    if (str_eqc(kind, "nfs") && !str_starts(json_text(path), S("/")))
+        field_invalid(errors, AT(at, "path"), path, "must be an absolute path");
+    if (str_eqc(kind, "ephemeral") && !json_get(source, "volumeClaimTemplate"))
+        field_required(errors, AT(at, "volumeClaimTemplate"), NULL);
     if (str_eqc(kind, "secret") || str_eqc(kind, "configMap"))
         check_items(source, at, errors);
     else if (str_eqc(kind, "downwardAPI"))

@@ -61,7 +61,7 @@ static void check_own_selector(const struct kind_change *c, const struct json *s
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
                       "the selector does not match them");
-    if (c->old)
+    if (c->old && c->kind->hooks != &hooks_statefulset) /* there it is one of many */
         kind_check_immutable(selector, json_at(c->old, "spec", "selector", NULL),
                              AT(at, "selector"), errors);
 }
@@ -72,7 +72,8 @@ static void check_pods(const struct kind_change *c, struct field_errors *errors)
     struct field_path at = { NULL, .key = S("spec") };
     check_not_negative(spec, "replicas", &at, errors);
     check_not_negative(spec, "minReadySeconds", &at, errors);
-    check_not_negative(spec, "revisionHistoryLimit", &at, errors);
+    if (c->kind->hooks != &hooks_statefulset)
+        check_not_negative(spec, "revisionHistoryLimit", &at, errors);
     check_own_selector(c, spec, &at, errors);
     check_template(spec, &at,
                    (struct podspec_rules){ .restart_policy = "Always", .template = true }, errors);
@@ -254,14 +255,46 @@ static void fill_statefulset(struct arena *a, struct json *object)
     }
 }
 
+static void check_set_strategy(const struct json *strategy, const struct field_path *at,
+                               struct field_errors *errors)
+{
+    str type = json_text(json_get(strategy, "type"));
+    const struct json *rolling = json_get(strategy, "rollingUpdate");
+    const struct json *partition = json_get(rolling, "partition");
+    struct field_path in = { at, .key = S("rollingUpdate") };
+    if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
+        field_invalid(errors, at, strategy, "must be RollingUpdate or OnDelete");
+    else if (str_eqc(type, "OnDelete") && rolling)
+        field_invalid(errors, &in, rolling, "only allowed for updateStrategy 'RollingUpdate'");
+    else if (json_int(partition, 0) < 0)
+        field_invalid(errors, AT(&in, "partition"), partition,
+                      "must be greater than or equal to 0");
+}
+
+static void check_retention(const struct json *policy, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    static const char *const moments[] = { "whenDeleted", "whenScaled" };
+    static const char *const words[] = { "Retain", "Delete", NULL };
+    for (size_t i = 0; i < countof(moments); i++) {
+        const struct json *word = json_get(policy, moments[i]);
+        if (word && !str_eqc(json_text(word), "Retain") && !str_eqc(json_text(word), "Delete"))
+            field_not_supported(errors, &(struct field_path){ at, .key = str_c(moments[i]) }, word,
+                                words);
+    }
+}
+
 static void validate_statefulset(const struct kind_change *c, struct kind_env *env UNUSED,
                                  struct field_errors *errors)
 {
     static const char *const mutable[] = {
-        "replicas",        "ordinals",
-        "template",        "updateStrategy",
-        "minReadySeconds", "persistentVolumeClaimRetentionPolicy",
-        "selector",        "revisionHistoryLimit",
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "minReadySeconds",
+        "persistentVolumeClaimRetentionPolicy",
+        "revisionHistoryLimit",
     };
     const struct json *spec = json_get(c->object, "spec");
     struct field_path at = { NULL, .key = S("spec") };
@@ -274,13 +307,19 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
     if (!str_eqc(json_text(policy), "OrderedReady") && !str_eqc(json_text(policy), "Parallel"))
         field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
                       "must be OrderedReady or Parallel");
-    const struct json *strategy = json_get(spec, "updateStrategy");
-    str type = json_text(json_get(strategy, "type"));
-    if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
-        field_invalid(errors, AT(&at, "updateStrategy"), strategy,
-                      "must be RollingUpdate or OnDelete");
+    check_set_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
+    check_retention(json_get(spec, "persistentVolumeClaimRetentionPolicy"),
+                    AT(&at, "persistentVolumeClaimRetentionPolicy"), errors);
+    const struct json *start = json_at(spec, "ordinals", "start", NULL);
+    if (json_int(start, 0) < 0)
+        field_invalid(errors, AT(AT(&at, "ordinals"), "start"), start,
+                      "must be greater than or equal to 0");
+    const struct json *service = json_get(spec, "serviceName");
+    if (!c->old && json_text(service).n && format_dns_label(json_text(service)))
+        field_invalid(errors, AT(&at, "serviceName"), service, "%s",
+                      format_dns_label(json_text(service)));
     const struct json *claims = json_get(spec, "volumeClaimTemplates");
-    for (uint32_t i = 0; i < json_len(claims); i++)
+    for (uint32_t i = 0; !c->old && i < json_len(claims); i++)
         kind_check_claim(json_get(claims->items[i], "spec"),
                          AT(AT_INDEX(AT(&at, "volumeClaimTemplates"), i), "spec"), errors);
     if (!c->old)
