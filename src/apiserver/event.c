@@ -3,6 +3,8 @@
 #include "formats.h"
 #include "kind_hooks.h"
 
+enum { NOTE_MAX = 1024 };
+
 /* What core calls a field, and what events.k8s.io calls it. */
 static const struct {
     const char *core, *other;
@@ -138,6 +140,17 @@ static void validate_v1(const struct kind_change *c, struct kind_env *env,
         return;
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
         field_required(errors, AT(NULL, "eventTime"), NULL);
+    static const char *const past[] = { "firstTimestamp", "lastTimestamp", "count", "source" };
+    for (size_t i = 0; i < countof(past); i++) {
+        const struct json *value = json_get(stored.object, past[i]);
+        if (json_text(value).n || json_int(value, 0) || json_len(value))
+            field_invalid(errors, &(struct field_path){ NULL, .key = str_c(past[i]) }, value,
+                          "needs to be unset");
+    }
+    const struct json *note = json_get(c->object, "note");
+    if (json_text(note).n > NOTE_MAX)
+        field_invalid(errors, AT(NULL, "message"), note, "can have at most %d characters",
+                      NOTE_MAX);
     if (!str_eqc(type, "Normal") && !str_eqc(type, "Warning"))
         field_invalid(errors, AT(NULL, "type"), json_get(c->object, "type"),
                       "must be Normal or Warning");

@@ -277,13 +277,25 @@ static void check_bounds(const struct json *spec, const struct field_path *at,
                       "must be greater than or equal to minReplicas");
 }
 
+static void check_counts(const struct json *status, struct field_errors *errors)
+{
+    static const char *const counts[] = { "currentReplicas", "desiredReplicas" };
+    struct field_path at = { NULL, .key = S("status") };
+    for (size_t i = 0; i < countof(counts); i++)
+        if (json_int(json_get(status, counts[i]), 0) < 0)
+            field_invalid(errors, &(struct field_path){ &at, .key = str_c(counts[i]) },
+                          json_get(status, counts[i]), "must be greater than or equal to 0");
+}
+
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec"), *metrics = json_get(spec, "metrics");
     struct field_path at = { NULL, .key = S("spec") };
-    if (c->sub == KIND_STATUS)
+    if (c->sub == KIND_STATUS) {
+        check_counts(json_get(c->object, "status"), errors);
         return;
+    }
     check_bounds(spec, &at, errors);
     check_reference(json_get(spec, "scaleTargetRef"), AT(&at, "scaleTargetRef"), true, errors);
     for (uint32_t i = 0; i < json_len(metrics); i++)

@@ -47,7 +47,9 @@ static void fill(struct arena *a, struct json *object)
         if (!json_get(client, "timeoutSeconds"))
             json_set_int(a, client, "timeoutSeconds", 10800);
     }
-    if (has_node_ports(object) && !json_get(spec, "externalTrafficPolicy"))
+    bool outside = has_node_ports(object) || (str_eqc(type_of(object), "ClusterIP") &&
+                                              json_len(json_get(spec, "externalIPs")));
+    if (outside && !json_get(spec, "externalTrafficPolicy"))
         json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
     if (!is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));
@@ -130,6 +132,18 @@ static void set_families(struct arena *a, struct json *spec, const struct json *
         json_set_str(a, spec, "ipFamilyPolicy", S("SingleStack"));
 }
 
+/* The first of the addresses is the address, if both are said. */
+static void check_asked(const struct kind_change *c, const struct json *spec,
+                        struct kind_fault *fault)
+{
+    const struct json *all = json_get(spec, "clusterIPs"), *address = json_get(spec, "clusterIP");
+    struct field_path at = { NULL, .key = S("spec") };
+    if (c->old || !json_len(all) || str_eq(json_text(json_item(all, 0)), json_text(address)))
+        return;
+    field_invalid(&fault->errors, AT(&at, "clusterIPs"), all, "first value must match `clusterIP`");
+    kind_fault_set(fault, 422, "Invalid", field_summary(fault->errors.arena, &fault->errors));
+}
+
 static void allocate_address(const struct kind_change *c, struct kind_env *env,
                              struct kind_fault *fault)
 {
@@ -152,6 +166,7 @@ static void allocate_address(const struct kind_change *c, struct kind_env *env,
                       "is in use by another service");
         kind_fault_set(fault, 422, "Invalid", field_summary(env->arena, &fault->errors));
     }
+    check_asked(c, spec, fault);
     set_addresses(env->arena, spec, asked);
     set_families(env->arena, spec, is_external_name(c->old) ? NULL : json_get(c->old, "spec"));
 }
@@ -207,8 +222,10 @@ static void drop_of_old_type(const struct kind_change *c)
     const struct json *ports = json_at(c->object, "spec", "ports", NULL);
     if (is_external_name(c->object) && !is_external_name(c->old))
         drop_unchanged(c, of_cluster);
-    if (str_eqc(type_of(c->old), "LoadBalancer") && !str_eqc(type_of(c->object), "LoadBalancer"))
+    if (str_eqc(type_of(c->old), "LoadBalancer") && !str_eqc(type_of(c->object), "LoadBalancer")) {
         drop_unchanged(c, of_balancer);
+        json_del(json_at(c->object, "status", "loadBalancer", NULL), S("ingress"));
+    }
     if (!has_node_ports(c->old) || has_node_ports(c->object))
         return;
     drop_unchanged(c, of_outside);
@@ -256,6 +273,24 @@ static bool same_port(const struct json *a, const struct json *b)
 {
     return json_eq(json_get(a, "port"), json_get(b, "port")) &&
            json_eq(json_get(a, "protocol"), json_get(b, "protocol"));
+}
+
+/* Ports of the nodes belong to services that are reached from outside, and to one range. */
+static void check_node_ports(const struct json *object, const struct json *ports,
+                             const struct field_path *up, struct field_errors *errors)
+{
+    bool alright = errors->n == 0; /* the range is looked at last */
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        struct field_path at = { AT_INDEX(up, i), .key = S("nodePort") };
+        const struct json *port = json_get(ports->items[i], "nodePort");
+        int64_t number = json_int(port, 0);
+        if (number && !has_node_ports(object))
+            field_forbidden(errors, &at, "may not be used with this type of service");
+        else if (number && alright &&
+                 (number < NODE_PORT_FIRST || number >= NODE_PORT_FIRST + NODE_PORTS))
+            field_invalid(errors, &at, port, "must be between %d and %d", NODE_PORT_FIRST,
+                          NODE_PORT_FIRST + NODE_PORTS - 1);
+    }
 }
 
 static void check_ports(const struct json *ports, const struct field_path *up,
@@ -369,6 +404,44 @@ static void check_families(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(at, "internalTrafficPolicy"), inside, ways);
 }
 
+/* Addresses are given in one family only; without one both can be named. */
+static void check_one_family(const struct kind_change *c, const struct json *spec,
+                             const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *family = json_item(json_get(spec, "ipFamilies"), 0);
+    const struct json *policy = json_get(spec, "ipFamilyPolicy");
+    const struct json *address = json_get(spec, "clusterIP");
+    if (is_external_name(c->object) ||
+        (is_headless(c->object) && !json_len(json_get(spec, "selector"))))
+        return;
+    if (str_eqc(json_text(policy), "RequireDualStack"))
+        field_invalid(errors, AT(at, "ipFamilyPolicy"), policy,
+                      "this cluster is not configured for dual-stack services");
+    if (!str_eqc(json_text(family), "IPv6"))
+        return;
+    if (!c->old)
+        field_invalid(errors, AT_INDEX(AT(at, "ipFamilies"), 0), family,
+                      "not configured on this cluster");
+    else if (!format_is_ipv6(json_text(address)))
+        field_invalid(errors, AT_INDEX(AT(at, "clusterIPs"), 0), address,
+                      "expected an IPv6 value as indicated by `ipFamilies[0]`");
+}
+
+static void check_ingress(const struct json *ingress, const struct field_path *up,
+                          struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(ingress); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *ip = json_get(ingress->items[i], "ip");
+        const struct json *name = json_get(ingress->items[i], "hostname");
+        if (json_text(ip).n && !format_is_ip(json_text(ip)))
+            field_invalid(errors, AT(&at, "ip"), ip, "must be a valid IP address");
+        if (json_text(name).n && format_dns_subdomain(json_text(name)))
+            field_invalid(errors, AT(&at, "hostname"), name, "%s",
+                          format_dns_subdomain(json_text(name)));
+    }
+}
+
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
@@ -378,9 +451,10 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     const struct json *ports = json_get(spec, "ports");
     if (c->sub == KIND_STATUS) {
         struct field_path balancer = { AT(NULL, "status"), .key = S("loadBalancer") };
-        if (!str_eqc(type_of(c->object), "LoadBalancer") &&
-            json_len(json_at(c->object, "status", "loadBalancer", "ingress", NULL)))
+        const struct json *ingress = json_at(c->object, "status", "loadBalancer", "ingress", NULL);
+        if (!str_eqc(type_of(c->object), "LoadBalancer") && json_len(ingress))
             field_forbidden(errors, AT(&balancer, "ingress"), "belongs to the type LoadBalancer");
+        check_ingress(ingress, AT(&balancer, "ingress"), errors);
         return;
     }
     check_outside(c->object, spec, &at, errors);
@@ -401,6 +475,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     check_families(spec, &at, errors);
     check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
+    check_one_family(c, spec, &at, errors);
+    check_node_ports(c->object, ports, AT(&at, "ports"), errors);
     const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
     if (was && !is_external_name(c->object) && !is_external_name(c->old))
         if (!json_eq(was, address) && (is_headless(c->object) || format_is_ip(json_text(address))))

@@ -49,7 +49,7 @@ static void validate_namespace(const struct kind_change *c, struct kind_env *env
     struct field_path held = { AT(NULL, "spec"), .key = S("finalizers") };
     for (uint32_t i = 0; i < json_len(finalizers); i++)
         kind_check_finalizer(finalizers->items[i], &held, errors);
-    if (c->sub == KIND_STATUS && leaving != str_eqc(json_text(phase), "Terminating"))
+    if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), leaving ? "Terminating" : "Active"))
         field_invalid(errors, &at, phase, "follows from deletionTimestamp");
 }
 
@@ -115,6 +115,16 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
     }
 }
 
+static void check_amounts(const struct json *status, const char *key, struct field_errors *errors)
+{
+    struct field_path at = { AT(NULL, "status"), .key = str_c(key) };
+    const struct json *amounts = json_get(status, key);
+    json_each(m, amounts)
+        if (str_starts(json_text(m->value), S("-")))
+            field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
+                          "must be greater than or equal to 0");
+}
+
 static void validate_node(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
@@ -130,6 +140,10 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
         if (!format_fits(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
+    if (c->old) {
+        check_amounts(json_get(c->object, "status"), "capacity", errors);
+        check_amounts(json_get(c->object, "status"), "allocatable", errors);
+    }
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);
     if (c->sub != KIND_STATUS && json_len(had) && !json_eq(had, ranges))
         field_forbidden(errors, AT(&spec, "podCIDRs"), "may be set once");
