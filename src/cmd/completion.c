@@ -30,6 +30,9 @@ static const char zsh[] =
     "    elif [[ $PREFIX == -* ]]; then\n"
     "        found=(${(f)\"$(flyball $words[2] --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' | sort -u)\"})\n"
     "        compadd -- $found\n"
+    "    elif [[ $words[2] == explain ]] && (( CURRENT == 3 )); then\n"
+    "        found=(${(f)\"$(flyball explain --help | sed -n 's/^  \\([a-z]*\\)[ ,].*/\\1/p')\"})\n"
+    "        compadd -- $found\n"
     "    else\n"
     "        _files\n"
     "    fi\n"
@@ -43,7 +46,9 @@ static const char fish[] =
     "end\n"
     "complete -c flyball -n __fish_use_subcommand -f -a \\\n"
     "    \"(flyball help | sed -n 's/^  \\([a-z]*\\)  *\\(.*\\)/\\1\\t\\2/p')\"\n"
-    "complete -c flyball -n 'not __fish_use_subcommand' -a '(__flyball_flags)'\n";
+    "complete -c flyball -n 'not __fish_use_subcommand' -a '(__flyball_flags)'\n"
+    "complete -c flyball -n '__fish_prev_arg_in explain' -f -a \\\n"
+    "    \"(flyball explain --help | sed -n 's/^  \\([a-z]*\\)[ ,].*/\\1/p')\"\n";
 
 static const struct {
     const char *shell, *script;

@@ -3,8 +3,11 @@
 root. Usage: install.py FLYBALL. Speaks TAP.
 """
 import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -103,36 +106,93 @@ def a_bad_namespace_is_refused():
     assert done.returncode == 2 and "Not_A_Name" in done.stderr and not done.stdout, done
 
 
+class Shell:
+    """A shell that has read its script, in a folder where `flyball` is the program under test."""
+
+    def __init__(self, name):
+        if not shutil.which(name):
+            raise Skip(f"{name} is not installed")
+        self.name = name
+        self.script = run(FLYBALL, "completion", name).stdout
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        os.symlink(FLYBALL, f"{self.folder.name}/flyball")
+        with open(f"{self.folder.name}/script", "w") as script:
+            script.write(self.script)
+        self.env = {**ENV, "PATH": f"{self.folder.name}:{os.environ['PATH']}", "HOME": self.folder.name,
+                    "TERM": "dumb"}
+        return self
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+    def says(self, *words):
+        done = subprocess.run([self.name, *words], env=self.env, cwd=self.folder.name, capture_output=True, text=True,
+                              timeout=120)
+        assert done.returncode == 0 and not done.stderr, done
+        return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+
 @case
-def bash_completes_commands_and_flags():
-    script = run(FLYBALL, "completion", "bash").stdout
-    with tempfile.TemporaryDirectory() as folder:
-        os.symlink(FLYBALL, f"{folder}/flyball")
-        ask = (script + 'COMP_WORDS=(flyball "$1" ${2+"$2"}); COMP_CWORD=$#; _flyball; '
-               'printf "%s\\n" "${COMPREPLY[@]}"')
-        path = f"{folder}:{os.environ['PATH']}"
-        assert run("bash", "-c", ask, "x", "sch", PATH=path).stdout.split() == ["schedule"]
-        assert run("bash", "-c", ask, "x", "install", "--mon", PATH=path).stdout.split() == ["--monitors"]
-        assert "shpa" in run("bash", "-c", ask, "x", "explain", "", PATH=path).stdout.split()
-
-
-def parsed_by(shell):
-    if not shutil.which(shell):
-        raise Skip(f"{shell} is not installed")
-    with tempfile.NamedTemporaryFile("w") as script:
-        script.write(run(FLYBALL, "completion", shell).stdout)
-        script.flush()
-        run(shell, "-n", script.name)
+def bash_completes_commands_flags_and_kinds():
+    with Shell("bash") as shell:
+        def offers(*words):
+            return shell.says("-c", 'source script; COMP_WORDS=(flyball "$@"); COMP_CWORD=$#; _flyball; '
+                              'printf "%s\\n" "${COMPREPLY[@]}"', "x", *words)
+        offers_what_fits(offers)
 
 
 @case
-def zsh_reads_its_script():
-    parsed_by("zsh")
+def fish_completes_commands_flags_and_kinds():
+    with Shell("fish") as shell:
+        offers_what_fits(lambda *words: shell.says("--no-config", "-c", "source script; complete -C 'flyball %s'"
+                                                   % " ".join(words)))
+
+
+def offers_what_fits(offers):
+    assert offers("sch") == ["schedule"], offers("sch")
+    assert offers("install", "--mon") == ["--monitors"], offers("install", "--mon")
+    assert offers("explain", "sh") == ["shpa"], offers("explain", "sh")
+    assert set(commands()) <= set(offers("")), offers("")
+    assert offers("render", "-f", "scr") == ["script"], offers("render", "-f", "scr")
 
 
 @case
-def fish_reads_its_script():
-    parsed_by("fish")
+def zsh_completes_commands_flags_and_kinds():
+    """zsh completes only for somebody who types."""
+    with Shell("zsh") as shell:
+        for typed, wanted in (("sch", "schedule"), ("install --mon", "install --monitors"),
+                              ("explain shp", "explain shpa"), ("render -f scr", "render -f script")):
+            line = typed_in_zsh(shell, "flyball " + typed)
+            assert line == f"flyball {wanted}", (typed, line)
+
+
+def typed_in_zsh(shell, typed):
+    """What stands in the line after a Tab; a key that is bound to a widget prints it."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(shell.folder.name)
+        os.execvpe("zsh", ["zsh", "-f", "-i"], shell.env)
+    try:
+        os.write(terminal, b"PS1=; unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D; source script; "
+                 b"show() { print -r -- \"<<$BUFFER>>\" }; zle -N show; bindkey '^X' show; echo rea''dy\n")
+        said = read_until(terminal, b"ready")
+        os.write(terminal, typed.encode() + b"\t\x18")
+        said = read_until(terminal, b">>")
+        return said.rsplit(b"<<", 1)[1].split(b">>")[0].decode().strip()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def read_until(terminal, what):
+    said = b""
+    while what not in said:
+        assert select.select([terminal], [], [], 120)[0], said
+        said += os.read(terminal, 4096)
+    return said
 
 
 @case
