@@ -56,10 +56,10 @@ static void remember_versions(const struct kind_change *c, struct arena *a)
 static void prepare(const struct kind_change *c, struct kind_env *env,
                     struct kind_fault *fault UNUSED)
 {
-    if (c->sub == KIND_STATUS)
-        return;
-    remember_versions(c, env->arena);
-    if (env->warn && schema_has_rules(json_at(c->object, "spec", "versions", NULL)))
+    bool status = c->sub == KIND_STATUS;
+    if (!status || !json_len(json_at(c->object, "status", "storedVersions", NULL)))
+        remember_versions(c, env->arena);
+    if (!status && env->warn && schema_has_rules(json_at(c->object, "spec", "versions", NULL)))
         env->warn(env->context,
                   S("x-kubernetes-validations are kept but not enforced by this server"));
 }

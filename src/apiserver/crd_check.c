@@ -202,6 +202,14 @@ static struct place place_of(const struct json *versions, uint32_t i, const char
     return (struct place){ i == 0 || !alike, alike ? spec : own };
 }
 
+static bool is_printable(str text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
+            return false;
+    return text.n > 0 && text.n <= 256;
+}
+
 static void check_version(const struct json *versions, uint32_t i, const struct field_path *spec,
                           struct field_errors *errors)
 {
@@ -211,8 +219,15 @@ static void check_version(const struct json *versions, uint32_t i, const struct 
     const char *fault = format_dns_label_1035(json_text(name));
     if (fault)
         field_invalid(errors, AT(&own, "name"), name, "%s", fault);
-    if (fault && i == 0)
+    if (fault && i == 0 && json_text(name).n)
         field_invalid(errors, AT(spec, "version"), name, "%s", fault);
+    const struct json *warning = json_get(version, "deprecationWarning");
+    if (warning && !json_bool(json_get(version, "deprecated"), false))
+        field_invalid(errors, AT(&own, "deprecationWarning"), warning,
+                      "can only be set for deprecated versions");
+    else if (warning && !is_printable(json_text(warning)))
+        field_invalid(errors, AT(&own, "deprecationWarning"), warning,
+                      "must be printable text of at most 256 characters");
     if (!openapi_of(version))
         field_required(errors, AT(AT(&own, "schema"), "openAPIV3Schema"), NULL);
     struct place p = place_of(versions, i, "additionalPrinterColumns", spec, &own);
@@ -280,6 +295,25 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
     }
 }
 
+/* Told where an older version of the API had the fields. */
+static void check_conversion(const struct json *conversion, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    bool webhook = str_eqc(json_text(json_get(conversion, "strategy")), "Webhook");
+    const struct json *config = json_at(conversion, "webhook", "clientConfig", NULL);
+    const struct json *reviews = json_at(conversion, "webhook", "conversionReviewVersions", NULL);
+    struct field_path in_config = { at, .key = S("webhookClientConfig") };
+    struct field_path in_reviews = { at, .key = S("conversionReviewVersions") };
+    if (webhook && !config)
+        field_required(errors, &in_config, "required when strategy is set to Webhook");
+    if (webhook && !json_len(reviews))
+        field_required(errors, &in_reviews, NULL);
+    if (!webhook && config)
+        field_forbidden(errors, &in_config, "belongs to the strategy Webhook");
+    if (!webhook && json_len(reviews))
+        field_forbidden(errors, &in_reviews, "belongs to the strategy Webhook");
+}
+
 /* ---- the whole */
 
 static bool established(const struct json *crd)
@@ -342,6 +376,7 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
                       json_get(spec, "preserveUnknownFields"),
                       "must be false; schemas keep unknown fields where they say so");
     check_versions(spec, &at, errors);
+    check_conversion(json_get(spec, "conversion"), AT(&at, "conversion"), errors);
     check_stored_versions(c->object, errors);
     if (c->old)
         check_fixed(c, &at, errors);

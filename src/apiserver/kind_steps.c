@@ -94,8 +94,10 @@ struct json *kind_nothing(const struct kind *k, struct arena *a)
 void kind_read(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
-        schema_prune(k->schema, object, true, NULL);
-        schema_default(k->schema, a, object);
+        schema_prune(k->storage->schema, object, true, NULL);
+        schema_default(k->storage->schema, a, object);
+        if (k != k->storage) /* another version shows less, and fills in nothing */
+            schema_prune(k->schema, object, true, NULL);
     } else if (k->storage != k && k->hooks->from_storage) {
         k->hooks->from_storage(a, object);
         schema_decode(k->schema, a, object, NULL, NULL); /* empty as this version writes it */
@@ -108,8 +110,12 @@ void kind_read(const struct kind *k, struct arena *a, struct json *object)
 
 void kind_store(const struct kind *k, struct arena *a, struct json *object)
 {
-    if (!k->custom && k->storage != k && k->hooks->to_storage)
+    if (k->custom) {
+        schema_prune(k->storage->schema, object, true, NULL);
+        schema_default(k->storage->schema, a, object);
+    } else if (k->storage != k && k->hooks->to_storage) {
         k->hooks->to_storage(a, object);
+    }
     json_set_str(a, object, "apiVersion", kind_api_version(a, k->storage));
 }
 

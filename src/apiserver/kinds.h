@@ -142,8 +142,8 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
  * are none, as in custom resources. */
 struct json *kind_nothing(const struct kind *k, struct arena *a);
 
-/* What was stored, as it is served now: a custom resource is pruned and defaulted by the schema of
- * today and gets the apiVersion of `k`; a built-in object is converted from k->storage. */
+/* What was stored, as it is served now: a custom resource is pruned and defaulted by the schema its
+ * stored version has today, pruned by that of `k` and gets the apiVersion of `k`; a built-in object is converted from k->storage. */
 void kind_read(const struct kind *k, struct arena *a, struct json *object);
 
 /* The reverse: from the served version to k->storage. Nothing to do for most kinds. */

@@ -339,7 +339,9 @@ static void check_object_fields(struct checker *c, const struct json *node, enum
         return;
     if (!str_eqc(text_of(metadata, "type"), "object"))
         field_invalid(c->errors, CHILD(&at, "type"), json_get(metadata, "type"), "must be object");
-    bool more = json_get(metadata, "default") != NULL;
+    bool more = false;
+    json_each(m, metadata)
+        more = more || (!str_eqc(m->key, "type") && !str_eqc(m->key, "properties"));
     json_each(p, json_get(metadata, "properties"))
         more = more || (!str_eqc(p->key, "name") && !str_eqc(p->key, "generateName"));
     if (level == AT_ROOT && more)

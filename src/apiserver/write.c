@@ -108,6 +108,8 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
             call_fault(c, c->kind, c->name, &fault);
         return;
     }
+    if (c->kind->custom && c->kind != c->kind->storage)
+        kind_read(c->kind, c->arena, tree); /* what the stored version has no place for is lost */
     bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
     if (!stored || !plain || c->kind != c->kind->storage) {
         call_object(c, status, c->kind, tree);

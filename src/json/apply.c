@@ -207,6 +207,12 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
     if (typed_check(r->shape, object, true, &ignored) < 0 ||
         typed_check(r->shape, w.live, true, &ignored) < 0)
         return object;
+    for (size_t i = 0; i < w.managed.n;
+         i++) { /* who wrote another version must be able to read it */
+        const struct shape *theirs = shape_at(&w, w.managed.at[i].version);
+        if (theirs && typed_check(theirs, object, true, &ignored) < 0)
+            return object;
+    }
     own_changes(&w, w.live, object, manager_name(r));
     with_managed(&w, object);
     apply_keep_times(a, r->live, object);
