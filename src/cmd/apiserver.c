@@ -111,7 +111,7 @@ int cmd_apiserver(int argc, char **argv)
         return EXIT_SUCCESS;
     auto_free char *listen = mem_dup(o.listen, strlen(o.listen));
     if (result == 0)
-        result = listen_split(listen, &o.server.address, &o.server.port, &e);
+        result = listen_split("listen", listen, &o.server.address, &o.server.port, &e);
     if (result == 0)
         return serve(&o.server);
     fprintf(stderr, "flyball apiserver: %s\n`flyball apiserver --help` tells what it takes.\n",

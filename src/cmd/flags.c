@@ -13,7 +13,8 @@ static const struct flag *find(const struct flag *flags, str name)
 
 static int set_bool(const struct flag *f, str value, err_t *e)
 {
-    bool on = str_eq(value, S("true")), off = str_eq(value, S("false"));
+    bool on = str_eq_nocase(value, S("true")) || str_eq(value, S("1"));
+    bool off = str_eq_nocase(value, S("false")) || str_eq(value, S("0"));
     if (!on && !off)
         return err_set(e, EINVAL, "--%s is \"" STR_FMT "\", but must be true or false", f->name,
                        STR_ARG(value));
@@ -53,10 +54,17 @@ static int take_word(struct flag_words *words, const char *word, err_t *e)
     return 0;
 }
 
+/* Is it a flag with one dash, as in -v=2? */
+static bool is_short(const struct flag *flags, const char *word)
+{
+    str text = str_from(str_c(word), 1);
+    return word[0] == '-' && find(flags, str_upto(text, str_find_char(text, '=')));
+}
+
 /* One flag of argv; `*at` is moved past its value. */
 static int take_flag(const struct flag *flags, char **argv, int *at, err_t *e)
 {
-    str text = str_from(str_c(argv[*at]), 2);
+    str text = str_from(str_c(argv[*at]), argv[*at][1] == '-' ? 2 : 1);
     size_t equals = str_find_char(text, '=');
     const struct flag *f = find(flags, str_upto(text, equals));
     if (!f)
@@ -81,12 +89,25 @@ int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
             *ret_help = true;
         else if (!only_words && !strcmp(argv[at], "--"))
             only_words = true;
-        else if (!only_words && !strncmp(argv[at], "--", 2))
+        else if (!only_words && (!strncmp(argv[at], "--", 2) || is_short(flags, argv[at])))
             r = take_flag(flags, argv, &at, e);
         else
             r = take_word(words, argv[at], e);
         if (r < 0)
             return r;
+    }
+    return 0;
+}
+
+int flags_from_env(const struct flag *flags, err_t *e)
+{
+    for (const struct flag *f = flags; f->name; f++) {
+        auto_buf struct buf name = { 0 };
+        for (const char *p = f->name; *p; p++)
+            buf_putc(&name, *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
+        const char *value = f->kind != FLAG_TITLE ? getenv(name.p) : NULL;
+        if (value && *value && set(f, value, e) < 0)
+            return err_wrap(e, "$%s", name.p);
     }
     return 0;
 }
@@ -160,13 +181,14 @@ void flags_help(struct buf *out, const struct flag *flags)
     }
 }
 
-int listen_split(char *text, const char **ret_address, uint16_t *ret_port, err_t *e)
+int listen_split(const char *flag, char *text, const char **ret_address, uint16_t *ret_port,
+                 err_t *e)
 {
     char *colon = strrchr(text, ':');
     int64_t port;
     if (!colon || str_to_i64(str_c(colon + 1), &port) < 0 || port < 0 || port > UINT16_MAX)
-        return err_set(e, EINVAL, "--listen wants ADDRESS:PORT such as 127.0.0.1:6443, not \"%s\"",
-                       text);
+        return err_set(e, EINVAL, "--%s wants ADDRESS:PORT such as 127.0.0.1:6443, not \"%s\"",
+                       flag, text);
     *colon = '\0';
     size_t n = strlen(text);
     if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {

@@ -6,8 +6,8 @@
  *         { 0 },
  *     };
  *
- * Taken are --name VALUE and --name=VALUE; a switch also alone (--name is --name=true). What a target
- * holds before is its default, and shown as such. */
+ * Taken are --name VALUE and --name=VALUE; a switch also alone (--name is --name=true); one dash does as well. What
+ * a target holds before is its default, and shown as such. */
 #ifndef FLYBALL_CMD_FLAGS_H
 #define FLYBALL_CMD_FLAGS_H
 
@@ -39,11 +39,15 @@ struct flag_words {
 int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
                 struct flag_words *words, err_t *e);
 
+/* Fills targets from the environment: --watch-namespace from $WATCH_NAMESPACE. Empty counts as absent. */
+int flags_from_env(const struct flag *flags, err_t *e);
+
 /* "  --listen ADDRESS       where ... (default 0.0.0.0:8080)", one a line. */
 void flags_help(struct buf *out, const struct flag *flags);
 
 /* An address to listen on: "127.0.0.1:6443", "[::1]:0" or ":6443". `text` is changed and kept; the address
- * is NULL when it names none. */
-int listen_split(char *text, const char **ret_address, uint16_t *ret_port, err_t *e);
+ * is NULL when it names none. `flag` is for the error. */
+int listen_split(const char *flag, char *text, const char **ret_address, uint16_t *ret_port,
+                 err_t *e);
 
 #endif

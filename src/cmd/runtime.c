@@ -12,18 +12,9 @@ static const int64_t drain_ns = 2 * NS_PER_S, settle_ns = 2 * NS_PER_S;
 
 /* ---- the end */
 
-static void drained(void *context)
-{
-    loop_stop(((struct runtime *)context)->loop);
-}
-
 static void stopped(void *context)
 {
-    struct runtime *rt = context;
-    if (rt->server)
-        http_server_drain(rt->server, drain_ns, drained, rt);
-    else
-        drained(rt);
+    runtime_serve_stop(context, drain_ns);
 }
 
 static void on_signal(void *context)
@@ -74,6 +65,7 @@ static int connect_cluster(struct runtime *rt, err_t *e)
                                          .config = config,
                                          .rate = rt->qps,
                                          .burst = rt->burst,
+                                         .timeout_ns = rt->timeout_ns,
                                          .metrics = rt->metrics },
                  &rt->kube, e);
     kube_config_free(config);
@@ -135,7 +127,7 @@ static void finish(struct runtime *rt)
     timer_stop(&rt->settle);
     signal_watch_free(rt->term);
     signal_watch_free(rt->interrupt);
-    http_server_free(rt->server);
+    runtime_serve_done(rt);
     manager_free(rt->manager);
     kube_free(rt->kube);
     loop_free(rt->loop);

@@ -74,8 +74,10 @@ static void add_all(struct runtime *rt)
                            "which to run, by name with commas between; * is all, -NAME leaves one "
                            "out" });
     add_common(rt);
-    if (!rt->spec->on_node)
+    if (!rt->spec->on_node) {
         add_election(rt);
+        operator_flags_add(rt);
+    }
     for (const struct feature *const *f = features; *f; f++)
         if ((*f)->on_node == rt->spec->on_node)
             add_settings(rt, *f);
@@ -154,12 +156,17 @@ int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
     int r = flags_parse(rt->flags.at, argc, argv, &rt->help, NULL, e);
     if (r < 0 || rt->help)
         return r;
+    if ((r = operator_flags_original(rt, e)) < 0 || /* then what was said counts again */
+        (r = flags_parse(rt->flags.at, argc, argv, &rt->help, NULL, e)) < 0 ||
+        (r = operator_flags_log(rt, e)) < 0)
+        return r;
     if (!rt->node_name)
         rt->node_name = getenv("NODE_NAME");
     if ((r = check_controllers(rt, e)) < 0 || (r = setup_log(rt, e)) < 0)
         return r;
     if (rt->spec->on_node && (!rt->node_name || !*rt->node_name))
         return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
+    operator_flags_tell_idle(rt);
     return 0;
 }
 

@@ -1,14 +1,32 @@
-/* What runtime.c, runtime_flags.c and runtime_serve.c share; nobody else includes this. */
+/* What the files of runtime.h share, and operator_flags.c; nobody else includes this. */
 #ifndef FLYBALL_CMD_RUNTIME_INTERNAL_H
 #define FLYBALL_CMD_RUNTIME_INTERNAL_H
 
 #include "../base/vec.h"
 #include "../net/http_server.h"
 #include "flags.h"
+#include "guard.h"
 #include "runtime.h"
 
 struct runtime_setting { /* of a feature, as given */
     const char *name, *value;
+};
+
+struct original { /* operator_flags.c: flags of the Workload-Variant-Autoscaler */
+    bool all;     /* its defaults too */
+    const char *config_file, *metrics_listen, *health_listen; /* addresses NULL: --listen */
+    const char *cert_path, *cert_name, *cert_key;
+    const char *zap_level, *zap_encoder;
+    bool secure, http2, zap_devel;
+    int64_t verbosity;
+    const char *idle[5]; /* without a meaning here */
+};
+
+struct runtime_place { /* an address that we serve at */
+    struct runtime *rt;
+    struct http_server *server; /* NULL: not open */
+    struct guard *guard;        /* NULL: anybody may look */
+    bool health, metrics;       /* what is there */
 };
 
 struct runtime {
@@ -20,6 +38,8 @@ struct runtime {
     bool elect, help;
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     double qps, burst;
+    int64_t timeout_ns; /* of a request to the API server; 0: the client's own */
+    struct original original;
     VEC(struct flag) flags;
     VEC(struct runtime_setting *) settings; /* owned */
 
@@ -28,7 +48,8 @@ struct runtime {
     struct loop *loop;
     struct kube *kube;
     struct manager *manager;
-    struct http_server *server;
+    struct runtime_place places[3];
+    size_t draining;
     struct signal_watch *term, *interrupt;
     struct timer settle;
     int64_t started_ns;
@@ -43,6 +64,14 @@ bool runtime_wants(const struct runtime *rt, const struct feature *feature);
 
 /* runtime_serve.c */
 int runtime_serve(struct runtime *rt, err_t *e);
+void runtime_serve_stop(struct runtime *rt, int64_t limit_ns); /* then the loop stops */
+void runtime_serve_done(struct runtime *rt);
+
+/* operator_flags.c */
+void operator_flags_add(struct runtime *rt);
+int operator_flags_original(struct runtime *rt, err_t *e); /* --wva: its defaults and environment */
+int operator_flags_log(struct runtime *rt, err_t *e);
+void operator_flags_tell_idle(const struct runtime *rt);
 
 /* runtime_settle.c */
 void runtime_settle(void);

@@ -1,5 +1,7 @@
-/* /healthz, /readyz and /metrics. */
+/* /healthz, /readyz and /metrics: all at --listen, or each at an address of its own. What has its own is not
+ * at --listen any more; where nothing is left, nobody listens there. */
 #include "../base/log.h"
+#include "../net/cert.h"
 #include "../prom/exposition.h"
 #include "runtime_internal.h"
 
@@ -21,47 +23,153 @@ static void answer_ready(struct runtime *rt, struct exchange *x)
     }
 }
 
-static void on_request(void *context, struct exchange *x)
+static void answer_metrics(void *context, struct exchange *x)
 {
-    struct runtime *rt = context;
-    str path = exchange_path(x), method = exchange_method(x);
-    if (!str_eq(method, S("GET")) && !str_eq(method, S("HEAD"))) {
-        answer(x, 405, "text/plain", S("only GET is served here\n"));
-    } else if (str_eq(path, S("/healthz")) || str_eq(path, S("/livez"))) {
-        answer(x, 200, "text/plain", S("ok\n"));
-    } else if (str_eq(path, S("/readyz"))) {
-        answer_ready(rt, x);
-    } else if (str_eq(path, S("/metrics"))) {
-        auto_buf struct buf text = { 0 };
-        exposition_write(&text, rt->metrics);
-        answer(x, 200, EXPOSITION_CONTENT_TYPE, buf_str(&text));
-    } else {
-        answer(x, 404, "text/plain", S("there is /healthz, /readyz and /metrics\n"));
-    }
+    auto_buf struct buf text = { 0 };
+    exposition_write(&text, ((struct runtime *)context)->metrics);
+    answer(x, 200, EXPOSITION_CONTENT_TYPE, buf_str(&text));
 }
 
-int runtime_serve(struct runtime *rt, err_t *e)
+static void on_request(void *context, struct exchange *x)
 {
-    if (!*rt->listen || !strcmp(rt->listen, "none"))
+    const struct runtime_place *p = context;
+    str path = exchange_path(x), method = exchange_method(x);
+    if (!str_eq(method, S("GET")) && !str_eq(method, S("HEAD")))
+        answer(x, 405, "text/plain", S("only GET is served here\n"));
+    else if (p->health && (str_eq(path, S("/healthz")) || str_eq(path, S("/livez"))))
+        answer(x, 200, "text/plain", S("ok\n"));
+    else if (p->health && str_eq(path, S("/readyz")))
+        answer_ready(p->rt, x);
+    else if (p->metrics && p->guard && str_eq(path, S("/metrics")))
+        guard_pass(p->guard, x, answer_metrics, p->rt);
+    else if (p->metrics && str_eq(path, S("/metrics")))
+        answer_metrics(p->rt, x);
+    else
+        answer(x, 404, "text/plain",
+               !p->metrics  ? S("there is /healthz and /readyz\n")
+               : !p->health ? S("there is /metrics\n")
+                            : S("there is /healthz, /readyz and /metrics\n"));
+}
+
+static bool is_none(const char *address)
+{
+    return !address || !*address || !strcmp(address, "none") || !strcmp(address, "0");
+}
+
+static int serve(struct runtime_place *p, const char *flag, const char *listen, struct tls *tls,
+                 err_t *e)
+{
+    if (is_none(listen))
         return 0;
-    auto_free char *text = mem_dup(rt->listen, strlen(rt->listen));
+    auto_free char *text = mem_dup(listen, strlen(listen));
     const char *address;
     uint16_t port;
-    int r = listen_split(text, &address, &port, e);
+    int r = listen_split(flag, text, &address, &port, e);
     if (r < 0)
         return r;
     if (!address)
         address = "0.0.0.0"; /* probes and scrapes come from elsewhere */
     struct http_server_options o = { .address = address,
                                      .port = port,
+                                     .tls = tls,
                                      .on_request = on_request,
-                                     .context = rt,
+                                     .context = p,
                                      .max_connections = 256,
                                      .max_body_bytes = 4096 };
-    r = http_server_new(rt->loop, &o, &rt->server, e);
+    r = http_server_new(p->rt->loop, &o, &p->server, e);
     if (r < 0)
-        return err_wrap(e, "--listen %s", rt->listen);
-    log_info("serving /healthz, /readyz and /metrics", KV_C("address", address),
-             KV_INT("port", http_server_port(rt->server)));
+        return err_wrap(e, "--%s %s", flag, listen);
+    log_info(!p->metrics  ? "serving /healthz and /readyz"
+             : !p->health ? "serving /metrics"
+                          : "serving /healthz, /readyz and /metrics",
+             KV_C("address", address), KV_INT("port", http_server_port(p->server)),
+             KV_C("tls", tls ? "yes" : "no"));
     return 0;
+}
+
+/* ---- secure metrics */
+
+static int own_certificate(struct cert_pair *ret, int64_t now_ns, err_t *e)
+{
+    static const str names[] = { STR_INIT("localhost"), STR_INIT("127.0.0.1") };
+    return cert_make(&(struct cert_request){ .use = CERT_SERVER,
+                                             .common_name = S("flyball"),
+                                             .names = names,
+                                             .name_count = countof(names),
+                                             .now_ns = now_ns,
+                                             .days = 3650 },
+                     ret, e);
+}
+
+static int metrics_tls(const struct runtime *rt, struct tls **ret, err_t *e)
+{
+    const struct original *o = &rt->original;
+    auto_cert_pair struct cert_pair pair = { 0 };
+    auto_buf struct buf cert = { 0 }, key = { 0 };
+    struct tls_server_options t = { .http1_only = !o->http2 };
+    if (o->cert_path && *o->cert_path) {
+        buf_printf(&cert, "%s/%s", o->cert_path, o->cert_name);
+        buf_printf(&key, "%s/%s", o->cert_path, o->cert_key);
+        t.cert_file = cert.p;
+        t.key_file = key.p;
+    } else if (own_certificate(&pair, loop_wall_ns(rt->loop), e) < 0) {
+        return -e->code;
+    } else {
+        t.cert_pem = buf_str(&pair.cert);
+        t.key_pem = buf_str(&pair.key);
+    }
+    return tls_server_new(&t, ret, e);
+}
+
+static int serve_metrics(struct runtime *rt, struct runtime_place *p, err_t *e)
+{
+    struct tls *tls = NULL;
+    bool secure = rt->original.secure && !is_none(rt->original.metrics_listen);
+    if (secure && metrics_tls(rt, &tls, e) < 0)
+        return err_wrap(e, "--metrics-bind-address %s", rt->original.metrics_listen);
+    if (secure)
+        p->guard = guard_new(rt->kube);
+    int r = serve(p, "metrics-bind-address", rt->original.metrics_listen, tls, e);
+    tls_unref(tls);
+    return r;
+}
+
+int runtime_serve(struct runtime *rt, err_t *e)
+{
+    struct runtime_place *all = &rt->places[0], *health = &rt->places[1], *metrics = &rt->places[2];
+    *health = (struct runtime_place){ .rt = rt, .health = rt->original.health_listen };
+    *metrics = (struct runtime_place){ .rt = rt, .metrics = rt->original.metrics_listen };
+    *all = (struct runtime_place){ rt, NULL, NULL, !health->health, !metrics->metrics };
+    int r = all->health || all->metrics ? serve(all, "listen", rt->listen, NULL, e) : 0;
+    if (r == 0)
+        r = serve(health, "health-probe-bind-address", rt->original.health_listen, NULL, e);
+    return r < 0 ? r : serve_metrics(rt, metrics, e);
+}
+
+/* ---- the end */
+
+static void drained(void *context)
+{
+    struct runtime *rt = context;
+    if (!--rt->draining)
+        loop_stop(rt->loop);
+}
+
+void runtime_serve_stop(struct runtime *rt, int64_t limit_ns)
+{
+    rt->draining = 1;
+    for (size_t i = 0; i < countof(rt->places); i++)
+        if (rt->places[i].server) {
+            rt->draining++;
+            http_server_drain(rt->places[i].server, limit_ns, drained, rt);
+        }
+    drained(rt);
+}
+
+void runtime_serve_done(struct runtime *rt)
+{
+    for (size_t i = 0; i < countof(rt->places); i++) {
+        guard_free(rt->places[i].guard);
+        http_server_free(rt->places[i].server);
+    }
 }

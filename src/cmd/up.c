@@ -211,7 +211,7 @@ static int start(struct up *up, err_t *e)
     if (strlen(up->listen) >= sizeof(listen))
         return err_set(e, EINVAL, "--listen is too long");
     strcpy(listen, up->listen);
-    r = listen_split(listen, &o.address, &o.port, e);
+    r = listen_split("listen", listen, &o.address, &o.port, e);
     r = r < 0 ? r : apiserver_new(up->loop, &o, &up->server, e);
     if (r < 0)
         return r;

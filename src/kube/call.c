@@ -10,7 +10,7 @@ enum {
     ANSWER_MAX_BYTES = 32 << 20,
 };
 
-static const int64_t deadline_default_ns = 60 * NS_PER_S, broken_pause_ns = 200 * NS_PER_MS;
+static const int64_t broken_pause_ns = 200 * NS_PER_MS;
 
 static const struct verb {
     const char *name, *method, *content_type;
@@ -96,7 +96,7 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->urgent = call->paid = r->no_gate;
     call->done = r->done;
     call->context = r->context;
-    int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : deadline_default_ns;
+    int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : k->timeout_ns;
     call->deadline_ns = loop_mono_ns(k->loop) + loop_io_span(k->loop, timeout_ns);
     call->next = k->calls;
     if (k->calls)

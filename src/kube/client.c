@@ -173,6 +173,7 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
                               o->user_agent.n ? o->user_agent : S("flyball/" FLYBALL_VERSION));
     k->last_waiting = &k->waiting;
     k->rate = o->rate > 0 ? o->rate : o->rate < 0 ? 0 : 20;
+    k->timeout_ns = o->timeout_ns > 0 ? o->timeout_ns : 60 * NS_PER_S;
     k->burst = o->burst > 0 ? o->burst : 30;
     k->tokens = k->burst;
     k->tokens_ns = loop_mono_ns(k->loop);

@@ -35,6 +35,7 @@ struct kube_options {
     const struct kube_config *config; /* copied where kept; may be freed after */
     str user_agent;                   /* empty: "flyball/VERSION" */
     double rate, burst;               /* requests a second; 0: 20 and 30; negative: no limit */
+    int64_t timeout_ns;               /* of a request that says none; 0: 60 s */
     struct metrics *metrics;          /* where to count; NULL: in a registry of its own */
 };
 
@@ -103,7 +104,7 @@ struct kube_request {
     str field_manager;  /* empty: "flyball" */
     bool dry_run;       /* dryRun=All */
     bool no_gate;       /* the Lease itself: by who is no leader too, and before all that wait */
-    int64_t timeout_ns; /* 0: 60 s */
+    int64_t timeout_ns; /* 0: the client's */
 
     kube_reply_fn *done; /* exactly once unless cancelled; may be NULL */
     void *context;

@@ -62,6 +62,7 @@ struct kube {
     struct deferred pump;
     struct timer pump_later;
     double rate, burst, tokens;
+    int64_t timeout_ns;
     size_t granted; /* requests that take no token */
     int64_t tokens_ns;
     int64_t gate_ns;

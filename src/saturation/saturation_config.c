@@ -92,6 +92,22 @@ static int read_mode(struct saturation *s, err_t *e)
     return 0;
 }
 
+/* What the optimization ConfigMap would say, from the environment: it holds until the ConfigMap says it. */
+static str read_defaults(struct saturation *s)
+{
+    static const char *const keys[] = { "GLOBAL_OPT_INTERVAL", "PROMETHEUS_METRICS_CACHE_TTL",
+                                        "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL",
+                                        "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
+                                        "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD" };
+    struct json *found = json_new_obj(&s->arena);
+    for (size_t i = 0; i < countof(keys); i++) {
+        const char *value = getenv(keys[i]);
+        if (value && *value)
+            json_set_str(&s->arena, found, keys[i], str_c(value));
+    }
+    return json_to_str(&s->arena, found);
+}
+
 int saturation_read_options(struct saturation *s, err_t *e)
 {
     const char *timeout = saturation_setting(s, "wva-transition-timeout", NULL);
@@ -107,6 +123,7 @@ int saturation_read_options(struct saturation *s, err_t *e)
                                 "workload-variant-autoscaler-controller-manager-metrics-monitor");
     s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
     s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
+    s->o.defaults = read_defaults(s);
     s->o.transition_ns = 300 * NS_PER_S;
     if (timeout && duration_parse(str_c(timeout), &s->o.transition_ns, e) < 0)
         return err_wrap(e, "--wva-transition-timeout");
@@ -304,7 +321,8 @@ static void renew(struct saturation *s, struct sat_news *news)
                                 .saturation = str_c(s->saturation_text),
                                 .zero = str_c(s->zero_text),
                                 .costs = str_c(s->costs_text),
-                                .classes = str_c(s->classes_text) };
+                                .classes = str_c(s->classes_text),
+                                .defaults = s->o.defaults };
     gather_locals(s, &scratch, &from);
     struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
     bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
@@ -456,7 +474,9 @@ int saturation_config_start(struct saturation *s, err_t *e)
     for (size_t i = 0; i < n; i++)
         cache_handle(*all[i].cache, all[i].handler, s);
     struct sat_news news;
-    s->snapshot = sat_snapshot_new(&(struct sat_sources){ 0 }, NULL, &news);
+    s->snapshot = sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &news);
+    if (news.interval_problem.n)
+        return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(news.interval_problem));
     return 0;
 }
 

@@ -68,6 +68,7 @@ struct saturation_options {
     enum decide_rules rules;
     enum decide_mode mode;
     bool zero_by_default; /* WVA_SCALE_TO_ZERO */
+    str defaults;         /* keys of the optimization ConfigMap in the environment, JSON */
     int64_t transition_ns;
 };
 

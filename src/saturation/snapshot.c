@@ -32,22 +32,26 @@ static void read_interval(struct sat_snapshot *s, const struct json *data, struc
         s->interval_ns = ns;
 }
 
-static int64_t duration_at(const struct json *data, const char *key, int64_t otherwise)
+/* Of the ConfigMap, else of the environment. */
+static int64_t duration_at(const struct json *const data[2], const char *key, int64_t otherwise)
 {
+    auto_buf struct buf name = { 0 };
     int64_t ns;
-    return duration_parse(json_text(json_get(data, key)), &ns, NULL) == 0 && ns > 0 ? ns
-                                                                                    : otherwise;
+    buf_printf(&name, "PROMETHEUS_METRICS_CACHE_%s", key);
+    for (int i = 0; i < 2; i++)
+        if (duration_parse(json_text(json_get(data[i], name.p)), &ns, NULL) == 0 && ns > 0)
+            return ns;
+    return otherwise;
 }
 
-static void read_ages(struct sat_snapshot *s, const struct json *data)
+static void read_ages(struct sat_snapshot *s, const struct json *data, const struct json *defaults)
 {
+    const struct json *const both[] = { data, defaults };
     /* Metrics older than a cycle would be decided on twice. */
     int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
-    fetch = duration_at(data, "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", fetch);
-    int64_t fresh =
-        duration_at(data, "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD", ages_default.fresh_ns);
-    int64_t unavailable = duration_at(data, "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD",
-                                      ages_default.unavailable_ns);
+    fetch = duration_at(both, "FETCH_INTERVAL", duration_at(both, "TTL", fetch));
+    int64_t fresh = duration_at(both, "FRESH_THRESHOLD", ages_default.fresh_ns);
+    int64_t unavailable = duration_at(both, "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
     /* One fetch may be missed: what a slow rhythm makes old is not stale. */
     s->ages = (struct sat_ages){ fetch, MAX(fresh, 2 * fetch), MAX(unavailable, 4 * fetch) };
 }
@@ -94,8 +98,11 @@ struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
     s->generation = before ? before->generation + 1 : 1;
     s->interval_ns = before ? before->interval_ns : interval_default_ns;
     const struct json *optimization = parse(&s->arena, from->optimization);
+    const struct json *defaults = parse(&s->arena, from->defaults);
+    if (!before)
+        read_interval(s, defaults, ret_news);
     read_interval(s, optimization, ret_news);
-    read_ages(s, optimization);
+    read_ages(s, optimization, defaults);
     ret_news->global = sat_table_load(&s->arena, parse(&s->arena, from->saturation),
                                       before ? &before->saturation : NULL);
     s->saturation = ret_news->global.table;

@@ -40,6 +40,7 @@ struct sat_local_source {
 
 struct sat_sources {
     str optimization, saturation, zero, costs, classes;
+    str defaults;                          /* for what `optimization` does not say */
     const struct sat_local_source *locals; /* sorted by namespace */
     size_t local_n;
 };

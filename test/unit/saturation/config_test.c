@@ -1,5 +1,7 @@
 /* The saturation ConfigMap by presence: layers, selectors, and what stays when an edit is wrong. */
+#include "base/clock.h"
 #include "saturation/config_core.h"
+#include "saturation/snapshot.h"
 #include "saturation/zero_core.h"
 #include "tap.h"
 
@@ -123,6 +125,40 @@ static void zero_is_off_unless_said(void)
     EQ_INT(zero_retention_ns(&t, S("m")), INT64_C(3600000000000));
 }
 
+/* What the environment says holds until the ConfigMap says it, and again when it no longer does, but for the
+ * interval, whose last good value stays. */
+static void the_environment_is_under_the_configmap(void)
+{
+    struct sat_sources from = {
+        .defaults = S("{\"GLOBAL_OPT_INTERVAL\":\"7s\",\"PROMETHEUS_METRICS_CACHE_TTL\":\"5s\","
+                      "\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":\"20s\"}")
+    };
+    static const struct {
+        const char *optimization;
+        int interval_s, fetch_s, fresh_s;
+    } t[] = {
+        { "", 7, 5, 20 },
+        { "{\"GLOBAL_OPT_INTERVAL\":\"9s\"}", 9, 5, 20 },
+        { "{\"GLOBAL_OPT_INTERVAL\":\"abc\",\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"3s\"}", 9,
+          3, 20 },
+        { "{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"0\"}", 9, 5, 20 }, /* off: the TTL */
+        { "{\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":\"40s\"}", 9, 5, 40 },
+    };
+    struct sat_snapshot *before = NULL;
+    for (size_t i = 0; i < countof(t); i++) {
+        struct sat_news news;
+        from.optimization = str_c(t[i].optimization);
+        struct sat_snapshot *now = sat_snapshot_new(&from, before, &news);
+        EQ_INT(now->interval_ns / NS_PER_S, t[i].interval_s);
+        EQ_INT(now->ages.fetch_ns / NS_PER_S, t[i].fetch_s);
+        EQ_INT(now->ages.fresh_ns / NS_PER_S, t[i].fresh_s);
+        EQ_INT(news.interval_problem.n > 0, i == 2);
+        sat_snapshot_unref(before);
+        before = now;
+    }
+    sat_snapshot_unref(before);
+}
+
 int main(void)
 {
     int failed = tap_run((struct tap_case[]){ TAP(a_field_that_is_zero_is_set),
@@ -132,6 +168,7 @@ int main(void)
                                               TAP(an_override_is_judged_with_what_is_under_it),
                                               TAP(a_namespace_may_have_its_own),
                                               TAP(zero_is_off_unless_said),
+                                              TAP(the_environment_is_under_the_configmap),
                                               { 0 } });
     arena_done(&arena);
     return failed;

@@ -1,0 +1,219 @@
+/* See guard.h. */
+#include "guard.h"
+
+#include "../base/log.h"
+
+static const struct resource token_reviews = { "authentication.k8s.io", "v1", "tokenreviews",
+                                               "TokenReview", false };
+static const struct resource access_reviews = { "authorization.k8s.io", "v1",
+                                                "subjectaccessreviews", "SubjectAccessReview",
+                                                false };
+static const int64_t allowed_ns = 60 * NS_PER_S, refused_ns = 10 * NS_PER_S,
+                     review_timeout_ns = 10 * NS_PER_S;
+enum { REMEMBERED = 16, REVIEWS_PER_SECOND = 10, TOKEN_MAX = 16 << 10 };
+
+struct verdict {
+    char *token; /* owned; NULL: free */
+    int status;  /* 200: allowed */
+    int64_t until_ns;
+};
+
+struct review { /* under way */
+    struct guard *guard;
+    struct review *next;
+    struct exchange *x;
+    char *token; /* owned */
+    struct kube_call *call;
+    void (*serve)(void *context, struct exchange *x);
+    void *context;
+};
+
+struct guard {
+    struct kube *kube;
+    struct verdict verdicts[REMEMBERED];
+    size_t next; /* to be forgotten */
+    struct review *reviews;
+    int64_t second_ns; /* the second that `reviews_in_it` counts */
+    int reviews_in_it;
+};
+
+struct guard *guard_new(struct kube *kube)
+{
+    struct guard *g = mem_zero(1, sizeof(*g));
+    g->kube = kube;
+    return g;
+}
+
+static void review_free(struct review *r)
+{
+    free(r->token);
+    free(r);
+}
+
+void guard_free(struct guard *g)
+{
+    if (!g)
+        return;
+    for (struct review *r = g->reviews, *next; r; r = next) {
+        next = r->next;
+        kube_call_cancel(r->call);
+        exchange_abort(r->x);
+        review_free(r);
+    }
+    for (size_t i = 0; i < REMEMBERED; i++)
+        free(g->verdicts[i].token);
+    free(g);
+}
+
+/* ---- the end of a review */
+
+static void refuse(struct exchange *x, int status)
+{
+    static const struct http_header plain = { STR_INIT("content-type"), STR_INIT("text/plain") };
+    str why = status == 401   ? S("a bearer token that the API server knows is needed\n")
+              : status == 403 ? S("this token's user may not get this path\n")
+              : status == 429 ? S("too many unknown tokens, come back later\n")
+                              : S("the API server could not be asked about the token\n");
+    if (status == 401)
+        exchange_add_header(x, S("www-authenticate"), S("Bearer"));
+    exchange_answer(x, status, (struct http_headers){ &plain, 1 }, why);
+}
+
+static void remember(struct guard *g, char *token, int status)
+{
+    int64_t now = loop_mono_ns(kube_loop(g->kube));
+    struct verdict *v = &g->verdicts[g->next++ % REMEMBERED];
+    free(v->token);
+    *v = (struct verdict){ token, status, now + (status == 200 ? allowed_ns : refused_ns) };
+}
+
+static void end(struct review *r, int status)
+{
+    struct guard *g = r->guard;
+    for (struct review **at = &g->reviews; *at; at = &(*at)->next)
+        if (*at == r) {
+            *at = r->next;
+            break;
+        }
+    if (status != 500) /* that says nothing about the token */
+        remember(g, take(r->token), status);
+    if (status == 200)
+        r->serve(r->context, r->x);
+    else
+        refuse(r->x, status);
+    review_free(r);
+}
+
+static bool is_answer(const struct kube_reply *reply)
+{
+    if (reply->failure)
+        log_warn("who reads the metrics cannot be checked", KV_C("error", reply->failure));
+    return !reply->failure;
+}
+
+/* ---- the two questions */
+
+static void ask(struct review *r, const struct resource *resource, struct arena *a,
+                struct json *spec, kube_reply_fn *done)
+{
+    struct json *body = json_new_obj(a);
+    auto_buf struct buf version = { 0 };
+    resource_api_version(resource, &version);
+    json_set_str(a, body, "apiVersion", arena_str(a, buf_str(&version)));
+    json_set_str(a, body, "kind", str_c(resource->kind));
+    json_set(a, body, S("spec"), spec);
+    r->call = kube_send(r->guard->kube, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                                .resource = resource,
+                                                                .body = json_to_str(a, body),
+                                                                .no_gate = true,
+                                                                .timeout_ns = review_timeout_ns,
+                                                                .done = done,
+                                                                .context = r });
+}
+
+static void access_reviewed(void *context, const struct kube_reply *reply)
+{
+    struct review *r = context;
+    bool allowed = json_bool(json_at(reply->object, "status", "allowed", NULL), false);
+    end(r, !is_answer(reply) ? 500 : allowed ? 200 : 403);
+}
+
+static void token_reviewed(void *context, const struct kube_reply *reply)
+{
+    struct review *r = context;
+    const struct json *status = json_get(reply->object, "status"), *user = json_get(status, "user");
+    if (!is_answer(reply) || !json_bool(json_get(status, "authenticated"), false)) {
+        end(r, reply->failure ? 500 : 401);
+        return;
+    }
+    struct json *spec = json_new_obj(reply->arena), *path = json_new_obj(reply->arena);
+    json_set_str(reply->arena, path, "path", S("/metrics"));
+    json_set_str(reply->arena, path, "verb", S("get"));
+    json_set(reply->arena, spec, S("nonResourceAttributes"), path);
+    json_set_str(reply->arena, spec, "user", json_text(json_get(user, "username")));
+    static const char *const parts[] = { "uid", "groups", "extra" };
+    for (size_t i = 0; i < countof(parts); i++)
+        if (json_get(user, parts[i]))
+            json_set(reply->arena, spec, str_c(parts[i]),
+                     json_copy(reply->arena, json_get(user, parts[i])));
+    ask(r, &access_reviews, reply->arena, spec, access_reviewed);
+}
+
+/* ---- requests */
+
+static int remembered(const struct guard *g, str token)
+{
+    int64_t now = loop_mono_ns(kube_loop(g->kube));
+    int status = 0;
+    for (size_t i = 0; i < REMEMBERED; i++) {
+        const struct verdict *v = &g->verdicts[i];
+        if (v->token && now < v->until_ns && tls_same_secret(str_c(v->token), token))
+            status = v->status;
+    }
+    return status;
+}
+
+static bool may_ask(struct guard *g)
+{
+    int64_t second = loop_mono_ns(kube_loop(g->kube)) / NS_PER_S;
+    if (second != g->second_ns)
+        g->reviews_in_it = 0;
+    g->second_ns = second;
+    return g->reviews_in_it++ < REVIEWS_PER_SECOND;
+}
+
+static str bearer(struct exchange *x)
+{
+    str rest = exchange_header(x, S("authorization")), scheme = S("");
+    bool two = rest.p && str_cut(&rest, ' ', &scheme) && rest.p;
+    return two && str_eq_nocase(scheme, S("bearer")) ? str_trim(rest) : S("");
+}
+
+void guard_pass(struct guard *g, struct exchange *x,
+                void (*serve)(void *context, struct exchange *x), void *context)
+{
+    str token = bearer(x);
+    int status = !token.n || token.n > TOKEN_MAX ? 401 : remembered(g, token);
+    if (!status && !may_ask(g))
+        status = 429;
+    if (status == 200) {
+        serve(context, x);
+        return;
+    }
+    if (status) {
+        refuse(x, status);
+        return;
+    }
+    struct review *r = mem_zero(1, sizeof(*r));
+    *r = (struct review){ .guard = g,
+                          .next = g->reviews,
+                          .x = x,
+                          .token = mem_dup(token.p, token.n),
+                          .serve = serve,
+                          .context = context };
+    g->reviews = r;
+    auto_arena struct arena a = { 0 };
+    struct json *spec = json_new_obj(&a);
+    json_set_str(&a, spec, "token", token);
+    ask(r, &token_reviews, &a, spec, token_reviewed);
+}

@@ -1,0 +1,169 @@
+/* The process flags of the Workload-Variant-Autoscaler, so that a manifest of its needs another image and
+ * command only: `flyball operator --wva` with its arguments and environment behind it.
+ *
+ * Its flags are always taken. With --wva its defaults hold for what is not said, and a flag's environment
+ * variable (--metrics-secure: METRICS_SECURE) and the keys of --config-file count as they do there: a flag wins
+ * over the variable, the variable over the file. What the keys of the file mean to the controllers they read
+ * from the environment themselves, so the file is put there. */
+#include "../base/clock.h"
+#include "../base/file.h"
+#include "../base/log.h"
+#include "../json/yaml.h"
+#include "runtime_internal.h"
+
+enum { CONFIG_FILE_MAX = 1 << 20 };
+
+void operator_flags_add(struct runtime *rt)
+{
+    struct original *o = &rt->original;
+    const struct flag flags[] = {
+        { "As the Workload-Variant-Autoscaler has it:", NULL, FLAG_TITLE, NULL, NULL },
+        { "wva", NULL, FLAG_BOOL, &o->all,
+          "be it: its defaults, its environment, only the controller saturation" },
+        { "config-file", "FILE", FLAG_TEXT, &o->config_file,
+          "YAML with what --wva would else look for in the environment" },
+        { "metrics-bind-address", "ADDRESS", FLAG_TEXT, &o->metrics_listen,
+          "where /metrics is, in place of --listen; 0 for nowhere" },
+        { "metrics-secure", NULL, FLAG_BOOL, &o->secure,
+          "there by HTTPS, for whom the API server lets get /metrics" },
+        { "metrics-cert-path", "DIR", FLAG_TEXT, &o->cert_path,
+          "where its certificate is; without it one is made" },
+        { "metrics-cert-name", "FILE", FLAG_TEXT, &o->cert_name, "its certificate in there" },
+        { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "its key in there" },
+        { "enable-http2", NULL, FLAG_BOOL, &o->http2, "HTTP/2 there too" },
+        { "health-probe-bind-address", "ADDRESS", FLAG_TEXT, &o->health_listen,
+          "where /healthz and /readyz are, in place of --listen; 0 for nowhere" },
+        { "leader-election-id", "NAME", FLAG_TEXT, &rt->lease_name, "--lease-name" },
+        { "leader-election-lease-duration", "TIME", FLAG_DURATION, &rt->lease_duration_ns,
+          "--lease-duration" },
+        { "leader-election-renew-deadline", "TIME", FLAG_DURATION, &rt->renew_deadline_ns,
+          "--renew-deadline" },
+        { "leader-election-retry-period", "TIME", FLAG_DURATION, &rt->retry_period_ns,
+          "--retry-period" },
+        { "rest-client-timeout", "TIME", FLAG_DURATION, &rt->timeout_ns,
+          "of a request to the API server" },
+        { "v", "NUMBER", FLAG_INT, &o->verbosity, "4 or more: --log-level debug" },
+        { "zap-log-level", "LEVEL", FLAG_TEXT, &o->zap_level, "debug, info, error or a number" },
+        { "zap-encoder", "FORMAT", FLAG_TEXT, &o->zap_encoder, "json or console" },
+        { "zap-devel", NULL, FLAG_BOOL, &o->zap_devel, "debug" },
+    };
+    static const char *const idle[] = { "webhook-cert-path", "webhook-cert-name",
+                                        "webhook-cert-key", "zap-stacktrace-level",
+                                        "zap-time-encoding" };
+    static_assert(countof(idle) <= countof(o->idle), "one place for each");
+    o->secure = true;
+    o->verbosity = 2;
+    o->cert_name = "tls.crt";
+    o->cert_key = "tls.key";
+    rt->timeout_ns = 60 * NS_PER_S;
+    for (size_t i = 0; i < countof(flags); i++)
+        vec_push(&rt->flags, flags[i]);
+    for (size_t i = 0; i < countof(idle); i++)
+        vec_push(&rt->flags, ((struct flag){ idle[i], "VALUE", FLAG_TEXT, &o->idle[i],
+                                             "taken, without any meaning here" }));
+}
+
+/* ---- --wva */
+
+static int read_config_file(const char *path, err_t *e)
+{
+    auto_buf struct buf text = { 0 };
+    auto_arena struct arena a = { 0 };
+    struct json *tree = NULL;
+    if (file_read(path, CONFIG_FILE_MAX, &text, e) < 0)
+        return -e->code;
+    if (yaml_parse(&a, buf_str(&text), &tree, e) < 0)
+        return err_wrap(e, "--config-file %s", path);
+    json_each(m, tree) {
+        str value = m->value->type == JSON_STR ? json_text(m->value) : json_to_str(&a, m->value);
+        auto_buf struct buf key = { 0 }, copy = { 0 };
+        buf_put(&key, m->key);
+        buf_put(&copy, value);
+        if (m->value->type != JSON_NULL && m->value->type <= JSON_STR && value.n && m->key.n &&
+            setenv(key.p, copy.p, 0) < 0)
+            return err_set(e, errno, "--config-file %s: key \"%s\" can be no variable", path,
+                           key.p);
+    }
+    return 0;
+}
+
+/* Flags that have a variable there. Others of ours must not: a $NAMESPACE may mean anything. */
+static bool has_variable(const char *name)
+{
+    static const char *const names[] = { "metrics-",        "webhook-", "health-",
+                                         "leader-elect",    "rest-",    "enable-http2",
+                                         "watch-namespace", "v" };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_starts(str_c(name), str_c(names[i])) && (names[i][1] || !name[1]))
+            return true;
+    return false;
+}
+
+static int read_environment(struct runtime *rt, err_t *e)
+{
+    VEC(struct flag) flags = { 0 };
+    for (const struct flag *f = rt->flags.at; f->name; f++)
+        if (f->kind != FLAG_TITLE && has_variable(f->name))
+            vec_push(&flags, *f);
+    vec_push(&flags, (struct flag){ 0 });
+    int r = flags_from_env(flags.at, e);
+    vec_done(&flags);
+    return r;
+}
+
+int operator_flags_original(struct runtime *rt, err_t *e)
+{
+    struct original *o = &rt->original;
+    if (!o->all)
+        return 0;
+    rt->controllers = "saturation";
+    rt->elect = false;
+    rt->lease_name = "72dd1cf1.llm-d.ai";
+    rt->lease_duration_ns = 60 * NS_PER_S;
+    rt->renew_deadline_ns = 50 * NS_PER_S;
+    rt->retry_period_ns = 10 * NS_PER_S;
+    o->metrics_listen = "0";
+    o->health_listen = ":8081";
+    if (o->config_file && *o->config_file && read_config_file(o->config_file, e) < 0)
+        return -e->code;
+    return read_environment(rt, e);
+}
+
+/* ---- what they mean */
+
+int operator_flags_log(struct runtime *rt, err_t *e)
+{
+    struct original *o = &rt->original;
+    int64_t number = 0;
+    if (o->zap_encoder)
+        rt->log_format = strcmp(o->zap_encoder, "console") != 0 ? o->zap_encoder : "text";
+    if (o->zap_level && str_to_i64(str_c(o->zap_level), &number) < 0)
+        rt->log_level = !strcmp(o->zap_level, "panic") ? "error" : o->zap_level;
+    if (o->verbosity < 0)
+        return err_set(e, EINVAL, "--v is %lld, but must be 0 or more", (long long)o->verbosity);
+    if (o->verbosity >= 4 || number > 0 || o->zap_devel)
+        rt->log_level = "debug";
+    return 0;
+}
+
+void operator_flags_tell_idle(const struct runtime *rt)
+{
+    static const char *const variables[] = { "WVA_LIMITED_MODE",
+                                             "WVA_NODE_SELECTOR",
+                                             "POOL_GROUP",
+                                             "EPP_METRIC_READER_BEARER_TOKEN",
+                                             "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
+                                             "LOG_LEVEL" };
+    auto_buf struct buf names = { 0 };
+    for (const struct flag *f = rt->flags.at; f->name; f++)
+        for (size_t i = 0; i < countof(rt->original.idle); i++)
+            if (f->target == &rt->original.idle[i] && rt->original.idle[i])
+                buf_printf(&names, "%s--%s", names.n ? ", " : "", f->name);
+    for (size_t i = 0; rt->original.all && i < countof(variables); i++) {
+        const char *value = getenv(variables[i]);
+        if (value && *value && strcmp(value, "false") != 0)
+            buf_printf(&names, "%s$%s", names.n ? ", " : "", variables[i]);
+    }
+    if (names.n)
+        log_info("these have no meaning here and are ignored", KV("settings", buf_str(&names)));
+}
