@@ -40,6 +40,8 @@ static void put_path(struct buf *out, const struct field_path *path)
 
 str field_path_text(struct arena *a, const struct field_path *path)
 {
+    if (!path)
+        return S("[]"); /* of the whole object */
     auto_buf struct buf text = { 0 };
     put_path(&text, path);
     return arena_str(a, buf_str(&text));

@@ -6,6 +6,8 @@
 #include "remove.h"
 
 #include "../base/rfc3339.h"
+#include "managed.h"
+#include "scan.h"
 
 #include <stdio.h>
 
@@ -66,8 +68,39 @@ static void give_account(struct server *s, str ns)
 /* ---- conditions */
 
 struct finding {
-    size_t objects, held;
+    struct arena *arena;
+    struct json *left;       /* resource to how many of its objects there are */
+    struct json *finalizers; /* finalizer to how many objects it holds */
 };
+
+static void count(struct finding *f, struct json *in, str what)
+{
+    json_set(f->arena, in, what, json_new_int(f->arena, json_int(json_get_str(in, what), 0) + 1));
+}
+
+static int by_text(const void *x, const void *y)
+{
+    return str_cmp(*(const str *)x, *(const str *)y);
+}
+
+/* "WORDS: a has 1 resource instances, b has 2 resource instances" */
+static str told(struct arena *a, const char *words, const struct json *counts, const char *verb)
+{
+    str *parts = arena_array(a, json_len(counts), sizeof(*parts));
+    size_t n = 0;
+    json_each(m, counts)
+        parts[n++] = arena_printf(a, STR_FMT " %s %lld resource instances", STR_ARG(m->key), verb,
+                                  (long long)json_int(m->value, 0));
+    if (n)
+        qsort(parts, n, sizeof(*parts), by_text);
+    auto_buf struct buf out = { 0 };
+    buf_printf(&out, "%s: ", words);
+    for (size_t i = 0; i < n; i++) {
+        buf_put(&out, i ? S(", ") : S(""));
+        buf_put(&out, parts[i]);
+    }
+    return arena_str(a, buf_str(&out));
+}
 
 static void set_condition(struct server *s, struct arena *a, struct json *conditions,
                           const char *type, bool status, const char *reason, str message)
@@ -104,23 +137,33 @@ static void report(struct server *s, struct arena *a, str key, struct json *tree
                   "ParsedGroupVersions", S("All legacy kube types successfully parsed"));
     set_condition(s, a, conditions, "NamespaceDeletionContentFailure", false, "ContentDeleted",
                   S("All content successfully deleted, may be waiting on finalization"));
-    set_condition(s, a, conditions, "NamespaceContentRemaining", f->objects > 0,
-                  f->objects ? "SomeResourcesRemain" : "ContentRemoved",
-                  f->objects
-                      ? arena_printf(a, "Some resources are remaining: %zu objects", f->objects)
-                      : S("All content successfully removed"));
-    set_condition(s, a, conditions, "NamespaceFinalizersRemaining", f->held > 0,
-                  f->held ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
-                  f->held ? arena_printf(a,
-                                         "Some content in the namespace has finalizers remaining: "
-                                         "%zu objects",
-                                         f->held)
-                          : S("All content-preserving finalizers finished"));
-    if (!json_eq(before, tree))
-        edit_end(s, a, namespaces(), key, tree);
+    bool left = json_len(f->left), held = json_len(f->finalizers);
+    set_condition(s, a, conditions, "NamespaceContentRemaining", left,
+                  left ? "SomeResourcesRemain" : "ContentRemoved",
+                  left ? told(a, "Some resources are remaining", f->left, "has")
+                       : S("All content successfully removed"));
+    set_condition(s, a, conditions, "NamespaceFinalizersRemaining", held,
+                  held ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
+                  held ? told(a, "Some content in the namespace has finalizers remaining",
+                              f->finalizers, "in")
+                       : S("All content-preserving finalizers finished"));
+    if (json_eq(before, tree))
+        return;
+    managed_by(s, a, namespaces(),
+               &(struct managed_change){ S("kube-controller-manager"), KIND_STATUS, before, tree });
+    edit_end(s, a, namespaces(), key, tree);
 }
 
 /* ---- emptying */
+
+static void note(struct finding *f, const struct kind *k, const struct object *o)
+{
+    str rest = o->finalizers.n ? object_span(o, o->finalizers) : S(""), key, value;
+    count(f, f->left,
+          arena_printf(f->arena, STR_FMT "." STR_FMT, STR_ARG(k->plural), STR_ARG(k->group)));
+    while (scan_next(&rest, &key, &value))
+        count(f, f->finalizers, scan_text(f->arena, value));
+}
 
 static void empty_kind(struct server *s, const struct kind *k, str ns, struct finding *f)
 {
@@ -138,8 +181,8 @@ static void empty_kind(struct server *s, const struct kind *k, str ns, struct fi
                           &(struct remove_options){ .propagation = PROPAGATE_BACKGROUND,
                                                     .grace_s = -1 });
         o = store_latest(s->store, object_key(all.at[i]));
-        f->objects += o != NULL;
-        f->held += o && o->finalizers.n;
+        if (o)
+            note(f, k, o);
         object_unref(all.at[i]);
     }
     vec_done(&all);
@@ -164,13 +207,13 @@ static bool empty(struct server *s, str name)
         server_tend_later(s);
         return true;
     }
-    struct finding f = { 0 };
+    struct finding f = { &a, json_new_obj(&a), json_new_obj(&a) };
     for (size_t i = 0; i < s->registry.all.n; i++) {
         const struct kind *each = s->registry.all.at[i];
         if (each->namespaced && each == each->storage && !each->answer_only)
             empty_kind(s, each, name, &f);
     }
-    if (f.objects) {
+    if (json_len(f.left)) {
         report(s, &a, key, tree, &f);
         return true;
     }

@@ -472,6 +472,11 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         if (was)
             kind_check_immutable(json_at(c->object, "status", "qosClass", NULL), was,
                                  AT(AT(NULL, "status"), "qosClass"), errors);
+        const struct json *nominated = json_at(c->object, "status", "nominatedNodeName", NULL);
+        if (json_text(json_at(c->object, "spec", "nodeName", NULL)).n && nominated &&
+            !json_eq(nominated, json_at(c->old, "status", "nominatedNodeName", NULL)))
+            field_forbidden(errors, AT(AT(NULL, "status"), "nominatedNodeName"),
+                            "may not be set on pods that are already bound to a node");
         return;
     }
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);
