@@ -12,7 +12,7 @@ static void paths_are_written_as_clients_read_them(void)
     struct field_path data = { NULL, .key = S("data") },
                       key = { &data, .key = S("a b"), .how = FIELD_KEY };
     EQ_STR(field_path_text(&a, &key), S("data[a b]"));
-    EQ_STR(field_path_text(&a, NULL), S(""));
+    EQ_STR(field_path_text(&a, NULL), S("[]"));
 }
 
 static void errors_become_causes(void)
