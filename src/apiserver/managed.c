@@ -37,9 +37,26 @@ static struct ownership request_of(struct call *c, const struct write_options *o
                                .object = object };
 }
 
+/* Does anybody own the replicas that a Scale shows? */
+static bool replicas_owned(struct call *c, const struct json *managed)
+{
+    for (size_t i = 0; i < json_len(managed); i++) {
+        const struct json *at = json_get(json_item(managed, i), "fieldsV1");
+        str rest = str_from(c->kind->scale_spec_path, 1), part;
+        while (at && str_cut(&rest, '.', &part))
+            at = json_get_str(at, arena_printf(c->arena, "f:" STR_FMT, STR_ARG(part)));
+        if (at)
+            return true;
+    }
+    return false;
+}
+
 void managed_update(struct call *c, const struct write_options *o, const struct json *old,
                     struct json *object)
 {
+    const struct json *before = json_at(old, "metadata", "managedFields", NULL);
+    if (c->sub == KIND_SCALE && !replicas_owned(c, before))
+        return; /* a Scale that nobody manages begins no history */
     struct ownership r = request_of(c, o, old, object);
     struct json *settled = ownership_update(c->arena, &r);
     struct json *managed = json_at(settled, "metadata", "managedFields", NULL);

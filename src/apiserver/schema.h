@@ -154,6 +154,9 @@ void schema_prune(const struct schema *s, struct json *value, bool root,
 
 /* Fills in defaults, top down: a default that is an object gets its own defaults. null counts as
  * absent, and goes, where the schema is not nullable. */
+/* Nulls that schema_default() would drop: what is applied may not have them. */
+void schema_check_nulls(const struct schema *s, const struct json *value,
+                        const struct field_path *at, struct field_errors *errors);
 void schema_default(const struct schema *s, struct arena *a, struct json *value);
 
 /* All that is wrong with `value`, under the path `at` (NULL: the object itself). With `old`, what

@@ -58,6 +58,27 @@ static bool takes_null(const struct schema *s)
     return s->nullable || s->type == SCHEMA_ANY;
 }
 
+void schema_check_nulls(const struct schema *s, const struct json *value,
+                        const struct field_path *at, struct field_errors *errors)
+{
+    for (uint32_t i = 0; json_is(value, JSON_ARR) && schema_list_element(s) && i < value->n; i++)
+        schema_check_nulls(s->element, value->items[i],
+                           &(struct field_path){ at, .index = i, .how = FIELD_INDEX }, errors);
+    if (!json_is(value, JSON_OBJ))
+        return;
+    json_each(m, value) {
+        const struct schema_field *f = schema_field(s, m->key);
+        const struct schema *child = f ? &f->schema : schema_map_element(s);
+        struct field_path in = { at, .key = m->key };
+        if (!child || (!at && str_eqc(m->key, "metadata")))
+            continue;
+        if (json_is(m->value, JSON_NULL) && !takes_null(child) && !child->fallback)
+            field_type_invalid(errors, &in, m->value, "must not be null");
+        else
+            schema_check_nulls(child, m->value, &in, errors);
+    }
+}
+
 /* The entries of a map. */
 static void default_entries(const struct schema *s, struct arena *a, struct json *value)
 {

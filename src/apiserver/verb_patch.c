@@ -236,6 +236,17 @@ static bool check_place(struct call *c, const struct json *config)
     return false;
 }
 
+/* What is applied is not read as a text, so nothing takes nulls for absent. False: answered. */
+static bool check_nulls(struct call *c, const struct json *object)
+{
+    struct field_errors errors = { .arena = c->arena };
+    if (c->kind->custom)
+        schema_check_nulls(c->kind->schema, object, NULL, &errors);
+    if (errors.n)
+        call_invalid(c, c->kind->kind, c->kind->group, c->name, &errors);
+    return errors.n == 0;
+}
+
 static void apply(struct call *c, const struct write_options *o, const struct object *old,
                   struct json *config)
 {
@@ -256,7 +267,8 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     }
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
-    if (!object || !check_place(c, config) || !decode(c, o, c->kind, object))
+    if (!object || !check_place(c, config) || !check_nulls(c, object) ||
+        !decode(c, o, c->kind, object))
         return;
     if (!old) {
         json_del(json_make(c->arena, object, "metadata", NULL), S("resourceVersion"));
