@@ -158,7 +158,7 @@ static int adopt(struct loop *loop, int fd, const struct link_options *o, struct
     int r = 0;
     if (o->tls)
         r = tls_session_new(o->tls, o->host, &l->session, e);
-    if (r == 0 && l->session && SSL_set_fd(l->session, fd) != 1)
+    if (r == 0 && l->session && tls_session_attach(l->session, fd) < 0)
         r = err_set(e, ENOMEM, "%s: TLS cannot use the socket", l->name);
     if (r == 0 && (r = fd_watch_new(loop, fd, on_events, l, &l->watch)) < 0)
         err_set(e, -r, "%s: %s", l->name, strerror(-r));
@@ -354,7 +354,8 @@ static void read_some(struct link *l)
         l->events->received(l->owner, (str){ shared_buffer, (size_t)n });
         total += (size_t)n;
         /* the kernel wakes us for what it still has, not for what OpenSSL already took from it */
-        bool more = l->session ? SSL_has_pending(l->session) : (size_t)n == sizeof(shared_buffer);
+        bool more =
+            l->session ? tls_session_holds_more(l->session) : (size_t)n == sizeof(shared_buffer);
         if (!more)
             break;
         if (total >= TURN_BYTES) { /* bytes inside OpenSSL wake no descriptor: come back by hand */

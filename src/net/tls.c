@@ -22,7 +22,7 @@
 
 #define TLS_MAGIC 0x715c0de5u
 
-enum { PEM_MAX_BYTES = 1024 * 1024 };
+enum { PEM_MAX_BYTES = 1024 * 1024, READ_AHEAD_BYTES = 64 * 1024 };
 
 /* PEM text from memory or from a file that may change. */
 struct pem {
@@ -220,17 +220,15 @@ static void set_common(struct tls *tls, SSL_CTX *context)
                         SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_set_read_ahead(context, 1);
     /* the first is what Go's servers choose as well: no weaker in practice, a fifth cheaper */
     SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
                                       "TLS_CHACHA20_POLY1305_SHA256");
     if (tls->server) {
+        SSL_CTX_set_read_ahead(context, 1);
         SSL_CTX_set_num_tickets(context, 0);
         SSL_CTX_set_alpn_select_cb(context, select_protocol, tls);
     } else {
         unsigned skip = tls->http1_only ? 3 : 0;
-        /* several records a system call: half the calls of a watch in full flow */
-        SSL_CTX_set_default_read_buffer_len(context, 64 * 1024);
         SSL_CTX_set_alpn_protos(context, both_protocols + skip,
                                 (unsigned)sizeof(both_protocols) - 1 - skip);
     }
@@ -410,6 +408,32 @@ int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e)
     }
     *ret_session = session;
     return 0;
+}
+
+/* Several records a system call, which halves the calls of a watch in full flow. OpenSSL's own read-ahead
+ * would do it too, but moves all that waits to the front of its buffer for every record it takes. */
+static int read_ahead(SSL *session)
+{
+    BIO *ahead = BIO_new(BIO_f_buffer()), *socket = SSL_get_rbio(session);
+    if (!ahead || BIO_set_read_buffer_size(ahead, READ_AHEAD_BYTES) != 1 || !BIO_up_ref(socket)) {
+        BIO_free(ahead);
+        return -ENOMEM;
+    }
+    BIO_push(ahead, socket);
+    SSL_set0_rbio(session, ahead);
+    return 0;
+}
+
+int tls_session_attach(SSL *session, int fd)
+{
+    if (SSL_set_fd(session, fd) != 1)
+        return -ENOMEM;
+    return SSL_is_server(session) ? 0 : read_ahead(session);
+}
+
+bool tls_session_holds_more(SSL *session)
+{
+    return SSL_has_pending(session) || BIO_ctrl_pending(SSL_get_rbio(session)) > 0;
 }
 
 /* Copies the entries of one kind behind each other; counts only when `at` is NULL. */

@@ -9,6 +9,11 @@
 /* A session for one connection, ready for its descriptor. `host` is what a client dialled. */
 int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e);
 
+int tls_session_attach(SSL *session, int fd); /* -ENOMEM, without words */
+
+/* Bytes that were taken from the kernel, which will not wake anybody for them again. */
+bool tls_session_holds_more(SSL *session);
+
 /* Looks whether files changed (seldom); the number changes when something new was loaded. */
 unsigned tls_generation(struct tls *tls);
 
