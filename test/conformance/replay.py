@@ -141,7 +141,8 @@ def stripped(value, keep_managed):
     out = {k: stripped(v, keep_managed) for k, v in value.items()
            if k != "selfLink" and (keep_managed or k != "managedFields")}
     if isinstance(out.get("managedFields"), list):
-        out["managedFields"] = sorted(({k: v for k, v in entry.items() if k != "time"}
+        order = ("manager", "operation", "subresource", "apiVersion", "fieldsType", "fieldsV1")
+        out["managedFields"] = sorted(({k: entry[k] for k in order if k in entry}
                                        for entry in out["managedFields"]), key=str)
     return out
 
