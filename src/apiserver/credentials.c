@@ -46,6 +46,18 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+static int make_directory(const char *directory, err_t *e)
+{
+    auto_free char *inside = path_in(directory, ".");
+    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+        return err_set(e, errno, "the data directory %s cannot be made: %s", directory,
+                       strerror(errno));
+    if (access(inside, W_OK) < 0)
+        return err_set(e, errno, "the data directory %s cannot be written to: %s", directory,
+                       strerror(errno));
+    return 0;
+}
+
 static int load_token(const char *directory, const char *name, char **ret, err_t *e)
 {
     auto_free char *path = path_in(directory, name);
@@ -119,12 +131,12 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
                      int64_t now_ns, err_t *e)
 {
     *c = (struct credentials){ 0 };
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-        return err_set(e, errno, "the data directory %s cannot be made: %s", directory,
-                       strerror(errno));
+    int result = make_directory(directory, e);
+    if (result < 0)
+        return result;
     c->kubeconfig_path = path_in(directory, "kubeconfig");
     c->ca_path = path_in(directory, "ca.crt");
-    int result = load_token(directory, "admin.token", &c->admin_token, e);
+    result = load_token(directory, "admin.token", &c->admin_token, e);
     if (result == 0)
         result = load_token(directory, "reader.token", &c->reader_token, e);
     if (result == 0)

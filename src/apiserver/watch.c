@@ -234,17 +234,30 @@ static void watch_closed(void *context, bool complete)
     watch_free(context);
 }
 
-/* ---- time */
+/* ---- time: seconds of the client, who knows nothing of a faster clock */
+
+static void watch_tick(struct timer *t);
+
+static int64_t after_s(const struct watch *w, int64_t at_ns, int64_t seconds)
+{
+    return at_ns + loop_io_span(w->server->loop, seconds * NS_PER_S);
+}
+
+static void set_timer(struct watch *w, int64_t now)
+{
+    int64_t last = after_s(w, w->end_ns, -LAST_BOOKMARK_S);
+    int64_t next = now < last ? MIN(after_s(w, now, BOOKMARK_S), last) : w->end_ns;
+    timer_set(w->server->loop, &w->timer, next, watch_tick);
+}
 
 static void watch_tick(struct timer *t)
 {
     struct watch *w = container_of(t, struct watch, timer);
-    int64_t now = loop_mono_ns(w->server->loop), last = w->end_ns - LAST_BOOKMARK_S * NS_PER_S;
+    int64_t now = loop_mono_ns(w->server->loop);
     w->ending = now >= w->end_ns;
     w->bookmark_due = w->options.bookmarks && !w->ending;
-    int64_t next = now < last ? MIN(now + BOOKMARK_S * NS_PER_S, last) : w->end_ns;
     if (!w->ending)
-        timer_set(w->server->loop, &w->timer, next, watch_tick);
+        set_timer(w, now);
     if (w->exchange)
         stream_wake(w->exchange);
 }
@@ -256,10 +269,8 @@ static void start_clock(struct watch *w, struct server *s)
     int64_t now = loop_mono_ns(s->loop), seconds = w->options.timeout_s;
     if (seconds <= 0 || seconds > 86400)
         seconds = TIMEOUT_LEAST_S + random_below(&s->random, TIMEOUT_LEAST_S);
-    w->end_ns = now + seconds * NS_PER_S;
-    int64_t last = w->end_ns - LAST_BOOKMARK_S * NS_PER_S;
-    int64_t first = last > now ? MIN(now + BOOKMARK_S * NS_PER_S, last) : w->end_ns;
-    timer_set(s->loop, &w->timer, first, watch_tick);
+    w->end_ns = after_s(w, now, seconds);
+    set_timer(w, now);
 }
 
 /* ---- opening */

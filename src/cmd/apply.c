@@ -18,8 +18,6 @@ struct apply {
     void (*done)(void *context, const char *failure);
     void *context;
     bool verifying; /* it was applied: is its kind served? */
-    bool asking;    /* discovery cannot be cancelled: it is told to forget us */
-    bool gone;
 };
 
 static void next(struct apply *a);
@@ -52,7 +50,7 @@ static void ask_whether_served(struct apply *a)
     const struct json *spec = json_get(json_item(a->documents, a->at), "spec");
     str group = json_text(json_get(spec, "group"));
     str version = json_text(json_get(json_item(json_get(spec, "versions"), 0), "name"));
-    a->verifying = a->asking = true;
+    a->verifying = true;
     kube_discover(a->kube,
                   arena_printf(&a->arena, STR_FMT "/" STR_FMT, STR_ARG(group), STR_ARG(version)),
                   json_text(json_at(spec, "names", "kind", NULL)), discovered, a);
@@ -98,11 +96,6 @@ static void wait_for_kind(struct apply *a, const char *why)
 static void discovered(void *context, const struct resource *resource, const char *failure)
 {
     struct apply *a = context;
-    a->asking = false;
-    if (a->gone) {
-        apply_free(a);
-        return;
-    }
     if (!resource) {
         wait_for_kind(a, failure);
         return;
@@ -135,7 +128,6 @@ static void next(struct apply *a)
         finish(a, NULL);
         return;
     }
-    a->asking = true;
     kube_discover(a->kube, json_text(json_get(o, "apiVersion")), json_text(json_get(o, "kind")),
                   discovered, a);
 }
@@ -166,10 +158,7 @@ void apply_free(struct apply *a)
     timer_stop(&a->again);
     kube_call_cancel(a->call);
     a->call = NULL;
-    if (a->asking) {
-        a->gone = true;
-        return;
-    }
+    kube_discover_forget(a->kube, a);
     arena_done(&a->arena);
     free(a);
 }

@@ -92,6 +92,7 @@ static void scenario_applied(void *context, const char *failure)
         return;
     }
     up->ready = true;
+    up->ready_ms = (clock_mono_ns() - up->started_ns) / NS_PER_MS;
     apply_free(up->apply);
     up->apply = NULL;
     arena_done(&up->arena); /* the documents were applied */
@@ -206,6 +207,7 @@ static int start(struct up *up, err_t *e)
                  &up->loop, e);
     if (r < 0)
         return r;
+    up->started_s = loop_wall_ns(up->loop) / NS_PER_S;
     struct apiserver_options o = { .data = up->data };
     char listen[200];
     if (strlen(up->listen) >= sizeof(listen))
@@ -247,6 +249,7 @@ static void finish(struct up *up)
     metrics_free(up->metrics);
     for (size_t i = 0; i < UP_FEATURE_N; i++)
         buf_done(&up->decisions[i].last);
+    up_summary_done(up);
     arena_done(&up->arena);
 }
 

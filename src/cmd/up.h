@@ -9,6 +9,8 @@
 #include "../testbed/cluster.h"
 #include "apply.h"
 
+#include <pthread.h>
+
 enum { UP_FEATURE_N = 4 }; /* that tell of decisions: up_feature_name() */
 
 struct up_decisions { /* of one feature, since the data directory was new */
@@ -17,8 +19,21 @@ struct up_decisions { /* of one feature, since the data directory was new */
 };
 
 struct up_news {
-    str ns, name, reason, message;
+    str ns, name, reason, message; /* plain text: nothing in it steers a terminal */
+    str time;                      /* RFC 3339 */
     bool warning;
+};
+
+/* The live summary, where standard output is a terminal. */
+struct up_screen {
+    size_t rows, columns; /* of the terminal, when it was drawn last */
+    size_t lines;         /* of the summary, to be drawn over */
+    struct {
+        char clock[sizeof("00:00:00")];
+        size_t feature;
+        struct buf text;
+    } news[16]; /* the last ones: a ring */
+    size_t news_count;
 };
 
 struct up_agent;
@@ -46,10 +61,12 @@ struct up {
     struct json *definitions, *scenario_documents;
     struct signal_watch *term, *interrupt;
     struct timer ending, summary;
-    int64_t started_ns;
+    int64_t started_ns, started_s; /* by the real clock and by that of the cluster */
+    int64_t ready_ms;              /* what the start took */
     char metrics_url[64], cgroup_root[4096], tick[32];
     struct up_decisions decisions[UP_FEATURE_N];
-    size_t screen_lines; /* of the live summary, to be drawn over */
+    struct up_screen screen;
+    pthread_t thread; /* the loop's */
     int exit_code;
     bool ready, stopping;
 };
@@ -77,6 +94,7 @@ int up_read_scenario(struct up *up, err_t *e);
 void up_print_where(const struct up *up);
 void up_summary_start(struct up *up);
 void up_print_decision(struct up *up, size_t feature, const struct up_news *news);
-void up_print_end(const struct up *up);
+void up_print_end(struct up *up);
+void up_summary_done(struct up *up);
 
 #endif

@@ -2,10 +2,12 @@
  * API like kubectl does, and sorted by the feature that speaks. */
 #include "up.h"
 
+#include <stdio.h>
+
 struct told { /* an Event */
     struct record meta;
     str api_version, kind, ns, name; /* of the object it is about */
-    str type, reason, message, component;
+    str type, reason, message, component, time;
     int64_t count;
 };
 
@@ -18,6 +20,7 @@ static const struct field told_fields[] = {
     { "reason", F_WORD, offsetof(struct told, reason) },
     { "message", F_STR, offsetof(struct told, message) },
     { "source.component", F_WORD, offsetof(struct told, component) },
+    { "lastTimestamp", F_STR, offsetof(struct told, time) },
     { "count", F_INT, offsetof(struct told, count), .otherwise = 1 },
 };
 
@@ -56,6 +59,16 @@ static void put_plain(struct buf *out, str text)
     }
 }
 
+/* A message often names the object again, and its kind: `KIND NS/NAME: what happened`. */
+static str what_happened(const struct told *told, str message)
+{
+    char object[512];
+    snprintf(object, sizeof(object), STR_FMT "/" STR_FMT ": ", STR_ARG(told->ns),
+             STR_ARG(told->name));
+    size_t at = str_find(message, str_c(object));
+    return at == SIZE_MAX ? message : str_from(message, at + strlen(object));
+}
+
 static void on_event(void *context, const struct record *old, const struct record *now)
 {
     struct up *up = context;
@@ -75,15 +88,15 @@ static void on_event(void *context, const struct record *old, const struct recor
         d->count += was ? told->count - was->count : told->count;
     auto_buf struct buf message = { 0 };
     put_plain(&message, told->message);
+    str what = what_happened(told, buf_str(&message));
     if (!warning || !d->last.n) {
         buf_clear(&d->last);
-        buf_printf(&d->last, STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(told->ns),
-                   STR_ARG(told->name), STR_ARG(buf_str(&message)));
+        buf_printf(&d->last, STR_FMT " (" STR_FMT "/" STR_FMT ")", STR_ARG(what), STR_ARG(told->ns),
+                   STR_ARG(told->name));
     }
-    if (up->ready)
-        up_print_decision(up, feature,
-                          &(struct up_news){ told->ns, told->name, told->reason, told->message,
-                                             warning });
+    up_print_decision(up, feature,
+                      &(struct up_news){ told->ns, told->name, told->reason, what, told->time,
+                                         warning });
 }
 
 int up_events_start(struct up *up, struct manager *m, err_t *e)

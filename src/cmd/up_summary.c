@@ -1,11 +1,13 @@
 /* What `flyball up` says: where things are, what happens meanwhile, and what was done in the end.
  *
  * In a terminal a few lines at the bottom are drawn over again: one a feature, with how often it decided and
- * what it decided last. Elsewhere each decision is a line, when it is made. */
+ * what it decided last, and below them as many of the last decisions as the screen has room for. A terminal
+ * whose size changed is drawn anew. Elsewhere each decision is a line, when it is made. */
 #include "up.h"
 
 #include "../base/clock.h"
 #include "../base/duration.h"
+#include "../base/log.h"
 #include "../base/rfc3339.h"
 #include "../base/utf8.h"
 
@@ -15,15 +17,19 @@
 
 static const int64_t redraw_ns = NS_PER_S;
 
+enum { WHERE_LINES = 13, SUMMARY_LINES = 1 + UP_FEATURE_N };
+
 static bool on_screen(void)
 {
-    return isatty(STDOUT_FILENO);
+    const char *terminal = getenv("TERM");
+    return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+/* WHERE_LINES of it. */
 void up_print_where(const struct up *up)
 {
     printf("flyball is up: %s, ready after %lld ms\n\n", apiserver_url(up->server),
-           (long long)((clock_mono_ns() - up->started_ns) / NS_PER_MS));
+           (long long)up->ready_ms);
     printf("  export KUBECONFIG=%s\n\n", apiserver_kubeconfig(up->server));
     printf("Try, in another terminal:\n\n"
            "  kubectl get pods,deployments,hpa -A\n"
@@ -59,42 +65,108 @@ static struct tally count(const struct up *up)
 
 /* ---- meanwhile */
 
-/* As much of a line as has room, cut between code points. */
-static int fitting(str text, size_t columns)
+static const char *const colours[UP_FEATURE_N] = { "\033[32m", "\033[36m", "\033[33m", "\033[35m" };
+
+static const char *colour(size_t feature)
+{
+    return getenv("NO_COLOR") ? "" : colours[feature];
+}
+
+static const char *plain(void)
+{
+    return getenv("NO_COLOR") ? "" : "\033[0m";
+}
+
+/* As much of a text as has room, cut between code points. */
+static void put_fitting(struct buf *out, str text, size_t columns)
 {
     str rest = text;
-    for (size_t n = 0; rest.n && n < columns; n++)
+    for (size_t n = 1; rest.n && n < columns; n++)
         (void)utf8_next(&rest);
-    return (int)(text.n - rest.n);
+    str after = rest;
+    if (after.n)
+        (void)utf8_next(&after);
+    bool whole = after.n == 0;
+    buf_put(out, whole ? text : str_upto(text, text.n - rest.n));
+    buf_put(out, whole ? S("") : S("…"));
 }
 
-static size_t screen_columns(void)
+/* Whether the terminal has another size than before. */
+static bool measure(struct up_screen *screen)
 {
     struct winsize size = { 0 };
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 40 ? size.ws_col : 80;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    size_t columns = known && size.ws_col > 40 ? size.ws_col : 80;
+    size_t rows = known && size.ws_row ? size.ws_row : 24;
+    bool changed = screen->rows && (columns != screen->columns || rows != screen->rows);
+    screen->columns = columns;
+    screen->rows = rows;
+    return changed;
 }
 
-static void draw_feature(const struct up *up, size_t feature, size_t columns)
+static void draw_feature(struct buf *out, const struct up *up, size_t feature)
 {
     const struct up_decisions *d = &up->decisions[feature];
-    str last = d->last.n ? buf_str(&d->last) : S("nothing to do yet");
-    printf("\033[K%-14s%6lld  %.*s\n", up_feature_name(feature), (long long)d->count,
-           fitting(last, columns - 24), last.p);
+    buf_printf(out, "\033[K%s%-14s%s%6lld  ", colour(feature), up_feature_name(feature), plain(),
+               (long long)d->count);
+    put_fitting(out, d->last.n ? buf_str(&d->last) : S("no decision yet"), up->screen.columns - 23);
+    buf_putc(out, '\n');
+}
+
+/* Below where things are, the summary, an empty line and the line of the cursor. */
+static size_t room_for_news(const struct up_screen *screen)
+{
+    size_t taken = WHERE_LINES + SUMMARY_LINES + 2;
+    size_t room = screen->rows > taken ? screen->rows - taken : 0;
+    return MIN(room, MIN(screen->news_count, countof(screen->news)));
+}
+
+static size_t draw_news(struct buf *out, const struct up_screen *screen)
+{
+    size_t n = room_for_news(screen);
+    if (!n)
+        return 0;
+    buf_put(out, S("\033[K\n"));
+    for (size_t i = screen->news_count - n; i < screen->news_count; i++) {
+        size_t at = i % countof(screen->news);
+        buf_printf(out, "\033[K%s  %s%-15s%s", screen->news[at].clock,
+                   colour(screen->news[at].feature), up_feature_name(screen->news[at].feature),
+                   plain());
+        put_fitting(out, buf_str(&screen->news[at].text), screen->columns - 26);
+        buf_putc(out, '\n');
+    }
+    return n + 1;
+}
+
+static void draw_status(struct buf *out, const struct up *up)
+{
+    struct tally t = count(up);
+    char text[DURATION_TEXT_MAX], moment[RFC3339_TEXT_MAX], line[200];
+    str since = duration_text((clock_mono_ns() - up->started_ns) / NS_PER_S * NS_PER_S, text);
+    str now = rfc3339_text(loop_wall_ns(up->loop) / NS_PER_S, moment);
+    snprintf(line, sizeof(line), STR_FMT ", " STR_FMT " by its clock; %.0f requests, %.0f errors",
+             STR_ARG(since), STR_ARG(now), t.requests, t.errors);
+    buf_put(out, S("\033[K"));
+    put_fitting(out, str_c(line), up->screen.columns - 1);
+    buf_putc(out, '\n');
 }
 
 static void draw(struct up *up)
 {
-    struct tally t = count(up);
-    char text[DURATION_TEXT_MAX], now[RFC3339_TEXT_MAX];
-    str since = duration_text((clock_mono_ns() - up->started_ns) / NS_PER_S * NS_PER_S, text);
-    if (up->screen_lines)
-        printf("\033[%zuA", up->screen_lines);
-    printf("\033[K" STR_FMT ", " STR_FMT " by its clock; %.0f requests, %.0f errors\n",
-           STR_ARG(since), STR_ARG(rfc3339_text(loop_wall_ns(up->loop) / NS_PER_S, now)),
-           t.requests, t.errors);
+    struct up_screen *screen = &up->screen;
+    auto_buf struct buf out = { 0 };
+    if (measure(screen)) {
+        printf("\033[H\033[2J");
+        up_print_where(up);
+        screen->lines = 0;
+    }
+    if (screen->lines)
+        buf_printf(&out, "\033[%zuA", screen->lines);
+    draw_status(&out, up);
     for (size_t i = 0; i < UP_FEATURE_N; i++)
-        draw_feature(up, i, screen_columns());
-    up->screen_lines = UP_FEATURE_N + 1;
+        draw_feature(&out, up, i);
+    screen->lines = SUMMARY_LINES + draw_news(&out, screen);
+    fwrite(out.p, 1, out.n, stdout);
     fflush(stdout);
 }
 
@@ -106,36 +178,87 @@ static void redraw(struct timer *timer)
               loop_mono_ns(up->loop) + (int64_t)((double)redraw_ns * MAX(up->speed, 1)), redraw);
 }
 
+/* A line of the log takes the place of the summary, which moves down. Threads that log leave its place empty
+ * until it is drawn again, as only the loop's thread may draw. */
+static void log_line(void *context, str line)
+{
+    struct up *up = context;
+    auto_buf struct buf out = { 0 };
+    if (up->screen.lines)
+        buf_printf(&out, "\033[%zuA\033[J", up->screen.lines);
+    buf_put(&out, line);
+    for (size_t i = 0; i < up->screen.lines; i++)
+        buf_putc(&out, '\n');
+    (void)!write(STDERR_FILENO, out.p, out.n);
+    if (pthread_equal(pthread_self(), up->thread))
+        draw(up);
+}
+
 void up_summary_start(struct up *up)
 {
-    if (on_screen())
-        timer_set(up->loop, &up->summary, loop_mono_ns(up->loop), redraw);
+    if (!on_screen())
+        return;
+    up->thread = pthread_self();
+    if (isatty(STDERR_FILENO))
+        log_redirect(log_line, up);
+    timer_set(up->loop, &up->summary, loop_mono_ns(up->loop), redraw);
+}
+
+void up_summary_done(struct up *up)
+{
+    for (size_t i = 0; i < countof(up->screen.news); i++)
+        buf_done(&up->screen.news[i].text);
+}
+
+static void keep(struct up_screen *screen, size_t feature, const struct up_news *news)
+{
+    size_t at = screen->news_count++ % countof(screen->news);
+    struct buf *text = &screen->news[at].text;
+    snprintf(screen->news[at].clock, sizeof(screen->news[at].clock), "%.8s",
+             str_from(news->time, strlen("2026-01-01T")).p);
+    screen->news[at].feature = feature;
+    buf_clear(text);
+    buf_printf(text, "%s" STR_FMT " (" STR_FMT "/" STR_FMT ")", news->warning ? "warns: " : "",
+               STR_ARG(news->message), STR_ARG(news->ns), STR_ARG(news->name));
 }
 
 void up_print_decision(struct up *up, size_t feature, const struct up_news *news)
 {
-    char now[RFC3339_TEXT_MAX];
-    if (on_screen())
-        return;
-    printf(STR_FMT " %s %s" STR_FMT "/" STR_FMT " " STR_FMT ": " STR_FMT "\n",
-           STR_ARG(rfc3339_text(loop_wall_ns(up->loop) / NS_PER_S, now)), up_feature_name(feature),
-           news->warning ? "warns of " : "", STR_ARG(news->ns), STR_ARG(news->name),
-           STR_ARG(news->reason), STR_ARG(news->message));
-    fflush(stdout);
+    char text[RFC3339_TEXT_MAX];
+    if (str_cmp(news->time, rfc3339_text(up->started_s, text)) < 0)
+        return; /* of a run before this one */
+    if (on_screen()) {
+        keep(&up->screen, feature, news);
+    } else if (up->ready) {
+        printf(STR_FMT " %s %s" STR_FMT "/" STR_FMT " " STR_FMT ": " STR_FMT "\n",
+               STR_ARG(news->time), up_feature_name(feature), news->warning ? "warns of " : "",
+               STR_ARG(news->ns), STR_ARG(news->name), STR_ARG(news->reason),
+               STR_ARG(news->message));
+        fflush(stdout);
+    }
 }
 
 /* ---- in the end */
 
-void up_print_end(const struct up *up)
+static void print_last(const struct up *up, size_t feature)
+{
+    const struct up_decisions *d = &up->decisions[feature];
+    auto_buf struct buf last = { 0 };
+    put_fitting(&last, buf_str(&d->last), on_screen() ? up->screen.columns - 31 : SIZE_MAX);
+    printf("  %-14s%6lld%s" STR_FMT "\n", up_feature_name(feature), (long long)d->count,
+           last.n ? "  last: " : "", STR_ARG(buf_str(&last)));
+}
+
+void up_print_end(struct up *up)
 {
     struct tally t = count(up);
+    measure(&up->screen);
+    log_redirect(NULL, NULL); /* the summary stays as it is */
     if (up->ready)
         printf("\nDecisions that were applied, as the events in the API tell:\n");
-    for (size_t i = 0; up->ready && i < UP_FEATURE_N; i++) {
-        const struct up_decisions *d = &up->decisions[i];
-        printf("  %-14s%6lld%s" STR_FMT "\n", up_feature_name(i), (long long)d->count,
-               d->last.n ? "  last: " : "", STR_ARG(buf_str(&d->last)));
-    }
-    printf("stopped: %.0f reconciles, %.0f requests, %.0f errors; everything is kept in %s\n",
-           t.reconciles, t.requests, t.errors, up->data);
+    for (size_t i = 0; up->ready && i < UP_FEATURE_N; i++)
+        print_last(up, i);
+    printf("stopped: %.0f reconciles, %.0f requests, %.0f errors\n", t.reconciles, t.requests,
+           t.errors);
+    printf("Everything is kept in %s\n", up->data);
 }

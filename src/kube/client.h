@@ -138,6 +138,7 @@ struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream);
 typedef void kube_discover_fn(void *context, const struct resource *resource, const char *failure);
 void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *done,
                    void *context);
+void kube_discover_forget(struct kube *k, const void *context); /* who asked goes: it is not told */
 
 /* ---- the write gate */
 

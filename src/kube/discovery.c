@@ -87,6 +87,18 @@ static void listed(void *context, const struct kube_reply *reply)
     answer(q, NULL, failure.p);
 }
 
+static void tell_nobody(void *context, const struct resource *resource, const char *failure)
+{
+    (void)context, (void)resource, (void)failure;
+}
+
+void kube_discover_forget(struct kube *k, const void *context)
+{
+    for (struct kube_question *q = k->questions; q; q = q->next)
+        if (q->context == context)
+            q->done = tell_nobody;
+}
+
 void kube_discover(struct kube *k, str api_version, str kind, kube_discover_fn *done, void *context)
 {
     struct kube_question *q = mem_zero(1, sizeof(*q));

@@ -158,6 +158,12 @@ static void absent(struct listwatch *w)
     tell_synced(w);
 }
 
+/* How long the server may take: real time, whatever the loop's clock does. */
+static void arm(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
+{
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_io_span(w->loop, ns), fire);
+}
+
 static void watch_too_long(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
@@ -168,8 +174,7 @@ static void become_watching(struct listwatch *w, int64_t seconds)
 {
     w->state = LW_WATCHING;
     kube_call_patient(w->call);
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + seconds * NS_PER_S + watch_grace_ns,
-              watch_too_long);
+    arm(w, seconds * NS_PER_S + watch_grace_ns, watch_too_long);
 }
 
 static int status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
@@ -230,7 +235,7 @@ static void on_watch_data(void *context, str bytes)
     err_t e;
     w->answered = true;
     if (w->state == LW_STREAMING)
-        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + initial_silence_ns, initial_silence);
+        arm(w, initial_silence_ns, initial_silence);
     int r = frame_feed(&w->frame, bytes, &e);
     if (r == -ESTALE)
         expired(w, e.text);
@@ -442,7 +447,7 @@ static void watch(struct listwatch *w)
         cache_list_begin(w->o.cache);
         w->state = LW_STREAMING;
         start_stream(w, KUBE_WATCH, buf_str(&query));
-        timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + initial_wait_ns, initial_silence);
+        arm(w, initial_wait_ns, initial_silence);
     }
 }
 

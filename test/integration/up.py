@@ -5,16 +5,20 @@
 
 Speaks TAP. Skipped where there is no kubectl.
 """
+import fcntl
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import urllib.request
 
@@ -123,10 +127,62 @@ def told(data, feature):
 
 
 def it_stops_after_the_time_given(data):
-    run = subprocess.run([FLYBALL, "up", "--data", data, "--testbed", "schedule", "--speed", "600", "--for", "3s"],
-                         capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0 and "stopped:" in run.stdout, run.stdout + run.stderr
-    assert not run.stderr, run.stderr
+    for seconds in ("0.1s", "0.4s", "0.7s", "1s", "3s"):  # also in the midst of its start
+        run = subprocess.run([FLYBALL, "up", "--data", data, "--testbed", "schedule", "--speed", "600",
+                              "--for", seconds], capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0 and "stopped:" in run.stdout, run.stdout + run.stderr
+        assert not run.stderr, run.stderr
+
+
+class Terminal:
+    """`flyball up` as somebody sees it who sits before it."""
+
+    def __init__(self, rows, columns, *words):
+        self.screen, theirs = os.openpty()
+        self.resize(rows, columns)
+        self.process = subprocess.Popen([FLYBALL, "up", *words], stdin=theirs, stdout=theirs, stderr=theirs,
+                                        start_new_session=True, env={**os.environ, "TERM": "xterm"},
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(theirs)
+        self.said = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read_until(self, words):
+        """What comes until then, without colours."""
+        start = len(self.said)
+        while not re.search(words, plain(self.said[start:])):
+            assert select.select([self.screen], [], [], 150)[0], self.said
+            try:
+                self.said += os.read(self.screen, 65536).decode(errors="replace")
+            except OSError:  # it has ended
+                break
+        assert re.search(words, plain(self.said[start:])), self.said
+        return plain(self.said[start:])
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+
+
+def a_terminal_shows_a_summary_that_fits(data):
+    terminal = Terminal(24, 60, "--data", data)
+    try:
+        shown = terminal.read_until(r"(?s)by its clock.*CPU limit.*by its clock.*by its clock")
+        live = shown[shown.index("by its clock"):].splitlines()
+        assert max(map(len, live)) <= 60 and any(line.endswith("…") for line in live), live
+        terminal.resize(40, 120)
+        shown = terminal.read_until(r"(?s)export KUBECONFIG=.*by its clock.*by its clock")  # all of it anew
+        assert max(map(len, shown.splitlines())) > 60, shown
+        os.write(terminal.screen, b"\x03")
+        shown = terminal.read_until("Everything is kept in " + data)
+        assert all(re.search(r"^  %s +\d+" % feature, shown, re.MULTILINE) for feature in FEATURES), shown
+        assert terminal.process.wait(60) == 0
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.screen)
 
 
 def snapshot(data):
@@ -261,6 +317,8 @@ def a_bad_start_is_one_sentence(data):
     assert "no-such" in refused("--data", other, "--testbed", "no-such")
     assert "--listen" in refused("--data", other, "--listen", "nowhere")
     assert "/proc/none" in refused("--data", "/proc/none")
+    pathlib.Path(data + "/file").write_text("")
+    assert data + "/file cannot be written to: Not a directory" in refused("--data", data + "/file")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -287,7 +345,7 @@ def two_at_once_are_refused(data):
         up.stop()
 
 
-CASES = [it_stops_after_the_time_given, every_feature_decides, the_seeds_manifests_live, a_simulated_server_is_scraped,
+CASES = [it_stops_after_the_time_given, a_terminal_shows_a_summary_that_fits, every_feature_decides, the_seeds_manifests_live, a_simulated_server_is_scraped,
          a_bad_start_is_one_sentence, data_of_another_version_is_refused, two_at_once_are_refused]
 
 
