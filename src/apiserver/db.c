@@ -26,7 +26,7 @@ enum {
     CHECKPOINT_FRAMES = 1000,
     FRAME_BYTES = 4096 + 24, /* a page of SQLite's and its head in the log; a guess will do */
     RESERVE_BYTES = 128 << 10,
-    AHEAD_BYTES = 1 << 20, /* laid up when less than the reserve is left */
+    AHEAD_BYTES = 1 << 20, /* at most; laid up when less than the reserve is left */
 };
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move the file away to start empty"
@@ -128,11 +128,14 @@ static int open_file(const char *path, bool create, struct db **ret, err_t *e)
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
     int code = sqlite3_open_v2(path, &db->sqlite, flags, NULL);
     int result = code == SQLITE_OK ? 0 : explain(db, code, e);
+    if (result == 0) /* before anything else: the first look into the file takes the lock */
+        result = run(db, "PRAGMA locking_mode=EXCLUSIVE", e);
     if (result == 0)
-        result = run(db,
-                     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
-                     "PRAGMA synchronous=FULL; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;",
-                     e);
+        result = run(db, create ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL", e);
+    if (result == 0)
+        result =
+            run(db, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;",
+                e);
     if (result < 0) {
         db_close(db);
         return result;
@@ -156,18 +159,15 @@ static int make_schema(struct db *db, err_t *e)
     return run(db, sql, e);
 }
 
-static int sync_directory_of(const char *path, err_t *e)
+static int sync_path(const char *path, err_t *e)
 {
-    auto_free char *copy = mem_dup(path, strlen(path));
-    const char *directory = dirname(copy);
-    auto_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) < 0)
-        return err_set(e, errno, "the directory %s cannot be synced: %s", directory,
-                       strerror(errno));
+        return err_set(e, errno, "%s cannot be synced: %s", path, strerror(errno));
     return 0;
 }
 
-/* Complete or not at all: see the head of this file. */
+/* Complete or not at all: see the head of this file. So it is synced once, when complete. */
 static int create_file(const char *path, err_t *e)
 {
     auto_buf struct buf fresh = { 0 }, wal = { 0 };
@@ -186,12 +186,13 @@ static int create_file(const char *path, err_t *e)
         return result;
     result = make_schema(db, e);
     db_close(db); /* moves the log into the file */
-    if (result < 0)
+    if (result < 0 || (result = sync_path(fresh.p, e)) < 0)
         return result;
     if (rename(fresh.p, path) < 0)
         return err_set(e, errno, "the database %s cannot be put in place: %s", path,
                        strerror(errno));
-    return sync_directory_of(path, e);
+    auto_free char *copy = mem_dup(path, strlen(path));
+    return sync_path(dirname(copy), e);
 }
 
 static int check_version(struct db *db, err_t *e)
@@ -385,8 +386,9 @@ static int lay_up(struct db *db)
     db->log_bytes = MAX(db->log_bytes, end);
     if (db->log_bytes - end >= RESERVE_BYTES)
         return SQLITE_OK;
+    sqlite3_int64 more = MIN(MAX(end, RESERVE_BYTES), AHEAD_BYTES);
     int code = SQLITE_OK;
-    while (code == SQLITE_OK && db->log_bytes - end < RESERVE_BYTES + AHEAD_BYTES) {
+    while (code == SQLITE_OK && db->log_bytes - end < RESERVE_BYTES + more) {
         code = db->log->pMethods->xWrite(db->log, zeros, sizeof(zeros), db->log_bytes);
         if (code == SQLITE_OK)
             db->log_bytes += (sqlite3_int64)sizeof(zeros);

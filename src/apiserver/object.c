@@ -19,10 +19,13 @@ static str unquoted(str value)
     return value.n >= 2 && value.p[0] == '"' ? (str){ value.p + 1, value.n - 2 } : (str){ 0 };
 }
 
-static void index_metadata(struct object *o, str json, str metadata)
+/* `rest` begins with the metadata; what follows them is not looked at. */
+static void index_metadata(struct object *o, str json, str rest)
 {
-    str rest = metadata, key, value;
-    while (scan_next(&rest, &key, &value)) {
+    str key, value;
+    while (scan_key(rest, &key) &&
+           !str_eq(key, S("managedFields")) && /* the last and the largest */
+           scan_next(&rest, &key, &value)) {
         if (str_eq(key, S("uid")))
             o->uid = span_of(json, unquoted(value));
         else if (str_eq(key, S("resourceVersion")))
@@ -35,22 +38,21 @@ static void index_metadata(struct object *o, str json, str metadata)
             o->owners = span_of(json, value);
         else if (str_eq(key, S("finalizers")))
             o->finalizers = span_of(json, value);
-        else if (str_eq(key, S("managedFields")))
-            break; /* the last and the largest */
     }
 }
 
 static bool index_object(struct object *o)
 {
-    str json = object_json(o), rest = json, key, kind, version, metadata;
+    str json = object_json(o), rest = json, key, kind, version;
     if (!scan_next(&rest, &key, &kind) || !str_eq(key, S("kind")) ||
         !scan_next(&rest, &key, &version) || !str_eq(key, S("apiVersion")) || !rest.n)
         return false;
     o->head = (struct span){ 1, (uint32_t)(rest.p - json.p) }; /* with the comma at rest.p */
     o->version = span_of(json, unquoted(version));
-    if (!scan_next(&rest, &key, &metadata) || !str_eq(key, S("metadata")))
+    size_t at = scan_key(rest, &key);
+    if (!at || !str_eq(key, S("metadata")) || !str_starts(str_from(rest, at), S("{")))
         return false;
-    index_metadata(o, json, metadata);
+    index_metadata(o, json, str_from(rest, at));
     return o->rv.n > 0 && o->version.n > 0;
 }
 
@@ -157,8 +159,8 @@ void object_put_item(struct buf *out, const struct object *o)
 
 str key_make(struct arena *a, struct key_parts p)
 {
-    return arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(p.group),
-                        STR_ARG(p.resource), STR_ARG(p.ns), STR_ARG(p.name));
+    const str parts[] = { p.group, S("/"), p.resource, S("/"), p.ns, S("/"), p.name };
+    return arena_join(a, parts, countof(parts));
 }
 
 struct key_parts key_split(str key)

@@ -57,23 +57,28 @@ static size_t skip_value(str s, size_t at)
     return at;
 }
 
-bool scan_next(str *rest, str *ret_key, str *ret_value)
+size_t scan_key(str s, str *ret_key)
 {
-    str s = *rest;
     size_t at = skip_blanks(s, 0);
     if (at >= s.n || (s.p[at] != '{' && s.p[at] != '[' && s.p[at] != ','))
-        return false;
+        return 0;
     at = skip_blanks(s, at + 1);
     if (at >= s.n || s.p[at] == '}' || s.p[at] == ']')
-        return false;
-    str key = { s.p + at, 0 };
-    size_t end = skip_value(s, at);
-    size_t colon = skip_blanks(s, end);
-    if (s.p[at] == '"' && colon < s.n && s.p[colon] == ':' && end >= at + 2) {
-        key = (str){ s.p + at + 1, end - at - 2 };
-        at = skip_blanks(s, colon + 1);
-        end = skip_value(s, at);
-    }
+        return 0;
+    *ret_key = (str){ s.p + at, 0 };
+    if (s.p[at] != '"')
+        return at;
+    size_t end = skip_string(s, at), colon = skip_blanks(s, end);
+    if (colon >= s.n || s.p[colon] != ':' || end < at + 2)
+        return at;
+    *ret_key = (str){ s.p + at + 1, end - at - 2 };
+    return skip_blanks(s, colon + 1);
+}
+
+bool scan_next(str *rest, str *ret_key, str *ret_value)
+{
+    str s = *rest, key;
+    size_t at = scan_key(s, &key), end = at ? skip_value(s, at) : 0;
     if (end <= at)
         return false;
     *ret_key = key;

@@ -19,6 +19,9 @@ str scan_path(str object, str path);
  * come without quotes (and with their escapes); elements have an empty key. */
 bool scan_next(str *rest, str *ret_key, str *ret_value);
 
+/* The key that scan_next() would give next, and where its value begins; 0: there is none. */
+size_t scan_key(str rest, str *ret_key);
+
 /* A string's text without quotes and escapes; a number or a word as it stands; "" for the rest. */
 str scan_text(struct arena *a, str value);
 

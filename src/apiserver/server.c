@@ -7,7 +7,6 @@
 #include "server.h"
 
 #include "../base/log.h"
-#include "../base/rfc3339.h"
 #include "read.h"
 #include "verbs.h"
 #include "watch.h"
@@ -30,8 +29,12 @@ int64_t server_now_ns(const struct server *s)
 
 str server_time(struct server *s, struct arena *a)
 {
-    char text[RFC3339_TEXT_MAX];
-    return arena_str(a, rfc3339_text(server_now_ns(s) / NS_PER_S, text));
+    int64_t now_s = server_now_ns(s) / NS_PER_S;
+    if (!s->time.n || s->time_s != now_s) {
+        s->time = rfc3339_text(now_s, s->time_text);
+        s->time_s = now_s;
+    }
+    return arena_str(a, s->time);
 }
 
 str server_uid(struct server *s, struct arena *a)
@@ -43,9 +46,14 @@ str server_uid(struct server *s, struct arena *a)
     }
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-    return arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                        b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-                        b[12], b[13], b[14], b[15]);
+    char text[36], *out = text;
+    for (size_t i = 0; i < sizeof(b); i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *out++ = '-';
+        *out++ = "0123456789abcdef"[b[i] >> 4];
+        *out++ = "0123456789abcdef"[b[i] & 15];
+    }
+    return arena_str(a, (str){ text, sizeof(text) });
 }
 
 str server_name_suffix(struct server *s, struct arena *a)

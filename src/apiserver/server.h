@@ -9,6 +9,7 @@
 #define FLYBALL_SERVER_H
 
 #include "../base/random.h"
+#include "../base/rfc3339.h"
 #include "call.h"
 #include "registry.h"
 
@@ -38,6 +39,9 @@ struct server {
     size_t calls;          /* since the last commit began */
     bool crowded;          /* it was for more than one call */
     struct random random;
+    int64_t time_s; /* the second of `time`, which is in time_text */
+    str time;
+    char time_text[RFC3339_TEXT_MAX];
     VEC(char *) newborn;  /* names of namespaces that need a service account */
     VEC(char *) draining; /* names of namespaces being emptied */
     VEC(char *) crds;     /* names of definitions to look at */

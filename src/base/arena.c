@@ -71,16 +71,32 @@ str arena_str(struct arena *a, str text)
 
 str arena_printf(struct arena *a, const char *format, ...)
 {
+    char small[256]; /* most texts are: then they are made once, not measured first */
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int made = vsnprintf(small, sizeof(small), format, args);
     va_end(args);
-    n = MAX(n, 0);
-    char *text = arena_alloc(a, (size_t)n + 1);
-    vsnprintf(text, (size_t)n + 1, format, again);
+    size_t n = (size_t)MAX(made, 0);
+    char *text = arena_alloc(a, n + 1);
+    if (n < sizeof(small))
+        memcpy(text, small, n);
+    else
+        vsnprintf(text, n + 1, format, again);
     va_end(again);
-    return (str){ text, (size_t)n };
+    return (str){ text, n };
+}
+
+str arena_join(struct arena *a, const str *parts, size_t n)
+{
+    size_t bytes = 0, used = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += parts[i].n;
+    char *text = arena_alloc(a, bytes + 1);
+    for (size_t i = 0; i < n; used += parts[i++].n)
+        if (parts[i].n)
+            memcpy(text + used, parts[i].p, parts[i].n);
+    return (str){ text, bytes };
 }
 
 struct arena_mark arena_mark(const struct arena *a)

@@ -27,6 +27,7 @@ void *arena_array(struct arena *a, size_t count, size_t bytes); /* the same, ove
 
 str arena_str(struct arena *a, str text); /* copies; the copy ends in NUL */
 str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
+str arena_join(struct arena *a, const str *parts, size_t n); /* one after the other */
 
 struct arena_mark arena_mark(const struct arena *a);
 void arena_reset(struct arena *a, struct arena_mark mark); /* `(struct arena_mark){0}`: all of it */

@@ -32,23 +32,21 @@ void buf_put(struct buf *b, str text)
     b->n += text.n;
 }
 
-void buf_putc(struct buf *b, char c)
-{
-    buf_put(b, (str){ &c, 1 });
-}
-
 void buf_printf(struct buf *b, const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    char *end = buf_reserve(b, 0);
+    size_t room = b->cap - b->n;
+    int made = vsnprintf(end, room, format, args);
     va_end(args);
-    if (n > 0) {
-        vsnprintf(buf_reserve(b, (size_t)n), (size_t)n + 1, format, again);
-        b->n += (size_t)n;
-    }
+    size_t n = (size_t)MAX(made, 0);
+    if (n >= room)
+        vsnprintf(buf_reserve(b, n), n + 1, format, again);
     va_end(again);
+    b->n += n;
+    b->p[b->n] = '\0';
 }
 
 void buf_consume(struct buf *b, size_t n)

@@ -16,10 +16,17 @@ void buf_done(struct buf *b); /* frees; the buffer is empty and usable again */
 
 char *buf_reserve(struct buf *b, size_t more); /* room at the end; does not change n */
 void buf_put(struct buf *b, str text);
-void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
 void buf_consume(struct buf *b, size_t n); /* drops n bytes at the front */
 char *buf_take(struct buf *b);             /* hands the NUL-ended bytes over; free() them */
+
+static inline void buf_putc(struct buf *b, char c)
+{
+    char *end = b->cap - b->n > 1 ? b->p + b->n : buf_reserve(b, 1);
+    end[0] = c;
+    end[1] = '\0';
+    b->n++;
+}
 
 static inline str buf_str(const struct buf *b)
 {

@@ -34,7 +34,7 @@ static str element_text(struct arena *a, const struct fieldset_element *element)
     auto_buf struct buf out = { 0 };
     switch (element->kind) {
     case FIELD_NAME:
-        return arena_printf(a, "f:" STR_FMT, STR_ARG(element->name));
+        return arena_join(a, (const str[]){ S("f:"), element->name }, 2);
     case FIELD_INDEX:
         return arena_printf(a, "i:%lld", (long long)element->index);
     case FIELD_VALUE:

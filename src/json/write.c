@@ -18,14 +18,22 @@ static void put_escape(struct buf *out, unsigned char c)
         buf_printf(out, "\\u%04x", c);
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
 /* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written can
  * always be read again. */
 void json_write_text(struct buf *out, str text)
 {
     static const str replacement = STR_INIT("\xef\xbf\xbd");
+    size_t whole = 0, plain = 0;
+    while (whole < text.n && is_plain((unsigned char)text.p[whole]))
+        whole++;
+    buf_reserve(out, text.n + 2);
     buf_putc(out, '"');
-    size_t plain = 0;
-    for (size_t i = 0, n; i < text.n; i += n) {
+    for (size_t i = whole, n; i < text.n; i += n) {
         unsigned char c = (unsigned char)text.p[i];
         str rest = str_from(text, i);
         bool broken = c >= 0x80 && utf8_next(&rest) == 0xfffd && text.n - i - rest.n == 1;

@@ -10,7 +10,6 @@
 
 #include <llhttp.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
     WAITING_BYTES = 64 * 1024, /* of pipelined requests, then reading stops */
@@ -202,12 +201,9 @@ static const llhttp_settings_t settings = {
 
 static void put_date(struct h1_server *h)
 {
-    time_t now = (time_t)(h->base.host.loop->wall_ns / NS_PER_S);
-    struct tm tm;
-    char text[64];
-    gmtime_r(&now, &tm);
-    size_t n = strftime(text, sizeof(text), "date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
-    buf_put(&h->out, (str){ text, n });
+    buf_put(&h->out, S("date: "));
+    buf_put(&h->out, loop_http_date(h->base.host.loop));
+    buf_put(&h->out, S("\r\n"));
 }
 
 /* An answer of our own; the connection ends with it. */

@@ -9,7 +9,6 @@
 
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
     STREAM_WINDOW = 256 * 1024, /* of request bodies */
@@ -258,22 +257,14 @@ static void put_headers(struct header_block *b, struct http_headers headers)
             put_header(b, headers.at[i].name, headers.at[i].value);
 }
 
-static str date_text(struct h2_server *h, char *text, size_t size)
-{
-    time_t now = (time_t)(h->base.host.loop->wall_ns / NS_PER_S);
-    struct tm tm;
-    gmtime_r(&now, &tm);
-    return (str){ text, strftime(text, size, "%a, %d %b %Y %H:%M:%S GMT", &tm) };
-}
-
 static void h2_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h2_server *h = h2_of(s);
     struct header_block block = { .arena = &x->request->arena };
-    char status[12], length[24], date[48];
+    char status[12], length[24];
     snprintf(status, sizeof(status), "%d", head->status);
     put_header(&block, S(":status"), str_c(status));
-    put_header(&block, S("date"), date_text(h, date, sizeof(date)));
+    put_header(&block, S("date"), loop_http_date(h->base.host.loop));
     if (head->gzip) {
         put_header(&block, S("content-encoding"), S("gzip"));
         put_header(&block, S("vary"), S("accept-encoding"));

@@ -209,6 +209,18 @@ int64_t loop_wall_ns(const struct loop *loop)
     return loop->wall_ns;
 }
 
+str loop_http_date(struct loop *loop)
+{
+    time_t now = (time_t)(loop->wall_ns / NS_PER_S);
+    if (!loop->date[0] || loop->date_s != now) {
+        struct tm tm;
+        gmtime_r(&now, &tm);
+        strftime(loop->date, sizeof(loop->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+        loop->date_s = now;
+    }
+    return str_c(loop->date);
+}
+
 struct arena *loop_scratch(struct loop *loop)
 {
     CHECK(loop, LOOP_MAGIC);

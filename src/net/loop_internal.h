@@ -29,6 +29,8 @@ struct loop {
     int64_t real_start_ns; /* machine's mono clock when the loop was made */
     int64_t wall_start_ns; /* loop's wall clock at that moment (scaled, virtual) */
     int64_t mono_ns, wall_ns;
+    int64_t date_s; /* the second that `date` shows */
+    char date[32];
 
     struct heap timers;
     struct deferred phases[LOOP_PHASE_N]; /* heads of circular lists */
@@ -47,6 +49,7 @@ struct loop {
 /* Every callback of libuv begins with this: it counts, and the first after a wait reads the clocks,
  * as a deadline set from the time before the wait would have passed already. */
 void loop_woken(struct loop *loop);
+str loop_http_date(struct loop *loop); /* now, as a header says it; borrowed until the next call */
 bool loop_timer_due(const struct loop *loop);
 void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest timer */
 void loop_fire_due(struct loop *loop);  /* timer.c */
