@@ -154,11 +154,11 @@ static bool may_see_page(const struct user *u, str path)
     static const char *const open[] = { "/healthz", "/livez", "/readyz", "/version" };
     if (u->known)
         return true;
-    for (size_t i = 0; i < countof(open); i++) {
-        str prefix = str_c(open[i]);
-        if (str_starts(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/'))
+    if (path.n > 1 && path.p[path.n - 1] == '/')
+        path.n--;
+    for (size_t i = 0; i < countof(open); i++)
+        if (str_eqc(path, open[i]))
             return true;
-    }
     return false;
 }
 

@@ -11,6 +11,7 @@
  *   orphan       dependents forget the owner, then it goes */
 #include "remove.h"
 
+#include "managed.h"
 #include "scan.h"
 
 struct owner {
@@ -226,6 +227,19 @@ static bool drop_finalizer(struct server *s, struct arena *a, str key, str final
            edit_end(s, a, k, key, tree);
 }
 
+/* Stages a dependent without some of its owners. */
+static void save_dependent(struct server *s, struct arena *a, const struct kind *k, str key,
+                           struct json *tree)
+{
+    const struct kind *same;
+    struct json *was = edit_begin(s, a, key, &same);
+    if (!json_len(json_at(tree, "metadata", "ownerReferences", NULL)))
+        json_del(json_get(tree, "metadata"), S("ownerReferences"));
+    managed_by(s, a, k,
+               &(struct managed_change){ S("kube-controller-manager"), KIND_MAIN, was, tree });
+    edit_end(s, a, k, key, tree);
+}
+
 static void forget_owner(struct server *s, struct arena *a, str key, str uid)
 {
     const struct kind *k;
@@ -239,7 +253,7 @@ static void forget_owner(struct server *s, struct arena *a, str key, str uid)
         }
     }
     if (changed)
-        edit_end(s, a, k, key, tree);
+        save_dependent(s, a, k, key, tree);
 }
 
 /* A dying owner with one of our two finalizers. */
@@ -279,7 +293,7 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
         for (size_t i = n; i-- > 0;)
             if (drop[i])
                 json_remove(references, i);
-        edit_end(s, a, k, key, tree);
+        save_dependent(s, a, k, key, tree);
         return;
     }
     str uid = object_span(o, o->uid);

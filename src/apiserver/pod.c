@@ -305,7 +305,7 @@ static struct json *without_allowed(struct arena *a, const struct json *new, con
 {
     static const char *const lists[] = { "containers", "initContainers" };
     static const char *const allowed[] = { "activeDeadlineSeconds", "tolerations",
-                                           "schedulingGates" };
+                                           "schedulingGates", "nodeSelector" };
     struct json *spec = json_copy(a, new);
     for (size_t i = 0; i < countof(lists); i++) {
         struct json *list = json_get(spec, lists[i]);
@@ -317,6 +317,9 @@ static struct json *without_allowed(struct arena *a, const struct json *new, con
     }
     for (size_t i = 0; i < countof(allowed); i++) {
         const struct json *was = json_get(old, allowed[i]);
+        if (str_eqc(str_c(allowed[i]), "nodeSelector") &&
+            !json_len(json_get(old, "schedulingGates")))
+            continue;
         if (was)
             json_set(a, spec, str_c(allowed[i]), json_copy(a, was));
         else
@@ -328,6 +331,39 @@ static struct json *without_allowed(struct arena *a, const struct json *new, con
 static bool same_length(const struct json *new, const struct json *old, const char *key)
 {
     return json_len(json_get(new, key)) == json_len(json_get(old, key));
+}
+
+/* Gates only open; as long as one is shut, the choice of nodes may become narrower. */
+static void check_gates_kept(const struct json *new, const struct json *old,
+                             const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *gates = json_get(new, "schedulingGates"),
+                      *had = json_get(old, "schedulingGates");
+    for (uint32_t i = 0; i < json_len(gates); i++) {
+        bool known = false;
+        for (uint32_t j = 0; j < json_len(had); j++)
+            known = known || json_eq(gates->items[i], had->items[j]);
+        if (!known)
+            field_forbidden(errors, AT(AT_INDEX(AT(at, "schedulingGates"), i), "name"),
+                            "only deletion is allowed");
+    }
+    const struct json *nodes = json_get(new, "nodeSelector");
+    bool narrower = true;
+    json_each(m, json_get(old, "nodeSelector")) {
+        const struct json *now = json_get_str(nodes, m->key);
+        narrower = narrower && now && json_eq(now, m->value);
+    }
+    if (json_len(had) && !narrower)
+        field_invalid(errors, AT(at, "nodeSelector"), nodes, "only additions are allowed");
+}
+
+/* Told again of an update. */
+static void check_images(const struct json *containers, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(containers); i++)
+        if (!json_text(json_get(containers->items[i], "image")).n)
+            field_required(errors, AT(AT_INDEX(at, i), "image"), NULL);
 }
 
 static void check_update(const struct kind_change *c, struct field_errors *errors)
@@ -346,6 +382,8 @@ static void check_update(const struct kind_change *c, struct field_errors *error
                    AT(&spec, "activeDeadlineSeconds"), errors);
     check_tolerations_kept(json_get(new, "tolerations"), json_get(old, "tolerations"),
                            AT(&spec, "tolerations"), errors);
+    check_gates_kept(new, old, &spec, errors);
+    check_images(json_get(new, "containers"), AT(&spec, "containers"), errors);
     if (!json_eq(without_allowed(errors->arena, new, old), old))
         field_forbidden(errors, &spec,
                         "of a pod's spec only images, activeDeadlineSeconds, new tolerations and "
@@ -472,6 +510,10 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         if (was)
             kind_check_immutable(json_at(c->object, "status", "qosClass", NULL), was,
                                  AT(AT(NULL, "status"), "qosClass"), errors);
+        const struct json *seen = json_at(c->object, "status", "observedGeneration", NULL);
+        if (json_int(seen, 0) < 0)
+            field_invalid(errors, AT(AT(NULL, "status"), "observedGeneration"), seen,
+                          "must be a non-negative integer");
         const struct json *nominated = json_at(c->object, "status", "nominatedNodeName", NULL);
         if (json_text(json_at(c->object, "spec", "nodeName", NULL)).n && nominated &&
             !json_eq(nominated, json_at(c->old, "status", "nominatedNodeName", NULL)))

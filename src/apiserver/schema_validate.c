@@ -312,10 +312,32 @@ static void check_limits(const struct schema *s, const struct json *value,
     check_alternatives(l, value, at, errors);
 }
 
+/* The same but for the order of lists that are maps. */
+static bool unchanged(const struct schema *s, const struct json *value, const struct json *old)
+{
+    if (!old || value->type != old->type || (value->type != JSON_OBJ && value->type != JSON_ARR) ||
+        (value->type == JSON_ARR && s->list != SHAPE_MAP_LIST))
+        return old && json_eq(value, old);
+    if (value->n != old->n)
+        return false;
+    for (uint32_t i = 0; value->type == JSON_ARR && i < value->n; i++)
+        if (!unchanged(s->element, value->items[i], old_element(s, value->items[i], old)))
+            return false;
+    for (uint32_t i = 0; value->type == JSON_OBJ && i < value->n; i++) {
+        const struct json_member *m = &value->members[i];
+        const struct schema_field *f = schema_field(s, m->key);
+        const struct schema *child = f ? &f->schema : schema_map_element(s);
+        const struct json *was = json_get_str(old, m->key);
+        if (child ? !unchanged(child, m->value, was) : !was || !json_eq(m->value, was))
+            return false;
+    }
+    return true;
+}
+
 void schema_validate(const struct schema *s, const struct json *value, const struct json *old,
                      const struct field_path *at, struct field_errors *errors)
 {
-    if (old && json_eq(value, old))
+    if (unchanged(s, value, old))
         return;
     check_type(s, value, at, errors);
     if (s->limits)

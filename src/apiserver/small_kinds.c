@@ -426,6 +426,9 @@ static void validate_review(const struct kind_change *c, struct kind_env *env UN
     const struct json *spec = json_get(c->object, "spec");
     bool resource = json_get(spec, "resourceAttributes");
     bool path = json_get(spec, "nonResourceAttributes");
+    const struct json *metadata = json_get(c->object, "metadata");
+    if (json_len(metadata))
+        field_invalid(errors, AT(NULL, "metadata"), metadata, "must be empty");
     if (resource && path)
         field_invalid(errors, AT(&at, "nonResourceAttributes"),
                       json_get(spec, "nonResourceAttributes"), "excludes resourceAttributes");

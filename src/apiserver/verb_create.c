@@ -135,16 +135,18 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
         write_answer(c, 201, stored, object);
 }
 
-static void review(struct call *c, struct json *object)
+static void review(struct call *c, const struct write_options *o, struct json *object)
 {
     struct kind_change change = { c->kind, KIND_MAIN, object, NULL };
     struct kind_env env = { .arena = c->arena };
     struct kind_fault fault;
     kind_validate(&change, &env, &fault);
-    if (fault.code)
+    if (fault.code) {
         call_invalid(c, S(""), c->kind->group, S(""), &fault.errors);
-    else
+    } else {
+        managed_update(c, o, NULL, object);
         answer_review(c, object);
+    }
 }
 
 void verb_create(struct call *c)
@@ -160,7 +162,7 @@ void verb_create(struct call *c)
         if (check_namespace(c, json_make(c->arena, object, "metadata", NULL)))
             verb_post(c, &o, object);
     } else if (k->answer_only) {
-        review(c, object);
+        review(c, &o, object);
     } else {
         write_create(c, &o, object);
     }

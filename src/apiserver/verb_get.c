@@ -5,22 +5,26 @@
 
 /* The real server waits three seconds for a version to come, because its cache lags behind; ours does not
  * lag, so waiting could not help. */
+struct status status_of_future(struct arena *a, int64_t rev, int64_t now)
+{
+    struct json *cause = json_new_obj(a), *causes = json_new_arr(a);
+    json_set_str(a, cause, "reason", S("ResourceVersionTooLarge"));
+    json_set_str(a, cause, "message", S("Too large resource version"));
+    json_push(a, causes, cause);
+    str message = arena_printf(a, "Timeout: Too large resource version: %lld, current: %lld",
+                               (long long)rev, (long long)now);
+    return (struct status){
+        .code = 504, .reason = "Timeout", .message = message, .causes = causes, .retry_after_s = 1
+    };
+}
+
 bool call_from_the_future(struct call *c, int64_t rev)
 {
     int64_t now = store_rev(c->server->store);
     if (rev <= now)
         return false;
-    struct json *cause = json_new_obj(c->arena), *causes = json_new_arr(c->arena);
-    json_set_str(c->arena, cause, "reason", S("ResourceVersionTooLarge"));
-    json_set_str(c->arena, cause, "message", S("Too large resource version"));
-    json_push(c->arena, causes, cause);
-    str message = arena_printf(c->arena, "Timeout: Too large resource version: %lld, current: %lld",
-                               (long long)rev, (long long)now);
-    call_status(c, &(struct status){ .code = 504,
-                                     .reason = "Timeout",
-                                     .message = message,
-                                     .causes = causes,
-                                     .retry_after_s = 1 });
+    struct status s = status_of_future(c->arena, rev, now);
+    call_status(c, &s);
     return true;
 }
 

@@ -19,6 +19,7 @@ void verb_delete_collection(struct call *c);
 void serve_page(struct call *c);
 
 /* 504 when a version is asked for that does not exist yet; true: answered. */
+struct status status_of_future(struct arena *a, int64_t rev, int64_t now);
 bool call_from_the_future(struct call *c, int64_t rev);
 
 #endif

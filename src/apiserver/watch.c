@@ -94,21 +94,26 @@ static void put_open(struct buf *out, const char *type)
     buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
 }
 
-/* Through a tree: another version, a table, metadata only. */
-static void put_converted(struct watch *w, struct buf *out, const struct object *o, int64_t rev)
+/* In the form that was asked for: itself, a table, metadata only. */
+static void put_tree(struct watch *w, struct buf *out, struct arena *a, struct json *tree,
+                     int64_t rev)
 {
-    auto_arena struct arena scratch = { 0 };
-    struct json *tree = read_tree(&scratch, w->kind, o);
-    json_set(&scratch, json_make(&scratch, tree, "metadata", NULL), S("resourceVersion"),
-             json_new_str(&scratch, arena_printf(&scratch, "%lld", (long long)rev)));
+    json_set_str(a, json_make(a, tree, "metadata", NULL), "resourceVersion",
+                 arena_printf(a, "%lld", (long long)rev));
     struct request query = { .query = w->include };
     struct call c = { .server = w->server,
-                      .arena = &scratch,
+                      .arena = a,
                       .request = &query,
                       .form = w->form,
                       .form_v1beta1 = w->form_v1beta1 };
     json_write(out, call_form_object(&c, w->kind, tree, w->columns_sent));
     w->columns_sent = true;
+}
+
+static void put_converted(struct watch *w, struct buf *out, const struct object *o, int64_t rev)
+{
+    auto_arena struct arena scratch = { 0 };
+    put_tree(w, out, &scratch, read_tree(&scratch, w->kind, o), rev);
 }
 
 static void put_event(struct watch *w, struct buf *out, const char *type, const struct object *o,
@@ -127,18 +132,17 @@ static void put_event(struct watch *w, struct buf *out, const char *type, const 
 static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
 {
     auto_arena struct arena scratch = { 0 };
+    struct json *tree = json_new_obj(&scratch);
+    json_set_str(&scratch, tree, "kind", w->kind->kind);
+    json_set_str(&scratch, tree, "apiVersion", kind_api_version(&scratch, w->kind));
+    struct json *metadata = json_make(&scratch, tree, "metadata", NULL);
+    json_set_str(&scratch, metadata, "resourceVersion", S(""));
+    if (initial_end)
+        json_set_str(&scratch, json_make(&scratch, metadata, "annotations", NULL),
+                     "k8s.io/initial-events-end", S("true"));
     put_open(out, "BOOKMARK");
-    buf_put(out, S("{\"kind\":"));
-    json_write_text(out, w->form == FORM_TABLE     ? S("Table")
-                         : w->form == FORM_PARTIAL ? S("PartialObjectMetadata")
-                                                   : w->kind->kind);
-    buf_put(out, S(",\"apiVersion\":"));
-    json_write_text(out, w->form == FORM_OBJECT ? kind_api_version(&scratch, w->kind)
-                         : w->form_v1beta1      ? S("meta.k8s.io/v1beta1")
-                                                : S("meta.k8s.io/v1"));
-    buf_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"%s}%s}}\n", (long long)w->told_rev,
-               initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "",
-               w->form == FORM_TABLE ? ",\"columnDefinitions\":null,\"rows\":[]" : "");
+    put_tree(w, out, &scratch, tree, w->told_rev);
+    buf_put(out, S("}\n"));
 }
 
 static void put_gone(struct watch *w, struct buf *out)
@@ -148,6 +152,9 @@ static void put_gone(struct watch *w, struct buf *out)
     s.message =
         arena_printf(&scratch, "too old resource version: %lld (%lld)", (long long)w->from_rev,
                      (long long)store_history(w->server->store)->compacted);
+    int64_t now = store_rev(w->server->store);
+    if (w->from_rev > now)
+        s = status_of_future(&scratch, w->from_rev, now);
     put_open(out, "ERROR");
     json_write(out, status_tree(&scratch, &s));
     buf_put(out, S("}\n"));
@@ -293,12 +300,12 @@ static void place(struct watch *w, const struct list_options *o)
 {
     const struct history *h = store_history(w->server->store);
     bool from_state = o->rev == 0 || o->initial_events;
-    if (from_state) {
+    if (from_state && o->rev <= store_rev(w->server->store)) {
         gather_initial(w);
         return;
     }
     w->from_rev = w->told_rev = o->rev;
-    w->gone = !history_after(h, o->rev, &w->cursor);
+    w->gone = from_state || !history_after(h, o->rev, &w->cursor);
     w->behind = !w->gone && w->cursor < h->next;
 }
 
