@@ -275,6 +275,38 @@ static UNUSED bool models_logged(const struct models *w, const char *text)
     return str_find(buf_str(&w->log), str_c(text)) != SIZE_MAX;
 }
 
+/* What a condition says: MODELS_SAYS(&w, "web", "TargetResolved", "reason", "TargetFound"). */
+#define MODELS_SAYS(w, variant, type, field, text)                                                 \
+    EQ_STR(models_condition(w, variant, type, field), S(text))
+
+struct models_gauge {
+    const char *family;
+    const char *const *values;
+    double found;
+};
+
+static UNUSED void models_look(void *context, const struct metric_view *view)
+{
+    struct models_gauge *g = context;
+    if (strcmp(view->spec->name, g->family))
+        return;
+    for (size_t i = 0; view->spec->labels[i]; i++)
+        if (!g->values[i] || !str_eqc(view->values[i], g->values[i]))
+            return;
+    g->found = view->value;
+}
+
+/* The value of a series, by its labels' values in their order; -1: it is not shown. */
+#define MODELS_GAUGE(w, family, ...)                                                               \
+    models_gauge(w, family, (const char *const[]){ __VA_ARGS__, NULL })
+static UNUSED double models_gauge(struct models *w, const char *family, const char *const *values)
+{
+    struct models_gauge g = { family, values, -1 };
+    metrics_read(kube_metrics(w->c.operator_kube),
+                 &(struct metrics_reader){ .series = models_look, .context = &g });
+    return g.found;
+}
+
 /* ---- life */
 
 static UNUSED void models_pass(struct models *w, int64_t seconds)
@@ -307,6 +339,26 @@ static UNUSED void models_start(struct models *w)
                       arena_printf(&w->c.arena,
                                    "{apiVersion: v1, kind: Namespace, metadata: {name: %s}}",
                                    spaces[i]));
+}
+
+/* With thresholds for all. */
+static UNUSED void models_begin(struct models *w)
+{
+    models_start(w);
+    models_config(w, MODELS_HOME, "saturation-scaling-config",
+                  "{default: \"" MODELS_THRESHOLDS "\"}");
+}
+
+/* The usual beginning: one variant "web" on A100s, at a load, and a first decision about it. */
+static UNUSED void models_web(struct models *w, int replicas, double kv, double queue,
+                              const char *more)
+{
+    models_begin(w);
+    models_workload(w, "web", replicas);
+    models_variant(w, "web", "A100", "10", more);
+    models_load(w, "web", kv, queue);
+    models_operate(w, NULL);
+    models_pass(w, 2);
 }
 
 static UNUSED void models_stop(struct models *w)

@@ -135,6 +135,7 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
     answers.analysis = sat_analyse(a, &in->config, in->replicas, in->replica_n);
     struct sat_targets targets = capacity_targets(a, in, &answers.analysis);
     answers.needed = targets.needed;
+    answers.in_transition = in->rules != DECIDE_BY_NEED && targets.in_transition;
     answers.at = arena_array(a, in->state_n, sizeof(*answers.at));
     for (size_t i = 0; i < in->state_n; i++)
         answers.at[i] = answer_for(a, in, i, find_target(&targets, in->states[i].variant),

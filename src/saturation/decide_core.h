@@ -42,6 +42,7 @@ struct decide_answers {
     struct decide_answer *at; /* sorted by variant */
     size_t n;
     int needed;
+    bool in_transition; /* compat: nothing is decided until it ends */
     struct sat_analysis analysis;
 };
 

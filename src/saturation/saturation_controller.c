@@ -244,6 +244,8 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                  ? "Operating in CAPACITY-ONLY mode: reactive capacity-based scaling only"
                  : "Operating in HYBRID mode: capacity analyzer + model-based optimizer with "
                    "arbitration");
+    if (s->o.zero_by_default)
+        log_info("Scaling to zero is enabled");
     return 0;
 }
 

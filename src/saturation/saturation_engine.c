@@ -83,7 +83,7 @@ static void tell_change(struct saturation *s, struct variant *v, const struct de
     struct variant_labels labels = labels_of(v);
     bool up = x->target > x->current;
     auto_arena struct arena a = { 0 };
-    saturation_metrics_changed(&s->metrics, &labels, up, "saturation");
+    saturation_metrics_changed(&s->metrics, &labels, up);
     log_info("Processing decision for VA", KV("namespace", v->ns), KV("variant", v->name),
              KV_C("action", action), KV_INT("current", x->current), KV_INT("target", x->target),
              KV("reason", x->reason));
@@ -384,6 +384,9 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
         .keeps_min = g.keeps_min,
     };
     struct decide_answers answers = decide_model(a, &in);
+    if (answers.in_transition)
+        log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
+                 KV("model", m->id));
     struct sat_condition available = metrics_found(&g);
     for (size_t i = 0; i < answers.n; i++) /* both are by name */
         apply(&g, i, &answers.at[i], available);

@@ -1,6 +1,8 @@
 /* See saturation_metrics.h. */
 #include "saturation_metrics.h"
 
+#define REASON S("saturation") /* of every change: the label is the original's */
+
 static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
 
 static struct metric_family *family(struct metrics *r, const struct saturation_metrics *m,
@@ -91,6 +93,13 @@ static void drop_gauges(const struct saturation_metric_set *set, const str *labe
     metric_drop(set->ratio, labels);
 }
 
+static void drop_changes(const struct saturation_metric_set *set, str name, str ns, str instance)
+{
+    static const str directions[] = { STR_INIT("up"), STR_INIT("down") };
+    for (size_t i = 0; i < countof(directions); i++)
+        metric_drop(set->changes, (const str[]){ name, ns, directions[i], REASON, instance });
+}
+
 static void copy(char **to, str from)
 {
     free(*to);
@@ -104,9 +113,12 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
         str accelerator = str_c(shown->accelerator);
         metric_drop(m->optimized, (const str[]){ str_c(shown->model), name, ns });
         drop_gauges(&m->wva, (const str[]){ name, ns, accelerator, m->instance });
-        if (m->inferno.desired)
+        drop_changes(&m->wva, name, ns, m->instance);
+        if (m->inferno.desired) {
             drop_gauges(&m->inferno,
                         (const str[]){ str_c(shown->target), ns, accelerator, m->instance });
+            drop_changes(&m->inferno, str_c(shown->target), ns, m->instance);
+        }
     }
     free(take(shown->target));
     free(take(shown->model));
@@ -138,12 +150,10 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
 }
 
 void saturation_metrics_changed(const struct saturation_metrics *m, const struct variant_labels *l,
-                                bool up, const char *reason)
+                                bool up)
 {
     str direction = up ? S("up") : S("down");
-    metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, str_c(reason), m->instance), 1);
+    metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, REASON, m->instance), 1);
     if (m->inferno.desired)
-        metric_add(METRIC(m->inferno.changes, l->target, l->ns, direction, str_c(reason),
-                          m->instance),
-                   1);
+        metric_add(METRIC(m->inferno.changes, l->target, l->ns, direction, REASON, m->instance), 1);
 }

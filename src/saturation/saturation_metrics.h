@@ -36,6 +36,6 @@ void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_
                              str ns, str name);
 /* A new target was decided on. */
 void saturation_metrics_changed(const struct saturation_metrics *m,
-                                const struct variant_labels *labels, bool up, const char *reason);
+                                const struct variant_labels *labels, bool up);
 
 #endif

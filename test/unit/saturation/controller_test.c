@@ -1,18 +1,10 @@
 /* The whole feature on the embedded API server, on a clock of its own, with pods that serve /metrics. */
 #include "saturation_world.h"
 
-#define DEFAULTS "{default: \"" MODELS_THRESHOLDS "\"}"
-
-static void begin(struct models *w)
-{
-    models_start(w);
-    models_config(w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
-}
-
 static void load_rises_and_falls(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_workload(&w, "cheap", 2);
     models_workload(&w, "dear", 2);
     models_variant(&w, "cheap", "L40S", "5", "");
@@ -23,9 +15,9 @@ static void load_rises_and_falls(void)
     models_pass(&w, 2);
     EQ_INT(models_desired(&w, "cheap"), 2);
     EQ_INT(models_desired(&w, "dear"), 1); /* 1.6 of load needs 3 replicas of at most 0.7 */
-    EQ_STR(models_condition(&w, "dear", "MetricsAvailable", "reason"), S("MetricsFound"));
-    EQ_STR(models_condition(&w, "dear", "OptimizationReady", "reason"), S("SaturationOnlyMode"));
-    EQ_STR(models_condition(&w, "dear", "TargetResolved", "status"), S("True"));
+    MODELS_SAYS(&w, "dear", "MetricsAvailable", "reason", "MetricsFound");
+    MODELS_SAYS(&w, "dear", "OptimizationReady", "reason", "SaturationOnlyMode");
+    MODELS_SAYS(&w, "dear", "TargetResolved", "status", "True");
     OK(json_bool(json_at(models_status(&w, "dear"), "actuation", "applied", NULL), false));
     models_scale(&w, "dear", 1);
     models_load(&w, "cheap", 0.78, 4);
@@ -41,11 +33,7 @@ static void load_rises_and_falls(void)
 static void nothing_new_writes_nothing_and_reads_nothing(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.5, 1);
-    models_operate(&w, NULL);
+    models_web(&w, 2, 0.5, 1, "");
     models_pass(&w, 100);
     size_t writes = w.c.operator_writes;
     buf_clear(&w.c.reads);
@@ -61,27 +49,23 @@ static void nothing_new_writes_nothing_and_reads_nothing(void)
 static void a_variant_may_come_before_its_workload(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_operate(&w, NULL);
     models_variant(&w, "web", "A100", "10", "");
     models_pass(&w, 22);
-    EQ_STR(models_condition(&w, "web", "TargetResolved", "reason"), S("TargetNotFound"));
+    MODELS_SAYS(&w, "web", "TargetResolved", "reason", "TargetNotFound");
     OK(models_logged(&w, "Scale target Deployment not found, waiting for deployment watch"));
     models_workload(&w, "web", 1);
     models_pass(&w, 1);
     OK(models_logged(&w, "Deployment created, triggering VA reconciliation"));
-    EQ_STR(models_condition(&w, "web", "TargetResolved", "reason"), S("TargetFound"));
+    MODELS_SAYS(&w, "web", "TargetResolved", "reason", "TargetFound");
     models_stop(&w);
 }
 
 static void silent_pods_hold_the_last_decision(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 3);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.6, 1);
-    models_operate(&w, NULL);
+    models_web(&w, 3, 0.6, 1, "");
     models_pass(&w, 5);
     EQ_INT(models_desired(&w, "web"), 3);
     models_load(&w, "web", 0, 0);
@@ -89,14 +73,14 @@ static void silent_pods_hold_the_last_decision(void)
         w.pods[i].silent = true;
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), 3);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("False"));
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("MetricsUnavailable"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "False");
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
     OK(models_logged(&w, "Safety net activated"));
     for (size_t i = 0; i < w.pod_n; i++)
         w.pods[i].silent = i > 0; /* one of three speaks again, and is idle */
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), 3);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "True");
     for (size_t i = 0; i < w.pod_n; i++)
         w.pods[i].silent = false;
     models_pass(&w, 100);
@@ -107,12 +91,7 @@ static void silent_pods_hold_the_last_decision(void)
 static void configuration_is_live(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.6, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
+    models_web(&w, 2, 0.6, 0, "");
     EQ_INT(models_desired(&w, "web"), 2);
     models_edit(&w, "saturation-scaling-config", "{default: 'kvCacheThreshold: 7'}");
     models_pass(&w, 60);
@@ -131,7 +110,7 @@ static void configuration_is_live(void)
 static void the_interval_is_live(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_workload(&w, "web", 2);
     models_variant(&w, "web", "A100", "10", "");
     models_load(&w, "web", 0.6, 0);
@@ -165,10 +144,11 @@ static void without_configuration_it_says_so(void)
     models_operate(&w, NULL);
     models_pass(&w, 31);
     OK(models_logged(&w, "Saturation scaling config not loaded yet, skipping optimization"));
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("InvalidConfiguration"));
-    models_config(&w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "InvalidConfiguration");
+    models_config(&w, MODELS_HOME, "saturation-scaling-config",
+                  "{default: \"" MODELS_THRESHOLDS "\"}");
     models_pass(&w, 2);
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "status"), S("True"));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "status", "True");
     cluster_do(&w.c, KUBE_DELETE, &resource_configmaps, MODELS_HOME, "saturation-scaling-config",
                S(""));
     models_load(&w, "web", 0.79, 0);
@@ -180,11 +160,7 @@ static void without_configuration_it_says_so(void)
 static void replicas_are_written_when_asked_for(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "actuation: Scale, maxReplicas: 6,");
-    models_load(&w, "web", 0.79, 4);
-    models_operate(&w, NULL);
+    models_web(&w, 2, 0.79, 4, "actuation: Scale, maxReplicas: 6,");
     models_pass(&w, 3);
     int64_t grown = models_replicas(&w, "web");
     OK(grown > 2);
@@ -208,7 +184,7 @@ static void replicas_are_written_when_asked_for(void)
 static void bounds_of_an_hpa_do_not_freeze_the_model(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_workload(&w, "web", 2);
     models_variant(&w, "web", "A100", "10", "");
     models_create(&w, &resource_hpas, MODELS_NS,
@@ -230,75 +206,46 @@ static void bounds_of_an_hpa_do_not_freeze_the_model(void)
     models_stop(&w);
 }
 
-static double gauge(struct models *w, const char *family, const char *const *values);
-
 static void series_go_with_their_variant(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.5, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
-    EQ_REAL(gauge(&w, "workload_optimized_replicas", (const char *[]){ "llama", "web", "llm" }), 2);
-    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "A100" }), 2);
-    EQ_REAL(gauge(&w, "wva_desired_ratio", (const char *[]){ "web", "llm", "A100" }), 1);
+    models_web(&w, 2, 0.5, 0, "");
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "llama", "web", "llm"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "web", "llm", "A100"), 1);
     models_patch(
         &w, &variant_resource, "web", NULL,
         S("{\"metadata\":{\"labels\":{\"inference.optimization/acceleratorName\":\"H100\"}}}"));
     models_pass(&w, 61);
-    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "H100" }), 2);
-    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "A100" }), -1);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "H100"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), -1);
+    models_load(&w, "web", 0.79, 4);
+    models_pass(&w, 61);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_replica_scaling_total", "web", "llm", "up", "saturation"), 1);
     cluster_do(&w.c, KUBE_DELETE, &variant_resource, MODELS_NS, "web", S(""));
     models_pass(&w, 1);
-    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web", "llm", "H100" }), -1);
-    EQ_REAL(gauge(&w, "workload_optimized_replicas", (const char *[]){ "llama", "web", "llm" }),
-            -1);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_replica_scaling_total", "web", "llm", "up", "saturation"), -1);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "H100"), -1);
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "llama", "web", "llm"), -1);
     models_stop(&w);
-}
-
-struct wanted_gauge {
-    const char *family;
-    const char *const *values;
-    double found;
-};
-
-static void look(void *context, const struct metric_view *view)
-{
-    struct wanted_gauge *g = context;
-    if (strcmp(view->spec->name, g->family))
-        return;
-    for (size_t i = 0; view->spec->labels[i]; i++)
-        if (!str_eqc(view->values[i], g->values[i]))
-            return;
-    g->found = view->value;
-}
-
-static double gauge(struct models *w, const char *family, const char *const *values)
-{
-    struct wanted_gauge g = { family, values, -1 };
-    metrics_read(kube_metrics(w->c.operator_kube),
-                 &(struct metrics_reader){ .series = look, .context = &g });
-    return g.found;
 }
 
 static void skipped_variants_say_why(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_workload(&w, "web", 1);
     models_workload(&w, "idle", 0);
     models_variant(&w, "web", "X", "10", "");
     models_variant(&w, "idle", "A100", "10", "");
     models_operate(&w, NULL);
     models_pass(&w, 2);
-    EQ_STR(
-        models_condition(&w, "web", "OptimizationReady", "message"),
-        S("label inference.optimization/acceleratorName is \"X\", want the accelerator's name in "
-          "two characters or more"));
-    EQ_STR(models_condition(&w, "idle", "OptimizationReady", "message"),
-           S("scale target idle has 0 replicas: inactive"));
+    MODELS_SAYS(
+        &w, "web", "OptimizationReady", "message",
+        "label inference.optimization/acceleratorName is \"X\", want the accelerator's name in "
+        "two characters or more");
+    MODELS_SAYS(&w, "idle", "OptimizationReady", "message",
+                "scale target idle has 0 replicas: inactive");
     models_stop(&w);
 }
 
@@ -306,12 +253,7 @@ static void skipped_variants_say_why(void)
 static void growth_is_not_repeated_before_it_shows(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.9, 9);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
+    models_web(&w, 2, 0.9, 9, "");
     EQ_INT(models_desired(&w, "web"), 4);
     models_scale(&w, "web", 4);
     for (size_t i = 2; i < 4; i++)
@@ -328,11 +270,29 @@ static void growth_is_not_repeated_before_it_shows(void)
     models_stop(&w);
 }
 
+/* The original's rules, with the line its users look for. */
+static void compat_rules_wait_for_the_last_target(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, (const char *const[]){ "wva-rules", "2026", NULL });
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 3); /* one step */
+    OK(!models_logged(&w, "Model in transition"));
+    models_pass(&w, 300);
+    EQ_INT(models_desired(&w, "web"), 3);
+    OK(models_logged(&w, "Model in transition, blocking scaling decisions"));
+    models_stop(&w);
+}
+
 /* Both are looked at when the workload comes; only one may count its pods. */
 static void a_workload_has_one_variant_of_a_model(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_operate(&w, NULL);
     models_variant(&w, "web", "A100", "10", "");
     models_create(
@@ -344,21 +304,17 @@ static void a_workload_has_one_variant_of_a_model(void)
     models_load(&w, "web", 0.5, 0);
     models_pass(&w, 31);
     EQ_INT(models_desired(&w, "web"), 2);
-    EQ_STR(models_condition(&w, "web2", "TargetResolved", "status"), S("True"));
-    EQ_STR(models_condition(&w, "web2", "OptimizationReady", "message"),
-           S("scale target web belongs to variant web"));
-    EQ_REAL(gauge(&w, "wva_desired_replicas", (const char *[]){ "web2", "llm", "A100" }), -1);
+    MODELS_SAYS(&w, "web2", "TargetResolved", "status", "True");
+    MODELS_SAYS(&w, "web2", "OptimizationReady", "message",
+                "scale target web belongs to variant web");
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web2", "llm", "A100"), -1);
     models_stop(&w);
 }
 
 static void a_restart_changes_nothing(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.79, 4);
-    models_operate(&w, NULL);
+    models_web(&w, 2, 0.79, 4, "");
     models_pass(&w, 40);
     int64_t desired = models_desired(&w, "web");
     OK(desired > 2);
@@ -390,6 +346,7 @@ int main(void)
         TAP(series_go_with_their_variant),
         TAP(skipped_variants_say_why),
         TAP(growth_is_not_repeated_before_it_shows),
+        TAP(compat_rules_wait_for_the_last_target),
         TAP(a_workload_has_one_variant_of_a_model),
         TAP(a_restart_changes_nothing),
         { 0 },

@@ -3,8 +3,6 @@
 #include "base/vec.h"
 #include "saturation_world.h"
 
-#define DEFAULTS "{default: \"" MODELS_THRESHOLDS "\"}"
-
 struct fake_prometheus {
     struct http_server *server;
     struct loop *loop;
@@ -93,17 +91,11 @@ static const char *const *settings(struct models *w, const struct fake_prometheu
     return s;
 }
 
-static void begin(struct models *w)
-{
-    models_start(w);
-    models_config(w, MODELS_HOME, "saturation-scaling-config", DEFAULTS);
-}
-
 static void prometheus_is_asked_in_the_originals_words(void)
 {
     struct models w;
     struct fake_prometheus p = { .kv = 0.78, .queue = 4, .pods = { "web-1-0", "web-1-1" } };
-    begin(&w);
+    models_begin(&w);
     prometheus_start(&p, &w);
     models_workload(&w, "web", 2);
     models_variant(&w, "web", "A100", "10", "");
@@ -122,13 +114,13 @@ static void prometheus_is_asked_in_the_originals_words(void)
     p.down = true;
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), held);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("PrometheusError"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
     p.down = false;
     p.kv = 0.05;
     p.queue = 0;
     models_scale(&w, "web", (int)held);
     models_pass(&w, 100);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "True");
     EQ_INT(models_desired(&w, "web"),
            held); /* the new pods are not in the answer: not known idle */
     models_scale(&w, "web", 2);
@@ -142,7 +134,7 @@ static void a_slow_model_delays_no_other(void)
 {
     struct models w;
     struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow\"" };
-    begin(&w);
+    models_begin(&w);
     prometheus_start(&p, &w);
     models_workload(&w, "web", 1);
     models_workload(&w, "other", 1);
@@ -151,11 +143,11 @@ static void a_slow_model_delays_no_other(void)
     models_patch(&w, &variant_resource, "other", NULL, S("{\"spec\":{\"modelID\":\"slow\"}}"));
     models_operate(&w, settings(&w, &p, NULL, NULL));
     models_pass(&w, 2);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
-    EQ_STR(models_condition(&w, "other", "MetricsAvailable", "status"), S(""));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "True");
+    MODELS_SAYS(&w, "other", "MetricsAvailable", "status", "");
     models_pass(&w, 60);
-    EQ_STR(models_condition(&w, "other", "MetricsAvailable", "reason"), S("PrometheusError"));
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "status"), S("True"));
+    MODELS_SAYS(&w, "other", "MetricsAvailable", "reason", "PrometheusError");
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "True");
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -167,7 +159,7 @@ static void a_slow_model_delays_no_other(void)
 /* A model of two replicas with an optimizer, whose answer is in the status two seconds later. */
 static void begin_hybrid(struct models *w, struct fake_prometheus *p, const char *mode)
 {
-    begin(w);
+    models_begin(w);
     prometheus_start(p, w);
     models_config(w, MODELS_HOME, "accelerator-unit-costs",
                   "{A100: '{\"device\": \"NVIDIA-A100\", \"cost\": \"40.00\"}'}");
@@ -190,19 +182,18 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     begin_hybrid(&w, &p, "on");
     OK(models_desired(&w, "web") >
        2); /* 20 requests a second, though the caches are nearly empty */
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("OptimizationSucceeded"));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "OptimizationSucceeded");
     p.arrival = 0.01;
     p.kv = 0.79;
     p.queue = 4;
     models_scale(&w, "web", 2);
     models_pass(&w, 400);
     EQ_INT(models_desired(&w, "web"), 2); /* the optimizer would go down */
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"),
-           S("SaturationSafetyOverride"));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "SaturationSafetyOverride");
     p.arrival = 0; /* nothing ends, but the queues are long: the optimizer has no say */
     models_pass(&w, 61);
     OK(models_desired(&w, "web") > 2);
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("SaturationOnlyMode"));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "SaturationOnlyMode");
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -263,7 +254,7 @@ static void the_rate_alone_may_add_replicas(void)
     begin_hybrid(&w, &p, "on");
     int64_t grown = models_desired(&w, "web");
     OK(grown > 2);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("MetricsMissing"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "MetricsMissing");
     EQ_STR(models_condition(&w, "web", "OptimizationReady", "message"),
            arena_printf(&w.c.arena,
                         "Hybrid mode: model-based only (capacity unavailable) (target: %d "
@@ -276,7 +267,7 @@ static void the_rate_alone_may_add_replicas(void)
     p.down = true;
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), grown);
-    EQ_STR(models_condition(&w, "web", "OptimizationReady", "reason"), S("MetricsUnavailable"));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -284,7 +275,7 @@ static void the_rate_alone_may_add_replicas(void)
 static void an_idle_model_may_go_to_zero_and_come_back(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_config(
         &w, MODELS_HOME, "wva-model-scale-to-zero-config",
         "{a: \"model_id: llama\\nenable_scale_to_zero: true\\nretention_period: 5m\\n\"}");
@@ -310,21 +301,57 @@ static void an_idle_model_may_go_to_zero_and_come_back(void)
     models_stop(&w);
 }
 
+/* A kind that others bring along, and that may come after us. */
+static void define(struct models *w, const struct resource *r)
+{
+    models_create(
+        w, &resource_crds, NULL,
+        arena_printf(&w->c.arena,
+                     "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, "
+                     "metadata: {name: %s.%s}, spec: {group: %s, scope: Namespaced, names: "
+                     "{kind: %s, plural: %s}, versions: [{name: %s, served: true, storage: "
+                     "true, schema: {openAPIV3Schema: {type: object, "
+                     "x-kubernetes-preserve-unknown-fields: true}}}]}}",
+                     r->plural, r->group, r->group, r->kind, r->plural, r->version));
+}
+
+/* KEDA's bounds count as an HPA's do, also when KEDA is installed later, and do not freeze the model. */
+static void bounds_of_a_scaled_object_count(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.9, 9, "actuation: Scale,");
+    EQ_INT(models_desired(&w, "web"), 4);
+    EQ_INT(models_replicas(&w, "web"), 4);
+    models_follow(&w, "web");
+    define(&w, &scaled_object_resource);
+    models_create(
+        &w, &scaled_object_resource, MODELS_NS,
+        S("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: "
+          "{minReplicaCount: 2, maxReplicaCount: 5, scaleTargetRef: {name: web}}}"));
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 400); /* until the kind is found */
+    EQ_INT(models_desired(&w, "web"), 5);
+    OK(models_replicas(&w, "web") >= 5);
+    size_t writes = models_events(&w, "Scaled");
+    EQ_INT((int64_t)models_events(&w, "ActuationConflict"), 1); /* KEDA has the workload now */
+    models_scale(&w, "web", 5);
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 400);
+    EQ_INT(models_desired(&w, "web"), 2);
+    EQ_INT(models_replicas(&w, "web"), 5);
+    EQ_INT((int64_t)models_events(&w, "Scaled"), (int64_t)writes);
+    models_stop(&w);
+}
+
 static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
                                           "ServiceMonitor", true };
 
 static void the_end_of_our_service_monitor_is_told(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_operate(&w, NULL); /* no such kind yet */
-    models_create(
-        &w, &resource_crds, NULL,
-        S("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: "
-          "{name: servicemonitors.monitoring.coreos.com}, spec: {group: "
-          "monitoring.coreos.com, scope: Namespaced, names: {kind: ServiceMonitor, plural: "
-          "servicemonitors}, versions: [{name: v1, served: true, storage: true, schema: "
-          "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"));
+    define(&w, &monitors);
     static const char *const names[] = {
         "workload-variant-autoscaler-controller-manager-metrics-monitor", "another"
     };
@@ -351,7 +378,7 @@ static void the_end_of_our_service_monitor_is_told(void)
 static void others_variants_are_left_alone(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_workload(&w, "mine", 1);
     models_workload(&w, "theirs", 1);
     models_variant(&w, "mine", "A100", "10", "");
@@ -360,20 +387,21 @@ static void others_variants_are_left_alone(void)
                  S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"blue\"}}}"));
     models_operate(&w, (const char *const[]){ "wva-instance", "blue", NULL });
     models_pass(&w, 40);
-    EQ_STR(models_condition(&w, "mine", "TargetResolved", "status"), S("True"));
-    EQ_STR(models_condition(&w, "theirs", "TargetResolved", "status"), S(""));
+    MODELS_SAYS(&w, "mine", "TargetResolved", "status", "True");
+    MODELS_SAYS(&w, "theirs", "TargetResolved", "status", "");
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), 1);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "theirs", "llm", "A100", "blue"), -1);
+    models_patch(&w, &variant_resource, "mine", NULL,
+                 S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"green\"}}}"));
+    models_pass(&w, 40); /* another has it now: nothing of it is left here */
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), -1);
     models_stop(&w);
 }
 
 static void a_namespace_may_have_thresholds_or_be_left_out(void)
 {
     struct models w;
-    begin(&w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_load(&w, "web", 0.6, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 2);
+    models_web(&w, 2, 0.6, 0, "");
     EQ_INT(models_desired(&w, "web"), 2);
     models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
     models_pass(&w, 31);
@@ -391,14 +419,14 @@ static void a_namespace_may_have_thresholds_or_be_left_out(void)
 static void http_needs_to_be_allowed(void)
 {
     struct models w;
-    begin(&w);
+    models_begin(&w);
     models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
                   "{PROMETHEUS_BASE_URL: 'http://prometheus:9090'}");
     models_workload(&w, "web", 1);
     models_variant(&w, "web", "A100", "10", "");
     models_operate(&w, NULL);
     models_pass(&w, 2);
-    EQ_STR(models_condition(&w, "web", "MetricsAvailable", "reason"), S("PrometheusError"));
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
     OK(str_find(models_condition(&w, "web", "MetricsAvailable", "message"),
                 S("PROMETHEUS_ALLOW_HTTP")) != SIZE_MAX);
     models_stop(&w);
@@ -413,6 +441,7 @@ int main(void)
         TAP(the_optimizer_takes_nothing_unknown_for_idle),
         TAP(the_rate_alone_may_add_replicas),
         TAP(an_idle_model_may_go_to_zero_and_come_back),
+        TAP(bounds_of_a_scaled_object_count),
         TAP(the_end_of_our_service_monitor_is_told),
         TAP(others_variants_are_left_alone),
         TAP(a_namespace_may_have_thresholds_or_be_left_out),
