@@ -105,9 +105,9 @@ int flags_from_env(const struct flag *flags, err_t *e)
         auto_buf struct buf name = { 0 };
         for (const char *p = f->name; *p; p++)
             buf_putc(&name, *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
-        const char *value = f->kind != FLAG_TITLE ? getenv(name.p) : NULL;
+        const char *value = f->kind != FLAG_TITLE ? getenv(buf_str(&name).p) : NULL;
         if (value && *value && set(f, value, e) < 0)
-            return err_wrap(e, "$%s", name.p);
+            return err_wrap(e, "$%s", buf_str(&name).p);
     }
     return 0;
 }
