@@ -46,24 +46,26 @@ static struct json *blank(struct arena *a, const struct apply_request *r)
     return object;
 }
 
-#define FIELD(text, ...)                                                                           \
-    { .element = { .kind = FIELD_NAME, .name = STR_INIT(text) }, .member = true, __VA_ARGS__ }
+#define FIELD(text) .element = { .kind = FIELD_NAME, .name = STR_INIT(text) }, .member = true
 
 /* What an object is called and where it stands belongs to nobody. Sorted, as every set is. */
 static void strip_identity(struct work *w, struct manager *m)
 {
-    static struct fieldset_node in_metadata[] = { FIELD("clusterName"),
-                                                  FIELD("creationTimestamp"),
-                                                  FIELD("generation"),
-                                                  FIELD("managedFields"),
-                                                  FIELD("name"),
-                                                  FIELD("namespace"),
-                                                  FIELD("resourceVersion"),
-                                                  FIELD("selfLink"),
-                                                  FIELD("uid") };
+    static struct fieldset_node in_metadata[] = {
+        { FIELD("clusterName") },
+        { FIELD("creationTimestamp") },
+        { FIELD("generation") },
+        { FIELD("managedFields") },
+        { FIELD("name") },
+        { FIELD("namespace") },
+        { FIELD("resourceVersion") },
+        { FIELD("selfLink") },
+        { FIELD("uid") },
+    };
     static struct fieldset_node top[] = {
-        FIELD("apiVersion"), FIELD("kind"),
-        FIELD("metadata", .below = { .nodes = in_metadata, .n = countof(in_metadata) })
+        { FIELD("apiVersion") },
+        { FIELD("kind") },
+        { FIELD("metadata"), .below = { .nodes = in_metadata, .n = countof(in_metadata) } },
     };
     const struct fieldset never = { .nodes = top, .n = countof(top) };
     m->set = fieldset_difference(w->arena, &m->set, &never);
