@@ -2,13 +2,15 @@
 """Counts test cases, and shows what failed and why something was skipped.
 
   tap.py log FILE          reads the JSON log that `meson test` leaves behind
-  tap.py run PROGRAM...    runs each program and reads its output
+  tap.py run N [PREFIX...] -- PROGRAM...
+                           runs each program behind the words of the prefix, N at a time, and reads its output
 
 Meson counts programs; people want cases. A program that speaks TAP counts one case a line, any
 other counts as one case by its exit status (77: skipped). A program that crashes, stops short of
 its plan or ends badly without a failing line is itself one failed case. The last line is always
 `N passed, N failed` with `, N skipped` when there are any; the exit status is 1 if any failed.
 """
+import concurrent.futures
 import json
 import re
 import subprocess
@@ -93,11 +95,16 @@ def from_log(path, totals):
             count(name, ended, test.get("stdout") or "", test.get("stderr") or "", totals)
 
 
-def from_programs(programs, totals):
-    for program in programs:
-        done = subprocess.run([program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+def from_programs(jobs, prefix, programs, totals):
+    def run(program):
+        return subprocess.run([*prefix, program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, encoding="utf-8", errors="replace")
-        count(program.rsplit("/", 1)[-1], done.returncode, done.stdout, done.stderr, totals)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for program, done in zip(programs, pool.map(run, programs)):
+            name = program.rsplit("/", 1)[-1]
+            count(name, done.returncode, done.stdout, done.stderr, totals)
+            print(f"{name} has ended; so far {totals.line()}", flush=True)
 
 
 def main(mode, *rest):
@@ -105,7 +112,8 @@ def main(mode, *rest):
     if mode == "log":
         from_log(rest[0], totals)
     else:
-        from_programs(rest, totals)
+        middle = rest.index("--")
+        from_programs(int(rest[0]), rest[1:middle], rest[middle + 1:], totals)
     print(totals.line())
     return 1 if totals.failed else 0
 

@@ -97,10 +97,10 @@ static void overlay(struct arena *a, struct json *into, const struct json *from,
 static void put_usual(struct arena *a, struct json *resources, int64_t gpus)
 {
     struct json *requests = json_make(a, resources, "requests", NULL);
-    json_set_str(a, requests, "cpu", arena_printf(a, "%lld", (long long)(4 * gpus)));
-    json_set_str(a, requests, "memory", arena_printf(a, "%lldGi", (long long)(32 * gpus)));
+    json_set_str(a, requests, "cpu", arena_printf(a, "%lld", 4 * (long long)gpus));
+    json_set_str(a, requests, "memory", arena_printf(a, "%lldGi", 32 * (long long)gpus));
     json_set_str(a, json_make(a, resources, "limits", NULL), "memory",
-                 arena_printf(a, "%lldGi", (long long)(48 * gpus)));
+                 arena_printf(a, "%lldGi", 48 * (long long)gpus));
 }
 
 static struct json *resources_of(struct maker *m)

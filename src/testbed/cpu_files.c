@@ -1,6 +1,5 @@
 /* The files of simulated cgroups: see cpu.h. A file is rewritten in place, longest text first, and cut
  * afterwards, so that a reader never finds it empty. What cannot be written is told once. */
-#define _XOPEN_SOURCE 700
 #include "cpu.h"
 
 #include "../base/log.h"
@@ -85,7 +84,8 @@ void cpu_files_limits(const struct cpu_group *group)
                       : snprintf(text, sizeof(text), "max 100000\n");
     write_file(group->dir, "cpu.max", (str){ text, (size_t)n });
     int64_t shares = MAX((int64_t)2, MIN((int64_t)262144, group->cfs.request_milli * 1024 / 1000));
-    n = snprintf(text, sizeof(text), "%lld\n", (long long)(1 + (shares - 2) * 9999 / 262142));
+    int64_t weight = 1 + (shares - 2) * 9999 / 262142;
+    n = snprintf(text, sizeof(text), "%lld\n", (long long)weight);
     write_file(group->dir, "cpu.weight", (str){ text, (size_t)n });
 }
 

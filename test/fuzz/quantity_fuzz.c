@@ -11,14 +11,15 @@ static struct quantity parse(str text)
     return q;
 }
 
-/* A sum may print longer than what is read, and a binary one above what reading cuts it at. */
+/* A sum may print longer than what is read, and a binary one may be above 2^63-1, where reading cuts it, of
+ * either sign. */
 static void check_text(const struct quantity *q)
 {
     char once[QUANTITY_TEXT_MAX], twice[QUANTITY_TEXT_MAX];
     str text = quantity_text(q, once);
     int64_t fits;
     if (text.n > QUANTITY_DIGITS_MAX ||
-        (q->format == QUANTITY_BINARY && quantity_scaled(q, 0, &fits)))
+        (q->format == QUANTITY_BINARY && (quantity_scaled(q, 0, &fits) || fits == INT64_MIN)))
         return;
     struct quantity again = parse(text);
     if (quantity_cmp(q, &again) ||
