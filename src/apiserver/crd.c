@@ -248,7 +248,6 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
         .custom = true,
         .verbs = KIND_ALL_VERBS,
         .has_generation = true,
-        .background_by_default = true,
         .openapi = json_copy(a, openapi),
         .deprecated = json_bool(json_get(version, "deprecated"), false),
         .has_rules = schema_has_rules(openapi),

@@ -19,6 +19,8 @@ enum {
     PUT_WANTS_RV = 8,  /* PUT must name a resourceVersion */
     DELETE_SHOWS = 16, /* DELETE answers with the object */
     ANSWER_ONLY = 32,  /* never stored */
+    ORPHANS = 64,      /* DELETE leaves what it owns, unless told */
+    OWNS_NOTHING = 128,
 };
 
 struct entry {
@@ -49,8 +51,8 @@ static const struct entry entries[] = {
       SUB(TOKEN), DELETE_SHOWS, &hooks_serviceaccount, &columns_serviceaccount },
     { "", "v1", "Service", "services", "svc", "all", "core.v1.Service", STORED, SUB(STATUS),
       PUT_CREATES | DELETE_SHOWS, &hooks_service, &columns_service, "spec.clusterIP spec.type" },
-    { "", "v1", "Event", "events", "ev", "", "core.v1.Event", STORED, 0, PUT_CREATES, &hooks_event,
-      &columns_event,
+    { "", "v1", "Event", "events", "ev", "", "core.v1.Event", STORED, 0, PUT_CREATES | OWNS_NOTHING,
+      &hooks_event, &columns_event,
       "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
       "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason "
       "reportingComponent source:source.component type" },
@@ -67,8 +69,8 @@ static const struct entry entries[] = {
       SUB(STATUS) | SUB(SCALE), GENERATION, &hooks_statefulset, &columns_statefulset },
     { "apps", "v1", "DaemonSet", "daemonsets", "ds", "all", "apps.v1.DaemonSet", STORED,
       SUB(STATUS), GENERATION, &hooks_daemonset, &columns_daemonset },
-    { "batch", "v1", "Job", "jobs", "", "all", "batch.v1.Job", STORED, SUB(STATUS), GENERATION,
-      &hooks_job, &columns_job, "status.successful:status.succeeded=0" },
+    { "batch", "v1", "Job", "jobs", "", "all", "batch.v1.Job", STORED, SUB(STATUS),
+      GENERATION | ORPHANS, &hooks_job, &columns_job, "status.successful:status.succeeded=0" },
     { "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "all",
       "autoscaling.v2.HorizontalPodAutoscaler", STORED, SUB(STATUS), GENERATION, &hooks_hpa,
       &columns_hpa },
@@ -86,8 +88,8 @@ static const struct entry entries[] = {
       "rbac.v1.RoleBinding", STORED, 0, PUT_CREATES, &hooks_binding, &columns_binding },
     { "coordination.k8s.io", "v1", "Lease", "leases", "", "", "coordination.v1.Lease", STORED, 0,
       PUT_CREATES | PUT_WANTS_RV, &hooks_lease, &columns_lease },
-    { "events.k8s.io", "v1", "Event", "events", "ev", "", "events.v1.Event", STORED, 0, PUT_CREATES,
-      &hooks_event_v1, &columns_event,
+    { "events.k8s.io", "v1", "Event", "events", "ev", "", "events.v1.Event", STORED, 0,
+      PUT_CREATES | OWNS_NOTHING, &hooks_event_v1, &columns_event,
       "regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion "
       "regarding.resourceVersion regarding.fieldPath reason reportingController type",
       "/v1" },
@@ -177,7 +179,8 @@ static void load_kind(const struct entry *e, struct kind *k)
         .unconditional_update = !(e->flags & PUT_WANTS_RV),
         .delete_returns_object = e->flags & DELETE_SHOWS,
         .answer_only = e->flags & ANSWER_ONLY,
-        .background_by_default = true,
+        .orphans_by_default = e->flags & ORPHANS,
+        .owns_nothing = e->flags & OWNS_NOTHING,
         .schema = types_schema(e->type),
         .storage = k,
         .columns = e->columns->at,

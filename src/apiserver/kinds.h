@@ -73,7 +73,8 @@ struct kind {
     bool unconditional_update;   /* PUT may come without a resourceVersion */
     bool delete_returns_object;  /* DELETE answers with the object, not with a Status */
     bool answer_only;            /* created, answered, never stored (SelfSubjectAccessReview) */
-    bool background_by_default;  /* default propagation is Background; else as finalizers say */
+    bool orphans_by_default;     /* a delete that says nothing leaves what the object owns */
+    bool owns_nothing;           /* a delete needs no word about that */
     const struct schema *schema; /* of the whole object */
     const struct json *openapi;  /* of a custom resource: its schema as written; or NULL */
     const struct kind *storage;  /* the version objects are stored as; itself in most kinds */

@@ -159,6 +159,26 @@ static void answer_success(struct call *c, const struct json *tree)
                                      .uid = json_text(json_at(tree, "metadata", "uid", NULL)) });
 }
 
+/* What the kind does when nothing is said, unless the object's own finalizers say it. */
+static struct remove_options options_for(struct call *c, const struct delete_options *o,
+                                         const struct object *old)
+{
+    struct remove_options r = o->remove;
+    if (c->kind->owns_nothing)
+        r.propagation = PROPAGATE_BACKGROUND;
+    if (r.propagation == PROPAGATE_DEFAULT && c->kind->orphans_by_default && !old->finalizers.n)
+        r.propagation = PROPAGATE_ORPHAN;
+    return r;
+}
+
+static void warn_of_orphans(struct call *c, const struct delete_options *o)
+{
+    if (o->remove.propagation == PROPAGATE_DEFAULT && c->kind->orphans_by_default)
+        call_warn(c, S("child pods are preserved by default when jobs are deleted; set "
+                       "propagationPolicy=Background to remove them or set "
+                       "propagationPolicy=Orphan to suppress this warning"));
+}
+
 void verb_delete(struct call *c)
 {
     struct delete_options o;
@@ -176,7 +196,9 @@ void verb_delete(struct call *c)
     }
     if (!check_preconditions(c, &o, old))
         return;
-    struct removed r = remove_object(c->server, c->arena, c->kind, old, &o.remove);
+    warn_of_orphans(c, &o);
+    struct remove_options how = options_for(c, &o, old);
+    struct removed r = remove_object(c->server, c->arena, c->kind, old, &how);
     if (r.how == REMOVAL_FAILED)
         call_stage_failed(c, &r.error);
     else if (r.how == REMOVAL_GONE && !c->kind->delete_returns_object)
@@ -202,6 +224,8 @@ void verb_delete_collection(struct call *c)
         if (read_selected(c->kind, &l, each) && (!l.limit || doomed.n < (size_t)l.limit))
             vec_push(&doomed, object_ref(each));
     bool refused = false;
+    if (doomed.n)
+        warn_of_orphans(c, &o);
     for (size_t i = 0; i < doomed.n; i++) {
         auto_arena struct arena scratch = { 0 };
         const struct object *now = store_latest(c->server->store, object_key(doomed.at[i]));
@@ -209,8 +233,10 @@ void verb_delete_collection(struct call *c)
             c->name = arena_str(c->arena, key_split(object_key(now)).name);
             refused = !check_preconditions(c, &o, now);
         }
-        if (now && !refused)
-            remove_object(c->server, &scratch, c->kind, now, &o.remove);
+        if (now && !refused) {
+            struct remove_options how = options_for(c, &o, now);
+            remove_object(c->server, &scratch, c->kind, now, &how);
+        }
         object_unref(doomed.at[i]);
     }
     vec_done(&doomed);
