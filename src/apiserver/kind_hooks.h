@@ -38,6 +38,9 @@ void kind_fault_set(struct kind_fault *fault, int code, const char *reason, str 
 /* The rules of metadata for every object; `old` NULL: a create. */
 void kind_check_metadata(const struct kind_change *c, struct field_errors *errors);
 
+/* What is accepted but hardly meant so. */
+void kind_warn(const struct kind_change *c, struct kind_env *env);
+
 /* needed, enum, min and max of the schema of a built-in type. */
 void kind_check_schema(const struct schema *s, const struct json *value,
                        const struct field_path *at, struct field_errors *errors);

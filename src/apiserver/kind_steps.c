@@ -281,6 +281,8 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
         k->hooks->validate(c, env, errors);
     if (errors->n)
         invalid(c, env, ret_fault);
+    else
+        kind_warn(c, env);
 }
 
 const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)

@@ -1,0 +1,105 @@
+/* Warnings about objects that are accepted, but hardly meant so. Told once all rules hold. */
+#include "kind_hooks.h"
+
+#include "../base/quantity.h"
+
+struct warner {
+    struct kind_env *env;
+    const char *at; /* of the pod's spec */
+};
+
+#define WARN(env, ...) (env)->warn((env)->context, arena_printf((env)->arena, __VA_ARGS__))
+
+static void warn_of_fractions(const struct warner *w, const struct json *resources,
+                              const char *list, uint32_t i)
+{
+    static const char *const names[] = { "memory", "ephemeral-storage" };
+    static const char *const sides[] = { "limits", "requests" };
+    for (size_t n = 0; n < countof(names); n++) {
+        for (size_t s = 0; s < countof(sides); s++) {
+            str text = json_text(json_at(resources, sides[s], names[n], NULL));
+            struct quantity q;
+            int64_t milli = 0;
+            if (text.n && quantity_parse(text, &q, NULL) == 0 &&
+                quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
+                WARN(w->env,
+                     "%s.%s[%u].resources.%s[%s]: fractional byte value \"" STR_FMT
+                     "\" is invalid, must be an integer",
+                     w->at, list, i, sides[s], names[n], STR_ARG(text));
+        }
+    }
+}
+
+/* A variable that is set twice; one that extends the first is meant so. */
+static void warn_of_hidden(const struct warner *w, const struct json *env, const char *list,
+                           uint32_t i)
+{
+    for (uint32_t j = 0; j < json_len(env); j++) {
+        const struct json *name = json_get(env->items[j], "name");
+        str value = json_text(json_get(env->items[j], "value"));
+        str own = arena_printf(w->env->arena, "$(" STR_FMT ")", STR_ARG(json_text(name)));
+        bool extends = !str_eq(value, own) && str_find(value, own) != SIZE_MAX;
+        bool twice = false;
+        for (uint32_t k = 0; k < j && !extends && !twice; k++)
+            twice = json_eq(name, json_get(env->items[k], "name"));
+        if (twice)
+            WARN(w->env,
+                 "%s.%s[%u].env[%u]: hides previous definition of \"" STR_FMT
+                 "\", which may be dropped when using apply",
+                 w->at, list, i, j, STR_ARG(json_text(name)));
+    }
+}
+
+static void warn_of_pod(const struct warner *w, const struct json *spec)
+{
+    static const char *const lists[] = { "initContainers", "containers" };
+    const struct json *spread = json_get(spec, "topologySpreadConstraints");
+    for (uint32_t i = 0; i < json_len(spread); i++)
+        if (!json_get(spread->items[i], "labelSelector"))
+            WARN(w->env,
+                 "%s.topologySpreadConstraints[%u].labelSelector: a null labelSelector results in "
+                 "matching no pod",
+                 w->at, i);
+    for (size_t l = 0; l < countof(lists); l++) {
+        const struct json *containers = json_get(spec, lists[l]);
+        for (uint32_t i = 0; i < json_len(containers); i++) {
+            warn_of_fractions(w, json_get(containers->items[i], "resources"), lists[l], i);
+            warn_of_hidden(w, json_get(containers->items[i], "env"), lists[l], i);
+        }
+    }
+}
+
+static void warn_of_service(struct kind_env *env, const struct json *spec)
+{
+    bool headless = str_eqc(json_text(json_get(spec, "clusterIP")), "None");
+    bool named = str_eqc(json_text(json_get(spec, "type")), "ExternalName");
+    if (json_len(json_get(spec, "externalIPs")))
+        WARN(env, headless ? "spec.externalIPs is ignored for headless services"
+                           : "spec.externalIPs is deprecated and may no longer be implemented in "
+                             "some clusters");
+    if (str_eqc(json_text(json_get(spec, "trafficDistribution")), "PreferClose"))
+        WARN(env, "spec.trafficDistribution: \"PreferClose\" is deprecated; use "
+                  "\"PreferSameZone\"");
+    if (!named && json_text(json_get(spec, "externalName")).n)
+        WARN(env, "spec.externalName is ignored when spec.type is not \"ExternalName\"");
+}
+
+void kind_warn(const struct kind_change *c, struct kind_env *env)
+{
+    const struct json *spec = json_get(c->object, "spec");
+    const struct json *template = json_at(spec, "template", "spec", NULL);
+    bool changed = !json_eq(json_at(c->object, "metadata", "generation", NULL),
+                            json_at(c->old, "metadata", "generation", NULL));
+    if (!env->warn || c->kind->custom || c->sub != KIND_MAIN)
+        return;
+    if (c->kind->hooks == &hooks_pod && !c->old)
+        warn_of_pod(&(struct warner){ env, "spec" }, spec);
+    else if (c->kind->hooks == &hooks_service)
+        warn_of_service(env, spec);
+    else if (template && (!c->old || changed))
+        warn_of_pod(&(struct warner){ env, "spec.template.spec" }, template);
+    if (c->kind->hooks == &hooks_statefulset &&
+        json_int(json_get(spec, "revisionHistoryLimit"), 0) < 0)
+        WARN(env, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
+                  "value >= 0 is recommended");
+}
