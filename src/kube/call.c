@@ -48,9 +48,9 @@ static str make_target(struct arena *a, const struct kube_request *r)
 {
     auto_buf struct buf out = { 0 };
     char separator = '?';
+    bool to_list = r->verb == KUBE_CREATE && !r->subresource; /* a binding is made of a pod */
     if (r->resource)
-        resource_path(r->resource, r->ns, r->verb == KUBE_CREATE ? S("") : r->name,
-                      str_c(r->subresource), &out);
+        resource_path(r->resource, r->ns, to_list ? S("") : r->name, str_c(r->subresource), &out);
     else
         buf_put(&out, r->path);
     put_parameter(&out, &separator, "labelSelector", r->label_selector);

@@ -8,6 +8,7 @@
 static const struct field node_fields[] = {
     { "status.allocatable.cpu", F_MILLI, offsetof(struct node, cpu_milli) },
     { "metadata.labels", F_MAP, offsetof(struct node, labels) },
+    { "spec.unschedulable", F_BOOL, offsetof(struct node, unschedulable) },
 };
 
 static const struct field workload_fields[] = {
@@ -35,6 +36,8 @@ static const struct field pod_fields[] = {
     { OWNER_UID, F_STR, offsetof(struct pod, owner_uid) },
     { "spec.nodeName", F_WORD, offsetof(struct pod, node) },
     { "spec.nodeSelector", F_RAW, offsetof(struct pod, selector) },
+    { "spec.schedulerName", F_WORD, offsetof(struct pod, scheduler) },
+    { "spec.schedulingGates", F_HAS, offsetof(struct pod, gated) },
     { "spec.containers", F_RAW, offsetof(struct pod, containers) },
     { "status.conditions[type=PodScheduled].reason", F_WORD, offsetof(struct pod, unscheduled) },
     { "status.phase", F_WORD, offsetof(struct pod, phase) },
@@ -84,6 +87,11 @@ static int64_t request_milli(str containers)
     return json_parse(&a, containers, &list, NULL) ? 0 : containers_request_milli(list);
 }
 
+int64_t pod_requested_milli(const struct pod *pod)
+{
+    return request_milli(pod->containers);
+}
+
 int64_t pod_allocated_milli(const struct pod *pod)
 {
     return request_milli(pod->statuses.n ? pod->statuses : pod->containers);
@@ -97,40 +105,6 @@ int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod
         if (pod != except)
             sum += pod_allocated_milli(pod);
     return sum;
-}
-
-/* The scheduler also keeps room for resizes that wait. */
-static int64_t node_reserved_milli(const struct cluster *c, str node)
-{
-    int64_t sum = 0;
-    const struct pod *pod;
-    cache_each_in(pod, c->pods, PODS_BY_NODE, node)
-        sum += MAX(pod_allocated_milli(pod), request_milli(pod->containers));
-    return sum;
-}
-
-static bool is_selected(const struct node *node, const struct json *selector)
-{
-    json_each(label, selector)
-        if (!str_eq(labels_get(node->labels, label->key), json_text(label->value)))
-            return false;
-    return true;
-}
-
-str node_for(const struct cluster *c, const struct json *containers, const struct json *selector)
-{
-    int64_t wanted = containers_request_milli(containers), most = -1;
-    str best = S("");
-    const struct node *node;
-    cache_each(node, c->nodes) {
-        int64_t room = node->cpu_milli - node_reserved_milli(c, node->meta.name);
-        bool better = room > most || (room == most && str_cmp(node->meta.name, best) < 0);
-        if (room >= wanted && better && is_selected(node, selector)) {
-            best = node->meta.name;
-            most = room;
-        }
-    }
-    return best;
 }
 
 void cluster_gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
@@ -165,6 +139,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     failed = failed ? failed : cluster_start_load(c, e);
     failed = failed ? failed : cluster_start_gateway(c, e);
     failed = failed ? failed : cluster_start_storage(c, e);
+    failed = failed ? failed : cluster_start_scheduler(c, e);
     failed = failed ? failed : cluster_start_kubelets(c, e);
     return failed ? failed : cluster_start_autoscaler(c, e);
 }
@@ -177,6 +152,7 @@ static void stop(void *state)
     for (struct map_slot *s = NULL; (s = map_next(&c->histories, s));)
         hpa_memory_free(s->value);
     map_done(&c->histories);
+    cluster_stop_scheduler(c);
     cluster_stop_load(c);
     adapter_done(&c->adapter);
     free(c);

@@ -4,8 +4,7 @@
  * it must remember is in the API: it may be stopped and started at any moment.
  *
  * What it leaves out: rolling updates keep no surge or availability bounds; there are no init
- * containers, volumes, probes or images; a pod is placed when it is made, and one of a ReplicaSet that found
- * no place is made anew when there is one. */
+ * containers, volumes, probes or images; the scheduler looks at CPU requests, labels and cordons alone. */
 #ifndef FLYBALL_CLUSTER_H
 #define FLYBALL_CLUSTER_H
 
@@ -25,6 +24,7 @@ struct node {
     struct record meta;
     int64_t cpu_milli; /* status.allocatable.cpu */
     const struct labels *labels;
+    bool unschedulable; /* cordoned */
 };
 
 struct workload { /* a Deployment or ReplicaSet */
@@ -41,7 +41,8 @@ struct pod {
     int64_t generation, created_ns;
     str owner, owner_uid; /* of the ReplicaSet */
     str node, phase, ready, ip, qos;
-    bool deleting;
+    bool deleting, gated;
+    str scheduler;
     str selector;              /* raw spec.nodeSelector */
     str unscheduled;           /* reason of the condition; "" */
     str containers;            /* raw spec.containers */
@@ -64,6 +65,7 @@ struct cluster {
     int64_t tick_ns;
     struct random random;
     int64_t start_delay_ns; /* from creation to ready */
+    struct map placements;  /* pods bound that the cache does not show so yet: scheduler.c's */
     struct map histories;   /* of autoscalers, by namespace/name: struct hpa_memory, owned */
     struct adapter adapter; /* external metrics */
 };
@@ -73,6 +75,8 @@ enum { SETS_BY_OWNER };
 
 /* The parts: each declares its controller on the cluster. */
 int cluster_start_workloads(struct cluster *c, err_t *e);
+int cluster_start_scheduler(struct cluster *c, err_t *e);
+void cluster_stop_scheduler(struct cluster *c);
 int cluster_start_kubelets(struct cluster *c, err_t *e);
 int cluster_start_autoscaler(struct cluster *c, err_t *e);
 int cluster_start_gateway(struct cluster *c, err_t *e);
@@ -103,13 +107,11 @@ struct hpa_metric cluster_metric(struct reconcile *r, const struct workload *d,
 struct hpa_memory;
 void hpa_memory_free(struct hpa_memory *memory);
 
+int64_t pod_requested_milli(const struct pod *pod);
 /* What the node admitted; of a pod that has not started, what it asks for. */
 int64_t pod_allocated_milli(const struct pod *pod);
 /* CPU requests admitted on a node, millicores; `except` is left out. */
 int64_t node_allocated_milli(const struct cluster *c, str node, const struct pod *except);
-/* The node with most room for these containers, of those with the labels of `selector`; "" when they fit
- * nowhere. */
-str node_for(const struct cluster *c, const struct json *containers, const struct json *selector);
 int64_t containers_request_milli(const struct json *containers);
 
 #endif

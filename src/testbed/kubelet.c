@@ -165,29 +165,6 @@ static struct reconciled end_pod(struct reconcile *r, const struct pod *pod)
     return reconciled();
 }
 
-/* Nobody can move a pod to a node later here, but a ReplicaSet can make another. */
-static struct reconciled look_for_place(struct reconcile *r, const struct pod *pod)
-{
-    struct cluster *c = r->context;
-    struct json *containers = NULL, *selector = NULL;
-    (void)json_parse(r->arena, pod->containers, &containers, NULL);
-    if (pod->selector.n)
-        (void)json_parse(r->arena, pod->selector, &selector, NULL);
-    if (pod->owner.n && node_for(c, containers, selector).n)
-        return end_pod(r, pod);
-    if (!pod->unscheduled.n) {
-        struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena);
-        struct json *condition = add_condition(r, list, "PodScheduled", "False");
-        json_set_str(r->arena, condition, "reason", S("Unschedulable"));
-        json_set_str(r->arena, condition, "message",
-                     arena_printf(r->arena, "0/%zu nodes are available: Insufficient cpu.",
-                                  cache_count(c->nodes)));
-        json_set(r->arena, status, S("conditions"), list);
-        reconcile_status(r, &resource_pods, status);
-    }
-    return reconciled_after(5 * NS_PER_S);
-}
-
 static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
@@ -201,7 +178,7 @@ static struct reconciled reconcile_pod(struct reconcile *r)
     if (pod->deleting)
         return end_pod(r, pod);
     if (!pod->node.n)
-        return look_for_place(r, pod);
+        return reconciled(); /* the scheduler has it */
     struct json *containers = NULL, *statuses = NULL;
     if (json_parse(r->arena, pod->containers, &containers, NULL))
         return reconciled();

@@ -142,7 +142,7 @@ static struct reconciled reconcile_deployment(struct reconcile *r)
 
 /* ---- ReplicaSet */
 
-static void create_pod(struct reconcile *r, struct cluster *c, const struct workload *set)
+static void create_pod(struct reconcile *r, const struct workload *set)
 {
     struct json *pod = parse(r->arena, set->pod_template),
                 *meta = json_make(r->arena, pod, "metadata", NULL);
@@ -150,10 +150,6 @@ static void create_pod(struct reconcile *r, struct cluster *c, const struct work
     json_set_str(r->arena, pod, "kind", S("Pod"));
     json_set(r->arena, meta, S("generateName"),
              json_new_str(r->arena, arena_printf(r->arena, STR_FMT "-", STR_ARG(r->name))));
-    struct json *spec = json_make(r->arena, pod, "spec", NULL);
-    str node = node_for(c, json_get(spec, "containers"), json_get(spec, "nodeSelector"));
-    if (node.n)
-        json_set_str(r->arena, spec, "nodeName", node);
     set_owner(r->arena, pod, "ReplicaSet", &set->meta);
     create(r, &resource_pods, pod);
 }
@@ -203,7 +199,7 @@ static struct reconciled reconcile_set(struct reconcile *r)
     }
     size_t wanted = (size_t)MAX(set->replicas, (int64_t)0);
     for (size_t i = n; i < wanted; i++)
-        create_pod(r, c, set);
+        create_pod(r, set);
     if (n > wanted)
         delete_pods(r, pods, n, n - wanted);
     if (set->observed != set->generation || set->shown_replicas != (int64_t)n ||

@@ -149,6 +149,47 @@ static void a_full_node_defers_resizes(void)
     cluster_stop(&c);
 }
 
+static str node_of(struct cluster *c, const char *pod)
+{
+    return json_text(json_at(pod_of(c, pod), "spec", "nodeName", NULL));
+}
+
+/* Pods that nobody made for a set are placed as well, each where there is room for what it requests. */
+static void bare_pods_are_bound_as_far_as_there_is_room(void)
+{
+    static const char *const more[] = { "", "nodeSelector: {pool: none}, ",
+                                        "schedulerName: other, ",
+                                        "schedulingGates: [{name: g}], " };
+    struct cluster c;
+    cluster_start(&c, start_s);
+    create_all(&c, nodes); /* one of 4 CPUs */
+    create_all(&c, "kind: Node\napiVersion: v1\nmetadata: {name: cordoned}\n"
+                   "spec: {unschedulable: true}\n"
+                   "status: {allocatable: {cpu: '64'}, capacity: {cpu: '64'}}\n");
+    for (int i = 0; i < 7; i++) {
+        str pod = arena_printf(&c.arena,
+                               "kind: Pod\napiVersion: v1\nmetadata: {name: p%d}\nspec: {%s"
+                               "containers: [{name: main, image: x, "
+                               "resources: {requests: {cpu: 1500m}}}]}\n",
+                               i, more[i < 4 ? 0 : i - 3]);
+        create_all(&c, pod.p);
+    }
+    cluster_operator(&c, &testbed_feature, settings);
+    cluster_until(&c, start_s + 20);
+    int placed = 0;
+    for (int i = 0; i < 4; i++) {
+        str name = arena_printf(&c.arena, "p%d", i), phase;
+        phase = json_text(json_at(pod_of(&c, name.p), "status", "phase", NULL));
+        EQ_STR(phase, node_of(&c, name.p).n ? S("Running") : S("Pending"));
+        placed += str_eqc(node_of(&c, name.p), "n1");
+    }
+    EQ_INT(placed, 2); /* 3 of 4 CPUs; a third one would be too many */
+    EQ_STR(node_of(&c, "p4"), S(""));
+    EQ_STR(node_of(&c, "p5"), S(""));
+    EQ_STR(node_of(&c, "p6"), S(""));
+    cluster_stop(&c);
+}
+
 /* A pod that fits nowhere waits, and runs when a node comes that it asks for. */
 static void pods_wait_for_a_node(void)
 {
@@ -427,6 +468,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(an_autoscaler_follows_cpu),
                                         TAP(a_full_node_defers_resizes),
+                                        TAP(bare_pods_are_bound_as_far_as_there_is_room),
                                         TAP(pods_wait_for_a_node),
                                         TAP(a_gateway_accepts_routes),
                                         TAP(time_is_all_that_matters),

@@ -1,0 +1,196 @@
+/* The scheduler: binds each pod that has no node to the node with most room for what it requests, of those
+ * with the labels it asks for. One pod at a time, and a pod that was bound counts on its node until the cache
+ * shows it there, so no room is promised twice. A pod that fits nowhere says so and is tried again. */
+#include "cluster.h"
+
+#include "../base/clock.h"
+#include "../base/rfc3339.h"
+#include "../json/json.h"
+
+#include <stdio.h>
+
+static const int64_t again_ns = 5 * NS_PER_S;
+
+struct placement {
+    int64_t milli;
+    char *node;
+    char key[]; /* namespace/name */
+};
+
+static void placement_free(struct placement *p)
+{
+    if (p)
+        free(p->node);
+    free(p);
+}
+
+static void key_of(const struct record *pod, char *ret_key, size_t size)
+{
+    snprintf(ret_key, size, STR_FMT "/" STR_FMT, STR_ARG(pod->ns), STR_ARG(pod->name));
+}
+
+static void forget(struct cluster *c, const struct record *pod)
+{
+    char key[600];
+    key_of(pod, key, sizeof(key));
+    placement_free(map_del(&c->placements, str_c(key)));
+}
+
+static void remember(struct cluster *c, const struct pod *pod, str node, int64_t milli)
+{
+    char key[600];
+    key_of(&pod->meta, key, sizeof(key));
+    struct placement *p = mem_zero(1, sizeof(*p) + strlen(key) + 1);
+    strcpy(p->key, key);
+    p->node = mem_dup(node.p, node.n);
+    p->milli = milli;
+    placement_free(map_put(&c->placements, str_c(p->key), p));
+}
+
+void cluster_stop_scheduler(struct cluster *c)
+{
+    for (struct map_slot *s = NULL; (s = map_next(&c->placements, s));)
+        placement_free(s->value);
+    map_done(&c->placements);
+}
+
+/* ---- nodes */
+
+/* Requests on a node; a resize that waits keeps its room. */
+static int64_t reserved_milli(const struct cluster *c, str node)
+{
+    int64_t sum = 0;
+    const struct pod *pod;
+    cache_each_in(pod, c->pods, PODS_BY_NODE, node)
+        sum += MAX(pod_allocated_milli(pod), pod_requested_milli(pod));
+    for (struct map_slot *s = NULL; (s = map_next(&c->placements, s));) {
+        const struct placement *p = s->value;
+        sum += str_eqc(node, p->node) ? p->milli : 0;
+    }
+    return sum;
+}
+
+static bool is_selected(const struct node *node, const struct json *selector)
+{
+    json_each(label, selector)
+        if (!str_eq(labels_get(node->labels, label->key), json_text(label->value)))
+            return false;
+    return !node->unschedulable;
+}
+
+static str node_for(const struct cluster *c, int64_t wanted, const struct json *selector)
+{
+    int64_t most = -1;
+    str best = S("");
+    const struct node *node;
+    cache_each(node, c->nodes) {
+        int64_t room = node->cpu_milli - reserved_milli(c, node->meta.name);
+        bool better = room > most || (room == most && str_cmp(node->meta.name, best) < 0);
+        if (room >= wanted && better && is_selected(node, selector)) {
+            best = node->meta.name;
+            most = room;
+        }
+    }
+    return best;
+}
+
+/* ---- pods */
+
+static void bound(struct reconcile *r, const struct kube_reply *reply)
+{
+    struct cluster *c = r->context;
+    if (!reply->failure)
+        return;
+    forget(c, &(struct record){ .ns = r->ns, .name = r->name });
+    if (reply->reason != KUBE_NOT_FOUND && reply->reason != KUBE_CONFLICT)
+        reconcile_fail(r, reply->failure);
+}
+
+static void bind(struct reconcile *r, str node)
+{
+    struct json *binding = json_new_obj(r->arena);
+    json_set_str(r->arena, binding, "apiVersion", S("v1"));
+    json_set_str(r->arena, binding, "kind", S("Binding"));
+    json_set_str(r->arena, json_make(r->arena, binding, "metadata", NULL), "name", r->name);
+    struct json *target = json_make(r->arena, binding, "target", NULL);
+    json_set_str(r->arena, target, "kind", S("Node"));
+    json_set_str(r->arena, target, "name", node);
+    reconcile_call(r,
+                   &(struct kube_request){ .verb = KUBE_CREATE,
+                                           .resource = &resource_pods,
+                                           .ns = r->ns,
+                                           .name = r->name,
+                                           .subresource = "binding",
+                                           .body = json_to_str(r->arena, binding) },
+                   bound);
+}
+
+static void say_why_not(struct reconcile *r, size_t nodes)
+{
+    struct json *status = json_new_obj(r->arena), *list = json_new_arr(r->arena),
+                *condition = json_new_obj(r->arena);
+    char text[RFC3339_TEXT_MAX];
+    json_set_str(r->arena, condition, "type", S("PodScheduled"));
+    json_set_str(r->arena, condition, "status", S("False"));
+    json_set_str(r->arena, condition, "lastTransitionTime",
+                 rfc3339_text(r->now_ns / NS_PER_S, text));
+    json_set_str(r->arena, condition, "reason", S("Unschedulable"));
+    json_set_str(r->arena, condition, "message",
+                 arena_printf(r->arena, "0/%zu nodes are available: Insufficient cpu.", nodes));
+    json_push(r->arena, list, condition);
+    json_set(r->arena, status, S("conditions"), list);
+    reconcile_status(r, &resource_pods, status);
+}
+
+static bool is_ours(const struct pod *pod)
+{
+    return !pod->node.n && !pod->deleting && !pod->gated &&
+           (!pod->scheduler.n || str_eqc(pod->scheduler, "default-scheduler"));
+}
+
+static struct reconciled reconcile_place(struct reconcile *r)
+{
+    struct cluster *c = r->context;
+    const struct pod *pod = cache_get(c->pods, r->ns, r->name);
+    char key[600];
+    if (!pod || !is_ours(pod))
+        return reconciled();
+    key_of(&pod->meta, key, sizeof(key));
+    if (map_get(&c->placements, str_c(key)))
+        return reconciled(); /* bound; the cache will show it */
+    struct json *selector = NULL;
+    if (pod->selector.n)
+        (void)json_parse(r->arena, pod->selector, &selector, NULL);
+    int64_t wanted = pod_requested_milli(pod);
+    str node = node_for(c, wanted, selector);
+    if (node.n) {
+        remember(c, pod, node, wanted);
+        bind(r, node);
+        return reconciled();
+    }
+    if (!pod->unscheduled.n)
+        say_why_not(r, cache_count(c->nodes));
+    return reconciled_after(again_ns);
+}
+
+static void on_pod(struct controller *controller, const struct record *old,
+                   const struct record *now)
+{
+    const struct pod *pod = (const struct pod *)(const void *)now;
+    if (!pod || pod->node.n)
+        forget(controller_context(controller), now ? now : old);
+    else
+        controller_add(controller, now->ns, now->name);
+}
+
+int cluster_start_scheduler(struct cluster *c, err_t *e)
+{
+    (void)e;
+    struct controller *scheduler =
+        manager_controller(c->manager, &(struct controller_spec){ .name = "testbed-scheduler",
+                                                                  .reconcile = reconcile_place,
+                                                                  .context = c,
+                                                                  .workers = 1 });
+    controller_watch(scheduler, c->pods, on_pod);
+    return 0;
+}
