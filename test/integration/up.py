@@ -269,6 +269,23 @@ def stands_still(data):
     return first == snapshot(data)
 
 
+def a_bare_pod_runs(data):
+    up = Up(data, "--testbed", "empty")
+    try:
+        must(data, "run", "bare", "--image=example.invalid/app:1")
+        must(data, "wait", "--for=condition=Ready", "--timeout=100s", "pod/bare")
+        assert get(data, "pod", "bare")["spec"]["nodeName"]
+        node = get(data, "nodes")["items"][0]["metadata"]["name"]
+        must(data, "cordon", node)
+        must(data, "run", "late", "--image=example.invalid/app:1")
+        must(data, "wait", "--for=condition=PodScheduled=false", "--timeout=100s", "pod/late")
+        must(data, "uncordon", node)
+        must(data, "wait", "--for=condition=Ready", "--timeout=100s", "pod/late")
+    finally:
+        code = up.stop()
+    assert code == 0, "exit code %s: %s" % (code, up.text())
+
+
 def the_seeds_manifests_live(data):
     up = Up(data, "--testbed", "empty")
     try:
@@ -345,8 +362,9 @@ def two_at_once_are_refused(data):
         up.stop()
 
 
-CASES = [it_stops_after_the_time_given, a_terminal_shows_a_summary_that_fits, every_feature_decides, the_seeds_manifests_live, a_simulated_server_is_scraped,
-         a_bad_start_is_one_sentence, data_of_another_version_is_refused, two_at_once_are_refused]
+CASES = [it_stops_after_the_time_given, a_terminal_shows_a_summary_that_fits, every_feature_decides, a_bare_pod_runs,
+         the_seeds_manifests_live, a_simulated_server_is_scraped, a_bad_start_is_one_sentence,
+         data_of_another_version_is_refused, two_at_once_are_refused]
 
 
 def main():
