@@ -97,6 +97,12 @@ bool call_write_options(struct call *c, const char *kind, struct write_options *
     return report(c, kind, &errors);
 }
 
+/* Kinds of the whole cluster that choose their selectors themselves leave this one out. */
+static bool knows_namespace(const struct kind *k)
+{
+    return k->namespaced || (!k->custom && !k->n_selectable);
+}
+
 static bool parse_selectors(struct call *c, struct list_options *o)
 {
     err_t e;
@@ -113,7 +119,8 @@ static bool check_fields(struct call *c, const struct list_options *o)
 {
     for (size_t i = 0; i < o->fields.n; i++) {
         str path = o->fields.terms[i].path;
-        if (str_eq(path, S("metadata.name")) || str_eq(path, S("metadata.namespace")) ||
+        if (str_eq(path, S("metadata.name")) ||
+            (str_eq(path, S("metadata.namespace")) && knows_namespace(c->kind)) ||
             kind_field_known(c->kind, path))
             continue;
         call_bad_request(c, "field label not supported: " STR_FMT, STR_ARG(path));
