@@ -125,8 +125,8 @@ static int64_t world_resize(struct world *w, int pod, int64_t limit, int second)
 
 static struct cpu_stat read_stat(const struct cfs_group *g)
 {
-    return (struct cpu_stat){ (int64_t)g->usage_usec, (int64_t)g->throttled_usec, g->nr_periods,
-                              g->nr_throttled };
+    return (struct cpu_stat){ (int64_t)g->usage_usec, (int64_t)g->throttled_usec,
+                              (uint32_t)g->nr_periods, (uint32_t)g->nr_throttled };
 }
 
 /* ---- ours */

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const int64_t drain_ns = 2 * NS_PER_S, settle_ns = 2 * NS_PER_S;
+static const int64_t drain_ns = 2 * NS_PER_S;
+static const int64_t settle_ns[] = { 2 * NS_PER_S,
+                                     40 * NS_PER_S }; /* connected; first work is done */
 
 /* ---- the end */
 
@@ -102,9 +104,19 @@ static int start_manager(struct runtime *rt, err_t *e)
     return r < 0 ? r : manager_run(rt->manager, e);
 }
 
-static void settle_fired(struct timer *timer UNUSED)
+static void settle_soon(struct runtime *rt);
+
+static void settle_fired(struct timer *timer)
 {
     runtime_settle();
+    settle_soon(container_of(timer, struct runtime, settle));
+}
+
+static void settle_soon(struct runtime *rt)
+{
+    if (rt->settled < countof(settle_ns))
+        timer_set(rt->loop, &rt->settle, loop_mono_ns(rt->loop) + settle_ns[rt->settled++],
+                  settle_fired);
 }
 
 static int start(struct runtime *rt, err_t *e)
@@ -116,7 +128,7 @@ static int start(struct runtime *rt, err_t *e)
     process_metrics(rt->metrics, loop_wall_ns(rt->loop));
     if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
-    timer_set(rt->loop, &rt->settle, loop_mono_ns(rt->loop) + settle_ns, settle_fired);
+    settle_soon(rt);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
     signal_watch_new(rt->loop, SIGINT, on_signal, rt, &rt->interrupt);
     return runtime_serve(rt, e);
@@ -141,6 +153,8 @@ int runtime_run(const struct runtime_spec *spec, int argc, char **argv)
     err_t e;
     int code = EXIT_SUCCESS;
     mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a long answer's memory goes back to the system */
+    mallopt(M_TOP_PAD, 16 << 10);         /* nor is more asked for than is needed */
+    mallopt(M_TRIM_THRESHOLD, 64 << 10);
     mallopt(M_ARENA_MAX, 1); /* one thread allocates; each further arena would cost address space */
     if (runtime_flags(&rt, argc, argv, &e) < 0) {
         fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);

@@ -52,6 +52,7 @@ struct runtime {
     size_t draining;
     struct signal_watch *term, *interrupt;
     struct timer settle;
+    size_t settled; /* how often, or about to */
     int64_t started_ns;
     bool ready, stopping, lost;
 };

@@ -15,7 +15,8 @@ static const size_t type_bytes[F_TYPE_N] = {
     [F_STR] = sizeof(str),       [F_WORD] = sizeof(str),        [F_MAP] = sizeof(void *),
     [F_INT] = sizeof(int64_t),   [F_REAL] = sizeof(double),     [F_BOOL] = sizeof(bool),
     [F_MILLI] = sizeof(int64_t), [F_TIME] = sizeof(int64_t),    [F_HAS] = sizeof(bool),
-    [F_RAW] = sizeof(str),       [F_LIST] = sizeof(LIST(char)),
+    [F_RAW] = sizeof(str),       [F_LIST] = sizeof(LIST(char)), [F_IS] = sizeof(bool),
+    [F_SUM] = sizeof(uint64_t),
 };
 
 /* One step of a path off `*rest`: name, ["name"], [] or [key=value]. */

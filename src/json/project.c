@@ -11,6 +11,7 @@
 
 #include "../base/quantity.h"
 #include "../base/rfc3339.h"
+#include "../base/sum.h"
 #include "trim.h"
 
 #include <yyjson.h>
@@ -233,6 +234,10 @@ static bool set_value(struct walk *w, struct field_target *target, yyjson_val *v
         return yyjson_is_bool(v) && (*(bool *)at(j, slot) = yyjson_get_bool(v), true);
     case F_HAS:
         return *(bool *)at(j, slot) = true;
+    case F_IS:
+        return *(bool *)at(j, slot) = str_eqc(text_of(v), target->field->text);
+    case F_SUM:
+        return yyjson_is_str(v) && (*(uint64_t *)at(j, slot) = sum64(text_of(v), 0), true);
     case F_RAW:
         return set_raw(j, slot, v), true;
     case F_LIST:

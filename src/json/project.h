@@ -39,6 +39,8 @@ enum field_type {
     F_MILLI, /* int64_t: a quantity in thousandths ("250m" is 250, "1Gi" is 1073741824000) */
     F_TIME,  /* int64_t: nanoseconds since 1970 */
     F_HAS,   /* bool: the member is there and not null */
+    F_IS,    /* bool: the member is exactly `text` */
+    F_SUM,   /* uint64_t: sum64() of the text, of which only equality matters; 0: none */
     F_RAW,   /* str: the member as compact JSON, for json_parse() when it is needed */
     F_LIST,  /* LIST(type): an array of objects, each with fields of its own (`of`) */
     F_TYPE_N
@@ -50,6 +52,7 @@ struct field {
     size_t offset;
     int64_t otherwise;       /* of F_INT, F_REAL, F_BOOL, F_MILLI, F_TIME */
     const struct fields *of; /* F_LIST: of one element; offsets count from the element */
+    const char *text;        /* F_IS */
 };
 
 struct fields {

@@ -112,6 +112,7 @@ static bool field_same(const struct field *f, const void *a, const void *b)
         return *(const void *const *)a == *(const void *const *)b;
     case F_BOOL:
     case F_HAS:
+    case F_IS:
         return *(const bool *)a == *(const bool *)b;
     case F_REAL:
         return *(const double *)a == *(const double *)b;

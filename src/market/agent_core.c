@@ -147,8 +147,7 @@ double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t p
     else
         reward -= 20 * ((double)(o.usage_milli - o.allocation_milli) / usage);
     reward -= 30 * o.throttling;
-    if (o.slo_violation)
-        reward -= 100;
+    reward -= 100 * o.slo_miss;
     if (o.allocation_milli > 2 * o.usage_milli && (o.usage_milli > 0 || rules->infinite_reward))
         reward -= 5 * ((double)(o.allocation_milli - 2 * o.usage_milli) / usage);
     if (o.throttling < 0.01)
@@ -186,10 +185,10 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
 {
     agent->usage_milli = o.usage_milli;
     push_history(agent, o.throttling);
-    agent->previous_milli = agent->allocation_milli;
+    int64_t previous = agent->allocation_milli;
     agent->allocation_milli = o.allocation_milli;
     agent->throttling = o.throttling;
-    double reward = agent_reward(rules, o, agent->previous_milli);
+    double reward = agent_reward(rules, o, previous);
     if (agent->state >= 0 && agent->action >= 0) {
         int now = agent_state(o.usage_milli, o.throttling, o.allocation_milli);
         struct agent_row *row = agent_add_row(agent, agent->state);

@@ -40,7 +40,7 @@ struct agent {
     double history[AGENT_HISTORY]; /* the last throttling values, oldest first */
     uint8_t history_n, row_n;
     int8_t state, action; /* of the last bid; -1: none yet */
-    int64_t usage_milli, allocation_milli, previous_milli;
+    int64_t usage_milli, allocation_milli;
     int64_t smoothed_milli; /* demand in cost-efficiency mode */
     struct random random;
 };
@@ -49,7 +49,7 @@ struct outcome { /* what became of the last bid */
     int64_t usage_milli;
     int64_t allocation_milli; /* the limit that was really in force */
     double throttling;
-    bool slo_violation;
+    double slo_miss; /* of its objective: 0 it is met .. 1 it is missed badly */
 };
 
 struct agent_bid {

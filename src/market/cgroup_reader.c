@@ -17,7 +17,7 @@ enum { LEVELS_MAX = 64, FILE_MAX = 1024, PERIOD_USEC = 100000, QUOTA_MIN_USEC = 
 struct level { /* one cgroup whose throttling is read */
     int fd;    /* of its cpu.stat; -1: not open */
     uint32_t name_sum;
-    uint32_t nr_periods, nr_throttled; /* the low halves: only differences count */
+    uint32_t nr_periods, nr_throttled;
     int64_t throttled_usec;
     bool known; /* the counters are a reading */
     bool seen;  /* during a scan */
@@ -224,13 +224,13 @@ struct throttling { /* of one level since its last reading */
 static struct throttling level_advance(struct level *level, struct cpu_stat now)
 {
     struct throttling since = { 0 };
-    int64_t periods = (int32_t)((uint32_t)now.nr_periods - level->nr_periods),
-            hits = (int32_t)((uint32_t)now.nr_throttled - level->nr_throttled);
+    int64_t periods = (int32_t)(now.nr_periods - level->nr_periods),
+            hits = (int32_t)(now.nr_throttled - level->nr_throttled);
     if (level->known && periods >= 0 && hits >= 0 && now.throttled_usec >= level->throttled_usec)
         since = (struct throttling){ now.throttled_usec - level->throttled_usec, periods, hits };
     level->throttled_usec = now.throttled_usec;
-    level->nr_periods = (uint32_t)now.nr_periods;
-    level->nr_throttled = (uint32_t)now.nr_throttled;
+    level->nr_periods = now.nr_periods;
+    level->nr_throttled = now.nr_throttled;
     level->known = true;
     return since;
 }
@@ -284,24 +284,36 @@ static struct throttling worst_of_inside(struct cgroup *g, struct throttling wor
     return worst;
 }
 
+/* Who used nothing was not throttled: only what ran can have hit its quota, so the other counters stand. */
+static bool is_idle(const struct cgroup *g, int64_t usage_usec)
+{
+    return g->levels[0].known && usage_usec == g->total.usage_usec;
+}
+
 int cgroup_read(struct cgroup *g, struct cpu_stat *ret, err_t *e)
 {
+    bool v1 = g->tree->version == 1;
     struct cpu_stat own;
+    int64_t usage_usec = 0;
     int r = reopen_replaced(g, e);
     if (r < 0)
         return r;
     if (g->rescan)
         cgroup_rescan(g);
-    r = read_level(&g->levels[0], &own);
-    if (r == 0 && g->tree->version == 1)
-        r = read_usage(g, &own.usage_usec);
+    r = v1 ? read_usage(g, &usage_usec) : read_level(&g->levels[0], &own);
+    if (r == 0 && is_idle(g, v1 ? usage_usec : own.usage_usec)) {
+        *ret = g->total;
+        return 0;
+    }
+    if (r == 0 && v1 && (r = read_level(&g->levels[0], &own)) == 0)
+        own.usage_usec = usage_usec;
     if (r < 0)
         return err_set(e, r, "cgroup %s: counters cannot be read: %s", g->path, strerror(-r));
     struct throttling worst = level_advance(&g->levels[0], own);
     g->total.throttled_usec += worst.usec;
     worst = worst_of_inside(g, worst, &g->total.throttled_usec);
-    g->total.nr_periods += worst.periods;
-    g->total.nr_throttled += worst.hits;
+    g->total.nr_periods += (uint32_t)worst.periods;
+    g->total.nr_throttled += (uint32_t)worst.hits;
     g->total.usage_usec = own.usage_usec;
     *ret = g->total;
     return 0;

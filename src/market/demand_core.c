@@ -24,6 +24,7 @@ static str next_word(str *line)
 struct cpu_stat cpu_stat_parse(str text)
 {
     struct cpu_stat stat = { 0 };
+    int64_t periods = 0, throttled = 0;
     const struct {
         str name;
         int64_t *value;
@@ -32,8 +33,8 @@ struct cpu_stat cpu_stat_parse(str text)
         { S("usage_usec"), &stat.usage_usec, 1 },
         { S("throttled_usec"), &stat.throttled_usec, 1 },
         { S("throttled_time"), &stat.throttled_usec, 1000 }, /* v1: nanoseconds */
-        { S("nr_periods"), &stat.nr_periods, 1 },
-        { S("nr_throttled"), &stat.nr_throttled, 1 },
+        { S("nr_periods"), &periods, 1 },
+        { S("nr_throttled"), &throttled, 1 },
     };
     for (str line; str_cut(&text, '\n', &line);) {
         str name = next_word(&line), number = next_word(&line);
@@ -44,6 +45,8 @@ struct cpu_stat cpu_stat_parse(str text)
             if (str_eq(name, fields[i].name))
                 *fields[i].value = value / fields[i].divisor;
     }
+    stat.nr_periods = (uint32_t)periods;
+    stat.nr_throttled = (uint32_t)throttled;
     return stat;
 }
 
@@ -60,9 +63,9 @@ struct cpu_window cpu_window(struct cpu_stat before, struct cpu_stat after, int6
     double milli = (double)used / 1e6 / seconds * 1000;
     window.usage_milli = milli < 9e18 ? (int64_t)milli : INT64_MAX;
     window.demand = fmin(fmax((double)throttled / (double)used / 0.1, 0), 1);
-    int64_t periods = after.nr_periods - before.nr_periods;
+    int32_t periods = (int32_t)(after.nr_periods - before.nr_periods),
+            hits = (int32_t)(after.nr_throttled - before.nr_throttled);
     if (periods > 0)
-        window.throttled =
-            fmin(fmax((double)(after.nr_throttled - before.nr_throttled) / (double)periods, 0), 1);
+        window.throttled = fmin(fmax((double)hits / (double)periods, 0), 1);
     return window;
 }

@@ -6,8 +6,8 @@
 
 struct cpu_stat {
     int64_t usage_usec;
-    int64_t throttled_usec; /* summed over CPUs: may grow faster than time */
-    int64_t nr_periods, nr_throttled;
+    int64_t throttled_usec;            /* summed over CPUs: may grow faster than time */
+    uint32_t nr_periods, nr_throttled; /* the low halves: only differences count */
 };
 
 /* Reads a cpu.stat of cgroup v2, or of v1 (which has no usage). Lines that are not "name number" are skipped, missing names are 0. */

@@ -8,6 +8,8 @@
 #include "limit_core.h"
 #include "market_agent_internal.h"
 
+#include <malloc.h>
+
 enum { WORKERS = 8, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
 
 /* ---- what the sampler asks and tells */
@@ -41,6 +43,13 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
     write_soon(a, pod);
 }
 
+static void steer(struct market_pod *m, struct slo_state *state)
+{
+    m->slo_weight = slo_weight(state, m->slo_weight, m->slo_ratio);
+    m->slo_milli =
+        (float)slo_limit(state, m->slo_ratio, (double)m->agent.usage_milli, (double)m->limit_milli);
+}
+
 /* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
 static void settle(struct market_agent *a, struct agent_pod *pod)
 {
@@ -50,8 +59,10 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         pod->desired_request_milli = s->market.request_milli;
     }
     agent_tally_reward(&pod->tally, s->market.reward);
-    s->market.slo_weight = slo_weight(&pod->slo, s->market.slo_weight, s->market.slo_ratio);
-    write_soon(a, pod);
+    if (pod->objective)
+        steer(&s->market, &pod->objective->state);
+    if (!market_agent_is_written(a, pod))
+        write_soon(a, pod);
 }
 
 static void rounded(void *context, const struct round_report *report)
@@ -59,6 +70,7 @@ static void rounded(void *context, const struct round_report *report)
     struct market_agent *a = context;
     a->price = report->clearing.price;
     a->dirty = true; /* what the node could not give may be possible by now */
+    a->rounded = true;
     agent_metrics_round(&a->metrics, report);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
@@ -69,9 +81,8 @@ static void rounded(void *context, const struct round_report *report)
 
 /* ---- latencies */
 
-static void ask_latencies(void *context)
+static void ask_latencies(struct market_agent *a)
 {
-    struct market_agent *a = context;
     struct arena *scratch = loop_scratch(a->loop);
     size_t n = 0, count = sampler_count(a->sampler);
     if (!a->config.market.prometheus_url.n)
@@ -79,25 +90,48 @@ static void ask_latencies(void *context)
     struct slo_target *targets = arena_array(scratch, count, sizeof(*targets));
     for (size_t i = 0; i < count; i++) {
         const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
-        if (pod->target_ms > 0)
+        if (pod->objective)
             targets[n++] = (struct slo_target){ pod->record->meta.ns, pod->record->meta.name };
     }
     slo_ask(a->slo, targets, n);
 }
 
+/* What a slow round needed is not needed for a while. */
+static void ticked(void *context)
+{
+    struct market_agent *a = context;
+    ask_latencies(a);
+    if (a->rounded)
+        malloc_trim(0);
+    a->rounded = false;
+}
+
 static void latencies_begin(void *context)
 {
     struct market_agent *a = context;
-    for (size_t i = 0; i < sampler_count(a->sampler); i++)
-        sampler_at(a->sampler, i)->market.slo_ratio = 0;
+    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+        struct market_pod *m = &sampler_at(a->sampler, i)->market;
+        m->slo_ratio = 0;
+        m->slo_burns = false;
+    }
 }
 
 static void latency(void *context, str ns, str name, double ms)
 {
     static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
-    struct agent_pod *pod = market_agent_find(context, ns, name);
-    if (pod && pod->target_ms > 0)
-        pod->sampled.market.slo_ratio = MIN(ms / pod->target_ms, ratio_max);
+    static const double usual_s = 5, longest_s = 60; /* between two answers */
+    struct market_agent *a = context;
+    struct agent_pod *pod = market_agent_find(a, ns, name);
+    if (!pod || !pod->objective)
+        return;
+    struct agent_objective *o = pod->objective;
+    struct market_pod *m = &pod->sampled.market;
+    int64_t now = loop_mono_ns(a->loop);
+    double seconds = o->told_ns ? MIN((double)(now - o->told_ns) / 1e9, longest_s) : usual_s;
+    o->told_ns = now;
+    m->slo_ratio = MIN(ms / o->target_ms, ratio_max);
+    m->slo_burns =
+        slo_burns(&o->state, m->slo_ratio > sampler_rules(a->sampler)->slo_fast, seconds);
 }
 
 /* ---- what was learnt */
@@ -208,7 +242,7 @@ static void start_loops(struct market_agent *a)
                                                         .capacity = market_agent_capacity,
                                                         .resize = resize,
                                                         .rounded = rounded,
-                                                        .ticked = ask_latencies,
+                                                        .ticked = ticked,
                                                         .context = a });
     a->slo = slo_new(&(struct slo_options){ .loop = a->loop,
                                             .seed = a->seed,

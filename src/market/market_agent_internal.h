@@ -2,7 +2,7 @@
 #ifndef FLYBALL_MARKET_AGENT_INTERNAL_H
 #define FLYBALL_MARKET_AGENT_INTERNAL_H
 
-#include "../base/map.h"
+#include "../base/set.h"
 #include "../kube/manager.h"
 #include "market_agent_config.h"
 #include "market_agent_metrics.h"
@@ -14,7 +14,14 @@
 
 #define MARKET_NODE "mbcas.io/node" /* label of a PodAllocation: whose agent wrote it */
 
-struct agent_pod { /* one pod in the market */
+struct agent_objective { /* for a pod's latency */
+    double target_ms;
+    int64_t told_ns; /* mono, of the last answer; 0: none */
+    struct slo_state state;
+};
+
+struct agent_pod {          /* one pod in the market */
+    struct set_node by_uid; /* hash of its uid */
     struct sampled sampled;
     const struct agent_pod_record *record; /* one reference */
     int64_t desired_request_milli;         /* goes with sampled.wanted_milli */
@@ -23,11 +30,10 @@ struct agent_pod { /* one pod in the market */
     int64_t written_milli;                 /* the limit its PodAllocation says; 0: none */
     int64_t infeasible_milli;              /* the node cannot give this much; 0: not known */
     int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
-    double target_ms;                      /* latency objective; 0: none */
-    struct slo_state slo;
+    struct agent_objective *objective;     /* owned; NULL: none */
     struct agent_tally tally;
-    float price;       /* as its PodAllocation says; -1: it says none */
     int64_t priced_ns; /* mono */
+    float price;       /* as its PodAllocation says; -1: it says none */
     bool guaranteed;
     bool seen; /* during a sync */
 };
@@ -44,7 +50,7 @@ struct market_agent {
     struct controller *controller;
     struct cgroup_tree tree;
     struct sampler *sampler;
-    struct map by_uid; /* struct agent_pod, owned */
+    struct set by_uid; /* struct agent_pod, owned */
     struct agent_config config;
     struct qtable_store *qtables;
     struct slo *slo;
@@ -55,6 +61,7 @@ struct market_agent {
     uint64_t seed, counted_errors;
     bool dirty;   /* pods or the node changed: look at all of them */
     bool reload;  /* the configuration changed */
+    bool rounded; /* a slow round ran in this tick */
     bool running; /* caches are synced and the first configuration is read */
 };
 
@@ -67,6 +74,7 @@ void market_agent_drop_all(struct market_agent *a);
 int market_agent_load_config(struct market_agent *a, err_t *e);
 
 /* market_agent_write.c: PodAllocations */
+bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod);
 struct reconciled market_agent_write(struct reconcile *r);
 void market_agent_read_status(struct agent_pod *pod,
                               const struct agent_allocation_record *allocation);

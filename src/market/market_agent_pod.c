@@ -14,7 +14,7 @@ static const struct field container_fields[] = {
       .otherwise = -1 },
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container, limit_milli),
       .otherwise = -1 },
-    { "restartPolicy", F_WORD, offsetof(struct agent_container, restart_policy) },
+    { "restartPolicy", F_IS, offsetof(struct agent_container, sidecar), .text = "Always" },
 };
 
 static const struct field status_fields[] = {
@@ -28,16 +28,24 @@ static const struct fields containers = { sizeof(struct agent_container), contai
 static const struct fields statuses = { sizeof(struct agent_container_status), status_fields,
                                         countof(status_fields) };
 
+#define MANAGED_LABEL "metadata.labels[\"" MARKET_MANAGED "\"]"
+#define MANAGED_ANNOTATION "metadata.annotations[\"" MARKET_MANAGED "\"]"
 #define POD(member) offsetof(struct agent_pod_record, member)
 static const struct field pod_fields[] = {
-    { "status.phase", F_WORD, POD(phase) },
-    { "status.qosClass", F_WORD, POD(qos) },
-    { "spec.os.name", F_WORD, POD(os) },
+    { "status.phase", F_IS, POD(running), .text = "Running" },
+    { "status.phase", F_IS, POD(succeeded), .text = "Succeeded" },
+    { "status.phase", F_IS, POD(failed), .text = "Failed" },
+    { "status.qosClass", F_IS, POD(best_effort), .text = "BestEffort" },
+    { "status.qosClass", F_IS, POD(guaranteed), .text = "Guaranteed" },
+    { "spec.os.name", F_IS, POD(windows), .text = "windows" },
     { "metadata.deletionTimestamp", F_HAS, POD(deleting) },
     { "metadata.annotations[\"" MARKET_MIRROR "\"]", F_HAS, POD(mirror) },
-    { "metadata.labels[\"" MARKET_MANAGED "\"]", F_WORD, POD(managed_label) },
-    { "metadata.annotations[\"" MARKET_MANAGED "\"]", F_WORD, POD(managed_annotation) },
-    { "metadata.annotations[\"" MARKET_SKIP_GUARANTEED "\"]", F_WORD, POD(skip_guaranteed) },
+    { MANAGED_LABEL, F_IS, POD(opted_out[0]), .text = "false" },
+    { MANAGED_LABEL, F_IS, POD(opted_in[0]), .text = "true" },
+    { MANAGED_ANNOTATION, F_IS, POD(opted_out[1]), .text = "false" },
+    { MANAGED_ANNOTATION, F_IS, POD(opted_in[1]), .text = "true" },
+    { "metadata.annotations[\"" MARKET_SKIP_GUARANTEED "\"]", F_IS, POD(unskipped),
+      .text = "false" },
     { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_MILLI, POD(min_milli) },
     { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_MILLI, POD(max_milli) },
     { "metadata.annotations[\"" MARKET_TARGET_LATENCY "\"]", F_WORD, POD(target_latency) },
@@ -62,7 +70,7 @@ static const struct field config_fields[] = {
 #define ALLOCATION(member) offsetof(struct agent_allocation_record, member)
 static const struct field allocation_fields[] = {
     { "spec.podName", F_STR, ALLOCATION(pod_name) },
-    { "metadata.ownerReferences[kind=Pod].uid", F_STR, ALLOCATION(owner_uid) },
+    { "metadata.ownerReferences[kind=Pod].uid", F_SUM, ALLOCATION(owner_uid_sum) },
     { "spec.desiredCPULimit", F_MILLI, ALLOCATION(limit_milli) },
     { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },
     { "status.infeasibleCPULimit", F_MILLI, ALLOCATION(infeasible_milli) },
@@ -98,23 +106,13 @@ static bool lists(str names, str name)
     return false;
 }
 
-static bool says(const struct agent_pod_record *r, const char *word)
-{
-    return str_eqc(r->managed_label, word) || str_eqc(r->managed_annotation, word);
-}
-
-static bool is_sidecar(const struct agent_container *c)
-{
-    return str_eqc(c->restart_policy, "Always");
-}
-
 static bool all_have_limits(const struct agent_pod_record *r)
 {
     for (size_t i = 0; i < r->containers.n; i++)
         if (r->containers.at[i].limit_milli < 0)
             return false;
     for (size_t i = 0; i < r->init_containers.n; i++)
-        if (is_sidecar(&r->init_containers.at[i]) && r->init_containers.at[i].limit_milli < 0)
+        if (r->init_containers.at[i].sidecar && r->init_containers.at[i].limit_milli < 0)
             return false;
     return r->containers.n > 0;
 }
@@ -125,16 +123,15 @@ static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str e
         bool holds;
         enum agent_exclusion exclusion;
     } reasons[] = {
-        { !str_eqc(r->phase, "Running"), AGENT_NOT_RUNNING },
+        { !r->running, AGENT_NOT_RUNNING },
         { r->deleting, AGENT_ENDING },
         { lists(excluded, r->meta.ns), AGENT_NAMESPACE },
-        { says(r, "false"), AGENT_OPTED_OUT },
+        { r->opted_out[0] || r->opted_out[1], AGENT_OPTED_OUT },
         { r->mirror, AGENT_STATIC },
-        { str_eqc(r->os, "windows"), AGENT_WINDOWS },
-        { str_eqc(r->qos, "BestEffort"), AGENT_BEST_EFFORT },
-        { str_eqc(r->qos, "Guaranteed") && !str_eqc(r->skip_guaranteed, "false"),
-          AGENT_GUARANTEED },
-        { !all_have_limits(r) && !says(r, "true"), AGENT_NO_LIMIT },
+        { r->windows, AGENT_WINDOWS },
+        { r->best_effort, AGENT_BEST_EFFORT },
+        { r->guaranteed && !r->unskipped, AGENT_GUARANTEED },
+        { !all_have_limits(r) && !r->opted_in[0] && !r->opted_in[1], AGENT_NO_LIMIT },
     };
     for (size_t i = 0; i < countof(reasons); i++)
         if (reasons[i].holds)
@@ -163,7 +160,7 @@ static void sum_up(const struct agent_pod_record *r, struct agent_pod_view *view
     }
     for (size_t i = 0; i < r->init_containers.n; i++) {
         const struct agent_container *c = &r->init_containers.at[i];
-        if (!is_sidecar(c))
+        if (!c->sidecar)
             continue;
         view->limit_milli += limit_in_force(c, r->init_statuses.at, r->init_statuses.n);
         view->request_milli += MAX(c->request_milli, (int64_t)0);
@@ -180,13 +177,13 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
 {
     struct agent_pod_view view = {
         .exclusion = exclusion_of(r, excluded),
-        .guaranteed = str_eqc(r->qos, "Guaranteed"),
+        .guaranteed = r->guaranteed,
         .min_milli = MAX(r->min_milli, (int64_t)0),
         .max_milli = MAX(r->max_milli, (int64_t)0),
         .target_ms = target_of(r->target_latency),
     };
     sum_up(r, &view);
-    bool over = str_eqc(r->phase, "Succeeded") || str_eqc(r->phase, "Failed");
+    bool over = r->succeeded || r->failed;
     view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
     return view;
 }

@@ -12,7 +12,7 @@
 struct agent_container {
     str name;
     int64_t request_milli, limit_milli; /* -1: none */
-    str restart_policy;                 /* "Always": an init container that is a sidecar */
+    bool sidecar;                       /* of an init container: it goes on running */
 };
 
 struct agent_container_status {
@@ -22,10 +22,12 @@ struct agent_container_status {
 
 struct agent_pod_record {
     struct record meta;
-    str phase, qos, os;
-    bool deleting, mirror;
-    str managed_label, managed_annotation, skip_guaranteed;
-    int64_t min_milli, max_milli; /* 0: not said, or not a quantity */
+    bool running, succeeded, failed; /* phase */
+    bool best_effort, guaranteed;    /* quality of service */
+    bool windows, deleting, mirror;
+    bool opted_out[2], opted_in[2]; /* by label, by annotation */
+    bool unskipped;                 /* though guaranteed */
+    int64_t min_milli, max_milli;   /* 0: not said, or not a quantity */
     str target_latency;
     str owner_kind, owner_name, template_hash;
     LIST(struct agent_container) containers, init_containers;
@@ -44,7 +46,8 @@ struct agent_config_record { /* of the ConfigMap */
 
 struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod */
     struct record meta;
-    str pod_name, owner_uid;
+    str pod_name;
+    uint64_t owner_uid_sum;
     int64_t limit_milli, request_milli; /* desired; 0: not said, or not a quantity */
     int64_t infeasible_milli;           /* 0: none */
     int64_t infeasible_until_ns;        /* wall clock; 0: for ever */

@@ -3,17 +3,36 @@
 #include "market_agent_internal.h"
 
 #include "../base/log.h"
+#include "../base/map.h"
 #include "../base/sum.h"
 #include "limit_core.h"
 
 /* ---- one pod */
+
+static bool has_uid(const struct set_node *member, const void *uid)
+{
+    const struct agent_pod *pod = container_of(member, const struct agent_pod, by_uid);
+    return str_eq(pod->record->meta.uid, *(const str *)uid);
+}
+
+static struct agent_pod *find(const struct market_agent *a, str uid)
+{
+    struct set_node *node = set_find(&a->by_uid, set_hash(map_hash(uid)), has_uid, &uid);
+    return node ? container_of(node, struct agent_pod, by_uid) : NULL;
+}
+
+static struct agent_pod *next_pod(const struct market_agent *a, size_t *at)
+{
+    struct set_node *node = set_next(&a->by_uid, at);
+    return node ? container_of(node, struct agent_pod, by_uid) : NULL;
+}
 
 /* Where an earlier agent was going is where we go on. */
 static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
 {
     const struct agent_allocation_record *allocation =
         market_agent_allocation(a, pod->record->meta.ns, pod->record->meta.name);
-    if (!allocation || !str_eq(allocation->owner_uid, pod->record->meta.uid) ||
+    if (!allocation || allocation->owner_uid_sum != sum64(pod->record->meta.uid, 0) ||
         allocation->limit_milli <= 0)
         return;
     pod->sampled.wanted_milli = pod->written_milli = allocation->limit_milli;
@@ -34,10 +53,19 @@ static struct agent_pod *add(struct market_agent *a, const struct agent_pod_reco
     pod->record = (const void *)record_ref(&record->meta);
     pod->price = -1;
     sampler_add(a->sampler, &pod->sampled, sum64(record->meta.uid, a->seed));
-    map_put(&a->by_uid, record->meta.uid, pod);
+    pod->by_uid.hash = set_hash(map_hash(record->meta.uid));
+    set_add(&a->by_uid, &pod->by_uid);
     recall(a, pod);
     adopt_allocation(a, pod);
     return pod;
+}
+
+static void forget(struct market_agent *a, struct agent_pod *pod)
+{
+    sampler_remove(a->sampler, &pod->sampled);
+    record_unref(&pod->record->meta);
+    free(pod->objective);
+    free(pod);
 }
 
 static void drop(struct market_agent *a, struct agent_pod *pod)
@@ -45,9 +73,7 @@ static void drop(struct market_agent *a, struct agent_pod *pod)
     auto_buf struct buf key = { 0 };
     agent_workload_key(pod->record, &key);
     qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
-    sampler_remove(a->sampler, &pod->sampled);
-    record_unref(&pod->record->meta);
-    free(pod);
+    forget(a, pod);
 }
 
 static void note_in_force(struct market_agent *a, struct agent_pod *pod,
@@ -84,20 +110,35 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
     }
 }
 
+static void set_objective(struct agent_pod *pod, double target_ms)
+{
+    struct market_pod *m = &pod->sampled.market;
+    if (target_ms > 0 && !pod->objective) {
+        pod->objective = mem_zero(1, sizeof(*pod->objective));
+    } else if (!(target_ms > 0) && pod->objective) {
+        free(take(pod->objective));
+        m->slo_weight = 1;
+        m->slo_ratio = 0;
+        m->slo_milli = 0;
+        m->slo_burns = false;
+    }
+    if (pod->objective)
+        pod->objective->target_ms = target_ms;
+}
+
 static void update(struct market_agent *a, struct agent_pod *pod,
                    const struct agent_pod_record *record, const struct agent_pod_view *view)
 {
     if (pod->record != record) {
         const struct agent_pod_record *old = pod->record;
         pod->record = (const void *)record_ref(&record->meta);
-        map_put(&a->by_uid, record->meta.uid, pod); /* the map borrows its key from the record */
         record_unref(&old->meta);
     }
     struct market_pod *m = &pod->sampled.market;
     m->min_milli = view->min_milli;
     m->max_milli = view->max_milli;
     pod->guaranteed = view->guaranteed;
-    pod->target_ms = view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms;
+    set_objective(pod, view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms);
     note_in_force(a, pod, view);
     heed_infeasible(a, pod);
     pod->seen = true;
@@ -106,7 +147,7 @@ static void update(struct market_agent *a, struct agent_pod *pod,
 struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name)
 {
     const struct agent_pod_record *record = cache_get(a->pods, ns, name);
-    return record ? map_get(&a->by_uid, record->meta.uid) : NULL;
+    return record ? find(a, record->meta.uid) : NULL;
 }
 
 /* ---- all of them */
@@ -114,14 +155,12 @@ struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name)
 static void drop_unseen(struct market_agent *a)
 {
     VEC(struct agent_pod *) gone = { 0 };
-    for (struct map_slot *slot = NULL; (slot = map_next(&a->by_uid, slot));) {
-        struct agent_pod *pod = slot->value;
+    struct agent_pod *pod;
+    for (size_t at = 0; (pod = next_pod(a, &at)); pod->seen = false)
         if (!pod->seen)
             vec_push(&gone, pod);
-        pod->seen = false;
-    }
     for (size_t i = 0; i < gone.n; i++) {
-        map_del(&a->by_uid, gone.at[i]->record->meta.uid);
+        set_remove(&a->by_uid, &gone.at[i]->by_uid);
         drop(a, gone.at[i]);
     }
     vec_done(&gone);
@@ -129,13 +168,10 @@ static void drop_unseen(struct market_agent *a)
 
 void market_agent_drop_all(struct market_agent *a)
 {
-    for (struct map_slot *slot = NULL; (slot = map_next(&a->by_uid, slot));) {
-        struct agent_pod *pod = slot->value;
-        sampler_remove(a->sampler, &pod->sampled);
-        record_unref(&pod->record->meta);
-        free(pod);
-    }
-    map_done(&a->by_uid);
+    struct agent_pod *pod;
+    for (size_t at = 0; (pod = next_pod(a, &at));)
+        forget(a, pod);
+    set_done(&a->by_uid);
 }
 
 static void look_at_pods(struct market_agent *a)
@@ -147,7 +183,7 @@ static void look_at_pods(struct market_agent *a)
         a->reserved_milli += view.reserved_milli;
         if (view.exclusion != AGENT_TAKES_PART)
             continue;
-        struct agent_pod *pod = map_get(&a->by_uid, record->meta.uid);
+        struct agent_pod *pod = find(a, record->meta.uid);
         update(a, pod ? pod : add(a, record), record, &view);
     }
     drop_unseen(a);

@@ -4,6 +4,7 @@
 #include "market_agent_internal.h"
 
 #include "../base/quantity.h"
+#include "../base/sum.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -122,7 +123,7 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
 
 static bool says_so(const struct agent_allocation_record *allocation, const struct agent_pod *pod)
 {
-    return allocation && str_eq(allocation->owner_uid, pod->record->meta.uid) &&
+    return allocation && allocation->owner_uid_sum == sum64(pod->record->meta.uid, 0) &&
            allocation->limit_milli == pod->sampled.wanted_milli &&
            allocation->request_milli == pod->desired_request_milli;
 }
@@ -209,6 +210,19 @@ static int64_t wait_ns(struct market_agent *a, const struct agent_pod *pod)
                : 0;
 }
 
+static bool price_is_written(const struct market_agent *a, const struct agent_pod *pod)
+{
+    return fabs(rounded_price(a) - (double)pod->price) < price_step ||
+           (pod->priced_ns && loop_mono_ns(a->loop) - pod->priced_ns < price_every_ns);
+}
+
+bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod)
+{
+    const struct record *meta = &pod->record->meta;
+    return says_so(market_agent_allocation(a, meta->ns, meta->name), pod) &&
+           price_is_written(a, pod);
+}
+
 struct reconciled market_agent_write(struct reconcile *r)
 {
     struct market_agent *a = r->context;
@@ -223,8 +237,7 @@ struct reconciled market_agent_write(struct reconcile *r)
         if (wait)
             return reconciled_after(wait);
         write_spec(r, pod);
-    } else if (fabs(rounded_price(a) - (double)pod->price) >= price_step &&
-               (!pod->priced_ns || loop_mono_ns(a->loop) - pod->priced_ns >= price_every_ns)) {
+    } else if (!price_is_written(a, pod)) {
         write_price(r, pod, allocation->meta.name);
     }
     return reconciled();

@@ -97,22 +97,34 @@ void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cp
     pod->last_ns = now_ns;
 }
 
+static int64_t unpack(const uint8_t milli[static 3])
+{
+    return milli[0] | milli[1] << 8 | milli[2] << 16;
+}
+
+static void pack(uint8_t ret[static 3], int64_t milli)
+{
+    milli = MAX(MIN(milli, INT64_C(0xffffff)), INT64_C(0));
+    for (int i = 0; i < 3; i++)
+        ret[i] = (uint8_t)(milli >> 8 * i);
+}
+
 int64_t pod_need(const struct market_pod *pod)
 {
-    double peak = pod->slow_need_milli;
+    int64_t peak = (int64_t)llround(pod->slow_need_milli);
     for (uint8_t i = 0; i < pod->peak_n; i++)
-        peak = fmax(peak, (double)pod->peaks[i].need);
-    return (int64_t)llround(peak);
+        peak = MAX(peak, unpack(pod->peaks[i].need));
+    return peak;
 }
 
 /* The same of the last two windows: a limit that was cut below an old peak, because others needed the
  * room, is not raised again before the peak comes back. */
 static int64_t recent_need(const struct market_pod *pod)
 {
-    double peak = 0;
+    int64_t peak = 0;
     for (int i = 1; i <= MIN(2, (int)pod->peak_n); i++)
-        peak = fmax(peak, (double)pod->peaks[(pod->peak + POD_PEAKS - i) % POD_PEAKS].need);
-    return (int64_t)llround(peak);
+        peak = MAX(peak, unpack(pod->peaks[(pod->peak + POD_PEAKS - i) % POD_PEAKS].need));
+    return peak;
 }
 
 /* Use above the old limit, not throttled, is the answer to what the estimates at that limit guessed. */
@@ -120,32 +132,42 @@ static void resolve_estimates(struct market_pod *pod)
 {
     for (uint8_t i = 0; i < pod->peak_n; i++) {
         struct pod_peak *p = &pod->peaks[i];
-        if (p->bound > 0 && (double)pod->slow_max_milli >= (double)p->bound)
-            *p = (struct pod_peak){ p->bound, 0 };
+        int64_t bound = unpack(p->bound);
+        if (bound > 0 && pod->slow_max_milli >= bound) {
+            pack(p->need, bound);
+            pack(p->bound, 0);
+        }
     }
 }
 
 static void remember_peak(struct market_pod *pod)
 {
-    bool throttled = pod->slow.throttled > 0;
+    bool throttled = pod->slow_throttled > 0;
     if (!throttled)
         resolve_estimates(pod);
-    pod->peaks[pod->peak] =
-        (struct pod_peak){ (float)pod->slow_need_milli, throttled ? (float)pod->limit_milli : 0 };
+    pack(pod->peaks[pod->peak].need, (int64_t)llround(pod->slow_need_milli));
+    pack(pod->peaks[pod->peak].bound, throttled ? pod->limit_milli : 0);
     pod->peak = (uint8_t)((pod->peak + 1) % POD_PEAKS);
     pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, POD_PEAKS);
+}
+
+/* Missed by a factor of e or more is as bad as it gets. */
+static double slo_miss(double ratio)
+{
+    return ratio > 1 ? fmin(log(ratio), 1) : 0;
 }
 
 void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns)
 {
     if (!pod->last_ns || pod->last_ns <= pod->slow_ns)
         return;
-    pod->slow = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
+    struct cpu_window w = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
+    pod->slow_throttled = w.throttled;
     pod->reward = agent_learn(&pod->agent, &rules->agent,
-                              (struct outcome){ .usage_milli = pod->slow.usage_milli,
+                              (struct outcome){ .usage_milli = w.usage_milli,
                                                 .allocation_milli = pod->limit_milli,
-                                                .throttling = pod->slow.throttled,
-                                                .slo_violation = pod->slo_ratio > 1 });
+                                                .throttling = w.throttled,
+                                                .slo_miss = slo_miss(pod->slo_ratio) });
     remember_peak(pod);
     pod->slow_need_milli = 0;
     pod->slow_max_milli = 0;
@@ -165,18 +187,18 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
     double need = need_of(pod, rules, pod->fast_anchor, pod->last, elapsed);
     pod->fast_anchor = pod->last;
     pod->fast_ns = pod->last_ns;
-    bool missing_objective = pod->slo_ratio > rules->slo_fast;
-    if (!(w.throttled > rules->throttling_threshold) && !missing_objective) {
+    if (!(w.throttled > rules->throttling_threshold) && !pod->slo_burns) {
         pod->boosts = 0;
         return pod->limit_milli;
     }
     struct fast_rules fast = { -1, rules->fast_step_min, rules->fast_step_max };
     int64_t wanted = limit_boost(pod->limit_milli, w.throttled, &fast);
     wanted = MAX(wanted, (int64_t)llround(need * (1 + rules->agent.want_headroom)));
+    wanted = MAX(wanted, (int64_t)llroundf(pod->slo_milli));
     if (pod->max_milli)
         wanted = MIN(wanted, pod->max_milli);
     wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
-    if (pod->allocation_milli < pod->bid.max_milli) /* rationed: room that is left is another's */
+    if (pod->allocation_milli < pod->bid_max_milli) /* rationed: room that is left is another's */
         wanted = MIN(wanted, pod->allocation_milli);
     if (!limit_differs(pod->limit_milli, wanted, rules->min_change_percent) ||
         wanted <= pod->limit_milli)
@@ -215,17 +237,17 @@ static double headroom(const struct pod_rules *rules, enum agent_action action)
 /* An agent's mind changes from round to round; its pod's share should not. */
 static double steady_weight(const struct market_pod *pod, double weight)
 {
-    return pod->bid.weight > 0 ? 0.9 * pod->bid.weight + 0.1 * weight : weight;
+    return pod->weight > 0 ? 0.9 * pod->weight + 0.1 * weight : weight;
 }
 
 struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
                    enum market_ease ease, int64_t now_ns)
 {
     bool scarce = ease == MARKET_SCARCE;
-    bool explore = !(pod->slo_ratio > 1) && pod->slow.throttled <= rules->target_throttling;
+    bool explore = !(pod->slo_ratio > 1) && pod->slow_throttled <= rules->target_throttling;
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
-    double need = (double)pod_need(pod);
+    double need = fmax((double)pod_need(pod), (double)pod->slo_milli);
     if (rules->kalman)
         need = fmax(need, forecast_demand(&pod->forecast,
                                           (double)FORECAST_WINDOWS * (double)rules->slow_ns / 1e9) *
@@ -242,8 +264,8 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     if (pod->max_milli)
         bid.max_milli = MIN(bid.max_milli, pod->max_milli);
     bid.max_milli = MAX(bid.max_milli, bid.min_milli);
-    pod->action = action;
-    pod->bid = bid;
+    pod->weight = bid.weight;
+    pod->bid_max_milli = bid.max_milli;
     return bid;
 }
 
@@ -251,7 +273,9 @@ int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_
                    int64_t now_ns)
 {
     pod->allocation_milli = allocation_milli;
-    int64_t limit = pod->limit_milli, need = MIN(allocation_milli, recent_need(pod));
+    int64_t limit = pod->limit_milli;
+    int64_t need = MAX(recent_need(pod), (int64_t)llroundf(pod->slo_milli));
+    need = MIN(allocation_milli, need);
     if (limit <= 0)
         return allocation_milli;
     if (allocation_milli > limit)

@@ -28,18 +28,20 @@ struct market_pod {
     struct cpu_stat last, fast_anchor, slow_anchor;
     int64_t last_ns, fast_ns, slow_ns; /* mono time of each; 0: not yet */
 
-    struct cpu_window slow; /* of the last slow window */
     double slow_need_milli; /* highest need estimate since the slow anchor */
     int64_t slow_max_milli; /* highest usage of a second since then */
-    struct pod_peak {
-        float need;     /* millicores */
-        float bound;    /* the limit that made it an estimate; 0: it was measured */
-    } peaks[POD_PEAKS]; /* one a slow window; `peak` is overwritten next */
+    double slow_throttled;  /* share of periods in the last slow window */
+    struct pod_peak {       /* whole millicores, three bytes each */
+        uint8_t need[3];
+        uint8_t bound[3]; /* the limit that made it an estimate; 0: it was measured */
+    } peaks[POD_PEAKS];   /* one a slow window; `peak` is overwritten next */
     uint8_t peak, peak_n;
+    uint8_t boosts;  /* raises in a row that did not suffice: each next one is bolder */
+    bool slo_burns;  /* its objective is missed so often that the fast loop must act */
+    float slo_milli; /* the limit that would meet its objective; 0: none, or it is met */
 
     int64_t limit_milli, request_milli; /* in force */
     int64_t boost_until_ns;             /* no decrease before; the boosted limit is a minimum */
-    uint8_t boosts; /* raises in a row that did not suffice: each next one is bolder */
     int64_t started_ns;
     int64_t min_milli, max_milli; /* by annotation; 0: none */
     double slo_ratio;             /* p99 over its target; 0: no objective, or nothing known */
@@ -47,9 +49,8 @@ struct market_pod {
     double slo_weight;            /* grows while the objective is missed, 0.5 .. 4 */
 
     /* the last clearing */
-    struct bid bid;
-    int64_t allocation_milli;
-    enum agent_action action;
+    double weight;
+    int64_t bid_max_milli, allocation_milli;
 };
 
 struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
@@ -57,7 +58,7 @@ struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
     double min_change_percent, throttling_threshold, target_throttling;
     double fast_step_min, fast_step_max;
     int64_t slow_ns, grace_ns, hold_ns;
-    double slo_fast; /* the fast loop acts when latency is this many times its target */
+    double slo_fast; /* for the fast loop latency is over its target from this many times it */
     bool kalman, price_response;
 };
 

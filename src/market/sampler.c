@@ -32,7 +32,7 @@ struct sampler {
 static void lose(struct sampler *s, struct sampled *pod, const err_t *e)
 {
     s->read_errors++;
-    pod->failures = (uint8_t)MIN(pod->failures + 1, 100);
+    pod->failures = MIN(pod->failures + 1u, 100u) & 0xff;
     if (e->code == ENODEV || e->code == ENOENT)
         cgroup_close(take(pod->cgroup));
     if (pod->failures == EAGER_TRIES)
@@ -96,18 +96,15 @@ static void sample_all(struct sampler *s, bool patient)
         timer_stop(&s->retry);
 }
 
-static void read_pressure(struct sampled *pod, int64_t now_ns)
+static void read_pressure(struct sampled *pod, int64_t elapsed_ns)
 {
     int64_t usec;
-    if (!pod->cgroup || cgroup_pressure(pod->cgroup, &usec) < 0) {
-        pod->pressure = -1;
-        return;
-    }
-    int64_t elapsed = now_ns - pod->pressure_ns, waited = usec - pod->pressure_usec;
-    bool known = pod->pressure_ns && elapsed > 0 && waited >= 0;
-    pod->pressure = known ? (float)MIN((double)waited * 1000 / (double)elapsed, 1.0) : -1;
+    if (!pod->cgroup || cgroup_pressure(pod->cgroup, &usec) < 0)
+        usec = -1;
+    int64_t waited = usec - pod->pressure_usec;
+    bool known = usec >= 0 && pod->pressure_usec >= 0 && elapsed_ns > 0 && waited >= 0;
+    pod->pressure = known ? (float)MIN((double)waited * 1000 / (double)elapsed_ns, 1.0) : -1;
     pod->pressure_usec = usec;
-    pod->pressure_ns = now_ns;
 }
 
 /* ---- rounds */
@@ -212,12 +209,13 @@ static void ask_all(struct sampler *s, const struct round *r, const int64_t *lim
 static void slow_round(struct sampler *s)
 {
     auto_arena struct arena a = { 0 };
-    int64_t began = clock_cpu_ns();
+    int64_t began = clock_cpu_ns(), now = loop_mono_ns(s->o.loop);
     for (size_t i = 0; i < s->pods.n; i++) {
         if (s->pods.at[i]->cgroup)
             cgroup_rescan(s->pods.at[i]->cgroup);
-        read_pressure(s->pods.at[i], loop_exact_ns(s->o.loop));
+        read_pressure(s->pods.at[i], now - s->slow_ran_ns);
     }
+    s->slow_ran_ns = now;
     struct round r = make_round(s, &a, true);
     int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
     struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
@@ -225,6 +223,7 @@ static void slow_round(struct sampler *s)
                                    .pods = r.n };
     ask_all(s, &r, limits, false);
     ask_all(s, &r, limits, true);
+    clear_scratch_done(&s->scratch); /* 15 s is long */
     report.took_ns = clock_cpu_ns() - began;
     if (s->o.rounded)
         s->o.rounded(s->o.context, &report);
@@ -249,7 +248,6 @@ static void tick(struct timer *timer)
     }
     if (now >= s->slow_due_ns) {
         s->slow_due_ns = next_due(s->slow_due_ns, s->config.slow_ns, now);
-        s->slow_ran_ns = now;
         slow_round(s);
     }
     s->due_ns = next_due(s->due_ns, s->config.sampling_ns, now);
@@ -303,7 +301,8 @@ void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 {
     pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
     pod->pressure = -1;
-    pod->place = s->pods.n;
+    pod->pressure_usec = -1;
+    pod->place = s->pods.n & 0xffffff;
     vec_push(&s->pods, pod);
 }
 

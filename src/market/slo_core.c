@@ -9,11 +9,40 @@ static const double weight_min = 0.5, weight_max = 4, gain_error = 0.1, gain_cha
 double slo_weight(struct slo_state *state, double weight, double ratio)
 {
     if (!(ratio > 0) || !isfinite(ratio)) {
-        *state = (struct slo_state){ 0 };
+        state->known = false;
         return 1 + (weight - 1) * forget;
     }
     double error = log(ratio), change = state->known ? error - (double)state->previous : 0;
-    *state = (struct slo_state){ (float)error, true };
+    state->previous = (float)error;
+    state->known = true;
     return fmin(fmax(weight * exp(gain_change * change + gain_error * error), weight_min),
                 weight_max);
+}
+
+bool slo_burns(struct slo_state *state, bool over, double seconds)
+{
+    static const struct {
+        float seconds, rate;
+    } windows[SLO_WINDOWS] = { { 300, 14.4F }, { 3600, 14.4F }, { 1800, 6 }, { 21600, 6 } };
+    static const float budget = 0.01F;
+    bool burns[SLO_WINDOWS];
+    for (int i = 0; i < SLO_WINDOWS; i++) { /* what is older than the window counts less and less */
+        float kept = expf(-(float)seconds / windows[i].seconds);
+        state->over[i] = state->over[i] * kept + (over ? (float)seconds : 0);
+        state->seen[i] = state->seen[i] * kept + (float)seconds;
+        burns[i] = state->over[i] > windows[i].rate * budget * state->seen[i];
+    }
+    return (burns[0] && burns[1]) || (burns[2] && burns[3]);
+}
+
+double slo_limit(struct slo_state *state, double ratio, double usage_milli, double limit_milli)
+{
+    static const double busiest = 0.95;
+    if (!(ratio > 0) || !isfinite(ratio) || !(usage_milli > 0) || !(limit_milli > 0))
+        return 0;
+    double congestion = 1 / (1 - fmin(usage_milli / limit_milli, busiest));
+    state->fit_xy = (float)(forget * (double)state->fit_xy + congestion * ratio);
+    state->fit_xx = (float)(forget * (double)state->fit_xx + congestion * congestion);
+    double alone = (double)state->fit_xy / (double)state->fit_xx; /* with the server to itself */
+    return ratio > 1 && alone < busiest ? usage_milli / (1 - alone) : 0;
 }

@@ -1,5 +1,7 @@
 /* Projection: every type of field, from well-formed and from odd objects, and what records cost. */
 #include "tap.h"
+
+#include "base/sum.h"
 #include "json/project.h"
 
 struct container {
@@ -14,7 +16,8 @@ struct pod {
     str node, app, spec, owner;
     int64_t cpu_milli, started, restarts, priority;
     double weight;
-    bool host, deleting, ready;
+    bool host, deleting, ready, on_n1, on_n2;
+    uint64_t node_sum;
     LIST(struct container) containers;
 };
 
@@ -34,6 +37,9 @@ static const struct field pod_fields[] = {
     { "metadata.deletionTimestamp", F_HAS, offsetof(struct pod, deleting) },
     { "metadata.ownerReferences[controller=true].name", F_STR, offsetof(struct pod, owner) },
     { "spec.nodeName", F_WORD, offsetof(struct pod, node) },
+    { "spec.nodeName", F_IS, offsetof(struct pod, on_n1), .text = "n1" },
+    { "spec.nodeName", F_IS, offsetof(struct pod, on_n2), .text = "n2" },
+    { "spec.nodeName", F_SUM, offsetof(struct pod, node_sum) },
     { "spec.affinity", F_RAW, offsetof(struct pod, spec) },
     { "spec.priority", F_INT, offsetof(struct pod, priority), .otherwise = 7 },
     { "spec.weight", F_REAL, offsetof(struct pod, weight), .otherwise = 2 },
@@ -104,6 +110,7 @@ static void every_type_is_read(void)
     EQ_INT(p->priority, 9);
     EQ_REAL(p->weight, 0.5);
     OK(p->host && p->ready && !p->deleting);
+    OK(p->on_n1 && !p->on_n2 && p->node_sum == sum64(S("n1"), 0));
     EQ_INT(p->cpu_milli, 2250);
     EQ_INT(p->restarts, 7);
     EQ_INT(p->started, INT64_C(2000000000));

@@ -32,7 +32,7 @@ static void nothing_is_ever_infinite(void)
         struct outcome o = { .usage_milli = amounts[random_below(&r, 6)],
                              .allocation_milli = amounts[random_below(&r, 6)],
                              .throttling = random_unit(&r),
-                             .slo_violation = random_below(&r, 2) };
+                             .slo_miss = random_unit(&r) };
         OK(isfinite(agent_learn(&agent, &rules, o)));
         double price = random_unit(&r) * 4;
         OK(agent_demand(&agent, &rules, agent_choose(&agent, price, true), price) > 0);

@@ -183,6 +183,58 @@ static void a_missed_objective_weighs_more(void)
     EQ_REAL(slo_weight(&state, 1, INFINITY), 1);
 }
 
+/* Answers come every 5 s. How many until the fast loop acts, and until it stops? */
+static int steps_until(struct slo_state *state, bool over, bool burns)
+{
+    int n = 1;
+    while (slo_burns(state, over, 5) != burns && n < 100000)
+        n++;
+    return n;
+}
+
+static void a_budget_burns(void)
+{
+    struct slo_state fresh = { 0 };
+    OK(slo_burns(&fresh, true, 5)); /* nothing speaks for it */
+
+    struct slo_state state = { 0 };
+    for (int i = 0; i < 6 * 3600 / 5; i++)
+        OK(!slo_burns(&state, false, 5));
+    struct slo_state once = state;
+    OK(!slo_burns(&once, true, 5)); /* one bad answer after six good hours is no reason */
+
+    int until = steps_until(&state, true, true) * 5;
+    OK(until > 120 && until < 900); /* minutes: the hour must show it too */
+    int after = steps_until(&state, false, false) * 5;
+    OK(after < 3 * 3600); /* the short windows end it before the long ones forget */
+
+    struct slo_state slow = { 0 };
+    bool burnt = false;
+    for (int i = 0; i < 12 * 3600 / 5; i++)
+        burnt |= slo_burns(&slow, i % 10 == 9, 5) && i > 6 * 3600 / 5;
+    OK(burnt); /* a tenth of the time, for hours: the slow pair sees it */
+    struct slo_state allowed = { 0 };
+    burnt = false;
+    for (int i = 0; i < 12 * 3600 / 5; i++)
+        burnt |= slo_burns(&allowed, i % 100 == 99, 5) && i > 600;
+    OK(!burnt); /* that is just what the objective allows */
+}
+
+/* A pod whose requests take 20 ms alone and may take 100: at 80 % it just misses, at the limit that is told it
+ * just meets. */
+static void a_limit_for_an_objective(void)
+{
+    struct slo_state state = { 0 };
+    double usage = 800;
+    EQ_REAL(slo_limit(&state, 0.2 / (1 - usage / 1600), usage, 1600), 0); /* it is met */
+    double limit = slo_limit(&state, 0.2 / (1 - usage / 900), usage, 900);
+    OK(fabs(limit - 1000) < 1);
+    OK(fabs(0.2 / (1 - usage / limit) - 1) < 0.01);
+    EQ_REAL(slo_limit(&state, 0, usage, 900), 0);
+    struct slo_state slow = { 0 };
+    EQ_REAL(slo_limit(&slow, 3, 10, 1000), 0); /* idle and late: CPU is not what it lacks */
+}
+
 static void all_pods_are_one_query(void)
 {
     struct slo_target targets[] = { { S("shop"), S("web-1") },
@@ -204,6 +256,8 @@ int main(void)
                                         TAP(a_bad_value_leaves_the_last_good_one),
                                         TAP(a_whole_that_cannot_be_changes_nothing),
                                         TAP(a_missed_objective_weighs_more),
+                                        TAP(a_budget_burns),
+                                        TAP(a_limit_for_an_objective),
                                         TAP(all_pods_are_one_query),
                                         { 0 } });
 }

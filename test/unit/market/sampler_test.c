@@ -101,7 +101,8 @@ static void windows_do_not_disturb_each_other(void)
     add(&s, 400, 500);
     cgroup_world_run(&s.world, 31);
     EQ_INT(s.rounds, 2);
-    EQ_INT(s.pods[0].market.slow.usage_milli, 400); /* of 15 s, though fast rounds ran in between */
+    EQ_INT(s.pods[0].market.agent.usage_milli,
+           400); /* of 15 s, though fast rounds ran in between */
     OK(fabsf(s.pods[0].usage_milli - 400) < 1);
     EQ_INT(s.asked_n, 0);
     EQ_INT(s.report.pods, 1);
