@@ -218,7 +218,7 @@ bool call_list_options(struct call *c, struct list_options *ret)
         !parse_version(c, &o))
         return false;
     o.limit = MAX(o.limit, 0);
-    if (str_eq(call_query(c, "resourceVersion"), S("0")) && !call_query(c, "continue").n)
+    if (str_eq(call_query(c, "resourceVersion"), S("0")))
         o.limit = 0; /* what is at hand is answered whole */
     o.bookmarks = call_query_true(c, "allowWatchBookmarks");
     /* a watch from nowhere that takes bookmarks is told where its initial state ends */

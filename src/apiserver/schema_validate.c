@@ -262,9 +262,13 @@ static bool same_keys(const struct schema *s, const struct json *a, const struct
     return true;
 }
 
+/* Most elements are where they were: that place is looked at first. */
 static const struct json *old_element(const struct schema *s, const struct json *item,
-                                      const struct json *old)
+                                      const struct json *old, uint32_t guess)
 {
+    if (s->list == SHAPE_MAP_LIST && guess < json_len(old) &&
+        same_keys(s, item, json_item(old, guess)))
+        return json_item(old, guess);
     for (uint32_t i = 0; s->list == SHAPE_MAP_LIST && i < json_len(old); i++)
         if (same_keys(s, item, json_item(old, i)))
             return json_item(old, i);
@@ -286,8 +290,8 @@ static void check_list(const struct schema *s, const struct json *value, const s
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         if (schema_list_element(s))
-            schema_validate(s->element, value->items[i], old_element(s, value->items[i], old), &at,
-                            errors);
+            schema_validate(s->element, value->items[i], old_element(s, value->items[i], old, i),
+                            &at, errors);
         if (s->list == SHAPE_MAP_LIST && !json_is(value->items[i], JSON_OBJ))
             field_invalid(errors, &at, value->items[i], "must be an object: the list is a map");
         else if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))
@@ -321,7 +325,7 @@ static bool unchanged(const struct schema *s, const struct json *value, const st
     if (value->n != old->n)
         return false;
     for (uint32_t i = 0; value->type == JSON_ARR && i < value->n; i++)
-        if (!unchanged(s->element, value->items[i], old_element(s, value->items[i], old)))
+        if (!unchanged(s->element, value->items[i], old_element(s, value->items[i], old, i)))
             return false;
     for (uint32_t i = 0; value->type == JSON_OBJ && i < value->n; i++) {
         const struct json_member *m = &value->members[i];
