@@ -31,7 +31,7 @@ def service(name, **spec):
 
 class World(harness.World):
     NAMESPACE = NS
-    OPERATOR = ["--controllers", "runtimeconfig"]
+    FEATURE = "runtimeconfig"
 
     def word(self, name, kind="aimservice"):
         return self.get(kind, name).get("status", {}).get("status")

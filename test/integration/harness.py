@@ -81,6 +81,8 @@ def free_port():
 class Embedded(Server):
     """`flyball apiserver`, on one port for its whole life: who lost it finds it again."""
 
+    killed = False
+
     def __init__(self, flyball, folder):
         os.mkdir(folder + "/data")
         super().__init__(flyball, ["--listen", "127.0.0.1:%d" % free_port()], folder + "/data")
@@ -98,12 +100,14 @@ class Real:
 
     def __init__(self, folder):
         self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
+        self.killed = False
 
     def start(self):
         subprocess.run([TOP / "test/kube/cluster", "restart", self.folder, "kube-apiserver"], check=True,
                        stdout=subprocess.DEVNULL)
 
     def kill(self):
+        self.killed = True
         os.kill(int(pathlib.Path(self.folder, "kube-apiserver.pid").read_text()), signal.SIGKILL)
 
     def stop(self):
@@ -152,7 +156,8 @@ class World:
     """A server, kubectl for it, and an operator of the test's own."""
 
     NAMESPACE = None  # where kubectl and explain look unless told otherwise
-    OPERATOR = []     # flags of the operator
+    FEATURE = None    # of the operator; where rights are checked, it has those of that role and no others
+    OPERATOR = []     # more flags
 
     def __init__(self, server, flyball, folder):
         self.server, self.flyball, self.folder = server, flyball, folder
@@ -208,30 +213,39 @@ class World:
     def explain(self, *words):
         return self.run(self.flyball, "explain", *words)
 
-    def kubeconfig_of(self, account, namespace, role):
-        """A kubeconfig of a new service account that has this cluster role and nothing else."""
+    def kubeconfig_of_role(self):
+        """A kubeconfig of a service account that may do what the feature's role allows, and nothing else."""
+        path, role, namespace = pathlib.Path(self.folder, "role.kubeconfig"), "flyball-" + self.FEATURE, "default"
+        if path.exists():
+            return str(path)
+        self.kubectl("apply", "-f", str(TOP / "deploy/rbac" / (self.FEATURE + ".yaml")))
         self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
-                    "metadata": {"name": account, "namespace": namespace}},
+                    "metadata": {"name": role, "namespace": namespace}},
                    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
                     "metadata": {"name": role},
                     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                    "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]})
-        token = self.kubectl("create", "token", account, "-n", namespace).strip()
-        return self.kubeconfig(account, token=token)
+                    "subjects": [{"kind": "ServiceAccount", "name": role, "namespace": namespace}]})
+        token = self.kubectl("create", "token", role, "-n", namespace, "--duration=2h").strip()
+        return self.kubeconfig("role", token=token)
 
     def run_operator(self, *flags):
         self.stop_operator()
-        self.log = open(self.folder + "/operator.log", "a")
+        self.log = open(self.folder + "/operator.log", "a+")
+        config = self.kubeconfig_of_role() if isinstance(self.server, Real) else self.server.kubeconfig
         self.operator = subprocess.Popen(
-            [self.flyball, "operator", "--kubeconfig", self.server.kubeconfig, "--leader-elect=false",
-             "--listen", "none", *self.OPERATOR, *flags], stdout=self.log, stderr=subprocess.STDOUT)
+            [self.flyball, "operator", "--kubeconfig", config, "--leader-elect=false", "--listen", "none",
+             "--controllers", self.FEATURE, *self.OPERATOR, *flags], stdout=self.log, stderr=subprocess.STDOUT)
 
     def stop_operator(self, how=signal.SIGTERM):
         if self.operator:
             operator, self.operator = self.operator, None
             operator.send_signal(how)
             code = operator.wait(30)
+            self.log.seek(0)
+            refused = [line for line in self.log if "forbidden" in line.lower()]
             self.log.close()
+            # a real server that is starting forbids everything for a moment
+            assert not refused or self.server.killed, "".join(refused[:5])
             assert how == signal.SIGKILL or code == 0, "the operator ended with %s" % code
 
     def stop(self):

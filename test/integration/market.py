@@ -15,7 +15,7 @@ NS = "market"
 
 class World(harness.World):
     NAMESPACE = NS
-    OPERATOR = ["--controllers", "market"]
+    FEATURE = "market"
 
     def prepare(self):
         self.define(TOP / "deploy/crds/allocation.mbcas.io_podallocations.yaml")
@@ -23,13 +23,9 @@ class World(harness.World):
         self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         room = {"cpu": "300", "memory": "8Gi", "pods": "200"}
         self.patch_status("node", "n1", {"capacity": room, "allocatable": room})
-        if not isinstance(self.server, Real):
-            self.run_operator()
-            return
-        # Where rights are checked, a user of the operator's own, who has its role and nothing else.
-        assert until(lambda: self.get("serviceaccount", "default")), "no default service account"
-        self.kubectl("apply", "-f", str(TOP / "deploy/rbac/market.yaml"))
-        self.run_operator("--kubeconfig", self.kubeconfig_of("operator", NS, "flyball-market"))
+        if isinstance(self.server, Real):
+            assert until(lambda: self.get("serviceaccount", "default")), "no default service account"
+        self.run_operator()
 
     # --- what a kubelet does
 

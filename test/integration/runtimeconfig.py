@@ -40,8 +40,8 @@ def service(name, config_name="default", labels=None, **spec):
 
 class World(harness.World):
     NAMESPACE = NS
-    OPERATOR = ["--controllers", "runtimeconfig", "--aim-operator-namespace", "kaiwo-system", "--qps", "1000",
-                "--burst", "1000"]
+    FEATURE = "runtimeconfig"
+    OPERATOR = ["--aim-operator-namespace", "kaiwo-system", "--qps", "1000", "--burst", "1000"]
 
     def status(self, name, kind="aimservice"):
         return self.get(kind, name).get("status", {})

@@ -26,7 +26,7 @@ THRESHOLDS = "kvCacheThreshold: 0.80\nqueueLengthThreshold: 5\nkvSpareTrigger: 0
 
 class World(harness.World):
     NAMESPACE = "llm"
-    OPERATOR = ["--controllers", "saturation"]
+    FEATURE = "saturation"
 
     def status(self, name):
         return self.get("va", name).get("status", {})
@@ -355,8 +355,7 @@ def prepare_real(world):
     world.apply(namespace("llm"), namespace(HOME), node("node-1"))
     world.config(INTERVAL_MAP, GLOBAL_OPT_INTERVAL="2s")
     world.config("saturation-scaling-config", default=THRESHOLDS)
-    world.kubectl("apply", "-f", str(TOP / "deploy/rbac/saturation.yaml"))
-    world.run_operator("--kubeconfig", world.kubeconfig_of("flyball", HOME, "flyball-saturation"))
+    world.run_operator()
 
 
 harness.main(World, EMBEDDED, REAL, Simulated)

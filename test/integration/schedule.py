@@ -25,7 +25,7 @@ class Late(Exception):
 
 
 class World(harness.World):
-    OPERATOR = ["--controllers", "schedule"]
+    FEATURE = "schedule"
 
     def bounds(self, name):
         spec = self.get("hpa", name).get("spec", {})
