@@ -89,10 +89,12 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         return;
     check_counts(spec, &at, errors);
     check_selector(spec, &at, errors);
+    bool by_index = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed");
+    if (by_index && !json_get(spec, "completions"))
+        field_required(errors, AT(&at, "completions"), "when completion mode is Indexed");
     static const char *const indexed[] = { "backoffLimitPerIndex", "successPolicy" };
     for (size_t i = 0; i < countof(indexed); i++)
-        if (json_get(spec, indexed[i]) &&
-            !str_eqc(json_text(json_get(spec, "completionMode")), "Indexed"))
+        if (json_get(spec, indexed[i]) && !by_index)
             field_invalid(errors, &(struct field_path){ &at, .key = str_c(indexed[i]) },
                           json_get(spec, indexed[i]), "requires indexed completion mode");
     const struct json *template = json_at(spec, "template", "spec", NULL);

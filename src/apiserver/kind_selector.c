@@ -21,11 +21,9 @@ static void check_expression(const struct json *e, const struct field_path *at,
     else if (!set && !there)
         field_invalid(errors, AT(at, "operator"), json_get(e, "operator"),
                       "must be In, NotIn, Exists or DoesNotExist");
-    const char *fault = format_qualified_name(json_text(json_get(e, "key")));
-    if (fault)
-        field_invalid(errors, AT(at, "key"), json_get(e, "key"), "%s", fault);
+    kind_check_qualified(json_get(e, "key"), AT(at, "key"), errors);
     for (uint32_t i = 0; i < json_len(values); i++) {
-        fault = format_label_value(json_text(values->items[i]));
+        const char *fault = format_label_value(json_text(values->items[i]));
         if (fault)
             field_invalid(errors, AT_INDEX(AT(at, "values"), i), values->items[i], "%s", fault);
     }

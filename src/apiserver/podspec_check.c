@@ -5,6 +5,8 @@
 
 #include "../base/quantity.h"
 
+#include <ctype.h>
+
 static bool same_text(const struct json *a, const struct json *b)
 {
     return json_is(a, JSON_STR) && json_eq(a, b);
@@ -313,6 +315,21 @@ static void check_ported(const struct json *handler, const char *key, const stru
         check_port_value(port, AT(&at, "port"), errors);
 }
 
+/* Told of the list. */
+static void check_headers(const struct json *headers, const struct field_path *at,
+                          struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(headers); i++) {
+        const struct json *name = json_get(headers->items[i], "name");
+        str text = json_text(name);
+        bool fits = text.n > 0;
+        for (size_t j = 0; j < text.n; j++)
+            fits = fits && (isalnum((unsigned char)text.p[j]) || text.p[j] == '-');
+        if (!fits)
+            field_invalid(errors, at, name, "must have letters, digits and '-' only");
+    }
+}
+
 /* What is done to a container, from outside or inside: one thing of those named. */
 static void check_handler(const struct json *handler, const char *const *names,
                           const struct field_path *at, struct field_errors *errors)
@@ -327,6 +344,8 @@ static void check_handler(const struct json *handler, const char *const *names,
     if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
         field_required(errors, AT(AT(at, "exec"), "command"), NULL);
     check_ported(handler, "httpGet", at, errors);
+    check_headers(json_at(handler, "httpGet", "httpHeaders", NULL),
+                  AT(AT(at, "httpGet"), "httpHeaders"), errors);
     check_ported(handler, "tcpSocket", at, errors);
     check_ported(handler, "grpc", at, errors);
 }

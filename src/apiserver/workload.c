@@ -75,8 +75,10 @@ static void check_pods(const struct kind_change *c, struct field_errors *errors)
     if (c->kind->hooks != &hooks_statefulset)
         check_not_negative(spec, "revisionHistoryLimit", &at, errors);
     check_own_selector(c, spec, &at, errors);
-    check_template(spec, &at,
-                   (struct podspec_rules){ .restart_policy = "Always", .template = true }, errors);
+    if (c->kind->hooks == &hooks_daemonset || kind_selector_readable(json_get(spec, "selector")))
+        check_template(spec, &at,
+                       (struct podspec_rules){ .restart_policy = "Always", .template = true },
+                       errors);
 }
 
 /* Numbers of a status: none below zero, none of a part above the whole. */
