@@ -16,8 +16,8 @@ enum {
     TICK_S = 60,
     EVENT_LIFE_S = 3600,
     PATIENCE_MS = 250,
-    TEND_ROUNDS = 100, /* without a loop: more is a livelock */
-    QUICK_COMMIT_NS = 10000000,
+    TEND_ROUNDS = 100,               /* without a loop: more is a livelock */
+    QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
 };
 
 /* ---- small services */
