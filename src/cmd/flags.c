@@ -3,6 +3,8 @@
 
 #include "../base/duration.h"
 
+#include <ctype.h>
+
 static const struct flag *find(const struct flag *flags, str name)
 {
     for (; flags->name; flags++)
@@ -102,12 +104,12 @@ int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
 int flags_from_env(const struct flag *flags, err_t *e)
 {
     for (const struct flag *f = flags; f->name; f++) {
-        auto_buf struct buf name = { 0 };
-        for (const char *p = f->name; *p; p++)
-            buf_putc(&name, *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
-        const char *value = f->kind != FLAG_TITLE ? getenv(buf_str(&name).p) : NULL;
+        char name[64] = "";
+        for (size_t i = 0; f->name[i] && i + 1 < sizeof(name); i++)
+            name[i] = (char)(f->name[i] == '-' ? '_' : toupper((unsigned char)f->name[i]));
+        const char *value = f->kind != FLAG_TITLE ? getenv(name) : NULL;
         if (value && *value && set(f, value, e) < 0)
-            return err_wrap(e, "$%s", buf_str(&name).p);
+            return err_wrap(e, "$%s", name);
     }
     return 0;
 }
