@@ -48,6 +48,8 @@ def answers(url, wanted, **more):
 
 
 class World(harness.World):
+    FEATURE = "saturation"
+
     def prepare(self):
         self.define(TOP / "deploy/crds/llmd.ai_variantautoscalings.yaml")
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
@@ -64,7 +66,7 @@ class World(harness.World):
         settings = {"LOG_LEVEL": "debug", "POD_NAMESPACE": HOME,
                     "PROMETHEUS_BASE_URL": "https://127.0.0.1:9", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "true",
                     "PROMETHEUS_TOKEN_PATH": str(token), "WVA_SCALE_TO_ZERO": "false", **env}
-        self.log = open(self.folder + "/operator.log", "w")
+        self.log = open(self.folder + "/operator.log", "w+")
         self.operator = subprocess.Popen(words, stdout=self.log, stderr=self.log,
                                          env={**os.environ, **settings, "HOME": self.folder})
 
@@ -154,12 +156,12 @@ def what_cannot_be_is_refused(world):
 
 def the_api_server_says_who_may_read(world):
     """Three accounts: one may get /metrics, one may not, and the operator's own with just the roles it needs."""
-    world.kubectl("apply", "-f", str(TOP / "deploy/rbac/saturation.yaml"))
     world.kubectl("create", "clusterrole", "metrics-reader", "--verb=get", "--non-resource-url=/metrics")
-    config = world.kubeconfig_of("wva", HOME, "flyball-saturation")
-    for role, account in (("system:auth-delegator", "wva"), ("metrics-reader", "reader")):
-        world.kubectl("create", "clusterrolebinding", account + "-of-the-test", "--clusterrole", role,
-                      "--serviceaccount", "%s:%s" % (HOME, account))
+    config = world.kubeconfig_of_role()
+    for role, account in (("system:auth-delegator", "default:flyball-saturation"),
+                          ("metrics-reader", HOME + ":reader")):
+        world.kubectl("create", "clusterrolebinding", account.split(":")[1] + "-of-the-test", "--clusterrole", role,
+                      "--serviceaccount", account)
     tokens = {}
     for account in ("reader", "stranger"):
         world.kubectl("create", "serviceaccount", account, "-n", HOME)
