@@ -181,6 +181,17 @@ static void throttled_containers_count(void)
     EQ_INT(w.usage_milli, 200);
     EQ_REAL(w.throttled, 0.8); /* of the container that is worst off */
     EQ_INT(second.throttled_usec - first.throttled_usec, 250);
+
+    /* while the pod uses nothing its containers are not read; nothing is lost by that */
+    cgroup_files_put(&f, "pod/a/cpu.stat",
+                     "usage_usec 1\nnr_periods 112\nnr_throttled 59\nthrottled_usec 930\n");
+    OK_CALL(cgroup_read(g, &first, &e), &e);
+    EQ_INT(first.throttled_usec, second.throttled_usec);
+    cgroup_files_put(&f, "pod/cpu.stat",
+                     "usage_usec 1300000\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n");
+    OK_CALL(cgroup_read(g, &first, &e), &e);
+    EQ_INT(first.throttled_usec - second.throttled_usec, 30);
+    EQ_INT(first.nr_throttled - second.nr_throttled, 1);
     cgroup_close(g);
     cgroup_tree_done(&tree);
     cgroup_files_done(&f);
