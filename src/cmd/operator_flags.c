@@ -32,7 +32,8 @@ void operator_flags_add(struct runtime *rt)
         { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "its key in there" },
         { "enable-http2", NULL, FLAG_BOOL, &o->http2, "HTTP/2 there too" },
         { "health-probe-bind-address", "ADDRESS", FLAG_TEXT, &o->health_listen,
-          "where /healthz and /readyz are, in place of --listen; 0 for nowhere" },
+          "where /healthz and /readyz are, in place of --listen; 0 for nowhere. Without both flags: at "
+          "8080 and 8081" },
         { "leader-election-id", "NAME", FLAG_TEXT, &rt->lease_name, "--lease-name" },
         { "leader-election-lease-duration", "TIME", FLAG_DURATION, &rt->lease_duration_ns,
           "--lease-duration" },
@@ -123,7 +124,7 @@ int operator_flags_original(struct runtime *rt, err_t *e)
     rt->renew_deadline_ns = 50 * NS_PER_S;
     rt->retry_period_ns = 10 * NS_PER_S;
     o->metrics_listen = "0";
-    o->health_listen = ":8081";
+    o->health_listen = OPERATOR_PROBES;
     if (o->config_file && *o->config_file && read_config_file(o->config_file, e) < 0)
         return -e->code;
     return read_environment(rt, e);

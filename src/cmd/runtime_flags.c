@@ -142,7 +142,7 @@ static int setup_log(const struct runtime *rt, err_t *e)
 int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
 {
     rt->controllers = "*";
-    rt->listen = rt->spec->on_node ? "0.0.0.0:8082" : "0.0.0.0:8080";
+    rt->listen = rt->spec->on_node ? "0.0.0.0:8082" : OPERATOR_LISTEN;
     rt->log_level = "info";
     rt->log_format = "text";
     rt->lease_name = "flyball-operator";

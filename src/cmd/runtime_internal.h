@@ -8,6 +8,9 @@
 #include "guard.h"
 #include "runtime.h"
 
+#define OPERATOR_LISTEN "0.0.0.0:8080"
+#define OPERATOR_PROBES ":8081"
+
 struct runtime_setting { /* of a feature, as given */
     const char *name, *value;
 };

@@ -1,5 +1,6 @@
 /* /healthz, /readyz and /metrics: all at --listen, or each at an address of its own. What has its own is not
- * at --listen any more; where nothing is left, nobody listens there. */
+ * at --listen any more; where nothing is left, nobody listens there. An operator that was told nothing answers
+ * probes at both ports that the replaced systems' manifests ask. */
 #include "../base/log.h"
 #include "../net/cert.h"
 #include "../prom/exposition.h"
@@ -136,13 +137,16 @@ static int serve_metrics(struct runtime *rt, struct runtime_place *p, err_t *e)
 
 int runtime_serve(struct runtime *rt, err_t *e)
 {
+    const char *probes = rt->original.health_listen;
     struct runtime_place *all = &rt->places[0], *health = &rt->places[1], *metrics = &rt->places[2];
-    *health = (struct runtime_place){ .rt = rt, .health = rt->original.health_listen };
     *metrics = (struct runtime_place){ .rt = rt, .metrics = rt->original.metrics_listen };
-    *all = (struct runtime_place){ rt, NULL, NULL, !health->health, !metrics->metrics };
+    *all = (struct runtime_place){ rt, NULL, NULL, !probes, !metrics->metrics };
+    *health = (struct runtime_place){ .rt = rt, .health = true };
+    if (!probes && !strcmp(rt->listen, OPERATOR_LISTEN))
+        probes = OPERATOR_PROBES;
     int r = all->health || all->metrics ? serve(all, "listen", rt->listen, NULL, e) : 0;
     if (r == 0)
-        r = serve(health, "health-probe-bind-address", rt->original.health_listen, NULL, e);
+        r = serve(health, "health-probe-bind-address", probes, NULL, e);
     return r < 0 ? r : serve_metrics(rt, metrics, e);
 }
 
