@@ -63,6 +63,8 @@ static void hpa_changed(struct controller *c, const struct record *old, const st
     const struct record *any = now ? now : old;
     bool quiet = only_replicas((const struct schedule_hpa_record *)(const void *)old,
                                (const struct schedule_hpa_record *)(const void *)now);
+    if (quiet && !s->targets.zero_keepers)
+        return;
     for (struct schedule_tracked *one = schedule_targets_of(&s->targets, any->ns, any->name); one;
          one = one->next)
         if (!quiet || one->keeps_zero)

@@ -131,8 +131,16 @@ void schedule_targets_drop(struct schedule_targets *t, str ns, str name)
     if (!one)
         return;
     unlink_target(t, one);
+    schedule_targets_keep_zero(t, one, false);
     map_del(&t->by_key, str_c(one->key));
     free_tracked(one);
+}
+
+void schedule_targets_keep_zero(struct schedule_targets *t, struct schedule_tracked *one,
+                                bool keeps_zero)
+{
+    t->zero_keepers = t->zero_keepers + keeps_zero - one->keeps_zero;
+    one->keeps_zero = keeps_zero;
 }
 
 static bool is_older(const struct schedule_tracked *x, const struct schedule_tracked *y)

@@ -40,6 +40,7 @@ struct schedule_tracked {
 
 struct schedule_targets {
     struct map by_key, by_target; /* of struct schedule_tracked; the second heads a list */
+    size_t zero_keepers;          /* without any, nobody asks how many replicas there are */
 };
 
 void schedule_targets_done(struct schedule_targets *t);
@@ -52,6 +53,9 @@ void schedule_targets_drop(struct schedule_targets *t, str ns, str name);
 struct schedule_tracked *schedule_targets_find(const struct schedule_targets *t, str ns, str name);
 /* The first of those that govern this HPA; `next` leads to the others. */
 struct schedule_tracked *schedule_targets_of(const struct schedule_targets *t, str ns, str name);
+
+void schedule_targets_keep_zero(struct schedule_targets *t, struct schedule_tracked *one,
+                                bool keeps_zero);
 
 /* Another one with the same target that came first; NULL: none did. */
 const struct schedule_tracked *schedule_targets_rival(const struct schedule_targets *t,

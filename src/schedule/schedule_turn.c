@@ -208,8 +208,9 @@ static void finish(struct reconcile *r, struct schedule_turn *turn)
     if (plan->status)
         send_status(r, plan->status);
     schedule_metrics_pass(&turn->state->metrics, &turn->pass.object, plan, &turn->tracked->active);
-    turn->tracked->keeps_zero =
-        plan->effective.config.has_desired && plan->effective.config.desired == 0;
+    schedule_targets_keep_zero(&turn->state->targets, turn->tracked,
+                               plan->effective.config.has_desired &&
+                                   plan->effective.config.desired == 0);
     int64_t after = plan->wake * NS_PER_S - r->now_ns;
     if (plan->wake == plan->effective.next)
         after += spread_ns(turn);
