@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """What the node agent costs: CPU and memory with 1,000 pods of one container each, sampled once a second, on
-real cgroups where they can be made (else on files, which are cheaper to read), beside an agent with 10 pods, which
-has used all of its code.
+real cgroups where they can be made (else on files, which are cheaper to read), beside an agent without pods.
 
     agent.py FLYBALL [--pods N] [--seconds N]
 
@@ -23,7 +22,6 @@ from schedule_operator import CRD, Server, cpu_seconds, memory_mb
 
 NAME = f"flyball-bench-{os.getpid()}"
 WORKLOADS = 50
-FEW = 10
 PODS = "/api/v1/namespaces/default/pods"
 STAT = "usage_usec 1000000\nuser_usec 1\nsystem_usec 2\nnice_usec 0\nnr_periods 10\nnr_throttled 0\nthrottled_usec 0\n"
 
@@ -157,16 +155,14 @@ def measure(given, server, groups, where):
     server.ask("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
     server.ask("PATCH", "/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "256"}}},
                "application/merge-patch+json")
+    _, empty_mb, _ = run(given, server, groups, 0)
     owners = [make_owner(server, number) for number in range(WORKLOADS)]
-    for number in range(FEW):
-        make_pod(server, number, groups, owners[number % WORKLOADS])
-    _, few_mb, _ = run(given, server, groups, FEW)
-    for number in range(FEW, given.pods):
+    for number in range(given.pods):
         make_pod(server, number, groups, owners[number % WORKLOADS])
     share, mb, _ = run(given, server, groups, given.pods)
-    each = (mb - few_mb) * 1024 / (given.pods - FEW)
+    each = (mb - empty_mb) * 1024 / given.pods
     print(f"{given.pods} idle pods on {where}: {share * 100:.2f} % of a core, {mb:.1f} MB RSS after being scraped"
-          f" ({few_mb:.1f} MB with {FEW} pods, {each:.2f} KB for each more)")
+          f" ({empty_mb:.1f} MB without pods, {each:.2f} KB a pod)")
     print(f"the original by its own account: {(10 + 0.1 * given.pods) / 10:.1f} % of a core, "
           f"{50 + given.pods:.0f} MB: {(10 + 0.1 * given.pods) / 10 / (share * 100):.0f} times the CPU, "
           f"{(50 + given.pods) / mb:.0f} times the memory")
