@@ -217,25 +217,6 @@ static bool check_config(struct call *c, const struct kind *k, const struct obje
     return false;
 }
 
-/* Told only when nothing else is wrong. False: answered. */
-static bool check_place(struct call *c, const struct json *config)
-{
-    str name = json_text(json_at(config, "metadata", "name", NULL));
-    str ns = json_text(json_at(config, "metadata", "namespace", NULL));
-    if (name.n && !str_eq(name, c->name))
-        call_bad_request(c,
-                         "the name of the object (" STR_FMT
-                         ") does not match the name on the URL (" STR_FMT ")",
-                         STR_ARG(name), STR_ARG(c->name));
-    else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
-        call_bad_request(
-            c, "the namespace of the provided object does not match the namespace sent on "
-               "the request");
-    else
-        return true;
-    return false;
-}
-
 /* What is applied is not read as a text, so nothing takes nulls for absent. False: answered. */
 static bool check_nulls(struct call *c, const struct json *object)
 {
@@ -267,7 +248,7 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     }
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
-    if (!object || !check_place(c, config) || !check_nulls(c, object) ||
+    if (!object || !write_check_place(c, config) || !check_nulls(c, object) ||
         !decode(c, o, c->kind, object))
         return;
     if (!old) {
@@ -311,7 +292,7 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
         return;
     }
     struct json *object = managed_apply(c, o, tree, config);
-    if (object && check_place(c, scale) && decode(c, o, c->kind, object))
+    if (object && write_check_place(c, scale) && decode(c, o, c->kind, object))
         write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
 }
 

@@ -72,17 +72,11 @@ static void restore_system_metadata(struct call *c, const struct update *u)
         json_del(now, S("namespace"));
 }
 
-/* The name and namespace that the body gives are those of the path. False: answered. */
-static bool check_names(struct call *c, const struct json *object)
+bool write_check_place(struct call *c, const struct json *object)
 {
     str name = json_text(json_at(object, "metadata", "name", NULL));
     str ns = json_text(json_at(object, "metadata", "namespace", NULL));
-    if (!name.n)
-        call_bad_request(c,
-                         "the name of the object (" STR_FMT
-                         " based on URL) was undeterminable: name must be provided",
-                         STR_ARG(c->name));
-    else if (!str_eq(name, c->name))
+    if (name.n && !str_eq(name, c->name))
         call_bad_request(c,
                          "the name of the object (" STR_FMT
                          ") does not match the name on the URL (" STR_FMT ")",
@@ -93,6 +87,17 @@ static bool check_names(struct call *c, const struct json *object)
                "the request");
     else
         return true;
+    return false;
+}
+
+static bool check_names(struct call *c, const struct json *object)
+{
+    if (json_text(json_at(object, "metadata", "name", NULL)).n)
+        return write_check_place(c, object);
+    call_bad_request(c,
+                     "the name of the object (" STR_FMT
+                     " based on URL) was undeterminable: name must be provided",
+                     STR_ARG(c->name));
     return false;
 }
 

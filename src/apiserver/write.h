@@ -39,6 +39,9 @@ struct update {
 /* The new state of an existing object, through the call's subresource. */
 void write_update(struct call *c, const struct update *u);
 
+/* Whether the name and namespace that the body gives, if any, are those of the path. False: answered. */
+bool write_check_place(struct call *c, const struct json *object);
+
 bool check_scale(struct call *c, const struct json *scale); /* false: answered */
 
 /* Answers with what was staged (or would have been): the object, or its scale. */

@@ -270,57 +270,54 @@ static int build(struct tls *tls, err_t *e)
     return 0;
 }
 
-static int init(struct tls *tls, int64_t reload_ns, struct tls **ret, err_t *e)
+/* Where its texts come from, said alike for both sides. */
+struct texts {
+    str ca_pem, cert_pem, key_pem;
+    const char *ca_file, *cert_file, *key_file;
+    int64_t reload_ns;
+};
+
+/* Takes `tls`, which is freed if something is wrong with its texts. */
+static int start(struct tls *tls, const struct texts *texts, struct tls **ret, err_t *e)
 {
     tls->magic = TLS_MAGIC;
     tls->references = 1;
-    tls->reload_ns = reload_ns ? reload_ns : 10 * NS_PER_S;
+    tls->reload_ns = texts->reload_ns ? texts->reload_ns : 10 * NS_PER_S;
     tls->next_look_ns = clock_mono_ns() + tls->reload_ns;
-    int r = build(tls, e);
+    int r = pem_init(&tls->ca, texts->ca_pem, texts->ca_file, e);
+    if (r == 0)
+        r = pem_init(&tls->cert, texts->cert_pem, texts->cert_file, e);
+    if (r == 0)
+        r = pem_init(&tls->key, texts->key_pem, texts->key_file, e);
+    if (r == 0)
+        r = build(tls, e);
     if (r < 0)
-        return r;
-    *ret = tls;
-    return 0;
+        tls_unref(tls);
+    else
+        *ret = tls;
+    return r;
 }
 
 int tls_client_new(const struct tls_client_options *o, struct tls **ret_tls, err_t *e)
 {
     struct tls *tls = mem_zero(1, sizeof(*tls));
-    tls->magic = TLS_MAGIC;
-    tls->references = 1;
     tls->http1_only = o->http1_only;
     tls->skip_verify = o->skip_verify;
     if (o->server_name.n)
         tls->server_name = mem_dup(o->server_name.p, o->server_name.n);
-    int r = pem_init(&tls->ca, o->ca_pem, o->ca_file, e);
-    if (r == 0)
-        r = pem_init(&tls->cert, o->cert_pem, o->cert_file, e);
-    if (r == 0)
-        r = pem_init(&tls->key, o->key_pem, o->key_file, e);
-    if (r == 0)
-        r = init(tls, o->reload_ns, ret_tls, e);
-    if (r < 0)
-        tls_unref(tls);
-    return r;
+    struct texts texts = { o->ca_pem,    o->cert_pem, o->key_pem,  o->ca_file,
+                           o->cert_file, o->key_file, o->reload_ns };
+    return start(tls, &texts, ret_tls, e);
 }
 
 int tls_server_new(const struct tls_server_options *o, struct tls **ret_tls, err_t *e)
 {
     struct tls *tls = mem_zero(1, sizeof(*tls));
-    tls->magic = TLS_MAGIC;
-    tls->references = 1;
     tls->server = true;
     tls->http1_only = o->http1_only;
-    int r = pem_init(&tls->ca, o->client_ca_pem, o->client_ca_file, e);
-    if (r == 0)
-        r = pem_init(&tls->cert, o->cert_pem, o->cert_file, e);
-    if (r == 0)
-        r = pem_init(&tls->key, o->key_pem, o->key_file, e);
-    if (r == 0)
-        r = init(tls, o->reload_ns, ret_tls, e);
-    if (r < 0)
-        tls_unref(tls);
-    return r;
+    struct texts texts = { o->client_ca_pem, o->cert_pem, o->key_pem,  o->client_ca_file,
+                           o->cert_file,     o->key_file, o->reload_ns };
+    return start(tls, &texts, ret_tls, e);
 }
 
 struct tls *tls_ref(struct tls *tls)
