@@ -3,7 +3,7 @@
 
 #include "../base/file.h"
 #include "../net/tls.h"
-#include "server.h"
+#include "access.h"
 #include "text.h"
 #include "token.h"
 
@@ -34,7 +34,7 @@ void auth_free(struct auth *a)
     free(a);
 }
 
-static struct user user_of(str name, const str *groups, size_t n_groups)
+struct user auth_user(str name, const str *groups, size_t n_groups)
 {
     struct user u = { .name = name, .groups = groups, .n_groups = n_groups, .known = true };
     for (size_t i = 0; i < n_groups; i++) {
@@ -50,7 +50,7 @@ void auth_add_token(struct auth *a, str token, str user, const str *groups, size
     for (size_t i = 0; i < n_groups; i++)
         kept[i] = arena_str(&a->arena, groups[i]);
     struct token t = { .secret = arena_str(&a->arena, token) };
-    t.user = user_of(arena_str(&a->arena, user), kept, n_groups);
+    t.user = auth_user(arena_str(&a->arena, user), kept, n_groups);
     vec_push(&a->tokens, t);
 }
 
@@ -113,185 +113,204 @@ static bool find_token(const struct auth *a, str secret, struct user *ret)
     return found;
 }
 
+bool auth_check(struct server *s, struct arena *a, struct token_check *t)
+{
+    if (s->auth && find_token(s->auth, t->token, &t->user)) {
+        t->fits = t->wanted;
+        return true;
+    }
+    return token_check(s, a, t);
+}
+
 bool call_authenticate(struct call *c)
 {
+    static const char admins[] = AUTH_ADMINS, stranger[] = "system:unauthenticated";
+    static const str masters[] = { { admins, sizeof(admins) - 1 } };
+    static const str strangers[] = { { stranger, sizeof(stranger) - 1 } };
     if (!c->server->auth) {
-        c->user = (struct user){ .name = S("system:admin"), .admin = true, .known = true };
+        c->user = auth_user(S("system:admin"), masters, 1);
         return true;
     }
     str header = call_header(c, "authorization"), scheme = S("");
     str_cut(&header, ' ', &scheme);
     const struct tls_peer *peer = c->request->peer;
     if (str_eq_nocase(scheme, S("bearer")) && header.p && str_trim(header).n) {
-        if (find_token(c->server->auth, str_trim(header), &c->user) ||
-            token_user(c->server, c->arena, str_trim(header), &c->user))
+        struct token_check t = { .token = str_trim(header) };
+        if (auth_check(c->server, c->arena, &t)) {
+            c->user = t.user;
             return true;
+        }
         call_status(c, &(struct status){
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;
     }
-    c->user = peer ? user_of(text_clean(c->arena, peer->user), peer->groups, peer->group_count)
-                   : (struct user){ .name = S("system:anonymous") };
+    c->user = peer ? auth_user(text_clean(c->arena, peer->user), peer->groups, peer->group_count)
+                   : (struct user){ .name = S(AUTH_ANONYMOUS), .groups = strangers, .n_groups = 1 };
     return true;
 }
 
 /* ---- may they */
 
-static bool is_read(str verb)
+static str lower(struct arena *a, str text)
 {
-    return str_eq(verb, S("get")) || str_eq(verb, S("list")) || str_eq(verb, S("watch"));
+    str copy = arena_str(a, text);
+    for (size_t i = 0; i < copy.n; i++)
+        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
+            ((char *)copy.p)[i] |= 32;
+    return copy;
 }
 
-static bool may(const struct user *u, str verb, str group, str resource)
+/* A list of one object by its name counts as access to that object. */
+static str named(const struct call *c)
 {
-    bool secret = !group.n && str_eq(resource, S("secrets"));
-    bool review = str_eq(verb, S("create")) && str_starts(resource, S("selfsubject"));
-    return u->admin || (u->known && review) || (u->reader && is_read(verb) && !secret);
+    str rest = call_query(c, "fieldSelector"), part;
+    if (c->name.n || !rest.p ||
+        (c->verb != VERB_LIST && c->verb != VERB_WATCH && c->verb != VERB_DELETECOLLECTION))
+        return c->name;
+    while (str_cut(&rest, ',', &part)) {
+        if (!str_starts(part, S("metadata.name=")))
+            continue;
+        part = str_from(part, 14);
+        return str_starts(part, S("=")) ? str_from(part, 1) : part;
+    }
+    return S("");
 }
 
-static bool may_see_page(const struct user *u, str path)
-{
-    static const char *const open[] = { "/healthz", "/livez", "/readyz", "/version" };
-    if (u->known)
-        return true;
-    if (path.n > 1 && path.p[path.n - 1] == '/')
-        path.n--;
-    for (size_t i = 0; i < countof(open); i++)
-        if (str_eqc(path, open[i]))
-            return true;
-    return false;
-}
-
-static void refuse_resource(struct call *c, str verb)
-{
-    struct arena *a = c->arena;
-    str quoted = c->name.n ? arena_printf(a, " \"" STR_FMT "\"", STR_ARG(c->name)) : S("");
-    str where = c->ns.n ? arena_printf(a, " in the namespace \"" STR_FMT "\"", STR_ARG(c->ns))
-                        : S(" at the cluster scope");
-    str resource =
-        c->group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(c->resource), STR_ARG(c->group))
-                   : c->resource;
-    str message =
-        arena_printf(a,
-                     STR_FMT STR_FMT " is forbidden: User \"" STR_FMT "\" cannot " STR_FMT
-                                     " resource \"" STR_FMT "\" in API group \"" STR_FMT
-                                     "\"" STR_FMT,
-                     STR_ARG(resource), STR_ARG(quoted), STR_ARG(c->user.name), STR_ARG(verb),
-                     STR_ARG(c->resource), STR_ARG(c->group), STR_ARG(where));
-    call_status(c, &(struct status){ .code = 403,
-                                     .reason = "Forbidden",
-                                     .message = message,
-                                     .name = c->name,
-                                     .group = c->group,
-                                     .kind = c->resource });
-}
-
-bool call_authorize(struct call *c)
+/* What the call wants to do. */
+static struct access wanted(const struct call *c)
 {
     static const char *const words[VERB_N] = { "get",   "get",    "list",
                                                "watch", "create", "update",
                                                "patch", "delete", "deletecollection" };
-    if (c->resource.n) {
-        if (may(&c->user, str_c(words[c->verb]), c->group, c->resource))
-            return true;
-        refuse_resource(c, str_c(words[c->verb]));
-        return false;
-    }
-    if (may_see_page(&c->user, c->request->path))
-        return true;
-    str path = text_clean(c->arena, c->request->path);
+    if (!c->resource.n)
+        return (struct access){ .verb = lower(c->arena, c->request->method),
+                                .path = text_clean(c->arena, c->request->path) };
+    bool space = !c->group.n && str_eq(c->resource, S("namespaces"));
+    return (struct access){ .verb = str_c(words[c->verb]),
+                            .group = c->group,
+                            .resource = c->resource,
+                            .subresource = c->subresource,
+                            .ns = space ? c->name : c->ns,
+                            .name = named(c) };
+}
+
+static void refuse_page(struct call *c, const struct access *w)
+{
     str message =
-        arena_printf(c->arena, "forbidden: User \"" STR_FMT "\" cannot get path \"" STR_FMT "\"",
-                     STR_ARG(c->user.name), STR_ARG(path));
+        arena_printf(c->arena,
+                     "forbidden: User \"" STR_FMT "\" cannot " STR_FMT " path \"" STR_FMT "\"",
+                     STR_ARG(c->user.name), STR_ARG(w->verb), STR_ARG(w->path));
     call_status(c, &(struct status){ .code = 403,
                                      .reason = "Forbidden",
                                      .message = message,
                                      .empty_details = true });
+}
+
+static void refuse(struct call *c, const struct access *w)
+{
+    struct arena *a = c->arena;
+    if (!w->resource.n) {
+        refuse_page(c, w);
+        return;
+    }
+    str quoted = w->name.n ? arena_printf(a, " \"" STR_FMT "\"", STR_ARG(w->name)) : S("");
+    str where = w->ns.n ? arena_printf(a, " in the namespace \"" STR_FMT "\"", STR_ARG(w->ns))
+                        : S(" at the cluster scope");
+    str message = arena_printf(a,
+                               STR_FMT "%s" STR_FMT STR_FMT " is forbidden: User \"" STR_FMT
+                                       "\" cannot " STR_FMT " resource \"" STR_FMT "%s" STR_FMT
+                                       "\" in API group \"" STR_FMT "\"" STR_FMT,
+                               STR_ARG(w->resource), w->group.n ? "." : "", STR_ARG(w->group),
+                               STR_ARG(quoted), STR_ARG(c->user.name), STR_ARG(w->verb),
+                               STR_ARG(w->resource), w->subresource.n ? "/" : "",
+                               STR_ARG(w->subresource), STR_ARG(w->group), STR_ARG(where));
+    call_status(c, &(struct status){ .code = 403,
+                                     .reason = "Forbidden",
+                                     .message = message,
+                                     .name = w->name,
+                                     .group = w->group,
+                                     .kind = w->resource });
+}
+
+/* ---- on whose behalf */
+
+static bool is_account(str name, struct access *w)
+{
+    str rest = name, part;
+    if (!str_starts(name, S(AUTH_ACCOUNT)))
+        return false;
+    rest = str_from(rest, sizeof(AUTH_ACCOUNT) - 1);
+    if (!str_cut(&rest, ':', &part) || !rest.p || !rest.n)
+        return false;
+    *w = (struct access){ .resource = S("serviceaccounts"), .ns = part, .name = rest };
+    return true;
+}
+
+static bool may_be(struct call *c, struct access w)
+{
+    w.verb = S("impersonate");
+    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
+        return true;
+    bool account = str_eq(w.resource, S("serviceaccounts"));
+    w = wanted(c);
+    w.verb = arena_printf(c->arena, "impersonate-on:%s:" STR_FMT,
+                          account ? "serviceaccount" : "user-info", STR_ARG(w.verb));
+    refuse(c, &w);
     return false;
 }
 
-/* ---- reviews */
-
-static struct json *words_of(struct arena *a, const char *words)
+/* The groups asked for; those of a service account, when none are. False: answered. */
+static bool borrow_groups(struct call *c, const struct access *account, struct user *u)
 {
-    struct json *list = json_new_arr(a);
-    str rest = str_c(words), word;
-    while (str_cut(&rest, ' ', &word))
-        json_push(a, list, json_new_str(a, word));
-    return list;
+    const struct http_headers *headers = &c->request->headers;
+    str *groups = arena_array(c->arena, headers->n + 2, sizeof(*groups));
+    for (size_t i = 0; i < headers->n; i++) {
+        if (!str_eq_nocase(headers->at[i].name, S("impersonate-group")))
+            continue;
+        str group = text_clean(c->arena, headers->at[i].value);
+        if (!may_be(c, (struct access){ .resource = S("groups"), .name = group }))
+            return false;
+        groups[u->n_groups++] = group;
+    }
+    if (!u->n_groups && account->ns.n) {
+        groups[u->n_groups++] = S("system:serviceaccounts");
+        groups[u->n_groups++] =
+            arena_printf(c->arena, "system:serviceaccounts:" STR_FMT, STR_ARG(account->ns));
+    }
+    u->groups = groups;
+    return true;
 }
 
-static void add_rule(struct arena *a, struct json *rules, const char *verbs, const char *resources)
+/* Who may, acts as somebody else. False: answered. */
+static bool impersonate(struct call *c)
 {
-    struct json *rule = json_new_obj(a);
-    json_set(a, rule, S("verbs"), words_of(a, verbs));
-    json_set(a, rule, S("apiGroups"), words_of(a, "*"));
-    json_set(a, rule, S("resources"), words_of(a, resources));
-    json_push(a, rules, rule);
+    str name = text_clean(c->arena, call_header(c, "impersonate-user"));
+    struct access w = { .resource = S("users"), .name = name };
+    struct user other = { 0 };
+    if (!name.n && (call_header(c, "impersonate-group").n || call_header(c, "impersonate-uid").n)) {
+        call_bad_request(c, "groups or a uid are requested without impersonating a user name");
+        return false;
+    }
+    if (!name.n)
+        return true;
+    if (!is_account(name, &w))
+        w.ns = S("");
+    if (!may_be(c, w) || !borrow_groups(c, &w, &other))
+        return false;
+    c->user = auth_user(name, other.groups, other.n_groups);
+    c->user.known = !str_eq(name, S(AUTH_ANONYMOUS));
+    return true;
 }
 
-/* What may() and may_see_page() say, as rules. A list cannot leave out the secrets that a reader may not
- * see; it says that it is not the whole truth. */
-static void answer_rules(struct call *c, struct json *review)
+bool call_authorize(struct call *c)
 {
-    struct arena *a = c->arena;
-    struct json *rules = json_new_arr(a), *pages = json_new_arr(a), *page = json_new_obj(a);
+    if (!impersonate(c))
+        return false;
     if (c->user.admin)
-        add_rule(a, rules, "*", "*");
-    else if (c->user.reader)
-        add_rule(a, rules, "get list watch", "*");
-    if (c->user.known)
-        add_rule(a, rules, "create",
-                 "selfsubjectreviews selfsubjectaccessreviews selfsubjectrulesreviews");
-    json_set(a, page, S("verbs"), words_of(a, c->user.admin ? "*" : "get"));
-    json_set(a, page, S("nonResourceURLs"),
-             words_of(a, c->user.known ? "*" : "/healthz /livez /readyz /version"));
-    json_push(a, pages, page);
-    struct json *status = json_make(a, review, "status", NULL);
-    json_set(a, status, S("resourceRules"), rules);
-    json_set(a, status, S("nonResourceRules"), pages);
-    json_set_bool(a, status, "incomplete", !c->user.admin && c->user.reader);
-    json_set(a, review, S("spec"), json_new_obj(a)); /* as the real server answers */
-    call_object(c, 201, c->kind, review);
-}
-
-static void answer_who(struct call *c, struct json *review)
-{
-    struct arena *a = c->arena;
-    struct json *groups = json_new_arr(a);
-    for (size_t i = 0; i < c->user.n_groups; i++)
-        json_push(a, groups, json_new_str(a, c->user.groups[i]));
-    json_push(a, groups, json_new_str(a, S("system:authenticated")));
-    json_set_str(a, json_make(a, review, "metadata", NULL), "creationTimestamp",
-                 server_time(c->server, a));
-    struct json *info = json_make(a, review, "status", "userInfo", NULL);
-    json_set_str(a, info, "username", c->user.name);
-    if (c->user.uid.n)
-        json_set_str(a, info, "uid", c->user.uid);
-    json_set(a, info, S("groups"), groups);
-    call_object(c, 201, c->kind, review);
-}
-
-void answer_review(struct call *c, struct json *review)
-{
-    if (str_eq(c->kind->kind, S("SelfSubjectRulesReview"))) {
-        answer_rules(c, review);
-        return;
-    }
-    if (str_eq(c->kind->kind, S("SelfSubjectReview"))) {
-        answer_who(c, review);
-        return;
-    }
-    const struct json *spec = json_get(review, "spec");
-    const struct json *resource = json_get(spec, "resourceAttributes");
-    const struct json *page = json_get(spec, "nonResourceAttributes");
-    bool allowed =
-        resource
-            ? may(&c->user, json_text(json_get(resource, "verb")),
-                  json_text(json_get(resource, "group")), json_text(json_get(resource, "resource")))
-            : page && may_see_page(&c->user, json_text(json_get(page, "path"))) &&
-                  (c->user.admin || str_eq(json_text(json_get(page, "verb")), S("get")));
-    struct json *status = json_make(c->arena, review, "status", NULL);
-    json_set_bool(c->arena, status, "allowed", allowed);
-    call_object(c, 201, c->kind, review);
+        return true;
+    struct access w = wanted(c);
+    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
+        return true;
+    refuse(c, &w);
+    return false;
 }

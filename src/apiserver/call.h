@@ -38,9 +38,10 @@ enum answer_text { TEXT_JSON, TEXT_YAML };
 struct user {
     str name, uid;
     const str *groups;
-    size_t n_groups;
+    size_t n_groups;          /* those given; system:authenticated follows from `known` */
+    const struct json *extra; /* what else is known; NULL: nothing */
     bool admin, reader;
-    bool known; /* showed who it is; the others may look at health and version only */
+    bool known; /* showed who it is */
 };
 
 struct request {
@@ -140,9 +141,11 @@ bool call_field_validation(struct call *c, const struct kind *k, const struct wr
                            bool patched);
 
 /* ---- auth.c */
-bool call_authenticate(struct call *c);                  /* false: answered with 401 */
-bool call_authorize(struct call *c);                     /* false: answered with 403 */
-void answer_review(struct call *c, struct json *review); /* may I? who am I? */
+bool call_authenticate(struct call *c); /* false: answered with 401 */
+bool call_authorize(struct call *c);    /* false: answered with 403 */
+
+/* ---- review.c */
+void answer_review(struct call *c, struct json *review); /* may I? may they? who is this? */
 
 /* ---- answers */
 void call_warn(struct call *c, str text); /* Warning: 299 - "text" */

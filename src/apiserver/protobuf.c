@@ -185,6 +185,25 @@ static int read_number(struct reader *r, const struct schema *s, const struct it
 }
 
 static int read_value(struct reader *r, const struct schema *s, const struct item *item,
+                      struct json **ret);
+
+/* A list within a map: a message whose first field repeats. */
+static int read_list(struct reader *r, const struct schema *s, str bytes, struct json *list)
+{
+    int failed = 0;
+    while (bytes.n && !failed) {
+        struct json *value = NULL;
+        struct item item;
+        failed = take_item(r, &bytes, &item);
+        if (!failed && item.number == 1)
+            failed = read_value(r, s->element, &item, &value);
+        if (value)
+            json_push(r->arena, list, value);
+    }
+    return failed;
+}
+
+static int read_value(struct reader *r, const struct schema *s, const struct item *item,
                       struct json **ret)
 {
     struct parts parts;
@@ -201,6 +220,9 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
             return damaged(r, "a message is expected");
         *ret = json_new_obj(r->arena);
         return read_message(r, s->message, item->bytes, *ret);
+    case SCHEMA_ARRAY:
+        *ret = json_new_arr(r->arena);
+        return read_list(r, s, item->bytes, *ret);
     default: /* wrapped: int-or-string, or JSON as it is */
         failed = item->wire == WIRE_BYTES ? read_parts(r, item->bytes, &parts)
                                           : damaged(r, "a message is expected");

@@ -1,5 +1,4 @@
-/* Roles and bindings. They are kept, so that manifests of whole applications apply; who may do what is
- * decided by the server's own users alone, and whoever writes a binding is told so. */
+/* Roles and bindings: what may be written. What they mean is in access.c. */
 #include "formats.h"
 #include "kind_hooks.h"
 
@@ -82,7 +81,7 @@ static void check_role(const struct kind_change *c, struct field_errors *errors)
         field_invalid(errors, &at, ref, "cannot change roleRef");
 }
 
-static void validate_binding(const struct kind_change *c, struct kind_env *env,
+static void validate_binding(const struct kind_change *c, struct kind_env *env UNUSED,
                              struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("subjects") };
@@ -90,9 +89,6 @@ static void validate_binding(const struct kind_change *c, struct kind_env *env,
     check_role(c, errors);
     for (size_t i = 0; i < json_len(subjects); i++)
         check_subject(c, json_item(subjects, i), AT_INDEX(&at, i), errors);
-    if (!c->old && env && env->warn)
-        env->warn(env->context,
-                  S("this server keeps roles and bindings but does not enforce them"));
 }
 
 const struct kind_hooks hooks_binding = { .name = format_path_segment,

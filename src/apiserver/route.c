@@ -112,7 +112,8 @@ static bool check_target(struct call *c)
     bool across = k->namespaced && !c->ns.n;
     if ((c->ns.n && !k->namespaced) || (k->answer_only && c->name.n))
         return refuse(c);
-    if (across && (c->name.n || (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
+    if (across && (c->name.n || k->answer_only ||
+                   (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
         return refuse(c);
     bool changes = c->verb == VERB_UPDATE || c->verb == VERB_PATCH;
     if (k->custom && changes && !c->name.n) {
@@ -142,7 +143,9 @@ bool call_route(struct call *c)
         return true; /* a page */
     c->group = core ? S("") : p.at[1];
     c->version = core ? p.at[1] : p.at[2];
-    if (!take_resource(c, &p, core ? 2 : 3))
+    bool whole = take_resource(c, &p, core ? 2 : 3);
+    c->verb = find_verb(c);
+    if (!whole)
         return refuse(c);
     c->kind = registry_find(&c->server->registry, c->group, c->version, c->resource, &c->set);
     if (!c->kind)
@@ -154,6 +157,5 @@ bool call_route(struct call *c)
             call_no_resource(c);
         return false;
     }
-    c->verb = find_verb(c);
     return check_target(c);
 }

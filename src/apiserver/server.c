@@ -7,6 +7,7 @@
 #include "server.h"
 
 #include "../base/log.h"
+#include "access.h"
 #include "read.h"
 #include "verbs.h"
 #include "watch.h"
@@ -130,6 +131,7 @@ static bool tend_once(struct server *s)
     worked |= gc_tend(s);
     worked |= claim_tend(s);
     worked |= namespace_tend(s);
+    worked |= roles_tend(s);
     return worked;
 }
 
@@ -175,6 +177,7 @@ static void published(void *context, const struct event *e, uint64_t sequence)
     definition_told(s, e);
     namespace_told(s, e);
     claim_told(s, e);
+    roles_told(s, e);
     gc_told(s, e);
 }
 
@@ -321,13 +324,13 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
         return result;
     }
     remember(s);
-    if (store_rev(s->store) == 0) {
+    bool fresh = store_rev(s->store) == 0;
+    if (fresh)
         server_seed(s);
-        server_settle(s);
+    roles_seed(s);
+    server_settle(s);
+    if (fresh)
         store_forget(s->store);
-    } else {
-        server_settle(s);
-    }
     if (loop)
         timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, tick);
     *ret = s;

@@ -46,6 +46,7 @@ struct server {
     VEC(char *) draining; /* names of namespaces being emptied */
     VEC(char *) crds;     /* names of definitions to look at */
     VEC(char *) claims;   /* keys of claims to look at */
+    bool roles_changed;   /* cluster roles to add up again */
     bool crds_all;        /* names changed hands: look at every definition */
     bool log_requests, stopping;
     uint64_t discovery_generation;

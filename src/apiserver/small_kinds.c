@@ -416,34 +416,3 @@ static void validate_lease(const struct kind_change *c, struct kind_env *env UNU
 }
 
 const struct kind_hooks hooks_lease = { .validate = validate_lease };
-
-/* ---- SelfSubjectAccessReview */
-
-static void validate_review(const struct kind_change *c, struct kind_env *env UNUSED,
-                            struct field_errors *errors)
-{
-    struct field_path at = { NULL, .key = S("spec") };
-    const struct json *spec = json_get(c->object, "spec");
-    bool resource = json_get(spec, "resourceAttributes");
-    bool path = json_get(spec, "nonResourceAttributes");
-    const struct json *metadata = json_get(c->object, "metadata");
-    if (json_len(metadata))
-        field_invalid(errors, AT(NULL, "metadata"), metadata, "must be empty");
-    if (resource && path)
-        field_invalid(errors, AT(&at, "nonResourceAttributes"),
-                      json_get(spec, "nonResourceAttributes"), "excludes resourceAttributes");
-    if (!resource && !path)
-        field_invalid(errors, AT(&at, "resourceAttributes"), NULL,
-                      "resourceAttributes or nonResourceAttributes must be set");
-}
-
-static void validate_rules_review(const struct kind_change *c, struct kind_env *env UNUSED,
-                                  struct field_errors *errors)
-{
-    struct field_path at = { NULL, .key = S("spec") };
-    if (!json_text(json_at(c->object, "spec", "namespace", NULL)).n)
-        field_required(errors, AT(&at, "namespace"), "rules are told of one namespace");
-}
-
-const struct kind_hooks hooks_rules_review = { .validate = validate_rules_review };
-const struct kind_hooks hooks_access_review = { .validate = validate_review };

@@ -54,8 +54,7 @@ static struct json *own_claims(struct arena *a, const struct token_claims *c)
     for (size_t i = 0; json_is(c->bound, JSON_OBJ) && i < countof(kinds); i++)
         if (str_eqc(json_text(json_get(c->bound, "kind")), kinds[i][0]))
             json_set(a, own, str_c(kinds[i][1]),
-                     reference(a, json_text(json_get(c->bound, "name")),
-                               json_text(json_get(c->bound, "uid"))));
+                     reference(a, json_text(json_get(c->bound, "name")), c->bound_uid));
     return own;
 }
 
@@ -121,7 +120,6 @@ static bool holds(struct server *s, struct arena *a, const struct json *claims)
     const struct json *own = json_get(claims, "kubernetes.io");
     str ns = json_text(json_get(own, "namespace"));
     if (json_int(json_get(claims, "exp"), 0) <= server_now_ns(s) / NS_PER_S ||
-        !list_has(json_get(claims, "aud"), TOKEN_ISSUER) ||
         !is_there(s, a, "serviceaccounts", ns, own, "serviceaccount"))
         return false;
     for (size_t i = 0; i < countof(bound); i++)
@@ -130,20 +128,59 @@ static bool holds(struct server *s, struct arena *a, const struct json *claims)
     return true;
 }
 
-bool token_user(struct server *s, struct arena *a, str token, struct user *ret)
+/* Those of the audiences asked for that the token names; NULL: none. */
+static struct json *fitting(struct arena *a, const struct json *wanted, const struct json *named)
 {
-    struct json *claims = claims_of(s, a, token);
+    struct json *own = json_new_arr(a), *fits = json_new_arr(a);
+    json_push(a, own, json_new_str(a, TOKEN_ISSUER));
+    if (!json_len(wanted))
+        wanted = own;
+    for (size_t i = 0; i < json_len(wanted); i++)
+        if (list_has(named, json_text(json_item(wanted, i))))
+            json_push(a, fits, json_item(wanted, i));
+    return json_len(fits) ? fits : NULL;
+}
+
+static struct json *details(struct arena *a, const struct json *claims)
+{
+    static const char *const keys[][4] = { { "pod", "pod-name", "name" },
+                                           { "pod", "pod-uid", "uid" },
+                                           { "node", "node-name", "name" },
+                                           { "node", "node-uid", "uid" } };
+    struct json *extra = json_new_obj(a), *list = json_new_arr(a);
+    str id = json_text(json_get(claims, "jti"));
+    json_push(a, list, json_new_str(a, arena_printf(a, "JTI=" STR_FMT, STR_ARG(id))));
+    json_set(a, extra, S("authentication.kubernetes.io/credential-id"), list);
+    for (size_t i = 0; i < countof(keys); i++) {
+        struct json *value = json_at(claims, "kubernetes.io", keys[i][0], keys[i][2], NULL);
+        if (!value)
+            continue;
+        json_push(a, list = json_new_arr(a), value);
+        json_set(a, extra, arena_printf(a, "authentication.kubernetes.io/%s", keys[i][1]), list);
+    }
+    return extra;
+}
+
+bool token_check(struct server *s, struct arena *a, struct token_check *t)
+{
+    struct json *claims = claims_of(s, a, t->token);
     if (!claims || !holds(s, a, claims))
         return false;
+    t->fits = fitting(a, t->wanted, json_get(claims, "aud"));
+    if (!t->fits) {
+        t->audiences = json_get(claims, "aud");
+        return false;
+    }
     const struct json *own = json_get(claims, "kubernetes.io");
     str *groups = arena_array(a, 2, sizeof(*groups));
     groups[0] = S("system:serviceaccounts");
     groups[1] = arena_printf(a, "system:serviceaccounts:" STR_FMT,
                              STR_ARG(json_text(json_get(own, "namespace"))));
-    *ret = (struct user){ .name = json_text(json_get(claims, "sub")),
-                          .uid = json_text(json_at(own, "serviceaccount", "uid", NULL)),
-                          .groups = groups,
-                          .n_groups = 2,
-                          .known = true };
+    t->user = (struct user){ .name = json_text(json_get(claims, "sub")),
+                             .uid = json_text(json_at(own, "serviceaccount", "uid", NULL)),
+                             .groups = groups,
+                             .n_groups = 2,
+                             .extra = details(a, claims),
+                             .known = true };
     return true;
 }

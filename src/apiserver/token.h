@@ -11,11 +11,22 @@ struct token_claims {
     str ns, account, uid;
     const struct json *audiences; /* names whom the token is for */
     const struct json *bound;     /* reference to what it dies with; NULL or null: nothing else */
+    str bound_uid;
     int64_t until_s;
 };
 
 str token_make(struct server *s, struct arena *a, const struct token_claims *claims);
+
+struct token_check {
+    str token;
+    const struct json
+        *wanted; /* audiences, one of which the token must be for; NULL: this server */
+    /* answers */
+    struct user user;
+    const struct json *fits;      /* those of `wanted`, NULL: this server */
+    const struct json *audiences; /* of a token that is ours, but for none of those; else NULL */
+};
 /* Who shows this token; false: it is none of ours, or no longer good. */
-bool token_user(struct server *s, struct arena *a, str token, struct user *ret);
+bool token_check(struct server *s, struct arena *a, struct token_check *t);
 
 #endif

@@ -1,4 +1,5 @@
 /* POST: a new object. Also what PUT and apply do when there is nothing yet. */
+#include "access.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
@@ -7,7 +8,7 @@
 enum { NAME_MAX_BEFORE_SUFFIX = 58, NAME_TRIES = 8 };
 
 /* The namespace of the path holds for the body, and must be alive. False: answered. */
-static bool check_namespace(struct call *c, struct json *metadata)
+static bool take_namespace(struct call *c, struct json *metadata)
 {
     str given = json_text(json_get(metadata, "namespace"));
     if (!c->kind->namespaced) {
@@ -21,6 +22,15 @@ static bool check_namespace(struct call *c, struct json *metadata)
         return false;
     }
     json_set_str(c->arena, metadata, "namespace", c->ns);
+    return true;
+}
+
+static bool check_namespace(struct call *c, struct json *metadata)
+{
+    if (!take_namespace(c, metadata))
+        return false;
+    if (!c->kind->namespaced)
+        return true;
     bool deleting;
     if (!namespace_state(c->server, c->ns, &deleting)) {
         size_t n;
@@ -115,6 +125,8 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
                        "create not allowed while custom resource definition is terminating");
         return;
     }
+    if (!access_may_grant(c, NULL, object))
+        return;
     set_system_metadata(c, metadata);
     if (!c->apply_settled)
         managed_update(c, o, NULL, object);
@@ -135,8 +147,11 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
         write_answer(c, 201, stored, object);
 }
 
-static void review(struct call *c, const struct write_options *o, struct json *object)
+static void review(struct call *c, const struct write_options *o, struct json *object,
+                   struct json *metadata)
 {
+    if (!take_namespace(c, metadata))
+        return;
     struct kind_change change = { c->kind, KIND_MAIN, object, NULL };
     struct kind_env env = { .arena = c->arena };
     struct kind_fault fault;
@@ -145,6 +160,7 @@ static void review(struct call *c, const struct write_options *o, struct json *o
         call_invalid(c, S(""), c->kind->group, S(""), &fault.errors);
     } else {
         managed_update(c, o, NULL, object);
+        c->form = FORM_OBJECT; /* nobody has columns for it */
         answer_review(c, object);
     }
 }
@@ -158,12 +174,11 @@ void verb_create(struct call *c)
     struct json *object = call_body_object(c, k, &o);
     if (!object)
         return;
-    if (k->namespaced && (posted || k->answer_only)) {
-        if (check_namespace(c, json_make(c->arena, object, "metadata", NULL)))
-            verb_post(c, &o, object);
-    } else if (k->answer_only) {
-        review(c, &o, object);
-    } else {
+    struct json *metadata = json_make(c->arena, object, "metadata", NULL);
+    if (!posted && !k->answer_only)
         write_create(c, &o, object);
-    }
+    else if (!posted && k->group.n)
+        review(c, &o, object, metadata);
+    else if (check_namespace(c, metadata))
+        verb_post(c, &o, object);
 }

@@ -147,7 +147,7 @@ static void post_eviction(struct call *c, const struct write_options *o,
 /* ---- service accounts */
 
 /* What the token shall die with must be there. False: answered. */
-static bool check_bound(struct call *c, const struct json *bound)
+static bool check_bound(struct call *c, const struct json *bound, str *ret_uid)
 {
     static const struct {
         const char *kind, *plural;
@@ -162,7 +162,9 @@ static bool check_bound(struct call *c, const struct json *bound)
         const struct object *o =
             store_latest(c->server->store,
                          kind_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
-        if (o && (!uid.n || str_eq(uid, object_span(o, o->uid))))
+        if (o)
+            *ret_uid = object_span(o, o->uid);
+        if (o && (!uid.n || str_eq(uid, *ret_uid)))
             return true;
         if (o)
             call_conflict(c, k, name, S("the UID in the bound object reference is another one"));
@@ -176,7 +178,7 @@ static bool check_bound(struct call *c, const struct json *bound)
 }
 
 /* False: answered. */
-static bool check_request(struct call *c, struct json *request)
+static bool check_request(struct call *c, struct json *request, str *ret_bound_uid)
 {
     struct field_errors errors = { .arena = c->arena };
     struct json *spec = json_make(c->arena, request, "spec", NULL);
@@ -197,7 +199,7 @@ static bool check_request(struct call *c, struct json *request)
         call_invalid(c, S("TokenRequest"), S("authentication.k8s.io"), misnamed ? c->name : S(""),
                      &errors);
     const struct json *bound = json_get(spec, "boundObjectRef");
-    return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound));
+    return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound, ret_bound_uid));
 }
 
 static void post_token(struct call *c, struct json *request)
@@ -209,7 +211,8 @@ static void post_token(struct call *c, struct json *request)
         call_not_found(c, c->kind, c->name);
         return;
     }
-    if (!check_request(c, request))
+    str bound_uid = S("");
+    if (!check_request(c, request, &bound_uid))
         return;
     struct json *metadata = json_make(a, request, "metadata", NULL);
     struct json *spec = json_make(a, request, "spec", NULL);
@@ -225,6 +228,7 @@ static void post_token(struct call *c, struct json *request)
                                    .uid = object_span(account, account->uid),
                                    .audiences = json_get(spec, "audiences"),
                                    .bound = json_get(spec, "boundObjectRef"),
+                                   .bound_uid = bound_uid,
                                    .until_s = until };
     char text[RFC3339_TEXT_MAX];
     json_set_str(a, metadata, "name", c->name);

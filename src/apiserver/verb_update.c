@@ -1,5 +1,6 @@
 /* PUT: the whole new state of an object, or of one of its subresources. Optimistic: a resourceVersion in the
  * body must be the current one, counting writes that are still on their way. */
+#include "access.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
@@ -103,6 +104,8 @@ static bool check_names(struct call *c, const struct json *object)
 
 static bool prepare(struct call *c, const struct update *u)
 {
+    if (!access_may_grant(c, u->old_tree, u->object))
+        return false;
     struct write_env env;
     write_env_init(&env, c->server, c, c->arena);
     struct kind_change change = { c->kind, c->sub, u->object, u->old_tree };
