@@ -7,13 +7,16 @@ simulated vLLM servers under a recorded load.
 
 Speaks TAP. Skipped where there is no kubectl; what needs a Prometheus where there is none.
 """
+import datetime
 import http.server
 import json
+import math
 import pathlib
 import re
 import shutil
 import subprocess
 import threading
+import urllib.parse
 import urllib.request
 
 import harness
@@ -26,11 +29,12 @@ THRESHOLDS = "kvCacheThreshold: 0.80\nqueueLengthThreshold: 5\nkvSpareTrigger: 0
 
 
 class Watch:
-    """The objects of some kinds as they are now, and a wait for what they should become: each change is looked at
-    when it comes."""
+    """The objects of some kinds as they are now and as they were, and a wait for what they should become: each change
+    is looked at when it comes."""
 
     def __init__(self, world, *kinds):
         self.objects = {kind: {} for kind in kinds}
+        self.history = []  # (kind, object), in order
         self.changed = threading.Condition()
         self.readers = [self.follow(world, kind) for kind in kinds]
 
@@ -46,6 +50,7 @@ class Watch:
             with self.changed:
                 name = event["object"]["metadata"]["name"]
                 self.objects[kind][name] = {} if event["type"] == "DELETED" else event["object"]
+                self.history.append((kind, event["object"]))
                 self.changed.notify_all()
 
     def until(self, question, seconds=300):
@@ -68,7 +73,12 @@ class World(harness.World):
         return self.watch.objects["va"].get(name, {}).get("status", {})
 
     def desired(self, name):
-        return self.status(name).get("desiredOptimizedAlloc", {}).get("numReplicas", 0)
+        return desired_by(self.status(name))
+
+    def desired_since(self, mark, name):
+        """All that a variant was said to need, from a place in the watch's history on."""
+        return [desired_by(o.get("status", {})) for kind, o in self.watch.history[mark:]
+                if kind == "va" and o["metadata"]["name"] == name]
 
     def replicas(self, name):
         return self.watch.objects["deployments"].get(name, {}).get("spec", {}).get("replicas", 0)
@@ -89,10 +99,13 @@ class World(harness.World):
 
     def rate(self, times):
         """The recorded conversation, so many times as fast as it was: 5 requests a second."""
+        self.requests(trace="conversation", rate="0s=%g" % times)
+
+    def requests(self, **data):
         self.apply({"apiVersion": "v1", "kind": "ConfigMap",
                     "metadata": {"name": "chat", "namespace": "llm",
                                  "labels": {"testbed.flyball.dev/load": "requests"}},
-                    "data": {"model": MODEL, "trace": "conversation", "rate": "0s=%g" % times}})
+                    "data": {"model": MODEL, **data}})
 
     def cycles(self, more):
         """Waits for so many decisions."""
@@ -123,6 +136,10 @@ class World(harness.World):
         if self.watch:
             self.watch.stop()
         super().stop()
+
+
+def desired_by(status):
+    return status.get("desiredOptimizedAlloc", {}).get("numReplicas", 0)
 
 
 def namespace(name):
@@ -179,8 +196,23 @@ class Prometheus:
         self.process = subprocess.Popen(
             ["prometheus", "--config.file=%s/prometheus.yml" % self.folder,
              "--storage.tsdb.path=%s/tsdb-%d" % (self.folder, self.starts),
-             "--web.listen-address=127.0.0.1:%d" % self.port],
+             "--web.listen-address=127.0.0.1:%d" % self.port, "--web.enable-admin-api"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def post(self, path, **data):
+        with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/%s" % (self.port, path),
+                                    urllib.parse.urlencode(data).encode(), timeout=30) as answer:
+            return answer.read()
+
+    def total(self, metric, at):
+        """Over all pods, the highest of the minute before that time."""
+        answer = self.post("query", time=at, query="sum(max by (pod) (max_over_time(vllm:%s[1m])))" % metric)
+        found = json.loads(answer)["data"]["result"]
+        return float(found[0]["value"][1]) if found else 0
+
+    def forget(self):
+        """What was so far: else the minute that a decision looks back on has to pass."""
+        self.post("admin/tsdb/delete_series", **{"match[]": '{__name__=~".+"}'})
 
     def follow(self, watch):
         self.teller = threading.Thread(target=self.tell, args=[watch], daemon=True)
@@ -252,12 +284,32 @@ def an_idle_model_shrinks_to_one_of_each(world):
     assert until(lambda: world.events("ScaleDown"))
 
 
+def needed(prometheus, have, at):
+    """The replicas that the load of a model asks for when it needs more than it has: by the rule, not by flyball."""
+    load = max(prometheus.total("kv_cache_usage_perc", at) / 0.7, prometheus.total("num_requests_waiting", at) / 2)
+    return min(max(math.ceil(load), have + 1), max(2 * have, have + 2))
+
+
+def seconds_of(event):
+    return datetime.datetime.fromisoformat(event["lastTimestamp"].replace("Z", "+00:00")).timestamp()
+
+
 def load_grows_the_cheap_one_and_the_dear_one_last(world):
+    mark, known = len(world.watch.history), {event["metadata"]["name"] for event in world.events("ScaleUp")}
     world.rate(2)
     assert world.watch.until(lambda: world.replicas("chat-l40s") >= 3), world.status("chat-l40s")
-    assert world.replicas("chat-h100") == 1, "the cheap variant has room, the dear one must wait"
-    assert until(lambda: world.events("ScaleUp"))
+    assert set(world.desired_since(mark, "chat-h100")) <= {1}, "the cheap variant has room, the dear one must wait"
     assert until(lambda: world.events("Scaled"))
+    assert until(lambda: {event["metadata"]["name"] for event in world.events("ScaleUp")} > known)
+    first = min((e for e in world.events("ScaleUp") if e["metadata"]["name"] not in known), key=seconds_of)
+    before, after, need, have = map(int, re.match(
+        r"(\d+) -> (\d+) replicas: scale-up: the load needs (\d+) replicas of the model, it has (\d+);",
+        first["message"]).groups())
+    assert first["involvedObject"]["name"] == "chat-l40s" and have == 2 and after - before == need - have, first
+    if world.server.prometheus:  # asked later about that time. The load grows, and the decision is not older than 15 s
+        at = seconds_of(first)
+        least, most = (needed(world.server.prometheus, have, when) for when in (at - 15, at + 1))
+        assert least <= need <= most, (first, least, most)
 
 
 def explain_says_why(world):
@@ -292,18 +344,22 @@ def an_edit_counts_at_once_and_a_wrong_one_not(world):
     assert world.watch.until(lambda: world.replicas("chat-l40s") == 1), world.status("chat-l40s")
 
 
-def are_idle(world):
-    """Have the servers worked off what came before? By their own word."""
+def read_servers(world):
+    """(requests waiting, part of the KV cache used) of each, by their own word."""
+    found = []
     for pod in list(world.watch.objects["pods"].values()):
         if not pod.get("status", {}).get("podIP"):
             continue
         with urllib.request.urlopen("http://%s:8000/metrics" % pod["status"]["podIP"], timeout=30) as answer:
             text = answer.read().decode()
-        waiting, used = (float(re.search(r"^vllm:%s\{.*\} (\S+)" % name, text, re.MULTILINE).group(1))
-                         for name in ("num_requests_waiting", "kv_cache_usage_perc"))
-        if waiting or used > 0.2:
-            return False
-    return True
+        found.append([float(re.search(r"^vllm:%s\{.*\} (\S+)" % name, text, re.MULTILINE).group(1))
+                      for name in ("num_requests_waiting", "kv_cache_usage_perc")])
+    return found
+
+
+def are_idle(world):
+    """Have the servers worked off what came before?"""
+    return all(not waiting and used <= 0.2 for waiting, used in read_servers(world))
 
 
 def without_prometheus_the_last_decision_holds(world):
@@ -330,6 +386,54 @@ def the_load_falls_and_so_do_the_replicas(world):
     assert world.replicas("chat-h100") == 1
 
 
+def bound(world, name, least, most):
+    world.kubectl("patch", "va", name, "--type=merge", "-p",
+                  json.dumps({"spec": {"minReplicas": least, "maxReplicas": most}}))
+
+
+def load(world, per_second, is_there):
+    """Steady requests, until the servers' caches together are as full as they should be."""
+    world.requests(rate="0s=%g" % per_second, promptTokens="800", outputTokens="100")
+    assert until(lambda: is_there(sum(used for _, used in read_servers(world))), 300), read_servers(world)
+
+
+def a_falling_load_shrinks_the_dear_one_first(world):
+    """A replica may use 0.2 of its cache here, far below where servers slow down: load and use are proportional."""
+    prometheus = world.server.prometheus
+    if not prometheus:
+        raise Skip("there is no Prometheus")
+    cheap, dear = "chat-l40s", "chat-h100"
+
+    def have(cheap_ones, dear_ones):
+        return (world.desired(cheap), world.desired(dear)) == (cheap_ones, dear_ones) == \
+            (world.replicas(cheap), world.replicas(dear))
+    bound(world, cheap, 2, 2)
+    bound(world, dear, 4, 4)
+    world.config("saturation-scaling-config", default=THRESHOLDS.replace("0.80", "0.30"))
+    assert world.watch.until(lambda: have(2, 4)), (world.status(cheap), world.status(dear))
+    assert until(lambda: len(read_servers(world)) == 6, 300)
+    load(world, 35, lambda used: used > 1.2)  # for more than six
+    prometheus.forget()
+    bound(world, cheap, 1, 2)
+    bound(world, dear, 1, 4)
+    assert world.cycles(5)
+    assert have(2, 4), (world.status(cheap), world.status(dear))
+
+    mark = len(world.watch.history)
+    load(world, 18, lambda used: used < 0.9)  # for three to five: one may go, three at most
+    prometheus.forget()
+    assert world.watch.until(lambda: world.replicas(dear) < 4), world.status(dear)
+    assert world.cycles(5)
+    fell = world.desired_since(mark, dear), world.desired_since(mark, cheap)
+    assert min(fell[0]) < 4 and set(fell[1]) <= {2}, "dear, then cheap: %s" % (fell,)
+    assert world.replicas(cheap) == 2, world.status(cheap)
+
+    load(world, 0.5, lambda used: used < 0.2)  # for one, and each keeps its minimum
+    prometheus.forget()
+    assert world.watch.until(lambda: have(1, 1)), (world.status(cheap), world.status(dear))
+    world.config("saturation-scaling-config", default=THRESHOLDS)
+
+
 def a_variant_may_come_first(world):
     world.apply(variant("early", "A100", "20.0"))
     assert world.watch.until(lambda: world.says("early", "TargetResolved") == ("False", "TargetNotFound"))
@@ -341,7 +445,7 @@ def a_variant_may_come_first(world):
 EMBEDDED = [an_idle_model_shrinks_to_one_of_each, explain_says_why, columns_are_the_originals,
             an_edit_counts_at_once_and_a_wrong_one_not, load_grows_the_cheap_one_and_the_dear_one_last,
             without_prometheus_the_last_decision_holds, the_load_falls_and_so_do_the_replicas,
-            a_variant_may_come_first]
+            a_falling_load_shrinks_the_dear_one_first, a_variant_may_come_first]
 
 
 # ---- on a real control plane: no simulated pods, so the test serves the metrics of one itself
