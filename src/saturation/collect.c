@@ -67,11 +67,11 @@ static void finish(struct sat_inquiry *q)
         collect_samples_free(&feed->samples);
         feed->samples = q->samples;
         q->samples = (struct map){ 0 };
-        feed->fetched_ns = loop_mono_ns(feed->collector->loop);
+        feed->fetched_ns = q->begun_ns;
     }
     if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* the optimizer can go by it */
         feed->load = q->load;
-        feed->load_ns = loop_mono_ns(feed->collector->loop);
+        feed->load_ns = q->begun_ns;
     }
     feed->requests_known = !feed->failure && q->requests_known;
     feed->requests = q->requests;
@@ -91,7 +91,10 @@ void collect_answered(struct sat_inquiry *q)
 static void ask(struct sat_feed *feed)
 {
     struct sat_inquiry *q = mem_zero(1, sizeof(*q));
-    *q = (struct sat_inquiry){ .feed = feed, .left = 1, .load = unknown_load };
+    *q = (struct sat_inquiry){ .feed = feed,
+                               .begun_ns = loop_mono_ns(feed->collector->loop),
+                               .left = 1,
+                               .load = unknown_load };
     feed->inquiry = q;
     if (feed->collector->prometheus)
         collect_ask_prometheus(q);

@@ -31,6 +31,7 @@ typedef void collect_pods_fn(void *context, struct sat_feed *feed);
 struct sat_collector {
     struct loop *loop;
     struct prom_client *prometheus; /* NULL: the pods themselves are asked */
+    bool load_matters;              /* also without KV cache and queue: to the optimizer */
     collect_pods_fn *pods;
     void (*fetched)(void *context, struct sat_feed *feed, bool first); /* an answer is in */
     void *context;
@@ -43,7 +44,7 @@ struct sat_feed {
     int64_t retention_ns; /* how far back requests are counted; 0: they are not */
 
     struct map samples; /* by pod, of struct sat_sample, owned */
-    int64_t fetched_ns; /* when the last good fetch ended; 0: never */
+    int64_t fetched_ns; /* when the last good fetch began; 0: never */
     char *failure;      /* owned; of the last fetch, one sentence; NULL: it was good */
     bool asked;         /* at least one fetch has ended */
     struct sat_load_view load;
@@ -71,6 +72,7 @@ const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod); /
 
 struct sat_inquiry {
     struct sat_feed *feed;
+    int64_t begun_ns;   /* loop's mono clock */
     size_t left;        /* answers still to come */
     struct map samples; /* being collected */
     struct sat_load_view load;

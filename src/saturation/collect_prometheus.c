@@ -1,5 +1,8 @@
-/* A feed's questions to Prometheus, in the words of the original, all at once. What the decision stands on
- * (KV cache, queue) must be answered; the rest is for the status and for the optimizer, and may fail. */
+/* A feed's questions to Prometheus, in the words of the original. What the decision stands on (KV cache, queue)
+ * must be answered; the rest is for the status and for the optimizer, and may fail.
+ *
+ * All models ask through one pool of connections. The first question therefore goes alone, and the others when
+ * it was answered: a model whose questions hang holds one connection, not as many as it has questions. */
 #include "../base/duration.h"
 #include "collect.h"
 
@@ -124,6 +127,28 @@ static void take_answer(struct sat_inquiry *q, enum question question,
     }
 }
 
+static void answered(void *context, const struct prom_result *result, const err_t *failure);
+
+static void ask(struct sat_inquiry *q, enum question question)
+{
+    auto_buf struct buf promql = { 0 };
+    struct collect_query *query = &q->queries[question];
+    *query = (struct collect_query){ .inquiry = q, .question = question };
+    put_question(&promql, q->feed, question);
+    q->left++;
+    query->call =
+        prom_client_query(q->feed->collector->prometheus,
+                          &(struct prom_query){
+                              .promql = buf_str(&promql), .on_done = answered, .context = query });
+}
+
+static void ask_the_others(struct sat_inquiry *q)
+{
+    for (int i = KV + 1; i < QUESTION_N; i++)
+        if (i != REQUESTS || q->feed->retention_ns)
+            ask(q, (enum question)i);
+}
+
 static void answered(void *context, const struct prom_result *result, const err_t *failure)
 {
     struct collect_query *query = context;
@@ -133,26 +158,15 @@ static void answered(void *context, const struct prom_result *result, const err_
         take_answer(q, query->question, result);
     else if (query->question == KV || query->question == QUEUE)
         collect_fail(q, failure->text);
+    if (query->question == KV && (result || q->feed->collector->load_matters))
+        ask_the_others(q);
     collect_answered(q);
 }
 
 void collect_ask_prometheus(struct sat_inquiry *q)
 {
-    auto_buf struct buf promql = { 0 };
     q->queries = mem_zero(QUESTION_N, sizeof(*q->queries));
-    for (int i = 0; i < QUESTION_N; i++) {
-        struct collect_query *query = &q->queries[i];
-        if (i == REQUESTS && !q->feed->retention_ns)
-            continue;
-        *query = (struct collect_query){ .inquiry = q, .question = (enum question)i };
-        buf_clear(&promql);
-        put_question(&promql, q->feed, query->question);
-        q->left++;
-        query->call = prom_client_query(q->feed->collector->prometheus,
-                                        &(struct prom_query){ .promql = buf_str(&promql),
-                                                              .on_done = answered,
-                                                              .context = query });
-    }
+    ask(q, KV);
 }
 
 void collect_drop_queries(struct sat_inquiry *q)

@@ -11,11 +11,6 @@ static const struct sat_target *find_target(const struct sat_targets *targets, s
     return NULL;
 }
 
-static int within(const struct sat_state *s, int replicas)
-{
-    return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
-}
-
 static int by_variant(const void *a, const void *b)
 {
     const struct decide_answer *x = a, *y = b;
@@ -29,7 +24,7 @@ static void wait_for_effect(const struct decide_input *in, struct sat_targets *t
         for (size_t k = 0; k < targets->n; k++) {
             const struct sat_state *s = &in->states[i];
             struct sat_target *t = &targets->at[k];
-            int base = within(s, MAX(s->current, s->desired));
+            int base = sat_bounded(s, MAX(s->current, s->desired));
             if (str_eq(t->variant, s->variant) && t->replicas > base) {
                 t->replicas = base;
                 t->reason = S("scale-up waits: replicas that just came have to show their effect");
@@ -59,12 +54,12 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     struct decide_answer answer = {
         .variant = s->variant,
         .current = s->current,
-        .target = capacity ? capacity->replicas : s->current,
+        .target = sat_bounded(s, capacity ? capacity->replicas : s->current),
         .reason = capacity ? capacity->reason : S("no replica reports metrics"),
     };
     if (in->mode == DECIDE_CAPACITY || !in->model_targets)
         return answer;
-    int model = within(s, in->model_targets[i]);
+    int model = sat_bounded(s, in->model_targets[i]);
     if (in->mode == DECIDE_MODEL_ONLY) {
         answer.target = model;
         answer.source = DECIDE_FROM_MODEL;
@@ -78,7 +73,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
                                                    .capacity_target = answer.target,
                                                    .model_target = model,
                                                    .scale_down_safe = scale_down_safe });
-    answer.target = within(s, d.replicas);
+    answer.target = sat_bounded(s, d.replicas);
     answer.source = d.safety_override ? DECIDE_FROM_VETO : DECIDE_FROM_MODEL;
     answer.reason = d.reason;
     return answer;

@@ -300,18 +300,21 @@ static void gather_locals(struct saturation *s, struct arena *a, struct sat_sour
     out->locals = at;
 }
 
-static void tell_problems(const struct sat_news *news)
+static void tell_problems(const struct sat_load *load, str ns)
 {
-    for (size_t i = 0; i < news->global.problem_n; i++) {
-        const struct sat_load_problem *p = &news->global.problems[i];
+    for (size_t i = 0; i < load->problem_n; i++) {
+        const struct sat_load_problem *p = &load->problems[i];
         log_error(p->unreadable ? "Failed to parse saturation scaling config entry"
                                 : "Invalid saturation scaling config entry",
-                  KV("key", p->key), KV("error", p->text),
+                  KV("key", p->key), KV("namespace", ns), KV("error", p->text),
                   KV_C("instead", p->kept ? "the last good value stays" : "the entry is skipped"));
     }
-    if (news->interval_problem.n)
-        log_error("Invalid optimization config, the last interval stays",
-                  KV("error", news->interval_problem));
+}
+
+static void tell_zero_problems(str problems, str ns)
+{
+    if (problems.n)
+        log_error("Invalid scale-to-zero config", KV("namespace", ns), KV("entries", problems));
 }
 
 static void renew(struct saturation *s, struct sat_news *news)
@@ -357,7 +360,9 @@ static void optimization_changed(void *context, const struct record *old, const 
     char text[DURATION_TEXT_MAX];
     log_info("Updated global optimization config from ConfigMap",
              KV("interval", duration_text(s->snapshot->interval_ns, text)));
-    tell_problems(&(struct sat_news){ .interval_problem = news.interval_problem });
+    if (news.interval_problem.n)
+        log_error("Invalid optimization config, the last interval stays",
+                  KV("error", news.interval_problem));
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
@@ -388,7 +393,7 @@ static void saturation_changed(void *context, const struct record *old, const st
     renew(s, &news);
     log_info("Updated global saturation config from ConfigMap",
              KV_INT("entries", news.global.loaded));
-    tell_problems(&(struct sat_news){ .global = news.global });
+    tell_problems(&news.global, s->o.ns);
 }
 
 static void zero_changed(void *context, const struct record *old, const struct record *now)
@@ -400,7 +405,8 @@ static void zero_changed(void *context, const struct record *old, const struct r
     set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
     renew(s, &news);
     log_info("Updated global scale-to-zero config from ConfigMap",
-             KV_INT("entries", s->snapshot->zero.n), KV_INT("skipped", news.zero_skipped));
+             KV_INT("entries", s->snapshot->zero.n));
+    tell_zero_problems(news.zero_problems, s->o.ns);
 }
 
 static void catalog_changed(struct saturation *s, char **text, const struct record *now)
@@ -443,6 +449,11 @@ static void local_changed(void *context, const struct record *old, const struct 
     const struct sat_local *local = sat_snapshot_local(s->snapshot, any->ns);
     log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", any->ns),
              KV_INT("entries", local ? local->saturation.n : 0));
+    if (!local)
+        return;
+    const struct sat_local_news *told = &news.locals[local - s->snapshot->locals];
+    tell_problems(&told->saturation, any->ns);
+    tell_zero_problems(told->zero_problems, any->ns);
 }
 
 struct watched {

@@ -98,17 +98,20 @@ static void tell_change(struct saturation *s, struct variant *v, const struct de
                                                   x->target, STR_ARG(x->reason)) });
 }
 
-static struct sat_condition optimization_condition(struct arena *a, const struct decide_answer *x)
+static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
+                                                   const struct decide_answer *x)
 {
+    str odd = v->spec.problem_n ? v->spec.problems[0] : S("");
+    const char *comma = odd.n ? "; " : "";
     if (x->source == DECIDE_FROM_VETO)
         return condition(true, "SaturationSafetyOverride",
-                         arena_printf(a, "saturation safety override: " STR_FMT,
-                                      STR_ARG(x->reason)));
+                         arena_printf(a, "saturation safety override: " STR_FMT "%s" STR_FMT,
+                                      STR_ARG(x->reason), comma, STR_ARG(odd)));
     bool model = x->source == DECIDE_FROM_MODEL;
     return condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
-                     arena_printf(a, "%s: " STR_FMT " (target: %d replicas)",
+                     arena_printf(a, "%s: " STR_FMT " (target: %d replicas)%s" STR_FMT,
                                   model ? "Hybrid mode" : "saturation-only decision",
-                                  STR_ARG(x->reason), x->target));
+                                  STR_ARG(x->reason), x->target, comma, STR_ARG(odd)));
 }
 
 /* One variant's answer: metrics, event, status. */
@@ -146,7 +149,7 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
                 told->holds == ready;
     view.conditions[SAT_OPTIMIZATION_READY] =
         same    ? *told /* in the same words, which need not be made again */
-        : ready ? optimization_condition(g->a, x)
+        : ready ? optimization_condition(g->a, v, x)
                 : condition(false, "MetricsUnavailable", x->reason);
     show(s, v, &view, x->reason);
 }
@@ -209,12 +212,12 @@ static void hold(struct gathering *g, struct sat_condition metrics)
         const struct sat_state *state = &g->states[i];
         log_debug("Could not collect metrics for VA, skipping", KV("namespace", g->m->ns),
                   KV("va", state->variant));
-        int target = state->desired > 0 ? state->desired : state->current;
+        int target = sat_bounded(state, state->desired > 0 ? state->desired : state->current);
         struct decide_answer x = { .variant = state->variant,
                                    .current = state->current,
                                    .target = target,
                                    .reason = S("without metrics the last decision holds") };
-        int more = model ? MIN(model[i], state->max > 0 ? state->max : INT32_MAX) : 0;
+        int more = model ? sat_bounded(state, model[i]) : 0;
         if (more >= target) {
             x.target = more;
             x.source = DECIDE_FROM_MODEL;

@@ -115,6 +115,10 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     arena_done(&v->arena);
     v->arena = (struct arena){ 0 };
     v->spec = variant_spec_read(&v->arena, parse(&v->arena, r->spec));
+    v->shown.reason = S(""); /* the condition may have to say something else of this spec */
+    for (size_t i = 0; i < v->spec.problem_n; i++)
+        log_warn("a VariantAutoscaling has values that cannot be used", KV("namespace", v->ns),
+                 KV("name", v->name), KV("problem", v->spec.problems[i]));
     v->accelerator = arena_str(&v->arena, r->accelerator);
     v->instance = arena_str(&v->arena, r->instance);
     v->uid = arena_str(&v->arena, r->meta.uid);

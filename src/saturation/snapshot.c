@@ -71,19 +71,20 @@ const struct sat_local *sat_snapshot_local(const struct sat_snapshot *s, str ns)
 }
 
 static void read_locals(struct sat_snapshot *s, const struct sat_sources *from,
-                        const struct sat_snapshot *before)
+                        const struct sat_snapshot *before, struct sat_news *news)
 {
-    size_t skipped;
     s->locals = arena_array(&s->arena, from->local_n, sizeof(*s->locals));
+    news->locals = arena_array(&s->arena, from->local_n, sizeof(*news->locals));
     for (size_t i = 0; i < from->local_n; i++) {
         const struct sat_local_source *source = &from->locals[i];
         const struct sat_local *old = before ? sat_snapshot_local(before, source->ns) : NULL;
-        struct sat_local *local = &s->locals[s->local_n++];
-        local->ns = arena_str(&s->arena, source->ns);
-        local->saturation = sat_table_load(&s->arena, parse(&s->arena, source->saturation),
-                                           old ? &old->saturation : NULL)
-                                .table;
-        local->zero = zero_table_load(&s->arena, parse(&s->arena, source->zero), &skipped);
+        struct sat_load saturation = sat_table_load(&s->arena, parse(&s->arena, source->saturation),
+                                                    old ? &old->saturation : NULL);
+        struct zero_load zero =
+            zero_table_load(&s->arena, parse(&s->arena, source->zero), old ? &old->zero : NULL);
+        news->locals[i] = (struct sat_local_news){ saturation, zero.problems };
+        s->locals[s->local_n++] =
+            (struct sat_local){ arena_str(&s->arena, source->ns), saturation.table, zero.table };
     }
 }
 
@@ -106,10 +107,13 @@ struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
     ret_news->global = sat_table_load(&s->arena, parse(&s->arena, from->saturation),
                                       before ? &before->saturation : NULL);
     s->saturation = ret_news->global.table;
-    s->zero = zero_table_load(&s->arena, parse(&s->arena, from->zero), &ret_news->zero_skipped);
+    struct zero_load zero =
+        zero_table_load(&s->arena, parse(&s->arena, from->zero), before ? &before->zero : NULL);
+    s->zero = zero.table;
+    ret_news->zero_problems = zero.problems;
     s->catalog = optimize_catalog_read(&s->arena, parse(&s->arena, from->costs),
                                        parse(&s->arena, from->classes));
-    read_locals(s, from, before);
+    read_locals(s, from, before, ret_news);
     return s;
 }
 

@@ -45,10 +45,15 @@ struct sat_sources {
     size_t local_n;
 };
 
+struct sat_local_news {
+    struct sat_load saturation;
+    str zero_problems; /* "": none */
+};
+
 struct sat_news { /* what there is to tell, in the snapshot's arena */
     struct sat_load global;
-    size_t zero_skipped;
-    str interval_problem; /* "": none */
+    str zero_problems, interval_problem; /* "": none */
+    struct sat_local_news *locals;       /* as in the snapshot */
 };
 
 /* `before` NULL: the first one. Its last good values stay where the sources have bad ones. */

@@ -58,11 +58,6 @@ static int upper(const struct sat_state *s)
     return s->max > 0 ? s->max : INT32_MAX;
 }
 
-static int bounded(const struct sat_state *s, int replicas)
-{
-    return MAX(s->min, MIN(replicas, upper(s)));
-}
-
 /* ---- need */
 
 static int needed_for(double load, double per_replica)
@@ -84,7 +79,7 @@ static int needed_replicas(const struct sat_config *c, const struct sat_analysis
 /* A variant waits for an earlier target while that can still be reached. */
 static bool on_its_way(const struct sat_state *s)
 {
-    return s->desired > 0 && bounded(s, s->desired) != s->current && !s->settled;
+    return s->desired > 0 && sat_bounded(s, s->desired) != s->current && !s->settled;
 }
 
 /* ---- growing: cheapest first */
@@ -116,7 +111,7 @@ static void grow(struct plan *p, int missing)
         const struct sat_state *s = p->states[best];
         int before = p->target[best];
         p->target[best] =
-            bounded(s, clear_tolerance_up(s, before + MIN(missing, upper(s) - before)));
+            sat_bounded(s, clear_tolerance_up(s, before + MIN(missing, upper(s) - before)));
         missing -= p->target[best] - before;
     }
 }
@@ -159,7 +154,7 @@ static void shrink(struct plan *p, int surplus, int keep)
 static str reason_for(struct plan *p, size_t i, const struct sat_analysis *analysis, int needed)
 {
     const struct sat_state *s = p->states[i];
-    if (on_its_way(s) && p->target[i] == bounded(s, s->desired))
+    if (on_its_way(s) && p->target[i] == sat_bounded(s, s->desired))
         return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
     if (p->target[i] > s->current)
         return arena_printf(
@@ -196,7 +191,7 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
         int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
         moving |= on_its_way(s);
         all_report &= reporting >= s->current && s->pending <= 0;
-        p.target[i] = bounded(s, on_its_way(s) ? s->desired : s->current);
+        p.target[i] = sat_bounded(s, on_its_way(s) ? s->desired : s->current);
         total += p.target[i];
     }
     if (analysis->replicas == 0)

@@ -17,6 +17,12 @@ struct sat_state { /* what is known of a variant besides its metrics */
     double tolerance; /* of the HPA that follows the target; 0: it is written directly */
 };
 
+/* The nearest number of replicas that the bounds allow. */
+static inline int sat_bounded(const struct sat_state *s, int replicas)
+{
+    return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
+}
+
 struct sat_target {
     str variant;
     int replicas;

@@ -39,6 +39,7 @@ static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *re
         (enabled && enabled->type != JSON_BOOL && enabled->type != JSON_NULL))
         return false;
     *ret = (struct zero_entry){
+        .key = arena_str(a, key),
         .model_id = text_of(a, tree, "model_id"),
         .ns = text_of(a, tree, "namespace"),
         .retention = text_of(a, tree, "retention_period"),
@@ -49,30 +50,59 @@ static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *re
     return ret->model.n > 0;
 }
 
-struct zero_table zero_table_load(struct arena *a, const struct json *data, size_t *ret_skipped)
+static bool last_good(struct arena *a, const struct zero_table *before, str key,
+                      struct zero_entry *ret)
+{
+    for (size_t i = 0; before && i < before->n; i++)
+        if (str_eq(before->at[i].key, key)) {
+            const struct zero_entry *x = &before->at[i];
+            *ret = *x;
+            ret->key = arena_str(a, x->key);
+            ret->model = arena_str(a, x->model);
+            ret->model_id = arena_str(a, x->model_id);
+            ret->ns = arena_str(a, x->ns);
+            ret->retention = arena_str(a, x->retention);
+            return true;
+        }
+    return false;
+}
+
+static bool has_model(const struct zero_entry *entries, size_t n, str model)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(entries[i].model, model))
+            return true;
+    return false;
+}
+
+struct zero_load zero_table_load(struct arena *a, const struct json *data,
+                                 const struct zero_table *before)
 {
     size_t n = json_len(data), at = 0;
-    struct zero_table table = { 0 };
-    struct zero_entry *entries = arena_array(a, n, sizeof(*entries));
+    struct zero_load result = { .problems = S("") };
+    struct zero_entry *entries = arena_array(a, n, sizeof(*entries)), entry;
     struct json_member **members = arena_array(a, n, sizeof(*members));
-    *ret_skipped = 0;
+    auto_buf struct buf problems = { 0 };
     json_each(m, data)
         members[at++] = m;
     qsort(members, n, sizeof(*members), by_name);
     for (size_t i = 0; i < n; i++) {
-        struct zero_entry entry;
-        bool known = false,
-             good = read_entry(a, members[i]->key, json_text(members[i]->value), &entry);
-        for (size_t k = 0; good && k < table.n; k++)
-            known |= str_eq(entries[k].model, entry.model);
-        if (good && !known)
-            entries[table.n++] = entry;
-        else
-            ++*ret_skipped;
+        str key = members[i]->key;
+        bool good = read_entry(a, key, json_text(members[i]->value), &entry);
+        bool kept = !good && last_good(a, before, key, &entry);
+        bool known = (good || kept) && has_model(entries, result.table.n, entry.model);
+        if ((good || kept) && !known)
+            entries[result.table.n++] = entry;
+        if (!good || known)
+            buf_printf(&problems, "%s" STR_FMT ": %s", problems.n ? "; " : "", STR_ARG(key),
+                       known  ? "its model has an entry before it"
+                       : kept ? "it cannot be read, the last good value stays"
+                              : "it cannot be read or names no model_id");
     }
-    qsort(entries, table.n, sizeof(*entries), by_model);
-    table.at = entries;
-    return table;
+    qsort(entries, result.table.n, sizeof(*entries), by_model);
+    result.table.at = entries;
+    result.problems = arena_str(a, buf_str(&problems));
+    return result;
 }
 
 const struct zero_entry *zero_table_find(const struct zero_table *table, str model)

@@ -6,6 +6,7 @@
 #include "../json/json.h"
 
 struct zero_entry {
+    str key;   /* in the ConfigMap */
     str model; /* "default": for all that have none of their own */
     str model_id, ns, retention;
     bool has_enabled, enabled;
@@ -16,9 +17,15 @@ struct zero_table {
     size_t n;
 };
 
-/* Keys in byte order; of several for one model the first counts. What cannot be read is left out and
- * counted. Lives in the arena. */
-struct zero_table zero_table_load(struct arena *a, const struct json *data, size_t *ret_skipped);
+struct zero_load {
+    struct zero_table table;
+    str problems; /* which entries do not count, and why; "": all do */
+};
+
+/* Keys in byte order; of several for one model the first counts. In the place of what cannot be read stands
+ * the entry of that key in `before`, if there is one. Lives in the arena. */
+struct zero_load zero_table_load(struct arena *a, const struct json *data,
+                                 const struct zero_table *before);
 
 const struct zero_entry *zero_table_find(const struct zero_table *table, str model);
 

@@ -113,16 +113,36 @@ static void a_namespace_may_have_its_own(void)
 
 static void zero_is_off_unless_said(void)
 {
-    size_t skipped;
     struct json *d = data((const char *const[]){ "b", "model_id: m\nenable_scale_to_zero: true",
                                                  "a", "enable_scale_to_zero: true", "default",
                                                  "retention_period: 1h", NULL });
-    struct zero_table t = zero_table_load(&arena, d, &skipped);
-    EQ_INT((int64_t)skipped, 1);
+    struct zero_load load = zero_table_load(&arena, d, NULL);
+    const struct zero_table t = load.table;
+    EQ_STR(load.problems, S("a: it cannot be read or names no model_id"));
     OK(zero_enabled(&t, S("m"), false));
     OK(!zero_enabled(&t, S("x"), false));
     OK(zero_enabled(&t, S("x"), true));
     EQ_INT(zero_retention_ns(&t, S("m")), INT64_C(3600000000000));
+}
+
+static void a_bad_edit_keeps_the_last_good_zero_entry(void)
+{
+    struct zero_load one = zero_table_load(&arena,
+                                           data((const char *const[]){
+                                               "a", "model_id: m\nenable_scale_to_zero: false", "b",
+                                               "model_id: n\nenable_scale_to_zero: true", NULL }),
+                                           NULL);
+    EQ_STR(one.problems, S(""));
+    struct zero_load two = zero_table_load(&arena,
+                                           data((const char *const[]){
+                                               "a", "model_id: m\nenable_scale_to_zero: perhaps",
+                                               "c", "enable_scale_to_zero: [", NULL }),
+                                           &one.table);
+    EQ_STR(two.problems, S("a: it cannot be read, the last good value stays; c: it cannot be read "
+                           "or names no model_id"));
+    EQ_INT((int64_t)two.table.n, 1);
+    OK(!zero_enabled(&two.table, S("m"), true)); /* where zero is the rule, m is not let go */
+    OK(!zero_enabled(&two.table, S("n"), false));
 }
 
 /* What the environment says holds until the ConfigMap says it, and again when it no longer does, but for the
@@ -168,6 +188,7 @@ int main(void)
                                               TAP(an_override_is_judged_with_what_is_under_it),
                                               TAP(a_namespace_may_have_its_own),
                                               TAP(zero_is_off_unless_said),
+                                              TAP(a_bad_edit_keeps_the_last_good_zero_entry),
                                               TAP(the_environment_is_under_the_configmap),
                                               { 0 } });
     arena_done(&arena);

@@ -37,9 +37,14 @@ static void nothing_new_writes_nothing_and_reads_nothing(void)
     models_pass(&w, 100);
     size_t writes = w.c.operator_writes;
     buf_clear(&w.c.reads);
+    double decided = MODELS_GAUGE(&w, "saturation_decisions_total", "decided");
     models_load(&w, "web", 0.51, 1); /* another number in the same words */
     models_pass(&w, 3600);
     EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    models_load(&w, "web", 0.79, 1); /* nor is anything read where something is decided */
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 3);
+    EQ_REAL(MODELS_GAUGE(&w, "saturation_decisions_total", "decided"), decided + 121);
     for (str line, rest = buf_str(&w.c.reads); str_cut(&rest, '\n', &line);)
         OK(!line.n || str_starts(line, S("/apis/keda.sh/")) || /* is there such a kind by now? */
            str_starts(line, S("/apis/monitoring.coreos.com/")));
@@ -206,6 +211,74 @@ static void bounds_of_an_hpa_do_not_freeze_the_model(void)
     models_stop(&w);
 }
 
+/* Nobody follows, as where a quota is used up: after a while the model is decided on again. */
+static void a_target_out_of_reach_is_given_up(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.9, 9, "");
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_load(&w, "web", 0.1, 0);
+    models_pass(&w, 240);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_pass(&w, 120);
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_stop(&w);
+}
+
+/* A bound that is set while nothing is known of the load, and one under the original's rules. */
+static void bounds_hold_always(void)
+{
+    struct models w;
+    models_web(&w, 3, 0.6, 1, "");
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = true;
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"maxReplicas\":2}}"));
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_patch(&w, &variant_resource, "web", NULL,
+                 S("{\"spec\":{\"minReplicas\":4,\"maxReplicas\":5}}"));
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_stop(&w);
+
+    models_begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "maxReplicas: 2,");
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, (const char *const[]){ "wva-rules", "seed", NULL });
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_stop(&w);
+}
+
+static void series_go_with_their_labels(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", 2);
+    models_workload(&w, "other", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.5, 0);
+    models_operate(&w, (const char *const[]){ "wva-inferno-metrics", "true", NULL });
+    models_pass(&w, 2);
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "llama", "web", "llm"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "inferno_desired_replicas", "web", "llm", "A100"), 2);
+    models_patch(&w, &variant_resource, "web", NULL,
+                 S("{\"spec\":{\"modelID\":\"qwen\",\"scaleTargetRef\":{\"name\":\"other\"}}}"));
+    models_pass(&w, 31);
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "llama", "web", "llm"), -1);
+    EQ_REAL(MODELS_GAUGE(&w, "inferno_desired_replicas", "web", "llm", "A100"), -1);
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "qwen", "web", "llm"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "inferno_desired_replicas", "other", "llm", "A100"), 2);
+    cluster_do(&w.c, KUBE_DELETE, &resource_deployments, MODELS_NS, "other", S(""));
+    models_pass(&w, 31); /* there is nothing to scale: an HPA must not go on reading a number */
+    EQ_REAL(MODELS_GAUGE(&w, "workload_optimized_replicas", "qwen", "web", "llm"), -1);
+    MODELS_SAYS(&w, "web", "TargetResolved", "status", "False");
+    models_stop(&w);
+}
+
 static void series_go_with_their_variant(void)
 {
     struct models w;
@@ -246,6 +319,61 @@ static void skipped_variants_say_why(void)
         "two characters or more");
     MODELS_SAYS(&w, "idle", "OptimizationReady", "message",
                 "scale target idle has 0 replicas: inactive");
+    models_stop(&w);
+}
+
+/* A spec that makes no sense is decided on as far as it does, and says so. */
+static void odd_specs_are_told(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.5, 0, "minReplicas: 5, maxReplicas: 3,");
+    EQ_INT(models_desired(&w, "web"), 3);
+    static const char problem[] =
+        "spec.minReplicas is 5, more than spec.maxReplicas 3; 3 is used for both";
+    OK(models_logged(&w, problem));
+    OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), str_c(problem)) !=
+       SIZE_MAX);
+    models_scale(&w, "web", 3);
+    models_pass(&w, 61);
+    OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), str_c(problem)) !=
+       SIZE_MAX);
+    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":3}}"));
+    models_pass(&w, 61);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: no change needed (target: 3 replicas)");
+    models_stop(&w);
+}
+
+/* What people who know the original look for in the log; more of it in the cases above. */
+static void the_log_has_the_originals_lines(void)
+{
+    static const char *const lines[] = {
+        "Operating in CAPACITY-ONLY mode: reactive capacity-based scaling only",
+        "Updated global saturation config from ConfigMap entries=1",
+        "No active VariantAutoscalings found, skipping optimization",
+        "Reconciling VariantAutoscaling namespace=llm name=web",
+        "Grouped VAs by model",
+        "Processing decision for VA",
+        "Optimization completed successfully",
+        "Updated namespace-local saturation config from ConfigMap",
+        "Safety net activated: emitted fallback metrics",
+        "Could not collect metrics for VA, skipping",
+    };
+    struct models w;
+    models_begin(&w);
+    models_operate(&w, NULL);
+    models_pass(&w, 31);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 31);
+    models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = true;
+    models_pass(&w, 61);
+    for (size_t i = 0; i < countof(lines); i++)
+        if (!OK(models_logged(&w, lines[i])))
+            printf("# %s\n", lines[i]);
     models_stop(&w);
 }
 
@@ -343,8 +471,13 @@ int main(void)
         TAP(without_configuration_it_says_so),
         TAP(replicas_are_written_when_asked_for),
         TAP(bounds_of_an_hpa_do_not_freeze_the_model),
+        TAP(a_target_out_of_reach_is_given_up),
+        TAP(bounds_hold_always),
         TAP(series_go_with_their_variant),
+        TAP(series_go_with_their_labels),
         TAP(skipped_variants_say_why),
+        TAP(odd_specs_are_told),
+        TAP(the_log_has_the_originals_lines),
         TAP(growth_is_not_repeated_before_it_shows),
         TAP(compat_rules_wait_for_the_last_target),
         TAP(a_workload_has_one_variant_of_a_model),

@@ -152,6 +152,68 @@ static void a_slow_model_delays_no_other(void)
     models_stop(&w);
 }
 
+/* More of them than there are connections for all of their questions. */
+static void many_slow_models_delay_no_other(void)
+{
+    enum { SLOW = 100 };
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow" };
+    models_begin(&w);
+    prometheus_start(&p, &w);
+    for (int i = 0; i < SLOW; i++)
+        models_create(&w, &variant_resource, MODELS_NS,
+                      arena_printf(&w.c.arena,
+                                   "{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, "
+                                   "metadata: {name: slow-%d}, spec: {modelID: slow-%d, "
+                                   "scaleTargetRef: {kind: Deployment, name: none}}}",
+                                   i, i));
+    models_workload(&w, "web", 1);
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    models_pass(&w, 2);
+    EQ_INT((int64_t)p.left_waiting.n, SLOW);
+    models_variant(&w, "web", "A100", "10", "");
+    models_pass(&w, 2);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "True");
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+/* While an answer does not come, the last one ages: first nothing shrinks by it, then nothing is decided. */
+static void what_is_old_is_not_believed(void)
+{
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.01, .pods = { "web-1-0", "web-1-1" } };
+    models_begin(&w);
+    prometheus_start(&p, &w);
+    models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
+                  "{GLOBAL_OPT_INTERVAL: 1s, PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL: 1s, "
+                  "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD: 5s, "
+                  "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD: 8s}");
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "minReplicas: 2,");
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    models_pass(&w, 5);
+    EQ_INT(models_desired(&w, "web"), 2);
+    p.slow = "kv_cache_usage_perc";
+    models_pass(&w, 6);
+    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":1}}"));
+    models_pass(&w, 1);
+    EQ_INT(models_desired(&w, "web"), 2);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "message",
+                "Saturation metrics are complete for 0 of 2 ready replicas; until all report "
+                "nothing is scaled down");
+    models_pass(&w, 2);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "MetricsStale");
+    models_pass(&w, 4); /* the question is given up */
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
+    EQ_INT(models_desired(&w, "web"), 2);
+    p.slow = NULL;
+    models_pass(&w, 15);
+    EQ_INT(models_desired(&w, "web"), 1);
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
 #define PROFILE                                                                                    \
     "modelProfile: {accelerators: [{acc: A100, accCount: 1, maxBatchSize: 8, perfParms: {"         \
     "decodeParms: {alpha: '20.58', beta: '0.41'}, prefillParms: {gamma: '5.2', delta: '0.1'}}}]},"
@@ -367,6 +429,22 @@ static void the_end_of_our_service_monitor_is_told(void)
     EQ_STR(json_text(json_get(json_item(list, 0), "reason")), S("ServiceMonitorDeleted"));
     EQ_STR(json_text(json_get(json_item(list, 0), "type")), S("Warning"));
     OK(models_logged(&w, "error ServiceMonitor being deleted"));
+
+    /* One that somebody holds back: told when its end begins, and only then. */
+    static const char last[] = "{\"metadata\":{\"finalizers\":null}}";
+    models_create(&w, &monitors, MODELS_HOME,
+                  arena_printf(&w.c.arena,
+                               "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, "
+                               "metadata: {name: %s, finalizers: [example.com/hold]}, spec: {}}",
+                               names[0]));
+    models_pass(&w, 2);
+    for (int i = 0; i < 2; i++) {
+        buf_clear(&w.log);
+        cluster_do(&w.c, i ? KUBE_MERGE_PATCH : KUBE_DELETE, &monitors, MODELS_HOME, names[0],
+                   i ? str_c(last) : S(""));
+        models_pass(&w, 2);
+        EQ_INT(models_logged(&w, "error ServiceMonitor being deleted"), i == 0);
+    }
     models_stop(&w);
 }
 
@@ -401,6 +479,11 @@ static void a_namespace_may_have_thresholds_or_be_left_out(void)
     models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
     models_pass(&w, 31);
     EQ_INT(models_desired(&w, "web"), 3);
+    cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_configmaps, MODELS_NS, "saturation-scaling-config",
+               S("{\"data\":{\"default\":\"kvCacheThreshold: 5\"}}"));
+    models_pass(&w, 31);
+    OK(models_logged(&w, "Invalid saturation scaling config entry key=default namespace=llm"));
+    EQ_INT(models_desired(&w, "web"), 3); /* the last good value stays */
     cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_namespaces, NULL, MODELS_NS,
                S("{\"metadata\":{\"annotations\":{\"wva.llmd.ai/exclude\":\"true\"}}}"));
     size_t writes = w.c.operator_writes;
@@ -432,6 +515,8 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(prometheus_is_asked_in_the_originals_words),
         TAP(a_slow_model_delays_no_other),
+        TAP(many_slow_models_delay_no_other),
+        TAP(what_is_old_is_not_believed),
         TAP(the_optimizer_and_capacity_agree_or_capacity_wins),
         TAP(the_optimizer_takes_nothing_unknown_for_idle),
         TAP(the_rate_alone_may_add_replicas),

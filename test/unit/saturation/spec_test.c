@@ -83,6 +83,26 @@ static void policies_limit_the_rate(void)
     scale_history_done(&h);
 }
 
+/* The least wish of the window counts for going up; of several policies selectPolicy chooses. */
+static void growing_may_wait_and_take_the_slower_policy(void)
+{
+    struct variant_spec s = read(
+        "{scaleTargetRef: {name: x}, behavior: {scaleUp: {stabilizationWindowSeconds: 60, selectPolicy: Min, "
+        "policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: "
+        "60}]}}}");
+    struct scale_history h = { 0 };
+    EQ_INT(scale_allowed(&h, &s.behavior, 0, 2, 2), 2);
+    EQ_INT(scale_allowed(&h, &s.behavior, 10, 2, 9), 2);
+    EQ_INT(scale_allowed(&h, &s.behavior, 40, 2, 5), 2);
+    EQ_INT(scale_allowed(&h, &s.behavior, 61, 2, 9),
+           3); /* 5 is wished, half as many more allowed */
+    scale_happened(&h, 61, 2, 3);
+    EQ_INT(scale_allowed(&h, &s.behavior, 100, 3, 9), 3);
+    s.behavior.up.select = SCALE_SELECT_MAX;
+    EQ_INT(scale_allowed(&h, &s.behavior, 122, 3, 9), 7); /* 4 pods more */
+    scale_history_done(&h);
+}
+
 int main(void)
 {
     int failed = tap_run((struct tap_case[]){ TAP(a_plain_spec),
@@ -90,6 +110,7 @@ int main(void)
                                               TAP(profiles_need_all_numbers),
                                               TAP(growth_is_quick_and_shrinking_waits),
                                               TAP(policies_limit_the_rate),
+                                              TAP(growing_may_wait_and_take_the_slower_policy),
                                               { 0 } });
     arena_done(&arena);
     return failed;
