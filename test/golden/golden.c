@@ -2,7 +2,10 @@
  *
  * Without --tap it prints one line for each failing case and the closing line `N passed, N failed`;
  * with it, one TAP line a case. The exit status is 0, 1 when a case failed, and 2 with a sentence
- * when there was nothing to run: an unknown family, an unreadable file, a file without a case. */
+ * when there was nothing to run: an unknown family, an unreadable file, a file without a case.
+ *
+ * Time zones are read from the folder `zoneinfo` beside this file, which has those that the vectors name as they
+ * were in tzdata 2025b, with which the vectors were recorded: governments have changed their minds since. */
 #include "golden.h"
 
 #include "base/file.h"
@@ -130,6 +133,7 @@ int main(int argc, char **argv)
 {
     struct run run = { .tap = argc > 1 && strcmp(argv[1], "--tap") == 0 };
     int first = run.tap ? 2 : 1;
+    setenv("ZONEINFO", GOLDEN_ZONES, 1);
     if (argc <= first) {
         fprintf(stderr, "golden: name the vector files to run\n");
         return 2;

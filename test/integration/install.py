@@ -235,7 +235,7 @@ def the_image_root_runs_alone():
         os.mkdir(f"{folder}/proc")
         done = run("unshare", "--mount", "sh", "-c", f"mount -t proc proc {folder}/proc && exec chroot "
                    f"--userspec=65532:65532 {folder} /usr/bin/flyball version", check=False)
-        if "unshare failed" in done.stderr or "mount:" in done.stderr:
+        if done.stderr.startswith("unshare: ") or "mount:" in done.stderr:
             raise Skip(done.stderr.strip())
         assert done.stdout.startswith("flyball "), done
 

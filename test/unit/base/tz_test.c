@@ -11,7 +11,7 @@
 #include <time.h>
 
 static const char *const zones[] = {
-    "Africa/Cairo",       "Africa/Casablanca", "America/Godthab",  "America/New_York",
+    "Africa/Cairo",       "Africa/Casablanca", "America/Nuuk",     "America/New_York",
     "America/Santiago",   "America/Sao_Paulo", "America/Phoenix",  "America/St_Johns",
     "Antarctica/Troll",   "Asia/Amman",        "Asia/Beirut",      "Asia/Gaza",
     "Asia/Jerusalem",     "Asia/Kathmandu",    "Asia/Kolkata",     "Asia/Pyongyang",
