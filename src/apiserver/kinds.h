@@ -121,8 +121,8 @@ struct kind_env {
     void *context;
     /* The stored object, or NULL; valid until the request ends. */
     const struct json *(*lookup)(void *context, const struct kind *k, str ns, str name);
-    /* Is this service address in use by another service? */
-    bool (*address_taken)(void *context, str address);
+    /* Does a service hold this text: an address, a port of the nodes? */
+    bool (*service_holds)(void *context, str text);
     /* Told once for every header "Warning: 299 - <text>". */
     void (*warn)(void *context, str text);
 };

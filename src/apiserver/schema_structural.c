@@ -7,6 +7,7 @@ enum level { AT_ROOT, AT_FIELD, AT_ITEM };
 
 struct checker {
     struct field_errors *errors;
+    const struct field_path *root;
 };
 
 static void check_node(struct checker *c, const struct json *node, enum level level,
@@ -30,10 +31,19 @@ static bool flag(const struct json *node, const char *key)
 
 /* ---- what no schema may have */
 
+static const char *const never[] = { "id",          "additionalItems", "patternProperties",
+                                     "definitions", "dependencies",    "$ref" };
+
+static bool is_forbidden(const struct json *node)
+{
+    for (size_t i = 0; i < countof(never); i++)
+        if (json_get(node, never[i]))
+            return true;
+    return false;
+}
+
 static void check_forbidden(struct checker *c, const struct json *node, const struct field_path *at)
 {
-    static const char *const never[] = { "id",          "additionalItems", "patternProperties",
-                                         "definitions", "dependencies",    "$ref" };
     for (size_t i = 0; i < countof(never); i++)
         if (json_get(node, never[i]))
             field_forbidden(c->errors, CHILD_C(at, never[i]), "%s is not supported", never[i]);
@@ -302,7 +312,7 @@ static void check_type(struct checker *c, const struct json *node, enum level le
     check_type_word(c, node, at);
     if (flag(node, "x-kubernetes-embedded-resource"))
         check_embedded(c, node, at);
-    else if (!type.n && !int_or_string && !preserve)
+    else if (!type.n && !int_or_string && !preserve && !is_forbidden(node))
         field_required(c->errors, CHILD(at, "type"),
                        level == AT_ROOT   ? "must not be empty at the root"
                        : level == AT_ITEM ? "must not be empty for items of a list"
@@ -351,6 +361,8 @@ static void check_object_fields(struct checker *c, const struct json *node, enum
 static void check_node(struct checker *c, const struct json *node, enum level level,
                        const struct field_path *at)
 {
+    if (text_of(node, "$schema").n)
+        field_invalid(c->errors, c->root, NULL, "'schema' is not supported");
     check_forbidden(c, node, at);
     check_type(c, node, level, at);
     check_containers(c, node, at);
@@ -373,7 +385,7 @@ static void check_node(struct checker *c, const struct json *node, enum level le
 void schema_check_structural(const struct json *openapi, const struct field_path *at,
                              struct field_errors *errors)
 {
-    struct checker c = { errors };
+    struct checker c = { errors, at };
     check_node(&c, openapi, AT_ROOT, at);
     check_complete(&c, openapi, openapi, at);
 }

@@ -4,6 +4,7 @@
 #include "kind_hooks.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 
 /* 10.96.0.0/16, the range most clusters use. */
 enum { RANGE = 0x0a600000, RANGE_SIZE = 65536, RANGE_RESERVED = 256 };
@@ -74,6 +75,23 @@ static uint64_t start_of(const struct json *object)
     return hash;
 }
 
+static bool is_taken(const struct kind_env *env, str text)
+{
+    return env->service_holds && env->service_holds(env->context, text);
+}
+
+static bool address_taken(const struct kind_env *env, str address)
+{
+    return is_taken(env,
+                    arena_printf(env->arena, "\"clusterIP\":\"" STR_FMT "\"", STR_ARG(address)));
+}
+
+/* Of traffic or of health: both are named so, and all have five digits. */
+static bool node_port_taken(const struct kind_env *env, int64_t port)
+{
+    return is_taken(env, arena_printf(env->arena, "odePort\":%" PRId64, port));
+}
+
 /* The first free address from a place that the service's uid picks. */
 static str choose_address(const struct kind_change *c, struct kind_env *env)
 {
@@ -84,7 +102,7 @@ static str choose_address(const struct kind_change *c, struct kind_env *env)
         struct in_addr address = { htonl(RANGE + host) };
         char text[INET_ADDRSTRLEN];
         str shown = str_c(inet_ntop(AF_INET, &address, text, sizeof(text)));
-        if (!env->address_taken || !env->address_taken(env->context, shown))
+        if (!address_taken(env, shown))
             return arena_str(env->arena, shown);
     }
     return S("");
@@ -132,6 +150,12 @@ static void set_families(struct arena *a, struct json *spec, const struct json *
         json_set_str(a, spec, "ipFamilyPolicy", S("SingleStack"));
 }
 
+static void refuse(struct kind_fault *fault)
+{
+    if (fault->errors.n)
+        kind_fault_set(fault, 422, "Invalid", field_summary(fault->errors.arena, &fault->errors));
+}
+
 /* The first of the addresses is the address, if both are said. */
 static void check_asked(const struct kind_change *c, const struct json *spec,
                         struct kind_fault *fault)
@@ -141,7 +165,34 @@ static void check_asked(const struct kind_change *c, const struct json *spec,
     if (c->old || !json_len(all) || str_eq(json_text(json_item(all, 0)), json_text(address)))
         return;
     field_invalid(&fault->errors, AT(&at, "clusterIPs"), all, "first value must match `clusterIP`");
-    kind_fault_set(fault, 422, "Invalid", field_summary(fault->errors.arena, &fault->errors));
+    refuse(fault);
+}
+
+/* An address that is asked for lies in the range and belongs to nobody. */
+static void check_free(struct kind_env *env, const struct json *spec, str asked,
+                       struct kind_fault *fault)
+{
+    struct in_addr address;
+    struct json *all = json_get(spec, "clusterIPs"), *shown = json_new_arr(env->arena);
+    if (inet_pton(AF_INET, arena_str(env->arena, asked).p, &address) != 1)
+        return;
+    uint32_t host = ntohl(address.s_addr) - RANGE;
+    json_push(env->arena, shown, json_new_str(env->arena, asked));
+    const struct field_path *at = AT(AT(NULL, "spec"), "clusterIPs");
+    if (json_len(all) > 1 && format_is_ip(json_text(json_item(all, 1))) &&
+        !format_is_ipv6(json_text(json_item(all, 1))))
+        field_invalid(&fault->errors, at, all,
+                      "may specify no more than one IP for each IP family");
+    else if (host < 1 || host >= RANGE_SIZE - 1)
+        field_invalid(&fault->errors, at, shown,
+                      "failed to allocate IP " STR_FMT
+                      ": the provided network does not match the current range",
+                      STR_ARG(asked));
+    else if (address_taken(env, asked))
+        field_invalid(&fault->errors, at, shown,
+                      "failed to allocate IP " STR_FMT ": provided IP is already allocated",
+                      STR_ARG(asked));
+    refuse(fault);
 }
 
 static void allocate_address(const struct kind_change *c, struct kind_env *env,
@@ -158,13 +209,8 @@ static void allocate_address(const struct kind_change *c, struct kind_env *env,
         asked = choose_address(c, env);
         if (!asked.n)
             kind_fault_set(fault, 500, "InternalError", S("all service addresses are in use"));
-    } else if (!str_eq(asked, was) && format_is_ip(asked) && env->address_taken &&
-               env->address_taken(env->context, asked)) {
-        struct json shown = { .type = JSON_STR, .n = (uint32_t)asked.n, .text = asked.p };
-        struct field_path at = { NULL, .key = S("spec") };
-        field_invalid(&fault->errors, AT(&at, "clusterIPs"), &shown,
-                      "is in use by another service");
-        kind_fault_set(fault, 422, "Invalid", field_summary(env->arena, &fault->errors));
+    } else if (!str_eq(asked, was)) {
+        check_free(env, spec, asked, fault);
     }
     check_asked(c, spec, fault);
     set_addresses(env->arena, spec, asked);
@@ -176,29 +222,81 @@ static int64_t old_node_port(const struct json *old, uint32_t i)
     return json_int(json_get(json_item(json_at(old, "spec", "ports", NULL), i), "nodePort"), 0);
 }
 
-static bool node_port_used(const struct json *ports, int64_t port)
+static bool has_node_port(const struct json *object, int64_t port)
 {
+    const struct json *ports = json_at(object, "spec", "ports", NULL);
     for (uint32_t i = 0; i < json_len(ports); i++)
         if (json_int(json_get(ports->items[i], "nodePort"), 0) == port)
             return true;
     return false;
 }
 
-static void allocate_node_ports(const struct kind_change *c, struct kind_env *env)
+/* A port that is asked for belongs to nobody else, and once a protocol to this service. */
+static void check_node_port(const struct kind_change *c, struct kind_env *env, uint32_t i,
+                            struct kind_fault *fault)
+{
+    const struct json *ports = json_at(c->object, "spec", "ports", NULL), *port = ports->items[i];
+    const struct json *asked = json_get(port, "nodePort");
+    bool taken =
+        !has_node_port(c->old, json_int(asked, 0)) && node_port_taken(env, json_int(asked, 0));
+    for (uint32_t j = 0; j < i; j++)
+        taken |= json_eq(json_get(ports->items[j], "nodePort"), asked) &&
+                 json_eq(json_get(ports->items[j], "protocol"), json_get(port, "protocol"));
+    if (taken)
+        field_invalid(&fault->errors, AT(AT_INDEX(AT(AT(NULL, "spec"), "ports"), i), "nodePort"),
+                      asked, "provided port is already allocated");
+    refuse(fault);
+}
+
+static int64_t choose_node_port(const struct kind_change *c, struct kind_env *env, size_t i)
+{
+    uint64_t start = start_of(c->object) + i;
+    for (uint64_t j = 0; j < NODE_PORTS; j++) {
+        int64_t candidate = NODE_PORT_FIRST + (int64_t)((start + j) % NODE_PORTS);
+        if (!has_node_port(c->object, candidate) && !node_port_taken(env, candidate))
+            return candidate;
+    }
+    return 0;
+}
+
+static void allocate_node_ports(const struct kind_change *c, struct kind_env *env,
+                                struct kind_fault *fault)
 {
     const struct json *ports = json_at(c->object, "spec", "ports", NULL);
-    uint64_t start = start_of(c->object);
     for (uint32_t i = 0; i < json_len(ports); i++) {
-        if (json_int(json_get(ports->items[i], "nodePort"), 0))
+        if (json_int(json_get(ports->items[i], "nodePort"), 0)) {
+            check_node_port(c, env, i, fault);
             continue;
-        int64_t port = old_node_port(c->old, i);
-        for (uint64_t j = 0; !port && j < NODE_PORTS; j++) {
-            int64_t candidate = NODE_PORT_FIRST + (int64_t)((start + i + j) % NODE_PORTS);
-            if (!node_port_used(ports, candidate))
-                port = candidate;
         }
+        int64_t port = old_node_port(c->old, i);
+        if (!port && !(port = choose_node_port(c, env, i)))
+            kind_fault_set(fault, 500, "InternalError", S("all node ports are in use"));
         json_set_int(env->arena, ports->items[i], "nodePort", port);
     }
+}
+
+/* What asks whether a balanced service is alive on a node comes to a port of its own. */
+static void allocate_health_port(const struct kind_change *c, struct kind_env *env,
+                                 struct kind_fault *fault)
+{
+    struct json *spec = json_make(env->arena, c->object, "spec", NULL);
+    const struct json *was = json_at(c->old, "spec", "healthCheckNodePort", NULL);
+    int64_t port = json_int(json_get(spec, "healthCheckNodePort"), 0), kept = json_int(was, 0);
+    bool local = str_eqc(json_text(json_get(spec, "externalTrafficPolicy")), "Local");
+    if (!port && local)
+        json_set_int(env->arena, spec, "healthCheckNodePort",
+                     kept ? kept : choose_node_port(c, env, json_len(json_get(spec, "ports"))));
+    bool outside = port < NODE_PORT_FIRST || port >= NODE_PORT_FIRST + NODE_PORTS;
+    if (!port || port == kept || (!outside && !node_port_taken(env, port)))
+        return;
+    kind_fault_set(fault, 500, "InternalError",
+                   arena_printf(env->arena,
+                                "Internal error occurred: failed to allocate requested "
+                                "HealthCheck NodePort %" PRId64 ": %s",
+                                port,
+                                outside ? "provided port is not in the valid range. The range of "
+                                          "valid ports is 30000-32767"
+                                        : "provided port is already allocated"));
 }
 
 static void drop_unchanged(const struct kind_change *c, const char *const *keys)
@@ -247,7 +345,9 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
     if (has_node_ports(c->object) &&
         !(balanced &&
           !json_bool(json_at(c->object, "spec", "allocateLoadBalancerNodePorts", NULL), true)))
-        allocate_node_ports(c, env);
+        allocate_node_ports(c, env, fault);
+    if (balanced)
+        allocate_health_port(c, env, fault);
 }
 
 /* ---- rules */
@@ -417,9 +517,16 @@ static void check_one_family(const struct kind_change *c, const struct json *spe
     if (str_eqc(json_text(policy), "RequireDualStack"))
         field_invalid(errors, AT(at, "ipFamilyPolicy"), policy,
                       "this cluster is not configured for dual-stack services");
+    if (str_eqc(json_text(policy), "SingleStack") && json_len(json_get(spec, "ipFamilies")) > 1)
+        field_invalid(errors, AT(at, "ipFamilyPolicy"), policy,
+                      "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families "
+                      "are specified");
     if (!str_eqc(json_text(family), "IPv6"))
         return;
-    if (!c->old)
+    if (!c->old && format_is_ipv6(json_text(address)))
+        field_invalid(errors, AT_INDEX(AT(at, "clusterIPs"), 0), address,
+                      "its family is not configured on this cluster");
+    else if (!c->old)
         field_invalid(errors, AT_INDEX(AT(at, "ipFamilies"), 0), family,
                       "not configured on this cluster");
     else if (!format_is_ipv6(json_text(address)))

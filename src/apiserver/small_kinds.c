@@ -311,34 +311,59 @@ const struct kind_hooks hooks_serviceaccount = { .metadata_twice = true };
 
 /* ---- PersistentVolumeClaim */
 
-static bool grows(const struct json *now, const struct json *was)
+static const struct json *storage_of(const struct json *claim)
 {
-    struct quantity n, w;
-    return quantity_parse(json_text(now), &n, NULL) == 0 &&
-           quantity_parse(json_text(was), &w, NULL) == 0 && quantity_cmp(&n, &w) >= 0;
+    return json_at(claim, "spec", "resources", "requests", "storage", NULL);
 }
 
-/* A claim may ask for more later, and be bound to a volume; nothing else changes. */
+static int compare(const struct json *a, const struct json *b)
+{
+    struct quantity x, y;
+    bool both =
+        quantity_parse(json_text(a), &x, NULL) == 0 && quantity_parse(json_text(b), &y, NULL) == 0;
+    return both ? quantity_cmp(&x, &y) : 0;
+}
+
+static bool is_bound(const struct json *claim)
+{
+    return str_eqc(json_text(json_at(claim, "status", "phase", NULL)), "Bound");
+}
+
+/* A claim may be bound to a volume, and get a class while it has none; a bound one may shrink again to what it
+ * has (it may not grow: see prepare_pvc). Nothing else changes. */
 static void check_claim_change(const struct kind_change *c, const struct field_path *spec,
                                struct field_errors *errors)
 {
     struct json *new = json_copy(errors->arena, json_get(c->object, "spec"));
     struct json *old = json_copy(errors->arena, json_get(c->old, "spec"));
-    const struct json *now = json_at(new, "resources", "requests", "storage", NULL);
-    const struct json *was = json_at(old, "resources", "requests", "storage", NULL);
-    bool bound = str_eqc(json_text(json_at(c->old, "status", "phase", NULL)), "Bound");
-    if (bound && was && !grows(now, was))
-        field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
-                        "a claim cannot shrink");
-    for (int side = 0; side < 2; side++) {
-        struct json *s = side ? old : new;
-        if (bound)
-            json_del(s, S("resources"));
-        if (!json_text(json_at(c->old, "spec", "volumeName", NULL)).n)
-            json_del(s, S("volumeName"));
+    if (is_bound(c->old) && storage_of(c->old) && storage_of(c->object)) {
+        struct json *requests = json_make(errors->arena, new, "resources", "requests", NULL);
+        json_set(errors->arena, requests, S("storage"),
+                 json_copy(errors->arena, storage_of(c->old)));
+        if (compare(storage_of(c->object), storage_of(c->old)) < 0 &&
+            compare(storage_of(c->object),
+                    json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
+            field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
+                            "field can not be less than status.capacity");
     }
+    if (!json_text(json_get(old, "volumeName")).n)
+        json_del(new, S("volumeName"));
+    if (!json_get(old, "storageClassName") && !is_bound(c->old))
+        json_del(new, S("storageClassName"));
     if (!json_eq(new, old))
-        field_forbidden(errors, spec, "only the requested storage of a claim may change");
+        field_forbidden(errors, spec,
+                        "spec is immutable after creation except resources.requests and "
+                        "volumeAttributesClassName for bound claims");
+    kind_check_immutable(json_get(new, "volumeMode"), json_get(old, "volumeMode"),
+                         AT(NULL, "volumeMode"), errors);
+}
+
+static bool list_holds(const struct json *list, str word)
+{
+    for (uint32_t i = 0; i < json_len(list); i++)
+        if (str_eq(json_text(list->items[i]), word))
+            return true;
+    return false;
 }
 
 void kind_check_claim(const struct json *object, const struct field_path *spec,
@@ -362,6 +387,9 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
         if (!known)
             field_not_supported(errors, AT(spec, "accessModes"), wanted->items[i], modes);
     }
+    if (json_len(wanted) > 1 && list_holds(wanted, S("ReadWriteOncePod")))
+        field_forbidden(errors, AT(spec, "accessModes"),
+                        "may not use ReadWriteOncePod with other access modes");
     const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
     struct field_path resources = { spec, .key = S("resources") };
     if (!storage)
@@ -381,20 +409,26 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
         check_claim_change(c, &spec, errors);
 }
 
-/* The finalizer of its protection; see claim.c. */
-static void prepare_pvc(const struct kind_change *c, struct kind_env *env,
-                        struct kind_fault *fault UNUSED)
+/* The finalizer of its protection; see claim.c. No class of storage is known here, and so none that grows. */
+static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     struct arena *a = env->arena;
     struct json *metadata = json_make(a, c->object, "metadata", NULL), *list;
+    if (c->old && c->sub == KIND_MAIN && is_bound(c->old) &&
+        compare(storage_of(c->object), storage_of(c->old)) > 0)
+        kind_fault_set(fault, 403, "Forbidden",
+                       arena_printf(a,
+                                    "persistentvolumeclaims \"" STR_FMT
+                                    "\" is forbidden: only dynamically provisioned pvc can be "
+                                    "resized and the storageclass that provisions the pvc must "
+                                    "support resize",
+                                    STR_ARG(json_text(json_get(metadata, "name")))));
     if (c->old)
         return;
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
-    for (size_t i = 0; i < json_len(list); i++)
-        if (str_eqc(json_text(json_item(list, i)), "kubernetes.io/pvc-protection"))
-            return;
-    json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
+    if (!list_holds(list, S("kubernetes.io/pvc-protection")))
+        json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
 }
 
 const struct kind_hooks hooks_pvc = { .prepare = prepare_pvc, .validate = validate_pvc };

@@ -63,9 +63,18 @@ static bool check_options(struct call *c, const struct write_options *o, enum la
     return errors.n == 0;
 }
 
-static struct json *read_patch(struct call *c, enum language language)
+static void note_duplicate(void *context, str path)
 {
-    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1 };
+    *(str *)context = path;
+}
+
+static struct json *read_patch(struct call *c, const struct write_options *o,
+                               enum language language)
+{
+    str twice = S("");
+    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &twice };
+    if (language == PATCH_APPLY && o->strict)
+        limits.duplicate = note_duplicate;
     struct json *patch = NULL;
     err_t e = { 0 };
     int result = language == PATCH_APPLY
@@ -76,6 +85,11 @@ static struct json *read_patch(struct call *c, enum language language)
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
         call_bad_request(c, "error decoding patch: it must be an object, not %s",
                          json_type_name(patch));
+    else if (twice.n)
+        call_bad_request(c,
+                         "error strict decoding YAML: error converting YAML to JSON: yaml: "
+                         "unmarshal errors: key \"" STR_FMT "\" already set in map",
+                         STR_ARG(twice));
     else
         return patch;
     return NULL;
@@ -308,7 +322,7 @@ void verb_patch(struct call *c)
         return;
     if (!call_write_options(c, "PatchOptions", &o) || !check_options(c, &o, language))
         return;
-    struct json *patch = read_patch(c, language);
+    struct json *patch = read_patch(c, &o, language);
     if (!patch)
         return;
     const struct object *old =

@@ -65,14 +65,12 @@ static const struct json *env_lookup(void *context, const struct kind *k, str ns
     return o ? read_tree(e->env.arena, k, o) : NULL;
 }
 
-static bool env_address_taken(void *context, str address)
+static bool env_service_holds(void *context, str text)
 {
     struct write_env *e = context;
-    auto_buf struct buf quoted = { 0 };
-    buf_printf(&quoted, "\"clusterIP\":\"" STR_FMT "\"", STR_ARG(address));
     struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
     for (const struct object *o; (o = tree_next_in(&c, S("/services/")));)
-        if (str_find(object_json(o), buf_str(&quoted)) != SIZE_MAX)
+        if (str_find(object_json(o), text) != SIZE_MAX)
             return true;
     return false;
 }
@@ -91,7 +89,7 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .now_ns = server_now_ns(s),
                                 .context = e,
                                 .lookup = env_lookup,
-                                .address_taken = env_address_taken,
+                                .service_holds = env_service_holds,
                                 .warn = env_warn };
 }
 

@@ -52,6 +52,8 @@ static struct json *step(struct json *v, str token)
 static int locate(struct work *w, str path, size_t room, struct place *ret)
 {
     str parent, last;
+    if (path.n && path.p[0] != '/') /* what is before the first slash does not count */
+        path = str_from(path, MIN(str_find_char(path, '/'), path.n));
     if (pointer_check(path, NULL) < 0 || !pointer_split(path, &parent, &last))
         return not_applicable(w, path, "a path starts with \"/\" and names a part of the object");
     struct json *v = w->root;

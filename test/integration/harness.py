@@ -231,7 +231,7 @@ class World:
     def run_operator(self, *flags):
         self.stop_operator()
         self.log = open(self.folder + "/operator.log", "a+")
-        config = self.kubeconfig_of_role() if isinstance(self.server, Real) else self.server.kubeconfig
+        config = self.kubeconfig_of_role()
         self.operator = subprocess.Popen(
             [self.flyball, "operator", "--kubeconfig", config, "--leader-elect=false", "--listen", "none",
              "--controllers", self.FEATURE, *self.OPERATOR, *flags], stdout=self.log, stderr=subprocess.STDOUT)

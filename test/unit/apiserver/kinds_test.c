@@ -23,16 +23,16 @@ static const struct kind *kind(const char *group, const char *version, const cha
     return k;
 }
 
-static bool address_taken(void *context UNUSED, str address)
+static bool service_holds(void *context UNUSED, str text)
 {
-    return str_eqc(address, "10.96.7.7");
+    return str_eqc(text, "\"clusterIP\":\"10.96.7.7\"");
 }
 
 /* The faults of a write, "path:Reason ..." in the order found; "" when it is stored. */
 static str write_sub(struct arena *a, const struct kind *k, enum kind_sub sub, struct json *object,
                      const struct json *old)
 {
-    struct kind_env env = { .arena = a, .address_taken = address_taken };
+    struct kind_env env = { .arena = a, .service_holds = service_holds };
     struct kind_change change = { k, sub, object, old };
     struct kind_fault fault;
     err_t e;
