@@ -189,7 +189,7 @@ static void ours_second(struct ours *o, struct world *w, int second)
 struct original {
     struct market_config config;
     struct agent_rules rules;
-    struct agent agents[PODS];
+    struct compat_agent agents[PODS];
     struct compat_pod pods[PODS];
     struct cpu_stat sample[PODS]; /* one slot, shared by both loops: its best-known fault */
     int64_t sample_ns[PODS];
@@ -205,7 +205,7 @@ static void original_init(struct original *o, struct world *w, uint64_t seed)
     o->rules.infinite_reward = true;
     o->capacity = (int64_t)(w->cores * 900);
     for (int i = 0; i < PODS; i++) {
-        agent_init(&o->agents[i], 0.2, seed + (uint64_t)i);
+        compat_agent_init(&o->agents[i], 0.2, seed + (uint64_t)i);
         o->written_s[i] = -1000;
     }
 }
@@ -231,16 +231,17 @@ static void original_slow(struct original *o, struct world *w, int second, int64
     int64_t x[PODS];
     for (int i = 0; i < PODS; i++) {
         struct cpu_window m = original_read(o, w, i, now, 5);
-        agent_learn(&o->agents[i], &o->rules,
-                    (struct outcome){ m.usage_milli, w->groups[i].limit_milli, m.demand, false });
+        compat_learn(&o->agents[i], &o->rules,
+                     (struct outcome){ m.usage_milli, w->groups[i].limit_milli, m.demand, false });
         bool grace = second < o->config.grace_ns / NS_PER_S;
-        bids[i] =
-            compat_bid(&o->agents[i], &o->rules, agent_choose(&o->agents[i], 0, true), 0, grace);
+        bids[i] = compat_bid(&o->agents[i], &o->rules, agent_choose(&o->agents[i].agent, 0, true),
+                             0, grace);
     }
     double price = market_price(o->capacity, bids, PODS);
     for (int i = 0; i < PODS; i++)
-        bids[i] = compat_bid(&o->agents[i], &o->rules, agent_choose(&o->agents[i], price, true),
-                             price, second < o->config.grace_ns / NS_PER_S);
+        bids[i] =
+            compat_bid(&o->agents[i], &o->rules, agent_choose(&o->agents[i].agent, price, true),
+                       price, second < o->config.grace_ns / NS_PER_S);
     compat_clear(o->capacity, bids, PODS, x);
     for (int i = 0; i < PODS; i++) {
         struct compat_write write =
@@ -344,7 +345,7 @@ static struct figures run(enum regime regime, double cores, int seconds, uint64_
     clear_scratch_done(&ours->scratch);
     for (int i = 0; i < PODS; i++) {
         pod_done(&ours->pods[i]);
-        agent_done(&original->agents[i]);
+        agent_done(&original->agents[i].agent);
     }
     free(ours);
     free(original);

@@ -2,16 +2,18 @@
  * original, so that both give the same last bit. */
 #include "agent_core.h"
 
+#include "milli.h"
+
 #include <math.h>
 #include <stdio.h>
 
 static const struct {
     const char *name;
-    double multiplier, weight;
+    double weight;
 } actions[AGENT_ACTION_N] = {
-    [AGENT_AGGRESSIVE] = { "aggressive", 1.5, 1.2 },
-    [AGENT_NORMAL] = { "normal", 1.2, 1.0 },
-    [AGENT_CONSERVATIVE] = { "conservative", 1.0, 0.8 },
+    [AGENT_AGGRESSIVE] = { "aggressive", 1.2 },
+    [AGENT_NORMAL] = { "normal", 1.0 },
+    [AGENT_CONSERVATIVE] = { "conservative", 0.8 },
 };
 
 static const char *const usage_names[] = { "low", "medium", "high" };
@@ -19,7 +21,6 @@ static const char *const throttle_names[] = { "none", "some", "high" };
 static const char *const allocation_names[] = { "low", "adequate", "excess" };
 
 static const double price_that_counts = 0.3;
-static const double throttling_that_counts = 0.05;
 static const double epsilon_decay = 0.999, epsilon_floor = 0.01;
 
 void agent_init(struct agent *agent, double epsilon, uint64_t seed)
@@ -29,7 +30,6 @@ void agent_init(struct agent *agent, double epsilon, uint64_t seed)
         .state = -1,
         .action = -1,
         .allocation_milli = 100,
-        .smoothed_milli = 100,
     };
     random_init(&agent->random, seed, 1);
 }
@@ -162,15 +162,6 @@ double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t p
     return reward;
 }
 
-static void push_history(struct agent *agent, double throttling)
-{
-    if (agent->history_n == AGENT_HISTORY)
-        memmove(agent->history, agent->history + 1, (AGENT_HISTORY - 1) * sizeof(double));
-    else
-        agent->history_n++;
-    agent->history[agent->history_n - 1] = throttling;
-}
-
 static double best_known(const struct agent *agent, int state)
 {
     const double *q = agent_row(agent, state)->q;
@@ -183,10 +174,9 @@ static double best_known(const struct agent *agent, int state)
 
 double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome o)
 {
-    agent->usage_milli = o.usage_milli;
-    push_history(agent, o.throttling);
+    agent->usage_milli = milli32(o.usage_milli);
     int64_t previous = agent->allocation_milli;
-    agent->allocation_milli = o.allocation_milli;
+    agent->allocation_milli = milli32(o.allocation_milli);
     agent->throttling = o.throttling;
     double reward = agent_reward(rules, o, previous);
     if (agent->state >= 0 && agent->action >= 0) {
@@ -200,7 +190,7 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
             row->known |= (uint8_t)(1 << agent->action);
         }
     }
-    agent->epsilon = fmax(epsilon_floor, agent->epsilon * epsilon_decay);
+    agent->epsilon = MAX(epsilon_floor, agent->epsilon * epsilon_decay);
     return reward;
 }
 
@@ -210,26 +200,5 @@ int64_t agent_price_response(int64_t demand_milli, double price)
 {
     if (price <= price_that_counts)
         return demand_milli;
-    return (int64_t)((double)demand_milli * fmax(0.5, 1 - price * 0.5));
-}
-
-static double recent_throttling(const struct agent *agent)
-{
-    if (agent->history_n < AGENT_HISTORY)
-        return agent->throttling;
-    const double *h = agent->history;
-    double mean = (h[0] + h[1] + h[2]) / 3.0;
-    return h[2] - h[0] < 0 ? mean * 0.7 : mean; /* already falling: less urgent */
-}
-
-int64_t agent_demand(const struct agent *agent, const struct agent_rules *rules,
-                     enum agent_action action, double price)
-{
-    int64_t base = MAX(agent->usage_milli, rules->absolute_min_milli);
-    int64_t demand = (int64_t)((double)base * actions[action].multiplier);
-    demand = agent_price_response(demand, price);
-    double throttling = recent_throttling(agent);
-    if (throttling > throttling_that_counts)
-        demand = MIN(10 * base, (int64_t)((double)demand * fmin(3.0, 1 + throttling * 2)));
-    return demand;
+    return (int64_t)((double)demand_milli * MAX(1 - price * 0.5, 0.5));
 }

@@ -13,7 +13,7 @@
 
 enum agent_action { AGENT_AGGRESSIVE, AGENT_NORMAL, AGENT_CONSERVATIVE, AGENT_ACTION_N };
 
-enum { AGENT_STATE_N = 27, AGENT_HISTORY = 3 };
+enum { AGENT_STATE_N = 27 };
 
 struct agent_rules {
     double learning_rate; /* alpha */
@@ -34,15 +34,13 @@ struct agent_row { /* of the table: a state that was looked up, perhaps learnt f
 };
 
 struct agent {
-    struct agent_row *rows;        /* owned, in no order */
-    double epsilon;                /* chance of exploring */
-    double throttling;             /* 0..1, normalised */
-    double history[AGENT_HISTORY]; /* the last throttling values, oldest first */
-    uint8_t history_n, row_n;
-    int8_t state, action; /* of the last bid; -1: none yet */
-    int64_t usage_milli, allocation_milli;
-    int64_t smoothed_milli; /* demand in cost-efficiency mode */
+    struct agent_row *rows; /* owned, in no order */
+    double epsilon;         /* chance of exploring */
+    double throttling;      /* 0..1, normalised */
     struct random random;
+    int32_t usage_milli, allocation_milli;
+    uint8_t row_n;
+    int8_t state, action; /* of the last bid; -1: none yet */
 };
 
 struct outcome { /* what became of the last bid */
@@ -50,11 +48,6 @@ struct outcome { /* what became of the last bid */
     int64_t allocation_milli; /* the limit that was really in force */
     double throttling;
     double slo_miss; /* of its objective: 0 it is met .. 1 it is missed badly */
-};
-
-struct agent_bid {
-    struct bid bid;
-    enum agent_action action;
 };
 
 void agent_init(struct agent *agent, double epsilon, uint64_t seed);
@@ -71,10 +64,6 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
  * missing its objective). */
 enum agent_action agent_choose(struct agent *agent, double price, bool explore);
 enum agent_action agent_greedy(const double q[AGENT_ACTION_N], double price);
-
-/* What the pod wants at this price when it acts like that, before bounds. */
-int64_t agent_demand(const struct agent *agent, const struct agent_rules *rules,
-                     enum agent_action action, double price);
 
 int agent_state(int64_t usage_milli, double throttling, int64_t allocation_milli);
 void agent_state_name(int state, char ret_name[24]); /* "medium:some:adequate" */

@@ -13,24 +13,24 @@
 #include <unistd.h>
 
 enum { LEVELS_MAX = 64, FILE_MAX = 1024, PERIOD_USEC = 100000, QUOTA_MIN_USEC = 1000 };
+enum { KEPT_FROM = 512 }; /* descriptors below are left to connections */
 
 struct level { /* one cgroup whose throttling is read */
     int fd;    /* of its cpu.stat; -1: not open */
-    uint32_t name_sum;
+    uint32_t name_sum : 30;
+    uint32_t known : 1; /* the counters are a reading */
+    uint32_t seen : 1;  /* during a scan */
     uint32_t nr_periods, nr_throttled;
     int64_t throttled_usec;
-    bool known; /* the counters are a reading */
-    bool seen;  /* during a scan */
 };
 
 struct cgroup {
     const struct cgroup_tree *tree;
-    struct cpu_stat total;
     struct level *levels; /* owned; the first is the cgroup itself */
+    int usage_fd;         /* v1: cpuacct.usage */
+    uint32_t links;       /* of the directory when last scanned: two, and one a directory inside */
     uint16_t level_n;
     bool rescan;
-    uint32_t links; /* of the directory when last scanned: two, and one a directory inside */
-    int usage_fd;   /* v1: cpuacct.usage */
     char path[];
 };
 
@@ -52,6 +52,19 @@ static int open_file(const struct cgroup *g, const char *root, const char *insid
         return err_set(e, ENAMETOOLONG, "cgroup %s: its path is too long", g->path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? fd : err_set(e, errno, "%s: %s", path, strerror(errno));
+}
+
+/* One that stays open, out of the way: the loop's table of descriptors is as long as the highest of a
+ * connection, which would come to lie above thousands of these. */
+static int open_kept(const struct cgroup *g, const char *root, const char *inside, const char *file,
+                     err_t *e)
+{
+    int fd = open_file(g, root, inside, file, e);
+    int kept = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, KEPT_FROM);
+    if (kept < 0)
+        return fd;
+    close(fd);
+    return kept;
 }
 
 /* The whole file from a kept descriptor. */
@@ -104,18 +117,19 @@ static void level_drop(struct cgroup *g, size_t at)
 static void level_add(struct cgroup *g, uint32_t name_sum, int fd)
 {
     g->levels = mem_grow(g->levels, (size_t)g->level_n + 1, sizeof(*g->levels));
-    g->levels[g->level_n++] = (struct level){ .fd = fd, .name_sum = name_sum, .seen = true };
+    g->levels[g->level_n++] =
+        (struct level){ .fd = fd, .name_sum = name_sum & 0x3fffffff, .seen = true };
 }
 
 static void see_inside(struct cgroup *g, const char *name)
 {
-    uint32_t sum = (uint32_t)sum64(str_c(name), 0);
+    uint32_t sum = (uint32_t)sum64(str_c(name), 0) >> 2; /* as wide as name_sum */
     struct level *level = level_named(g, sum);
     if (level)
         level->seen = true;
     if ((level && level->fd >= 0) || (!level && g->level_n >= LEVELS_MAX))
         return;
-    int fd = open_file(g, g->tree->cpu, name, "cpu.stat", NULL);
+    int fd = open_kept(g, g->tree->cpu, name, "cpu.stat", NULL);
     if (fd >= 0 && level)
         level->fd = fd;
     else if (fd >= 0)
@@ -157,20 +171,20 @@ size_t cgroup_levels(const struct cgroup *g)
 
 static int open_own(struct cgroup *g, err_t *e)
 {
-    int fd = open_file(g, g->tree->cpu, "", "cpu.stat", e);
+    int fd = open_kept(g, g->tree->cpu, "", "cpu.stat", e);
     if (fd < 0)
         return fd;
     g->levels[0].fd = fd;
     if (g->tree->version == 2)
         return 0;
-    fd = open_file(g, g->tree->usage, "", "cpuacct.usage", e);
+    fd = open_kept(g, g->tree->usage, "", "cpuacct.usage", e);
     g->usage_fd = fd < 0 ? -1 : fd;
     return fd < 0 ? fd : 0;
 }
 
 int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, err_t *e)
 {
-    struct cgroup *g = mem_zero(1, sizeof(*g) + path.n + 1);
+    struct cgroup *g = mem_zero(1, offsetof(struct cgroup, path) + path.n + 1);
     g->tree = tree;
     g->usage_fd = -1;
     memcpy(g->path, path.p, path.n);
@@ -285,12 +299,12 @@ static struct throttling worst_of_inside(struct cgroup *g, struct throttling wor
 }
 
 /* Who used nothing was not throttled: only what ran can have hit its quota, so the other counters stand. */
-static bool is_idle(const struct cgroup *g, int64_t usage_usec)
+static bool is_idle(const struct cgroup *g, const struct cpu_stat *total, int64_t usage_usec)
 {
-    return g->levels[0].known && usage_usec == g->total.usage_usec;
+    return g->levels[0].known && usage_usec == total->usage_usec;
 }
 
-int cgroup_read(struct cgroup *g, struct cpu_stat *ret, err_t *e)
+int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e)
 {
     bool v1 = g->tree->version == 1;
     struct cpu_stat own;
@@ -301,21 +315,18 @@ int cgroup_read(struct cgroup *g, struct cpu_stat *ret, err_t *e)
     if (g->rescan)
         cgroup_rescan(g);
     r = v1 ? read_usage(g, &usage_usec) : read_level(&g->levels[0], &own);
-    if (r == 0 && is_idle(g, v1 ? usage_usec : own.usage_usec)) {
-        *ret = g->total;
+    if (r == 0 && is_idle(g, total, v1 ? usage_usec : own.usage_usec))
         return 0;
-    }
     if (r == 0 && v1 && (r = read_level(&g->levels[0], &own)) == 0)
         own.usage_usec = usage_usec;
     if (r < 0)
         return err_set(e, r, "cgroup %s: counters cannot be read: %s", g->path, strerror(-r));
     struct throttling worst = level_advance(&g->levels[0], own);
-    g->total.throttled_usec += worst.usec;
-    worst = worst_of_inside(g, worst, &g->total.throttled_usec);
-    g->total.nr_periods += (uint32_t)worst.periods;
-    g->total.nr_throttled += (uint32_t)worst.hits;
-    g->total.usage_usec = own.usage_usec;
-    *ret = g->total;
+    total->throttled_usec += worst.usec;
+    worst = worst_of_inside(g, worst, &total->throttled_usec);
+    total->nr_periods += (uint32_t)worst.periods;
+    total->nr_throttled += (uint32_t)worst.hits;
+    total->usage_usec = own.usage_usec;
     return 0;
 }
 

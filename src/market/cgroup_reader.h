@@ -22,8 +22,9 @@ int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, e
 void cgroup_close(struct cgroup *g);
 const char *cgroup_path(const struct cgroup *g);
 
-/* Counters as of now. -ENODEV or -ENOENT: the cgroup is gone. */
-int cgroup_read(struct cgroup *g, struct cpu_stat *ret, err_t *e);
+/* Brings `total` up to now: what the last reading left in it, `{0}` before the first. -ENODEV or -ENOENT: the
+ * cgroup is gone. */
+int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e);
 
 /* Looks for cgroups that came and went inside; cgroup_read() notices by itself only those that went. */
 void cgroup_rescan(struct cgroup *g);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+static const double throttling_that_counts = 0.05;
+
 static void overload(int64_t capacity, const struct bid *bids, size_t n, int64_t *x)
 {
     double weighted = 0;
@@ -68,25 +70,65 @@ static int64_t scaled(int64_t milli, double factor)
     return (int64_t)((double)milli * factor);
 }
 
-static int64_t smooth_demand(struct agent *agent, const struct agent_rules *r, int64_t raw)
+void compat_agent_init(struct compat_agent *c, double epsilon, uint64_t seed)
 {
-    double alpha = raw < agent->smoothed_milli ? r->alpha_down : r->alpha_up;
-    int64_t s = (int64_t)(alpha * (double)raw + (1 - alpha) * (double)agent->smoothed_milli);
+    *c = (struct compat_agent){ .smoothed_milli = 100 };
+    agent_init(&c->agent, epsilon, seed);
+}
+
+double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct outcome o)
+{
+    if (c->history_n == COMPAT_HISTORY)
+        memmove(c->history, c->history + 1, (COMPAT_HISTORY - 1) * sizeof(double));
+    else
+        c->history_n++;
+    c->history[c->history_n - 1] = o.throttling;
+    return agent_learn(&c->agent, rules, o);
+}
+
+static double recent_throttling(const struct compat_agent *c)
+{
+    if (c->history_n < COMPAT_HISTORY)
+        return c->agent.throttling;
+    const double *h = c->history;
+    double mean = (h[0] + h[1] + h[2]) / 3.0;
+    return h[2] - h[0] < 0 ? mean * 0.7 : mean; /* already falling: less urgent */
+}
+
+/* What the pod wants at this price when it acts like that, before bounds. */
+static int64_t demand(const struct compat_agent *c, const struct agent_rules *rules,
+                      enum agent_action action, double price)
+{
+    static const double multipliers[AGENT_ACTION_N] = { 1.5, 1.2, 1.0 };
+    int64_t base = MAX((int64_t)c->agent.usage_milli, rules->absolute_min_milli);
+    int64_t wanted = agent_price_response(scaled(base, multipliers[action]), price);
+    double throttling = recent_throttling(c);
+    if (throttling > throttling_that_counts)
+        wanted = MIN(10 * base, scaled(wanted, fmin(3.0, 1 + throttling * 2)));
+    return wanted;
+}
+
+static int64_t smooth_demand(struct compat_agent *c, const struct agent_rules *r, int64_t raw)
+{
+    const struct agent *agent = &c->agent;
+    double alpha = raw < c->smoothed_milli ? r->alpha_down : r->alpha_up;
+    int64_t s = (int64_t)(alpha * (double)raw + (1 - alpha) * (double)c->smoothed_milli);
     if (agent->usage_milli < r->absolute_min_milli && agent->throttling < r->target_throttling)
         s = (int64_t)((double)s * (1 - r->idle_decay));
-    agent->smoothed_milli = s;
+    c->smoothed_milli = s;
     return agent->throttling < r->target_throttling ? s : raw;
 }
 
-struct bid compat_bid(struct agent *agent, const struct agent_rules *r, enum agent_action action,
+struct bid compat_bid(struct compat_agent *c, const struct agent_rules *r, enum agent_action action,
                       double price, bool in_grace)
 {
+    const struct agent *agent = &c->agent;
     static const int64_t most = 10000, uncapped = 1000000;
-    bool saving = r->cost_efficiency, throttled = agent->throttling > 0.05;
+    bool saving = r->cost_efficiency, throttled = agent->throttling > throttling_that_counts;
     struct bid bid = { .weight = agent_action_weight(action) };
-    bid.demand_milli = agent_demand(agent, r, action, price);
+    bid.demand_milli = demand(c, r, action, price);
     if (saving) {
-        bid.demand_milli = smooth_demand(agent, r, bid.demand_milli);
+        bid.demand_milli = smooth_demand(c, r, bid.demand_milli);
         bid.weight = throttled ? 1.2 : 1.0;
     }
     int64_t usage = agent->usage_milli;

@@ -10,8 +10,21 @@
 /* Rounds of truncated shares; may leave capacity unused, and exceed it in overload. */
 void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int64_t *ret_milli);
 
+enum { COMPAT_HISTORY = 3 };
+
+struct compat_agent {
+    struct agent agent;
+    double history[COMPAT_HISTORY]; /* the last throttling values, oldest first */
+    uint8_t history_n;
+    int64_t smoothed_milli; /* demand in cost-efficiency mode */
+};
+
+void compat_agent_init(struct compat_agent *agent, double epsilon, uint64_t seed);
+double compat_learn(struct compat_agent *agent, const struct agent_rules *rules,
+                    struct outcome outcome);
+
 /* A bid whose max may be below its min; cost-efficiency mode changes the agent's smoothed demand. */
-struct bid compat_bid(struct agent *agent, const struct agent_rules *rules,
+struct bid compat_bid(struct compat_agent *agent, const struct agent_rules *rules,
                       enum agent_action action, double price, bool in_grace);
 
 struct compat_pod { /* what the original remembers of a pod between slow steps */

@@ -1,8 +1,6 @@
 /* Usage and throttling between two readings: see demand_core.h. */
 #include "demand_core.h"
 
-#include <math.h>
-
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -62,10 +60,10 @@ struct cpu_window cpu_window(struct cpu_stat before, struct cpu_stat after, int6
     double seconds = (double)(elapsed_ns / 1000000000) + (double)(elapsed_ns % 1000000000) / 1e9;
     double milli = (double)used / 1e6 / seconds * 1000;
     window.usage_milli = milli < 9e18 ? (int64_t)milli : INT64_MAX;
-    window.demand = fmin(fmax((double)throttled / (double)used / 0.1, 0), 1);
+    window.demand = MIN(MAX((double)throttled / (double)used / 0.1, 0.0), 1.0);
     int32_t periods = (int32_t)(after.nr_periods - before.nr_periods),
             hits = (int32_t)(after.nr_throttled - before.nr_throttled);
     if (periods > 0)
-        window.throttled = fmin(fmax((double)hits / (double)periods, 0), 1);
+        window.throttled = MIN(MAX((double)hits / (double)periods, 0.0), 1.0);
     return window;
 }

@@ -1,26 +1,28 @@
 /* Limits: see limit_core.h. Rounding is to the nearest, as the worked example of the design has it. */
 #include "limit_core.h"
 
+#include "milli.h"
+
 #include <math.h>
 
 int64_t limit_request(int64_t limit_milli)
 {
-    int64_t request = (int64_t)llround(0.9 * (double)limit_milli);
+    int64_t request = milli_round(0.9 * (double)limit_milli);
     return MAX((int64_t)1, MIN(MAX(request, (int64_t)10), limit_milli - 1));
 }
 
 int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli)
 {
     double share = allocation_milli < last_milli ? 0.7 : 0.1;
-    return (int64_t)llround(share * (double)allocation_milli + (1 - share) * (double)last_milli);
+    return milli_round(share * (double)allocation_milli + (1 - share) * (double)last_milli);
 }
 
 int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules)
 {
     if (!(throttling > rules->threshold))
         return current_milli;
-    double step = rules->step_min + (rules->step_max - rules->step_min) * fmin(throttling, 1);
-    return MAX(current_milli, (int64_t)llround((double)current_milli * (1 + step)));
+    double step = rules->step_min + (rules->step_max - rules->step_min) * MIN(throttling, 1.0);
+    return MAX(current_milli, milli_round((double)current_milli * (1 + step)));
 }
 
 bool limit_differs(int64_t from_milli, int64_t to_milli, double min_change_percent)

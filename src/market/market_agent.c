@@ -7,6 +7,7 @@
 #include "../base/sum.h"
 #include "limit_core.h"
 #include "market_agent_internal.h"
+#include "milli.h"
 
 #include <malloc.h>
 
@@ -34,7 +35,8 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
-    pod->desired_request_milli = pod->guaranteed ? limit_milli : limit_request(limit_milli);
+    pod->desired_request_milli =
+        milli32(pod->guaranteed ? limit_milli : limit_request(limit_milli));
     pod->asked_ns = loop_mono_ns(a->loop);
     if (limit_milli > sampled->market.limit_milli)
         pod->tally.ups++;
@@ -45,9 +47,9 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
 
 static void steer(struct market_pod *m, struct slo_state *state)
 {
-    m->slo_weight = slo_weight(state, m->slo_weight, m->slo_ratio);
-    m->slo_milli =
-        (float)slo_limit(state, m->slo_ratio, (double)m->agent.usage_milli, (double)m->limit_milli);
+    double ratio = (double)m->slo_ratio;
+    m->slo_weight = (float)slo_weight(state, (double)m->slo_weight, ratio);
+    m->slo_milli = (float)slo_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
 }
 
 /* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
@@ -58,7 +60,7 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         s->wanted_milli = s->market.limit_milli;
         pod->desired_request_milli = s->market.request_milli;
     }
-    agent_tally_reward(&pod->tally, s->market.reward);
+    agent_tally_reward(&pod->tally, (double)s->market.reward);
     if (pod->objective)
         steer(&s->market, &pod->objective->state);
     if (!market_agent_is_written(a, pod))
@@ -129,9 +131,9 @@ static void latency(void *context, str ns, str name, double ms)
     int64_t now = loop_mono_ns(a->loop);
     double seconds = o->told_ns ? MIN((double)(now - o->told_ns) / 1e9, longest_s) : usual_s;
     o->told_ns = now;
-    m->slo_ratio = MIN(ms / o->target_ms, ratio_max);
-    m->slo_burns =
-        slo_burns(&o->state, m->slo_ratio > sampler_rules(a->sampler)->slo_fast, seconds);
+    double ratio = MIN(ms / o->target_ms, ratio_max);
+    m->slo_ratio = (float)ratio;
+    m->slo_burns = slo_burns(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
 }
 
 /* ---- what was learnt */

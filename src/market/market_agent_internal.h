@@ -22,20 +22,20 @@ struct agent_objective { /* for a pod's latency */
 
 struct agent_pod {          /* one pod in the market */
     struct set_node by_uid; /* hash of its uid */
-    struct sampled sampled;
-    const struct agent_pod_record *record; /* one reference */
-    int64_t desired_request_milli;         /* goes with sampled.wanted_milli */
-    int64_t asked_ns;                      /* mono, of a limit that is not in force yet; 0: none */
-    int64_t written_ns;                    /* mono, of the last write; 0: never */
-    int64_t written_milli;                 /* the limit its PodAllocation says; 0: none */
-    int64_t infeasible_milli;              /* the node cannot give this much; 0: not known */
-    int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
-    struct agent_objective *objective;     /* owned; NULL: none */
-    struct agent_tally tally;
-    int64_t priced_ns; /* mono */
-    float price;       /* as its PodAllocation says; -1: it says none */
     bool guaranteed;
     bool seen; /* during a sync */
+    struct sampled sampled;
+    const struct agent_pod_record *record; /* one reference */
+    struct agent_objective *objective;     /* owned; NULL: none */
+    int64_t asked_ns;                      /* mono, of a limit that is not in force yet; 0: none */
+    int64_t written_ns;                    /* mono, of the last write; 0: never */
+    int64_t priced_ns;                     /* mono, likewise of the price */
+    int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
+    int32_t infeasible_milli;              /* the node cannot give this much; 0: not known */
+    int32_t desired_request_milli;         /* goes with sampled.wanted_milli */
+    int32_t written_milli;                 /* the limit its PodAllocation says; 0: none */
+    float price;                           /* as its PodAllocation says; -1: it says none */
+    struct agent_tally tally;
 };
 
 struct market_agent {

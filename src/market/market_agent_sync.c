@@ -6,6 +6,7 @@
 #include "../base/map.h"
 #include "../base/sum.h"
 #include "limit_core.h"
+#include "milli.h"
 
 /* ---- one pod */
 
@@ -35,8 +36,8 @@ static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
     if (!allocation || allocation->owner_uid_sum != sum64(pod->record->meta.uid, 0) ||
         allocation->limit_milli <= 0)
         return;
-    pod->sampled.wanted_milli = pod->written_milli = allocation->limit_milli;
-    pod->desired_request_milli = allocation->request_milli;
+    pod->sampled.wanted_milli = pod->written_milli = milli32(allocation->limit_milli);
+    pod->desired_request_milli = milli32(allocation->request_milli);
     market_agent_read_status(pod, allocation);
 }
 
@@ -87,7 +88,7 @@ static void note_in_force(struct market_agent *a, struct agent_pod *pod,
     pod->asked_ns = 0;
 }
 
-static int64_t tighter(int64_t a, int64_t b) /* of two limits, 0: none */
+static int32_t tighter(int32_t a, int32_t b) /* of two limits, 0: none */
 {
     return !a ? b : !b ? a : MIN(a, b);
 }
@@ -97,11 +98,11 @@ static int64_t tighter(int64_t a, int64_t b) /* of two limits, 0: none */
 static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
-    int64_t limit = s->market.limit_milli, more = MAX(pod->infeasible_milli - limit, (int64_t)0);
+    int32_t limit = s->market.limit_milli, more = MAX(pod->infeasible_milli - limit, 0);
     bool over = pod->infeasible_until_ns && loop_wall_ns(a->loop) >= pod->infeasible_until_ns;
     if (!pod->infeasible_milli || over)
         return;
-    s->market.max_milli = tighter(s->market.max_milli, MAX(limit + more / 2, (int64_t)1));
+    s->market.max_milli = tighter(s->market.max_milli, MAX(limit + more / 2, 1));
     if (s->wanted_milli >= pod->infeasible_milli && limit > 0) {
         s->wanted_milli = limit;
         pod->desired_request_milli = s->market.request_milli;
@@ -135,8 +136,8 @@ static void update(struct market_agent *a, struct agent_pod *pod,
         record_unref(&old->meta);
     }
     struct market_pod *m = &pod->sampled.market;
-    m->min_milli = view->min_milli;
-    m->max_milli = view->max_milli;
+    m->min_milli = milli32(view->min_milli);
+    m->max_milli = milli32(view->max_milli);
     pod->guaranteed = view->guaranteed;
     set_objective(pod, view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms);
     note_in_force(a, pod, view);

@@ -2,6 +2,7 @@
  * now, so a key that comes late or twice does no harm, and nothing is sent when the object already says
  * it. */
 #include "market_agent_internal.h"
+#include "milli.h"
 
 #include "../base/quantity.h"
 #include "../base/sum.h"
@@ -24,7 +25,7 @@ const struct agent_allocation_record *market_agent_allocation(const struct marke
 void market_agent_read_status(struct agent_pod *pod,
                               const struct agent_allocation_record *allocation)
 {
-    pod->infeasible_milli = MAX(allocation->infeasible_milli, (int64_t)0);
+    pod->infeasible_milli = milli32(MAX(allocation->infeasible_milli, (int64_t)0));
     pod->infeasible_until_ns = allocation->infeasible_until_ns;
     pod->price = (float)allocation->price;
 }
@@ -59,7 +60,7 @@ static void remove_allocation(struct reconcile *r, const struct agent_allocation
 
 static double rounded_price(const struct market_agent *a)
 {
-    return isfinite(a->price) ? round(a->price * 1000) / 1000 : 0;
+    return isfinite(a->price) ? (double)milli_round(a->price * 1000) / 1000 : 0;
 }
 
 static void write_price(struct reconcile *r, struct agent_pod *pod, str name)
@@ -145,7 +146,7 @@ static void written(struct reconcile *r, const struct kube_reply *reply)
         auto_buf struct buf name = { 0 };
         agent_allocation_name(r->ns, r->name, &name);
         pod->written_ns = loop_mono_ns(a->loop);
-        pod->written_milli = limit_of(reply->object);
+        pod->written_milli = milli32(limit_of(reply->object));
         write_price(r, pod, buf_str(&name));
     }
 }

@@ -2,6 +2,7 @@
 #include "pod_core.h"
 
 #include "limit_core.h"
+#include "milli.h"
 
 #include "../base/clock.h"
 #include "../base/quantity.h"
@@ -74,8 +75,8 @@ static double need_of(const struct market_pod *pod, const struct pod_rules *rule
         return used;
     double stopped = (double)(to.throttled_usec - from.throttled_usec) / (double)elapsed_ns * 1e6;
     double step = steps[MIN(pod->boosts, countof(steps) - 1)];
-    double more = fmax((double)pod->limit_milli, used) * step * w.throttled;
-    return fmax((double)pod->limit_milli, used) + fmin(fmax(stopped, 0.1 * more), more);
+    double least = MAX((double)pod->limit_milli, used), more = least * step * w.throttled;
+    return least + MIN(MAX(stopped, 0.1 * more), more);
 }
 
 void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,
@@ -88,30 +89,31 @@ void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cp
     } else if (now_ns > pod->last_ns) {
         double need = need_of(pod, rules, pod->last, stat, now_ns - pod->last_ns);
         struct cpu_window w = cpu_window(pod->last, stat, now_ns - pod->last_ns);
-        pod->slow_need_milli = fmax(pod->slow_need_milli, need);
-        pod->slow_max_milli = MAX(pod->slow_max_milli, w.usage_milli);
-        forecast_update(&pod->forecast, (double)w.usage_milli / 1000, w.throttled,
-                        (double)(now_ns - pod->last_ns) / 1e9);
+        pod->slow_need_milli = MAX(pod->slow_need_milli, (float)need);
+        pod->slow_max_milli = MAX(pod->slow_max_milli, milli32(w.usage_milli));
+        forecast_update(&pod->forecast, (float)w.usage_milli / 1000, (float)w.throttled,
+                        (float)(now_ns - pod->last_ns) / 1e9F);
     }
     pod->last = stat;
     pod->last_ns = now_ns;
 }
 
-static int64_t unpack(const uint8_t milli[static 3])
+static int64_t unpack(uint16_t packed)
 {
-    return milli[0] | milli[1] << 8 | milli[2] << 16;
+    return (int64_t)(packed & 0xfff) << (packed >> 12);
 }
 
-static void pack(uint8_t ret[static 3], int64_t milli)
+static uint16_t pack(int64_t milli)
 {
-    milli = MAX(MIN(milli, INT64_C(0xffffff)), INT64_C(0));
-    for (int i = 0; i < 3; i++)
-        ret[i] = (uint8_t)(milli >> 8 * i);
+    int shift = 0;
+    for (milli = MAX(MIN(milli, unpack(UINT16_MAX)), INT64_C(0)); milli > 0xfff; shift++)
+        milli = (milli + 1) / 2; /* not less than it was */
+    return (uint16_t)(shift << 12 | milli);
 }
 
 int64_t pod_need(const struct market_pod *pod)
 {
-    int64_t peak = (int64_t)llround(pod->slow_need_milli);
+    int64_t peak = milli_round((double)pod->slow_need_milli);
     for (uint8_t i = 0; i < pod->peak_n; i++)
         peak = MAX(peak, unpack(pod->peaks[i].need));
     return peak;
@@ -134,8 +136,8 @@ static void resolve_estimates(struct market_pod *pod)
         struct pod_peak *p = &pod->peaks[i];
         int64_t bound = unpack(p->bound);
         if (bound > 0 && pod->slow_max_milli >= bound) {
-            pack(p->need, bound);
-            pack(p->bound, 0);
+            p->need = p->bound;
+            p->bound = 0;
         }
     }
 }
@@ -145,8 +147,9 @@ static void remember_peak(struct market_pod *pod)
     bool throttled = pod->slow_throttled > 0;
     if (!throttled)
         resolve_estimates(pod);
-    pack(pod->peaks[pod->peak].need, (int64_t)llround(pod->slow_need_milli));
-    pack(pod->peaks[pod->peak].bound, throttled ? pod->limit_milli : 0);
+    pod->peaks[pod->peak] =
+        (struct pod_peak){ .need = pack(milli_round((double)pod->slow_need_milli)),
+                           .bound = throttled ? pack(pod->limit_milli) : 0 };
     pod->peak = (uint8_t)((pod->peak + 1) % POD_PEAKS);
     pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, POD_PEAKS);
 }
@@ -162,12 +165,12 @@ void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int
     if (!pod->last_ns || pod->last_ns <= pod->slow_ns)
         return;
     struct cpu_window w = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
-    pod->slow_throttled = w.throttled;
-    pod->reward = agent_learn(&pod->agent, &rules->agent,
-                              (struct outcome){ .usage_milli = w.usage_milli,
-                                                .allocation_milli = pod->limit_milli,
-                                                .throttling = w.throttled,
-                                                .slo_miss = slo_miss(pod->slo_ratio) });
+    struct outcome outcome = { .usage_milli = w.usage_milli,
+                               .allocation_milli = pod->limit_milli,
+                               .throttling = w.throttled,
+                               .slo_miss = slo_miss((double)pod->slo_ratio) };
+    pod->slow_throttled = (float)w.throttled;
+    pod->reward = (float)agent_learn(&pod->agent, &rules->agent, outcome);
     remember_peak(pod);
     pod->slow_need_milli = 0;
     pod->slow_max_milli = 0;
@@ -193,13 +196,13 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
     }
     struct fast_rules fast = { -1, rules->fast_step_min, rules->fast_step_max };
     int64_t wanted = limit_boost(pod->limit_milli, w.throttled, &fast);
-    wanted = MAX(wanted, (int64_t)llround(need * (1 + rules->agent.want_headroom)));
-    wanted = MAX(wanted, (int64_t)llroundf(pod->slo_milli));
+    wanted = MAX(wanted, milli_round(need * (1 + rules->agent.want_headroom)));
+    wanted = MAX(wanted, milli_round((double)pod->slo_milli));
     if (pod->max_milli)
-        wanted = MIN(wanted, pod->max_milli);
+        wanted = MIN(wanted, (int64_t)pod->max_milli);
     wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
     if (pod->allocation_milli < pod->bid_max_milli) /* rationed: room that is left is another's */
-        wanted = MIN(wanted, pod->allocation_milli);
+        wanted = MIN(wanted, (int64_t)pod->allocation_milli);
     if (!limit_differs(pod->limit_milli, wanted, rules->min_change_percent) ||
         wanted <= pod->limit_milli)
         return pod->limit_milli;
@@ -222,9 +225,9 @@ int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
                                   : MAX(least, need);
     bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
     if (ease == MARKET_AT_EASE && spared)
-        least = MAX(least, pod->limit_milli);
-    least = MAX(least, pod->min_milli);
-    return pod->max_milli ? MIN(least, pod->max_milli) : least;
+        least = MAX(least, (int64_t)pod->limit_milli);
+    least = MAX(least, (int64_t)pod->min_milli);
+    return pod->max_milli ? MIN(least, (int64_t)pod->max_milli) : least;
 }
 
 /* How much more than its need a pod asks for: the bolder its action, the more. */
@@ -237,44 +240,43 @@ static double headroom(const struct pod_rules *rules, enum agent_action action)
 /* An agent's mind changes from round to round; its pod's share should not. */
 static double steady_weight(const struct market_pod *pod, double weight)
 {
-    return pod->weight > 0 ? 0.9 * pod->weight + 0.1 * weight : weight;
+    return pod->weight > 0 ? 0.9 * (double)pod->weight + 0.1 * weight : weight;
 }
 
 struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
                    enum market_ease ease, int64_t now_ns)
 {
     bool scarce = ease == MARKET_SCARCE;
-    bool explore = !(pod->slo_ratio > 1) && pod->slow_throttled <= rules->target_throttling;
+    bool explore = !(pod->slo_ratio > 1) && (double)pod->slow_throttled <= rules->target_throttling;
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
-    double need = fmax((double)pod_need(pod), (double)pod->slo_milli);
+    double need = MAX((double)pod_need(pod), (double)pod->slo_milli);
     if (rules->kalman)
-        need = fmax(need, forecast_demand(&pod->forecast,
-                                          (double)FORECAST_WINDOWS * (double)rules->slow_ns / 1e9) *
-                              1000);
+        need = MAX(need,
+                   1000 * (double)forecast_demand(&pod->forecast,
+                                                  FORECAST_WINDOWS * (float)rules->slow_ns / 1e9F));
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
-    int64_t wanted =
-        scarce ? pod_need(pod) : (int64_t)llround(need * (1 + headroom(rules, action)));
+    int64_t wanted = scarce ? pod_need(pod) : milli_round(need * (1 + headroom(rules, action)));
     struct bid bid = {
         .demand_milli = agent_price_response(wanted, effective),
         .min_milli = pod_floor(pod, rules, ease, now_ns),
         .max_milli = wanted,
-        .weight = steady_weight(pod, agent_action_weight(action) * pod->slo_weight),
+        .weight = steady_weight(pod, agent_action_weight(action) * (double)pod->slo_weight),
     };
     if (pod->max_milli)
-        bid.max_milli = MIN(bid.max_milli, pod->max_milli);
+        bid.max_milli = MIN(bid.max_milli, (int64_t)pod->max_milli);
     bid.max_milli = MAX(bid.max_milli, bid.min_milli);
-    pod->weight = bid.weight;
-    pod->bid_max_milli = bid.max_milli;
+    pod->weight = (float)bid.weight;
+    pod->bid_max_milli = milli32(bid.max_milli);
     return bid;
 }
 
 int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
                    int64_t now_ns)
 {
-    pod->allocation_milli = allocation_milli;
+    pod->allocation_milli = milli32(allocation_milli);
     int64_t limit = pod->limit_milli;
-    int64_t need = MAX(recent_need(pod), (int64_t)llroundf(pod->slo_milli));
+    int64_t need = MAX(recent_need(pod), milli_round((double)pod->slo_milli));
     need = MIN(allocation_milli, need);
     if (limit <= 0)
         return allocation_milli;
@@ -290,6 +292,6 @@ int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_
 
 void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli)
 {
-    pod->limit_milli = limit_milli;
-    pod->request_milli = request_milli;
+    pod->limit_milli = milli32(limit_milli);
+    pod->request_milli = milli32(request_milli);
 }

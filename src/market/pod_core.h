@@ -28,29 +28,29 @@ struct market_pod {
     struct cpu_stat last, fast_anchor, slow_anchor;
     int64_t last_ns, fast_ns, slow_ns; /* mono time of each; 0: not yet */
 
-    double slow_need_milli; /* highest need estimate since the slow anchor */
-    int64_t slow_max_milli; /* highest usage of a second since then */
-    double slow_throttled;  /* share of periods in the last slow window */
-    struct pod_peak {       /* whole millicores, three bytes each */
-        uint8_t need[3];
-        uint8_t bound[3]; /* the limit that made it an estimate; 0: it was measured */
-    } peaks[POD_PEAKS];   /* one a slow window; `peak` is overwritten next */
+    float slow_need_milli;  /* highest need estimate since the slow anchor */
+    int32_t slow_max_milli; /* highest usage of a second since then */
+    float slow_throttled;   /* share of periods in the last slow window */
+    struct pod_peak { /* twelve bits and a shift: exact below 4 cores, else up to 0.05 % more */
+        uint16_t need;
+        uint16_t bound; /* the limit that made it an estimate; 0: it was measured */
+    } peaks[POD_PEAKS]; /* one a slow window; `peak` is overwritten next */
     uint8_t peak, peak_n;
     uint8_t boosts;  /* raises in a row that did not suffice: each next one is bolder */
     bool slo_burns;  /* its objective is missed so often that the fast loop must act */
     float slo_milli; /* the limit that would meet its objective; 0: none, or it is met */
 
-    int64_t limit_milli, request_milli; /* in force */
-    int64_t boost_until_ns;             /* no decrease before; the boosted limit is a minimum */
+    int64_t boost_until_ns; /* no decrease before; the boosted limit is a minimum */
     int64_t started_ns;
-    int64_t min_milli, max_milli; /* by annotation; 0: none */
-    double slo_ratio;             /* p99 over its target; 0: no objective, or nothing known */
-    double reward;                /* of the last slow window, what the agent learnt from */
-    double slo_weight;            /* grows while the objective is missed, 0.5 .. 4 */
+    int32_t limit_milli, request_milli; /* in force */
+    int32_t min_milli, max_milli;       /* by annotation; 0: none */
+    float slo_ratio;                    /* p99 over its target; 0: no objective, or nothing known */
+    float slo_weight;                   /* grows while the objective is missed, 0.5 .. 4 */
+    float reward;                       /* of the last slow window, what the agent learnt from */
 
     /* the last clearing */
-    double weight;
-    int64_t bid_max_milli, allocation_milli;
+    float weight;
+    int32_t bid_max_milli, allocation_milli;
 };
 
 struct pod_rules { /* what a pod needs of the configuration, in plain numbers */

@@ -3,6 +3,7 @@
 
 #include "../base/base64.h"
 #include "../json/json.h"
+#include "milli.h"
 
 #include <math.h>
 
@@ -10,13 +11,13 @@ enum { VERSION = 1, VALUES = AGENT_STATE_N * AGENT_ACTION_N, MASK = (VALUES + 7)
 
 static int32_t to_thousandths(double value)
 {
-    return (int32_t)lround(fmax(fmin(value * 1000, INT32_MAX), INT32_MIN));
+    return milli32(milli_round(value * 1000));
 }
 
 void qtable_write(const struct agent *agent, struct buf *out)
 {
     auto_buf struct buf bytes = { 0 };
-    uint8_t head[HEAD + MASK] = { VERSION, (uint8_t)lround(fmin(agent->epsilon, 1) * 100) };
+    uint8_t head[HEAD + MASK] = { VERSION, (uint8_t)milli_round(MIN(agent->epsilon, 1.0) * 100) };
     for (int i = 0; i < VALUES; i++)
         if (agent_row(agent, i / AGENT_ACTION_N)->known & 1 << i % AGENT_ACTION_N)
             head[HEAD + i / 8] |= (uint8_t)(1 << i % 8);

@@ -9,6 +9,7 @@
 #include "sampler.h"
 
 #include "../base/log.h"
+#include "milli.h"
 
 enum { RETRIES = 2, WALKS_A_TICK = 4, EAGER_TRIES = 5, EARLY_PART = 3 };
 
@@ -56,7 +57,7 @@ static bool find(struct sampler *s, struct sampled *pod, bool patient)
 
 static bool sample(struct sampler *s, struct sampled *pod, bool patient)
 {
-    struct cpu_stat stat;
+    struct cpu_stat stat = pod->market.last;
     err_t e;
     if (!find(s, pod, patient))
         return false;
@@ -96,17 +97,6 @@ static void sample_all(struct sampler *s, bool patient)
         timer_stop(&s->retry);
 }
 
-static void read_pressure(struct sampled *pod, int64_t elapsed_ns)
-{
-    int64_t usec;
-    if (!pod->cgroup || cgroup_pressure(pod->cgroup, &usec) < 0)
-        usec = -1;
-    int64_t waited = usec - pod->pressure_usec;
-    bool known = usec >= 0 && pod->pressure_usec >= 0 && elapsed_ns > 0 && waited >= 0;
-    pod->pressure = known ? (float)MIN((double)waited * 1000 / (double)elapsed_ns, 1.0) : -1;
-    pod->pressure_usec = usec;
-}
-
 /* ---- rounds */
 
 static bool can_play(const struct sampled *pod)
@@ -142,7 +132,7 @@ static struct round make_round(struct sampler *s, struct arena *a, bool slow)
 
 static void ask(struct sampler *s, struct sampled *pod, int64_t limit_milli)
 {
-    pod->wanted_milli = limit_milli;
+    pod->wanted_milli = milli32(limit_milli);
     s->o.resize(s->o.context, pod, limit_milli);
 }
 
@@ -190,7 +180,7 @@ static void fast_round(struct sampler *s)
 static int64_t decided(const struct sampled *pod, int64_t limit_milli, int64_t now_ns)
 {
     if (now_ns < pod->market.boost_until_ns && pending_growth(pod))
-        limit_milli = MAX(limit_milli, pod->wanted_milli);
+        limit_milli = MAX(limit_milli, (int64_t)pod->wanted_milli);
     int64_t standing = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
     return limit_milli == standing ? 0 : limit_milli;
 }
@@ -209,13 +199,11 @@ static void ask_all(struct sampler *s, const struct round *r, const int64_t *lim
 static void slow_round(struct sampler *s)
 {
     auto_arena struct arena a = { 0 };
-    int64_t began = clock_cpu_ns(), now = loop_mono_ns(s->o.loop);
-    for (size_t i = 0; i < s->pods.n; i++) {
+    int64_t began = clock_cpu_ns();
+    for (size_t i = 0; i < s->pods.n; i++)
         if (s->pods.at[i]->cgroup)
             cgroup_rescan(s->pods.at[i]->cgroup);
-        read_pressure(s->pods.at[i], now - s->slow_ran_ns);
-    }
-    s->slow_ran_ns = now;
+    s->slow_ran_ns = loop_mono_ns(s->o.loop);
     struct round r = make_round(s, &a, true);
     int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
     struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
@@ -300,8 +288,6 @@ void sampler_free(struct sampler *s)
 void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 {
     pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
-    pod->pressure = -1;
-    pod->pressure_usec = -1;
     pod->place = s->pods.n & 0xffffff;
     vec_push(&s->pods, pod);
 }

@@ -18,12 +18,10 @@
 struct sampled { /* one pod; lives inside its owner's struct */
     struct market_pod market;
     struct cgroup *cgroup; /* NULL: not found yet */
-    int64_t wanted_milli;  /* the limit last asked for; 0: none. Pending while it is not in force */
+    int32_t wanted_milli;  /* the limit last asked for; 0: none. Pending while it is not in force */
     float usage_milli, throttled; /* of the last fast window */
-    float pressure; /* share of the last slow window in which a task waited for CPU; -1: unknown */
-    int64_t pressure_usec; /* at the last slow round; -1: not read */
-    uint32_t place : 24;   /* private */
-    uint32_t failures : 8; /* to find or read it, in a row */
+    uint32_t place : 24;          /* private */
+    uint32_t failures : 8;        /* to find or read it, in a row */
 };
 
 struct round_report {

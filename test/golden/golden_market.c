@@ -142,25 +142,25 @@ static void run_bid(struct golden *g, const struct json *c)
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     struct agent_rules rules = read_rules(json_get(in, "config"));
     rules.cost_efficiency = str_eqc(json_text(json_get(in, "mode")), "cost_efficiency");
-    struct agent agent;
-    agent_init(&agent, 0, 1);
-    agent.usage_milli = integer(in, "usage_milli");
-    agent.throttling = real(in, "throttling");
-    agent.allocation_milli = integer(in, "allocation_milli");
-    agent.smoothed_milli = integer(in, "smoothed_demand");
+    struct compat_agent own;
+    struct agent *agent = &own.agent;
+    compat_agent_init(&own, 0, 1);
+    agent->usage_milli = (int32_t)integer(in, "usage_milli");
+    agent->throttling = real(in, "throttling");
+    agent->allocation_milli = (int32_t)integer(in, "allocation_milli");
+    own.smoothed_milli = integer(in, "smoothed_demand");
     const struct json *history = json_get(in, "throttling_history");
-    for (size_t i = 0; i < json_len(history) && i < AGENT_HISTORY; i++)
-        agent.history[agent.history_n++] = json_real(json_item(history, i), 0);
+    for (size_t i = 0; i < json_len(history) && i < COMPAT_HISTORY; i++)
+        own.history[own.history_n++] = json_real(json_item(history, i), 0);
     struct bid bid =
-        compat_bid(&agent, &rules, read_action(json_get(in, "action")), real(in, "shadow_price"),
+        compat_bid(&own, &rules, read_action(json_get(in, "action")), real(in, "shadow_price"),
                    json_bool(json_get(in, "in_grace_period"), false));
     check_bid(g, bid, want);
-    check_state(g, agent_state(agent.usage_milli, agent.throttling, agent.allocation_milli),
+    check_state(g, agent_state(agent->usage_milli, agent->throttling, agent->allocation_milli),
                 json_get(want, "state"));
     if (json_get(want, "smoothed_demand"))
-        golden_eq_int(g, "smoothed_demand", agent.smoothed_milli,
-                      json_get(want, "smoothed_demand"));
-    agent_done(&agent);
+        golden_eq_int(g, "smoothed_demand", own.smoothed_milli, json_get(want, "smoothed_demand"));
+    agent_done(agent);
 }
 
 static struct json *printed_table(struct golden *g, const struct agent *agent)
@@ -198,9 +198,10 @@ static void run_qlearn(struct golden *g, const struct json *c)
         .want_headroom = 0.10,
         .infinite_reward = true,
     };
-    struct agent agent;
-    agent_init(&agent, real(in, "epsilon0"), 1);
-    agent.allocation_milli = integer(in, "initial_allocation");
+    struct compat_agent own;
+    struct agent *agent = &own.agent;
+    compat_agent_init(&own, real(in, "epsilon0"), 1);
+    agent->allocation_milli = (int32_t)integer(in, "initial_allocation");
     for (size_t i = 0; i < json_len(steps); i++) {
         const struct json *step = json_item(steps, i);
         const struct json *want = json_item(json_at(c, "expected", "steps", NULL), i);
@@ -208,17 +209,17 @@ static void run_qlearn(struct golden *g, const struct json *c)
                              real(step, "throttling"),
                              json_bool(json_get(step, "slo_violation"), false) };
         double price = real(step, "shadow_price");
-        agent_learn(&agent, &rules, o);
-        check_bid(g, compat_bid(&agent, &rules, agent_choose(&agent, 0, false), 0, false),
+        compat_learn(&own, &rules, o);
+        check_bid(g, compat_bid(&own, &rules, agent_choose(agent, 0, false), 0, false),
                   json_get(want, "bid_first_pass"));
-        enum agent_action action = agent_choose(&agent, price, false);
-        check_bid(g, compat_bid(&agent, &rules, action, price, false), json_get(want, "bid"));
+        enum agent_action action = agent_choose(agent, price, false);
+        check_bid(g, compat_bid(&own, &rules, action, price, false), json_get(want, "bid"));
         golden_eq_str(g, "action", str_c(agent_action_name(action)), json_get(want, "action"));
-        check_state(g, agent.state, json_get(want, "state"));
-        golden_eq_real(g, "epsilon", agent.epsilon, json_get(want, "epsilon"), close);
-        golden_eq_json(g, "q", printed_table(g, &agent), json_get(want, "q"));
+        check_state(g, agent->state, json_get(want, "state"));
+        golden_eq_real(g, "epsilon", agent->epsilon, json_get(want, "epsilon"), close);
+        golden_eq_json(g, "q", printed_table(g, agent), json_get(want, "q"));
     }
-    agent_done(&agent);
+    agent_done(agent);
 }
 
 /* ---- limits */

@@ -165,7 +165,7 @@ static void throttled_containers_count(void)
                      "usage_usec 1\nnr_periods 100\nnr_throttled 0\nthrottled_usec 0\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat first, second;
+    struct cpu_stat first = { 0 }, second;
     err_t e;
     EQ_INT(cgroup_levels(g), 3);
     OK_CALL(cgroup_read(g, &first, &e), &e);
@@ -176,6 +176,7 @@ static void throttled_containers_count(void)
                      "usage_usec 1\nnr_periods 110\nnr_throttled 58\nthrottled_usec 900\n");
     cgroup_files_put(&f, "pod/b/cpu.stat",
                      "usage_usec 1\nnr_periods 110\nnr_throttled 2\nthrottled_usec 50\n");
+    second = first;
     OK_CALL(cgroup_read(g, &second, &e), &e);
     struct cpu_window w = cpu_window(first, second, 1000000000);
     EQ_INT(w.usage_milli, 200);
@@ -185,6 +186,7 @@ static void throttled_containers_count(void)
     /* while the pod uses nothing its containers are not read; nothing is lost by that */
     cgroup_files_put(&f, "pod/a/cpu.stat",
                      "usage_usec 1\nnr_periods 112\nnr_throttled 59\nthrottled_usec 930\n");
+    first = second;
     OK_CALL(cgroup_read(g, &first, &e), &e);
     EQ_INT(first.throttled_usec, second.throttled_usec);
     cgroup_files_put(&f, "pod/cpu.stat",
@@ -205,7 +207,7 @@ static void containers_come_and_go(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", one_core_second);
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat;
+    struct cpu_stat stat = { 0 };
     err_t e;
     cgroup_files_put(&f, "pod/b/cpu.stat", one_core_second);
     cgroup_rescan(g);
@@ -230,7 +232,7 @@ static void replaced_files_are_read_anew(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", "nr_periods 10\nnr_throttled 1\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat;
+    struct cpu_stat stat = { 0 };
     err_t e;
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     cgroup_files_drop(&f, "pod/cpu.stat");
@@ -254,7 +256,7 @@ static void version_1_reads_two_hierarchies(void)
     cgroup_files_put(&f, "cpuacct/pod/cpuacct.usage", "1500000\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat;
+    struct cpu_stat stat = { 0 };
     int64_t milli;
     err_t e;
     EQ_INT(tree.version, 1);
@@ -322,7 +324,7 @@ static void churn_leaks_nothing(void)
     size_t before = descriptors();
     for (int i = 0; i < 200; i++) {
         struct cgroup *g = NULL;
-        struct cpu_stat stat;
+        struct cpu_stat stat = { 0 };
         cgroup_files_put(&f, i % 2 ? "pod/a/cpu.stat" : "pod/b/cpu.stat", one_core_second);
         OK_CALL(cgroup_open(&tree, S("pod"), &g, &e), &e);
         OK_CALL(cgroup_read(g, &stat, &e), &e);

@@ -84,9 +84,8 @@ static struct cgroup *group_of(struct world *w, const char *uid)
     return g;
 }
 
-static struct cpu_stat read_stat(struct cgroup *g)
+static struct cpu_stat read_stat(struct cgroup *g, struct cpu_stat stat)
 {
-    struct cpu_stat stat = { 0 };
     err_t e;
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     return stat;
@@ -105,9 +104,9 @@ static void a_throttled_pod_shows_it(void)
     OK_CALL(cgroup_limit(g, &limit, &e), &e);
     EQ_INT(limit, 200);
     OK_CALL(cgroup_pressure(g, &before), NULL);
-    struct cpu_stat first = read_stat(g);
+    struct cpu_stat first = read_stat(g, (struct cpu_stat){ 0 });
     run(&w, 10);
-    struct cpu_stat second = read_stat(g);
+    struct cpu_stat second = read_stat(g, first);
     OK_CALL(cgroup_pressure(g, &after), NULL);
     OK(llabs(second.usage_usec - first.usage_usec - 2000000) < 30000);
     OK(llabs(second.throttled_usec - first.throttled_usec - 8000000) < 100000);
@@ -117,9 +116,9 @@ static void a_throttled_pod_shows_it(void)
     put(&w, "a", "1", 100, 1500); /* resized */
     OK_CALL(cgroup_limit(g, &limit, &e), &e);
     EQ_INT(limit, 1500);
-    first = read_stat(g);
+    first = read_stat(g, second);
     run(&w, 10);
-    second = read_stat(g);
+    second = read_stat(g, first);
     OK(llabs(second.usage_usec - first.usage_usec - 10000000) < 30000);
     EQ_INT(second.nr_throttled - first.nr_throttled, 0);
     cgroup_close(g);
