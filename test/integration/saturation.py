@@ -528,6 +528,21 @@ def conditions_and_events_are_stored(world):
     assert "forbidden" not in world.said(), world.said()
 
 
+def cycles_ask_for_no_configuration(world):
+    """By the API server's own record of who asked for a ConfigMap: what is new comes through watches."""
+    def requests():
+        lines = pathlib.Path(world.server.folder, "audit.log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+    before = requests()
+    watches = [r for r in before if r["verb"] == "watch" and r["user"]["username"].endswith(":flyball-saturation")]
+    assert watches, before
+    world.config("saturation-scaling-config", default=THRESHOLDS.replace("0.80", "0.75"))
+    assert until(lambda: world.said().count("Updated global saturation config from ConfigMap") >= 2), world.said()
+    assert world.cycles(10)
+    asked = [(r["verb"], r["requestURI"]) for r in requests()[len(before):] if r["verb"] != "watch"]
+    assert not asked, asked
+
+
 def bad_manifests_are_refused(world):
     bad = variant("bad", "A100", "ten")
     try:
@@ -538,7 +553,8 @@ def bad_manifests_are_refused(world):
         raise AssertionError("a cost of \"ten\" was accepted")
 
 
-REAL = [a_real_deployment_is_scaled, conditions_and_events_are_stored, bad_manifests_are_refused]
+REAL = [a_real_deployment_is_scaled, conditions_and_events_are_stored, cycles_ask_for_no_configuration,
+        bad_manifests_are_refused]
 
 
 def prepare_real(world):

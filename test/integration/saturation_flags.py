@@ -57,6 +57,9 @@ class World(harness.World):
     def start(self, *flags, kubeconfig=None, **env):
         """The original's Deployment, but for image and command. Its ports are free ones."""
         self.stop_operator()
+        self.launch(*flags, kubeconfig=kubeconfig, **env)
+
+    def launch(self, *flags, kubeconfig=None, **env):
         self.probes, self.metrics = free_port(), free_port()
         token = pathlib.Path(self.folder, "token")
         token.write_text("of the service account")
@@ -175,7 +178,62 @@ def the_api_server_says_who_may_read(world):
     assert "orbidden" not in world.said(), world.said()
 
 
+def variant(name):
+    return [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
+             "spec": {"selector": {"matchLabels": {"app": name}},
+                      "template": {"metadata": {"labels": {"app": name}},
+                                   "spec": {"containers": [{"name": "vllm", "image": "example.invalid/vllm:1"}]}}}},
+            {"apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling",
+             "metadata": {"name": name, "namespace": "default",
+                          "labels": {"inference.optimization/acceleratorName": "A100",
+                                     "wva.llmd.ai/controller-instance": name}},
+             "spec": {"modelID": "llama", "scaleTargetRef": {"kind": "Deployment", "name": name}}}]
+
+
+def instances_leave_each_others_variants_alone(world):
+    """Both at the same time, on variants of the same model; each leads, by a lease of its own."""
+    def version(name):
+        return world.get("va", name, "-n", "default")["metadata"]["resourceVersion"]
+
+    def shows(name):
+        """Is the variant in this instance's metrics, and no other?"""
+        text = get("http://127.0.0.1:%d/metrics" % world.metrics)[1]
+        return set(re.findall(r'^wva_desired_replicas\{variant_name="(\w+)".*controller_instance="(\w+)"', text,
+                              re.MULTILINE)) == {(name, name)}
+
+    def cycles():
+        text = get("http://127.0.0.1:%d/metrics" % world.metrics)[1]
+        return int(re.search(r"^saturation_cycle_seconds_count (\d+)", text, re.MULTILINE).group(1))
+
+    def launch(name):
+        world.launch("--metrics-secure=false", "--leader-election-id=" + name, CONTROLLER_INSTANCE=name,
+                     PROMETHEUS_BASE_URL="", PROMETHEUS_TOKEN_PATH="", GLOBAL_OPT_INTERVAL="200ms")
+        assert answers("http://127.0.0.1:%d/metrics" % world.metrics, 200), world.said()
+        assert until(lambda: shows(name)), get("http://127.0.0.1:%d/metrics" % world.metrics)[1]
+    world.stop_operator()
+    world.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                 "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
+                 "data": {"default": "kvCacheThreshold: 0.8"}}, *variant("blue"), *variant("green"))
+    untouched = version("green")
+    launch("blue")
+    end = cycles() + 10
+    assert until(lambda: cycles() >= end and shows("blue"))
+    assert version("green") == untouched, world.get("va", "green", "-n", "default")
+    assert until(lambda: world.condition("va", "blue", "TargetResolved") == ("True", "TargetFound"))
+    blue, world.operator = world.operator, None
+    try:
+        untouched = version("blue")
+        launch("green")
+        end = cycles() + 10
+        assert until(lambda: cycles() >= end and shows("green"))
+        assert until(lambda: world.condition("va", "green", "TargetResolved") == ("True", "TargetFound"))
+        assert version("blue") == untouched, world.get("va", "blue", "-n", "default")
+    finally:
+        blue.terminate()
+        assert blue.wait(60) == 0
+
+
 harness.main(World, [
     its_deployment_starts_and_is_ready, metrics_are_not_for_everybody, the_given_certificate_is_shown,
     plain_metrics_are_for_everybody, environment_and_file_count_after_flags, what_cannot_be_is_refused,
-    the_api_server_says_who_may_read])
+    instances_leave_each_others_variants_alone, the_api_server_says_who_may_read])
