@@ -118,6 +118,17 @@ static UNUSED void models_edit(struct models *w, const char *name, const char *d
 
 /* ---- workloads and pods */
 
+static UNUSED void models_ready(struct models *w, const char *pod, bool ready)
+{
+    models_patch(
+        w, &resource_pods, pod, "status",
+        arena_printf(&w->c.arena,
+                     "{\"status\":{\"phase\":\"Running\",\"podIP\":\"127.0.0.1\",\"podIPs\":"
+                     "[{\"ip\":\"127.0.0.1\"}],\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                     "\"%s\"}]}}",
+                     ready ? "True" : "False"));
+}
+
 static UNUSED void models_pod(struct models *w, const char *workload)
 {
     struct models_pod *pod = &w->pods[w->pod_n];
@@ -140,9 +151,7 @@ static UNUSED void models_pod(struct models *w, const char *workload)
                      "ports: [{name: metrics, containerPort: %u}]}]}}",
                      pod->name, set.p, STR_ARG(models_uid(w, &resource_replicasets, set.p)),
                      http_server_port(pod->server)));
-    models_patch(w, &resource_pods, pod->name, "status",
-                 S("{\"status\":{\"phase\":\"Running\",\"podIP\":\"127.0.0.1\",\"podIPs\":[{\"ip\":"
-                   "\"127.0.0.1\"}],\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}"));
+    models_ready(w, pod->name, true);
 }
 
 static UNUSED size_t models_count(const struct models *w, const char *workload)

@@ -104,7 +104,9 @@ static void put_source(struct explain *x, const struct sat_resolved *r, bool loc
 static void put_problems(struct explain *x, const struct sat_load *l)
 {
     for (size_t i = 0; i < l->problem_n; i++)
-        buf_printf(&x->out, "  entry " STR_FMT " is not used: " STR_FMT "\n",
+        buf_printf(&x->out,
+                   "  entry " STR_FMT " cannot be used: " STR_FMT
+                   "; a controller that knows a good value of it goes by that\n",
                    STR_ARG(l->problems[i].key), STR_ARG(l->problems[i].text));
 }
 

@@ -154,6 +154,10 @@ void operator_flags_tell_idle(const struct runtime *rt)
                                              "POOL_GROUP",
                                              "EPP_METRIC_READER_BEARER_TOKEN",
                                              "SCALE_FROM_ZERO_ENGINE_MAX_CONCURRENCY",
+                                             "PROMETHEUS_METRICS_CACHE_ENABLED",
+                                             "PROMETHEUS_METRICS_CACHE_CLEANUP_INTERVAL",
+                                             "PROMETHEUS_METRICS_CACHE_STALE_THRESHOLD",
+                                             "PROMETHEUS_METRICS_CACHE_MAX_SIZE",
                                              "LOG_LEVEL" };
     auto_buf struct buf names = { 0 };
     for (const struct flag *f = rt->flags.at; f->name; f++)

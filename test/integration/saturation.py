@@ -83,12 +83,14 @@ class World(harness.World):
     def replicas(self, name):
         return self.watch.objects["deployments"].get(name, {}).get("spec", {}).get("replicas", 0)
 
-    def says(self, name, condition):
-        """(status, reason) of a condition."""
+    def of_condition(self, name, condition, *fields):
         for one in self.status(name).get("conditions", []):
             if one["type"] == condition:
-                return one["status"], one["reason"]
+                return tuple(one[field] for field in fields)
         return None
+
+    def says(self, name, condition):
+        return self.of_condition(name, condition, "status", "reason")
 
     def events(self, reason):
         return self.get("events", "--field-selector", "reason=" + reason).get("items", [])
@@ -272,6 +274,11 @@ class Simulated(Up):
 FOUND = ("True", "MetricsFound")
 
 
+def bound(world, name, least, most):
+    world.kubectl("patch", "va", name, "--type=merge", "-p",
+                  json.dumps({"spec": {"minReplicas": least, "maxReplicas": most}}))
+
+
 def an_idle_model_shrinks_to_one_of_each(world):
     world.rate(0.2)
     world.apply(deployment("chat-l40s", "L40S", 2), variant("chat-l40s", "L40S", "10.0", actuation="Scale",
@@ -331,17 +338,31 @@ def columns_are_the_originals(world):
 
 
 def an_edit_counts_at_once_and_a_wrong_one_not(world):
-    world.config("saturation-scaling-config", default="kvCacheThreshold: 1.5\n")
-    assert until(lambda: "Invalid saturation scaling config entry key=default" in world.said())
-    assert world.desired("chat-l40s") == 1
+    name = "chat-l40s"
+
+    def all_report():
+        return world.status(name).get("currentAlloc", {}).get("numReplicas") == 2 and \
+            world.of_condition(name, "MetricsAvailable", "message") == \
+            ("Saturation metrics data is available for scaling decisions",)
+    bound(world, name, 1, 2)
     # Thresholds of nothing: any load at all asks for more.
     world.config("saturation-scaling-config", default=THRESHOLDS,
-                 **{"chat-l40s": "kvCacheThreshold: 0.001\nkvSpareTrigger: 0.001\n"})
+                 **{name: "kvCacheThreshold: 0.001\nkvSpareTrigger: 0.001\n"})
     assert until(lambda: "Updated global saturation config from ConfigMap entries=2" in world.said())
-    assert world.watch.until(lambda: world.desired("chat-l40s") > 1), world.status("chat-l40s")
+    assert world.watch.until(lambda: world.desired(name) == 2), world.status(name)
+    assert world.watch.until(all_report), world.status(name)
+    mark = len(world.watch.history)
+    for wrong, line in (("kvCacheThreshold: 1.5\n", "Invalid saturation scaling config entry key=" + name),
+                        ("kvCacheThreshold: [\n", "Failed to parse saturation scaling config entry key=" + name)):
+        world.config("saturation-scaling-config", default=THRESHOLDS, **{name: wrong})
+        assert until(lambda: line in world.said())
+        assert world.cycles(5)
+        # By any other thresholds an idle model would shrink.
+        assert world.desired(name) == 2 and set(world.desired_since(mark, name)) <= {2}, world.status(name)
     world.config("saturation-scaling-config", default=THRESHOLDS)
-    assert world.watch.until(lambda: world.desired("chat-l40s") == 1), world.status("chat-l40s")
-    assert world.watch.until(lambda: world.replicas("chat-l40s") == 1), world.status("chat-l40s")
+    assert world.watch.until(lambda: world.desired(name) == 1), world.status(name)
+    assert world.watch.until(lambda: world.replicas(name) == 1), world.status(name)
+    bound(world, name, 1, 6)
 
 
 def read_servers(world):
@@ -384,11 +405,6 @@ def the_load_falls_and_so_do_the_replicas(world):
     world.rate(0.2)
     assert world.watch.until(lambda: world.replicas("chat-l40s") == 1), world.status("chat-l40s")
     assert world.replicas("chat-h100") == 1
-
-
-def bound(world, name, least, most):
-    world.kubectl("patch", "va", name, "--type=merge", "-p",
-                  json.dumps({"spec": {"minReplicas": least, "maxReplicas": most}}))
 
 
 def load(world, per_second, is_there):

@@ -211,6 +211,21 @@ static void bounds_of_an_hpa_do_not_freeze_the_model(void)
     models_stop(&w);
 }
 
+/* It answers and is idle, but gets no requests: were it counted, the model would have room. */
+static void a_pod_that_is_not_ready_is_no_capacity(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.6, 1, "");
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_ready(&w, w.pods[1].name, false);
+    w.pods[0].kv = 0.9;
+    w.pods[0].queue = 9;
+    w.pods[1].kv = w.pods[1].queue = 0;
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_stop(&w);
+}
+
 /* Nobody follows, as where a quota is used up: after a while the model is decided on again. */
 static void a_target_out_of_reach_is_given_up(void)
 {
@@ -471,6 +486,7 @@ int main(void)
         TAP(without_configuration_it_says_so),
         TAP(replicas_are_written_when_asked_for),
         TAP(bounds_of_an_hpa_do_not_freeze_the_model),
+        TAP(a_pod_that_is_not_ready_is_no_capacity),
         TAP(a_target_out_of_reach_is_given_up),
         TAP(bounds_hold_always),
         TAP(series_go_with_their_variant),

@@ -245,6 +245,8 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     OK(models_desired(&w, "web") >
        2); /* 20 requests a second, though the caches are nearly empty */
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "OptimizationSucceeded");
+    OK(models_logged(&w, "Operating in HYBRID mode: capacity analyzer + model-based optimizer with "
+                         "arbitration"));
     p.arrival = 0.01;
     p.kv = 0.79;
     p.queue = 4;
@@ -327,6 +329,41 @@ static void the_rate_alone_may_add_replicas(void)
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
     prometheus_stop(&p);
     models_stop(&w);
+}
+
+/* What Prometheus says of a pod that none of the model's workloads owns, whatever its name is like. */
+static void pods_belong_to_variants_by_their_owners(void)
+{
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.35, .pods = { "web-1-0", "web-1-1", "web-1-9" } };
+    models_begin(&w);
+    prometheus_start(&p, &w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_create(&w, &resource_pods, MODELS_NS,
+                  S("{apiVersion: v1, kind: Pod, metadata: {name: web-1-9, labels: {app: web}}, "
+                    "spec: {containers: [{name: vllm, image: vllm}]}}"));
+    models_ready(&w, "web-1-9", true);
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 1); /* 0.7 in all; with the stranger's it would be 2 */
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+/* By the environment, for a model that no entry is about. */
+static void zero_may_be_the_rule(void)
+{
+    struct models w;
+    setenv("WVA_SCALE_TO_ZERO", "True", 1);
+    models_web(&w, 1, 0, 0, "actuation: Scale,");
+    OK(models_logged(&w, "Scaling to zero is enabled"));
+    models_pass(&w, 500);
+    EQ_INT(models_replicas(&w, "web"), 1);
+    models_pass(&w, 600); /* ten minutes without a request, and the window for going down */
+    EQ_INT(models_replicas(&w, "web"), 0);
+    models_stop(&w);
+    unsetenv("WVA_SCALE_TO_ZERO");
 }
 
 static void an_idle_model_may_go_to_zero_and_come_back(void)
@@ -520,6 +557,8 @@ int main(void)
         TAP(the_optimizer_and_capacity_agree_or_capacity_wins),
         TAP(the_optimizer_takes_nothing_unknown_for_idle),
         TAP(the_rate_alone_may_add_replicas),
+        TAP(pods_belong_to_variants_by_their_owners),
+        TAP(zero_may_be_the_rule),
         TAP(an_idle_model_may_go_to_zero_and_come_back),
         TAP(bounds_of_a_scaled_object_count),
         TAP(the_end_of_our_service_monitor_is_told),
