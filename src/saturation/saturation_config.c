@@ -412,15 +412,24 @@ static void zero_changed(void *context, const struct record *old, const struct r
 static void catalog_changed(struct saturation *s, char **text, const struct record *now)
 {
     struct sat_news news;
+    auto_arena struct arena scratch = { 0 };
+    struct json *data = NULL;
     if (!now) /* deleted: the last good data stays */
         return;
-    set_text(text, ((const struct configmap_record *)(const void *)now)->data);
+    str fresh = ((const struct configmap_record *)(const void *)now)->data;
+    bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
+    struct optimize_catalog c =
+        optimize_catalog_read(&scratch, costs ? data : NULL, costs ? NULL : data);
+    if (!read || c.problem.n) {
+        log_error("The optimizer's config cannot be used, the last good one stays",
+                  KV("name", now->name), KV("error", read ? c.problem : S("it has no data")));
+        return;
+    }
+    set_text(text, fresh);
     renew(s, &news);
-    const struct optimize_catalog *c = &s->snapshot->catalog;
     log_info("Updated the optimizer's config from ConfigMap", KV("name", now->name),
-             KV_INT("accelerators", c->accelerator_n), KV_INT("classes", c->class_n));
-    if (c->problem.n)
-        log_error("The optimizer's config cannot be used", KV("error", c->problem));
+             KV_INT("accelerators", c.accelerator_n), KV_INT("classes", c.class_n),
+             KV_INT("skipped", c.skipped));
 }
 
 static void costs_changed(void *context, const struct record *old, const struct record *now)

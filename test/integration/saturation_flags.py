@@ -7,11 +7,13 @@
 
 Speaks TAP. Skipped where there is no kubectl.
 """
+import http.server
 import os
 import pathlib
 import re
 import ssl
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
@@ -233,7 +235,97 @@ def instances_leave_each_others_variants_alone(world):
         assert blue.wait(60) == 0
 
 
+class Prometheus(http.server.BaseHTTPRequestHandler):
+    """Knows nothing, by HTTPS; remembers who asked."""
+    asked = []
+
+    def do_GET(self):
+        certificate = self.connection.getpeercert()
+        name = dict(part[0] for part in certificate["subject"])["commonName"] if certificate else None
+        Prometheus.asked.append((self.headers.get("Authorization"), name))
+        text = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """Who hangs up has its reasons."""
+
+
+def openssl(world, *words):
+    subprocess.run(["openssl", *words], cwd=world.folder, check=True, capture_output=True)
+
+
+def certify(world, name, authority):
+    """NAME.pem and NAME.key, signed by an authority of that name, which is made where there is none."""
+    if not pathlib.Path(world.folder, authority + ".pem").exists():
+        openssl(world, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+                "-subj", "/CN=" + authority, "-keyout", authority + ".key", "-out", authority + ".pem")
+    openssl(world, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name,
+            "-addext", "subjectAltName=DNS:" + name, "-keyout", name + ".key", "-out", name + ".csr")
+    openssl(world, "x509", "-req", "-in", name + ".csr", "-CA", authority + ".pem", "-CAkey", authority + ".key",
+            "-CAcreateserial", "-days", "1", "-copy_extensions", "copy", "-out", name + ".pem")
+
+
+def prometheus_is_trusted_and_told_who_asks(world):
+    def path(name):
+        return world.folder + "/" + name
+    certify(world, "prometheus.example", "ours")
+    certify(world, "flyball", "ours")
+    certify(world, "nobody", "theirs")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path("prometheus.example.pem"), path("prometheus.example.key"))
+    context.load_verify_locations(path("ours.pem"))
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server(("127.0.0.1", 0), Prometheus)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    token = pathlib.Path(path("prometheus.token"))
+    token.write_text("first\n")
+    strict = {"PROMETHEUS_BASE_URL": "https://127.0.0.1:%d" % server.server_port, "GLOBAL_OPT_INTERVAL": "200ms",
+              "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "false", "PROMETHEUS_TOKEN_PATH": str(token)}
+    named = {"PROMETHEUS_SERVER_NAME": "prometheus.example"}
+    world.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                 "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
+                 "data": {"default": "kvCacheThreshold: 0.8"}}, *variant("asked"))
+
+    def begin(**env):
+        world.stop_operator()
+        del Prometheus.asked[:]
+        world.launch(**env)
+
+    def asks(*who, **env):
+        """Is it asked so, by and by?"""
+        begin(**strict, **env)
+        return until(lambda: who in Prometheus.asked)
+
+    def refuses(word, **env):
+        """Does it see whom it should not ask, and say why?"""
+        begin(**strict, **env)
+        assert until(lambda: word in world.said()), world.said()
+        return not Prometheus.asked
+    ours, theirs = {"PROMETHEUS_CA_CERT_PATH": path("ours.pem")}, {"PROMETHEUS_CA_CERT_PATH": path("theirs.pem")}
+    pair = {"PROMETHEUS_CLIENT_CERT_PATH": path("flyball.pem"), "PROMETHEUS_CLIENT_KEY_PATH": path("flyball.key")}
+    assert asks("Bearer first", None, **ours, **named), world.said()
+    token.write_text("second")
+    assert until(lambda: ("Bearer second", None) in Prometheus.asked), "the token's file is read once only"
+    assert asks("Bearer second", "flyball", **ours, **named, **pair), world.said()
+    assert asks("Bearer inline", None, **ours, **named, PROMETHEUS_BEARER_TOKEN="inline"), world.said()
+    assert refuses("reason=PrometheusError", **theirs, **named)
+    assert refuses("reason=PrometheusError", **ours)  # for another name
+    strict["PROMETHEUS_TLS_INSECURE_SKIP_VERIFY"] = "true"
+    assert asks("Bearer second", None, **theirs), world.said()
+    server.shutdown()
+
+
 harness.main(World, [
     its_deployment_starts_and_is_ready, metrics_are_not_for_everybody, the_given_certificate_is_shown,
     plain_metrics_are_for_everybody, environment_and_file_count_after_flags, what_cannot_be_is_refused,
-    instances_leave_each_others_variants_alone, the_api_server_says_who_may_read])
+    instances_leave_each_others_variants_alone, prometheus_is_trusted_and_told_who_asks, the_api_server_says_who_may_read])

@@ -247,6 +247,13 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "OptimizationSucceeded");
     OK(models_logged(&w, "Operating in HYBRID mode: capacity analyzer + model-based optimizer with "
                          "arbitration"));
+    models_edit(&w, "service-classes-config", "{premium.yaml: 'name: ['}");
+    models_edit(&w, "accelerator-unit-costs", "{A100: 'forty'}");
+    models_pass(&w, 61);
+    OK(models_logged(&w, "The optimizer's config cannot be used, the last good one stays "
+                         "name=service-classes-config"));
+    OK(models_logged(&w, "name=accelerator-unit-costs error="));
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "OptimizationSucceeded");
     p.arrival = 0.01;
     p.kv = 0.79;
     p.queue = 4;
