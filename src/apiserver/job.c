@@ -89,6 +89,10 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         return;
     check_counts(spec, &at, errors);
     check_selector(spec, &at, errors);
+    static const char *const modes[] = { "NonIndexed", "Indexed", NULL };
+    const struct json *mode = json_get(spec, "completionMode");
+    if (mode && !json_text(mode).n)
+        field_not_supported(errors, AT(&at, "completionMode"), mode, modes);
     bool by_index = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed");
     if (by_index && !json_get(spec, "completions"))
         field_required(errors, AT(&at, "completions"), "when completion mode is Indexed");

@@ -25,7 +25,7 @@ bool call_query_true(const struct call *c, const char *name)
 static bool query_int(struct call *c, const char *name, int64_t *ret)
 {
     str value = call_query(c, name);
-    if (!value.n || str_to_i64(value, ret) == 0)
+    if (!value.p || str_to_i64(value, ret) == 0)
         return true;
     call_bad_request(c, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
                      STR_ARG(value));
@@ -187,18 +187,18 @@ static void check_match_of_watch(struct call *c, struct field_errors *errors, st
 {
     struct field_path at = { .key = S("resourceVersionMatch") };
     static const char *const words[] = { "NotOlderThan", NULL };
-    if (initial_given) {
-        if (!str_eq(match, S("NotOlderThan")))
-            field_forbidden(
-                errors, &at,
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        if (match.n && !str_eq(match, S("NotOlderThan")))
-            field_not_supported(errors, &at, json_new_str(c->arena, match), words);
-    } else if (match.n) {
+    str from = call_query(c, "resourceVersion");
+    if (initial_given && !str_eq(match, S("NotOlderThan")))
+        field_forbidden(errors, &at,
+                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if (!initial_given && match.n)
         field_forbidden(
             errors, &at,
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-    }
+    if (match.n && !str_eq(match, S("NotOlderThan")))
+        field_not_supported(errors, &at, json_new_str(c->arena, match), words);
+    if (call_query(c, "continue").n && (initial_given || !from.n || str_eq(from, S("0"))))
+        field_forbidden(errors, &at, "resourceVersionMatch is forbidden when continue is provided");
 }
 
 bool call_list_options(struct call *c, struct list_options *ret)

@@ -212,7 +212,8 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
     json_each(m, value) {
         struct field_path at = { up, .key = m->key };
         if (json_is(m->value, JSON_NULL) && s->element->type != SCHEMA_ANY)
-            m->value = zero_value(d->arena, s->element);
+            m->value = s->element->format == SCHEMA_BYTES ? json_new_str(d->arena, S(""))
+                                                          : zero_value(d->arena, s->element);
         if (json_is(m->value, JSON_NULL))
             continue;
         int failed = decode(d, s->element, m->value, &at);

@@ -380,8 +380,8 @@ void cells_pvc(struct arena *a, const struct json *object, int64_t now_ns, struc
     cell_text(a, cells,
               leaving ? S("Terminating") : json_text(json_at(object, "status", "phase", NULL)));
     cell_text(a, cells, json_text(json_at(object, "spec", "volumeName", NULL)));
-    cell_text(a, cells,
-              bound ? json_text(json_at(object, "status", "capacity", "storage", NULL)) : S(""));
+    str capacity = json_text(json_at(object, "status", "capacity", "storage", NULL));
+    cell_text(a, cells, !bound ? S("") : capacity.n ? capacity : S("0"));
     cell_text(a, cells, bound ? access_modes(a, object) : S(""));
     cell_text(a, cells, json_text(json_at(object, "spec", "storageClassName", NULL)));
     cell_or(a, cells, json_text(json_at(object, "spec", "volumeAttributesClassName", NULL)),

@@ -128,6 +128,7 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
     if (!access_may_grant(c, NULL, object))
         return;
     set_system_metadata(c, metadata);
+    write_owners_once(c, object);
     if (!c->apply_settled)
         managed_update(c, o, NULL, object);
     if (!prepare(c, object))

@@ -108,6 +108,7 @@ static bool prepare(struct call *c, const struct update *u)
         return false;
     struct write_env env;
     write_env_init(&env, c->server, c, c->arena);
+    write_owners_once(c, u->object);
     struct kind_change change = { c->kind, c->sub, u->object, u->old_tree };
     struct kind_fault fault = { .errors.arena = c->arena };
     if (!u->applied)

@@ -93,6 +93,28 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .warn = env_warn };
 }
 
+void write_owners_once(struct call *c, const struct json *object)
+{
+    enum { OWNERS_MAX = 256 }; /* each is compared with each */
+    struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
+    for (size_t i = json_len(owners) > OWNERS_MAX ? 0 : json_len(owners); i-- > 1;) {
+        size_t j = 0;
+        while (j < i && !json_eq(json_item(owners, i), json_item(owners, j)))
+            j++;
+        if (j == i)
+            continue;
+        str uid = json_text(json_get(json_item(owners, i), "uid"));
+        call_warn(c,
+                  arena_printf(c->arena,
+                               ".metadata.ownerReferences contains duplicate entries; API server "
+                               "dedups owner references in 1.20+, and may reject such requests "
+                               "as early as 1.24; please fix your requests; duplicate UID(s) "
+                               "observed: " STR_FMT,
+                               STR_ARG(uid)));
+        json_remove(owners, i);
+    }
+}
+
 /* ---- answers, comparisons */
 
 void write_answer(struct call *c, int status, const struct object *stored, struct json *tree)

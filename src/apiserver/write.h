@@ -25,6 +25,9 @@ struct write_env {
 };
 void write_env_init(struct write_env *e, struct server *s, struct call *c, struct arena *a);
 
+/* An owner that is named twice counts once; the client is told. */
+void write_owners_once(struct call *c, const struct json *object);
+
 /* A new object out of a decoded body; answers with `status`. */
 void write_create(struct call *c, const struct write_options *o, struct json *object);
 
