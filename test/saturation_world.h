@@ -28,8 +28,9 @@ struct models_pod {
     char name[64], workload[64];
     struct http_server *server;
     double kv, queue, requests;
-    bool silent; /* answers 500 */
-    bool mute;   /* serves no series of the model */
+    bool silent;    /* answers 500 */
+    bool mute;      /* serves no series of the model */
+    bool countless; /* nor how many requests it had */
     bool gone;
 };
 
@@ -48,9 +49,10 @@ static UNUSED void models_serve(void *context, struct exchange *x)
     if (!pod->mute)
         buf_printf(&text,
                    "vllm:kv_cache_usage_perc{model_name=\"llama\"} %g\n"
-                   "vllm:num_requests_waiting{model_name=\"llama\"} %g\n"
-                   "vllm:request_success_total{model_name=\"llama\"} %g\n",
-                   pod->kv, pod->queue, pod->requests);
+                   "vllm:num_requests_waiting{model_name=\"llama\"} %g\n",
+                   pod->kv, pod->queue);
+    if (!pod->mute && !pod->countless)
+        buf_printf(&text, "vllm:request_success_total{model_name=\"llama\"} %g\n", pod->requests);
     exchange_answer(x, pod->silent ? 500 : 200,
                     HTTP_HEADERS({ S("content-type"), S("text/plain") }), buf_str(&text));
 }
@@ -129,7 +131,8 @@ static UNUSED void models_ready(struct models *w, const char *pod, bool ready)
                      ready ? "True" : "False"));
 }
 
-static UNUSED void models_pod(struct models *w, const char *workload)
+/* Owned by a ReplicaSet, or by a StatefulSet of the workload's name. */
+static UNUSED void models_pod(struct models *w, const char *workload, bool stateful)
 {
     struct models_pod *pod = &w->pods[w->pod_n];
     struct arena *a = &w->c.arena;
@@ -141,15 +144,16 @@ static UNUSED void models_pod(struct models *w, const char *workload)
                                                                  .context = pod },
                                   &pod->server, &e),
                   &e);
-    str set = arena_printf(a, "%s-1", workload);
+    str set = arena_printf(a, stateful ? "%s" : "%s-1", workload);
+    str uid = models_uid(w, stateful ? &resource_statefulsets : &resource_replicasets, set.p);
     models_create(
         w, &resource_pods, MODELS_NS,
         arena_printf(a,
                      "{apiVersion: v1, kind: Pod, metadata: {name: %s, ownerReferences: "
-                     "[{apiVersion: apps/v1, kind: ReplicaSet, name: %s, uid: " STR_FMT
+                     "[{apiVersion: apps/v1, kind: %s, name: %s, uid: " STR_FMT
                      ", controller: true}]}, spec: {containers: [{name: vllm, image: vllm, "
                      "ports: [{name: metrics, containerPort: %u}]}]}}",
-                     pod->name, set.p, STR_ARG(models_uid(w, &resource_replicasets, set.p)),
+                     pod->name, stateful ? "StatefulSet" : "ReplicaSet", set.p, STR_ARG(uid),
                      http_server_port(pod->server)));
     models_ready(w, pod->name, true);
 }
@@ -168,7 +172,7 @@ static UNUSED void models_follow(struct models *w, const char *workload)
     const struct json *o = cluster_get(&w->c, &resource_deployments, MODELS_NS, workload);
     size_t wanted = (size_t)json_int(json_at(o, "spec", "replicas", NULL), 0);
     while (models_count(w, workload) < wanted)
-        models_pod(w, workload);
+        models_pod(w, workload, false);
     for (size_t i = w->pod_n; i-- && models_count(w, workload) > wanted;)
         if (!w->pods[i].gone && !strcmp(w->pods[i].workload, workload)) {
             w->pods[i].gone = true;

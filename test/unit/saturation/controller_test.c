@@ -81,6 +81,9 @@ static void silent_pods_hold_the_last_decision(void)
     MODELS_SAYS(&w, "web", "MetricsAvailable", "status", "False");
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
     OK(models_logged(&w, "Safety net activated"));
+    buf_clear(&w.log); /* it was told when it began */
+    models_pass(&w, 120);
+    OK(!models_logged(&w, "Safety net activated"));
     for (size_t i = 0; i < w.pod_n; i++)
         w.pods[i].silent = i > 0; /* one of three speaks again, and is idle */
     models_pass(&w, 600);
@@ -106,6 +109,11 @@ static void configuration_is_live(void)
     models_pass(&w, 35);
     OK(models_logged(&w, "Updated global saturation config from ConfigMap entries=1"));
     EQ_INT(models_desired(&w, "web"), 3);
+    models_edit(&w, "saturation-scaling-config", "{default: null}"); /* emptied: nothing changes */
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "web"), 3);
+    OK(models_logged(&w, "The saturation ConfigMap has no entries, the last good ones stay"));
+    OK(!models_logged(&w, "not loaded yet"));
     models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
     models_pass(&w, 1);
     OK(models_logged(&w, "Failed to parse saturation scaling config entry key=web"));
@@ -211,27 +219,16 @@ static void bounds_of_an_hpa_do_not_freeze_the_model(void)
     models_stop(&w);
 }
 
-/* It answers and is idle, but gets no requests: were it counted, the model would have room. */
-static void a_pod_that_is_not_ready_is_no_capacity(void)
-{
-    struct models w;
-    models_web(&w, 2, 0.6, 1, "");
-    EQ_INT(models_desired(&w, "web"), 2);
-    models_ready(&w, w.pods[1].name, false);
-    w.pods[0].kv = 0.9;
-    w.pods[0].queue = 9;
-    w.pods[1].kv = w.pods[1].queue = 0;
-    models_pass(&w, 61);
-    EQ_INT(models_desired(&w, "web"), 3);
-    models_stop(&w);
-}
-
 /* Nobody follows, as where a quota is used up: after a while the model is decided on again. */
 static void a_target_out_of_reach_is_given_up(void)
 {
     struct models w;
     models_web(&w, 2, 0.9, 9, "");
     EQ_INT(models_desired(&w, "web"), 4);
+    models_load(&w, "web", 0.1, 0);
+    models_pass(&w, 240);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_scale(&w, "web", 3); /* it moves: the wait begins anew */
     models_load(&w, "web", 0.1, 0);
     models_pass(&w, 240);
     EQ_INT(models_desired(&w, "web"), 4);
@@ -334,6 +331,7 @@ static void skipped_variants_say_why(void)
         "two characters or more");
     MODELS_SAYS(&w, "idle", "OptimizationReady", "message",
                 "scale target idle has 0 replicas: inactive");
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "idle", "llm", "A100"), 0); /* as it is */
     models_stop(&w);
 }
 
@@ -486,7 +484,6 @@ int main(void)
         TAP(without_configuration_it_says_so),
         TAP(replicas_are_written_when_asked_for),
         TAP(bounds_of_an_hpa_do_not_freeze_the_model),
-        TAP(a_pod_that_is_not_ready_is_no_capacity),
         TAP(a_target_out_of_reach_is_given_up),
         TAP(bounds_hold_always),
         TAP(series_go_with_their_variant),

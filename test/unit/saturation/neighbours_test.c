@@ -1,0 +1,370 @@
+/* A variant among others: its workload and pods as they come and go, the bounds that HPAs and KEDA set, other
+ * controllers, namespaces, and kinds that come late. */
+#include "saturation_world.h"
+
+/* Neither gets requests: were they counted, the model would have room. */
+static void pods_that_get_no_requests_are_no_capacity(void)
+{
+    for (int leaving = 0; leaving < 2; leaving++) {
+        struct models w;
+        models_web(&w, 2, 0.6, 1, "");
+        EQ_INT(models_desired(&w, "web"), 2);
+        if (leaving) { /* somebody holds it back */
+            models_patch(&w, &resource_pods, w.pods[1].name, NULL,
+                         S("{\"metadata\":{\"finalizers\":[\"example.com/hold\"]}}"));
+            cluster_do(&w.c, KUBE_DELETE, &resource_pods, MODELS_NS, w.pods[1].name,
+                       S("{\"gracePeriodSeconds\":0}"));
+        } else {
+            models_ready(&w, w.pods[1].name, false);
+        }
+        w.pods[0].kv = 0.9;
+        w.pods[0].queue = 9;
+        w.pods[1].kv = w.pods[1].queue = 0;
+        models_pass(&w, 61);
+        EQ_INT(models_desired(&w, "web"), 3);
+        models_stop(&w);
+    }
+}
+
+/* Servers of something else: they answer, but not about this model. */
+static void servers_of_another_model_say_nothing(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.6, 1, "");
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].mute = true;
+    models_pass(&w, 100);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "MetricsMissing");
+    OK(str_find(models_condition(&w, "web", "MetricsAvailable", "message"),
+                S("a ServiceMonitor exists")) != SIZE_MAX);
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_stop(&w);
+}
+
+/* Something that is going away is treated as gone, though it can still be seen. */
+static void what_is_being_deleted_counts_no_more(void)
+{
+    struct models w;
+    static const char hold[] = "{\"metadata\":{\"finalizers\":[\"example.com/hold\"]}}";
+    models_web(&w, 2, 0.6, 1, "");
+    models_patch(&w, &resource_deployments, "web", NULL, str_c(hold));
+    cluster_do(&w.c, KUBE_DELETE, &resource_deployments, MODELS_NS, "web", S(""));
+    models_pass(&w, 31);
+    MODELS_SAYS(&w, "web", "TargetResolved", "status", "False");
+    models_stop(&w);
+
+    models_web(&w, 2, 0.6, 1, "");
+    models_patch(&w, &variant_resource, "web", NULL, str_c(hold));
+    cluster_do(&w.c, KUBE_DELETE, &variant_resource, MODELS_NS, "web", S(""));
+    models_pass(&w, 31);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), -1);
+    size_t writes = w.c.operator_writes;
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 100);
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    models_stop(&w);
+}
+
+static void hpa(struct models *w, const char *ns, const char *kind, int min, int max)
+{
+    models_create(
+        w, &resource_hpas, ns,
+        arena_printf(&w->c.arena,
+                     "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: "
+                     "web-%s}, spec: {minReplicas: %d, maxReplicas: %d, scaleTargetRef: "
+                     "{apiVersion: apps/v1, kind: %s, name: web}, metrics: [{type: Resource, "
+                     "resource: {name: cpu, target: {type: Utilization, averageUtilization: "
+                     "50}}}]}}",
+                     *kind == 'D' ? "deployment" : "statefulset", min, max, kind));
+}
+
+/* A step of 21 would be noise to it; its least number does not lower the variant's own. */
+static void an_hpa_is_given_what_it_will_follow(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", 20);
+    models_variant(&w, "web", "A100", "10", "minReplicas: 3,");
+    hpa(&w, MODELS_NS, "Deployment", 1, 50);
+    models_load(&w, "web", 0.72, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 23);
+    models_scale(&w, "web", 23);
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 100);
+    EQ_INT(models_desired(&w, "web"), 3);
+    models_stop(&w);
+}
+
+/* Of the same name, but in another namespace, or for a workload of another kind. */
+static void bounds_of_others_do_not_count(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    hpa(&w, MODELS_HOME, "Deployment", 1, 2);
+    hpa(&w, MODELS_NS, "StatefulSet", 1, 2);
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 4);
+    models_stop(&w);
+}
+
+static void a_statefulset_is_scaled_too(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_create(
+        &w, &resource_statefulsets, MODELS_NS,
+        S("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: "
+          "{replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, template: "
+          "{metadata: {labels: {app: web}}, spec: {containers: [{name: vllm, image: "
+          "vllm}]}}}}"));
+    for (int i = 0; i < 2; i++)
+        models_pod(&w, "web", true);
+    models_patch(&w, &resource_statefulsets, "web", "status",
+                 S("{\"status\":{\"replicas\":2,\"readyReplicas\":2}}"));
+    models_create(
+        &w, &variant_resource, MODELS_NS,
+        S("{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, metadata: {name: web, labels: "
+          "{inference.optimization/acceleratorName: A100}}, spec: {modelID: llama, actuation: "
+          "Scale, scaleTargetRef: {kind: StatefulSet, name: web}}}"));
+    models_load(&w, "web", 0.9, 9);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    MODELS_SAYS(&w, "web", "TargetResolved", "message", "Scale target StatefulSet web found");
+    EQ_INT(json_int(json_at(cluster_get(&w.c, &resource_statefulsets, MODELS_NS, "web"), "spec",
+                            "replicas", NULL),
+                    0),
+           4);
+    models_stop(&w);
+}
+
+/* minReplicas 0: it stays at zero while another serves the model, and is taken up when that is full. */
+static void a_variant_may_rest_while_another_serves(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "cheap", 1);
+    models_workload(&w, "dear", 0);
+    models_variant(&w, "cheap", "L40S", "5", "maxReplicas: 1,");
+    models_variant(&w, "dear", "H100", "40", "minReplicas: 0, actuation: Scale,");
+    models_load(&w, "cheap", 0.5, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 61);
+    EQ_INT(models_replicas(&w, "dear"), 0);
+    models_load(&w, "cheap", 0.79, 1);
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "cheap"), 1);
+    EQ_INT(models_desired(&w, "dear"), 1);
+    EQ_INT(models_replicas(&w, "dear"), 1);
+    models_stop(&w);
+}
+
+/* Somebody takes it to zero by hand between two decisions: it is not taken up again. */
+static void zero_by_hand_stays_zero(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_config(&w, MODELS_HOME, "workload-variant-autoscaler-variantautoscaling-config",
+                  "{GLOBAL_OPT_INTERVAL: 1h}");
+    models_workload(&w, "web", 1);
+    models_variant(&w, "web", "A100", "10", "actuation: Scale,");
+    models_load(&w, "web", 0.5, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_scale(&w, "web", 0);
+    models_pass(&w, 200);
+    EQ_INT(models_replicas(&w, "web"), 0);
+    models_pass(&w, 3600);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), 0);
+    models_stop(&w);
+}
+
+/* One pod in fifteen seconds, looked at as often; a write that fails is told and tried again. */
+static void replicas_follow_at_their_rate(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10",
+                   "actuation: Scale, behavior: {scaleUp: {policies: [{type: Pods, value: 1, "
+                   "periodSeconds: 15}]}},");
+    models_load(&w, "web", 0.9, 9);
+    w.c.failures = 1;
+    w.c.fail_path = "/scale";
+    w.c.fail_code = 500;
+    models_operate(&w, NULL);
+    models_pass(&w, 5);
+    EQ_INT((int64_t)models_events(&w, "ScaleFailed"), 1);
+    EQ_INT(models_desired(&w, "web"), 4);
+    EQ_INT(models_replicas(&w, "web"), 3);
+    OK(!json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), true));
+    models_pass(&w, 40);
+    EQ_INT(models_replicas(&w, "web"), 4);
+    OK(json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), false));
+    models_stop(&w);
+}
+
+/* A kind that others bring along, and that may come after us. */
+static void define(struct models *w, const struct resource *r)
+{
+    models_create(
+        w, &resource_crds, NULL,
+        arena_printf(&w->c.arena,
+                     "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, "
+                     "metadata: {name: %s.%s}, spec: {group: %s, scope: Namespaced, names: "
+                     "{kind: %s, plural: %s}, versions: [{name: %s, served: true, storage: "
+                     "true, schema: {openAPIV3Schema: {type: object, "
+                     "x-kubernetes-preserve-unknown-fields: true}}}]}}",
+                     r->plural, r->group, r->group, r->kind, r->plural, r->version));
+}
+
+/* KEDA's bounds count as an HPA's do, also when KEDA is installed later, and do not freeze the model. */
+static void bounds_of_a_scaled_object_count(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.9, 9, "actuation: Scale,");
+    EQ_INT(models_desired(&w, "web"), 4);
+    EQ_INT(models_replicas(&w, "web"), 4);
+    models_follow(&w, "web");
+    define(&w, &scaled_object_resource);
+    models_create(
+        &w, &scaled_object_resource, MODELS_NS,
+        S("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web}, spec: "
+          "{minReplicaCount: 2, maxReplicaCount: 5, scaleTargetRef: {name: web}}}"));
+    models_load(&w, "web", 0.9, 9);
+    models_pass(&w, 400); /* until the kind is found */
+    EQ_INT(models_desired(&w, "web"), 5);
+    OK(models_replicas(&w, "web") >= 5);
+    size_t writes = models_events(&w, "Scaled");
+    EQ_INT((int64_t)models_events(&w, "ActuationConflict"), 1); /* KEDA has the workload now */
+    size_t all_writes = w.c.operator_writes;
+    models_pass(&w, 180); /* which is told once */
+    EQ_INT((int64_t)(w.c.operator_writes - all_writes), 0);
+    models_scale(&w, "web", 5);
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 400);
+    EQ_INT(models_desired(&w, "web"), 2);
+    EQ_INT(models_replicas(&w, "web"), 5);
+    EQ_INT((int64_t)models_events(&w, "Scaled"), (int64_t)writes);
+    models_stop(&w);
+}
+
+static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
+                                          "ServiceMonitor", true };
+
+static void the_end_of_our_service_monitor_is_told(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_operate(&w, NULL); /* no such kind yet */
+    define(&w, &monitors);
+    static const char *const names[] = {
+        "workload-variant-autoscaler-controller-manager-metrics-monitor", "another"
+    };
+    for (size_t i = 0; i < countof(names); i++)
+        models_create(&w, &monitors, MODELS_HOME,
+                      arena_printf(&w.c.arena,
+                                   "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, "
+                                   "metadata: {name: %s}, spec: {}}",
+                                   names[i]));
+    models_pass(&w, 400);
+    for (size_t i = 0; i < countof(names); i++)
+        cluster_do(&w.c, KUBE_DELETE, &monitors, MODELS_HOME, names[i], S(""));
+    models_pass(&w, 2);
+    struct cluster_answer a =
+        cluster_do(&w.c, KUBE_LIST, &resource_events, MODELS_HOME, NULL, S(""));
+    const struct json *list = json_get(a.object, "items");
+    EQ_INT((int64_t)json_len(list), 1);
+    EQ_STR(json_text(json_get(json_item(list, 0), "reason")), S("ServiceMonitorDeleted"));
+    EQ_STR(json_text(json_get(json_item(list, 0), "type")), S("Warning"));
+    OK(models_logged(&w, "error ServiceMonitor being deleted"));
+
+    /* One that somebody holds back: told when its end begins, and only then. */
+    static const char last[] = "{\"metadata\":{\"finalizers\":null}}";
+    models_create(&w, &monitors, MODELS_HOME,
+                  arena_printf(&w.c.arena,
+                               "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, "
+                               "metadata: {name: %s, finalizers: [example.com/hold]}, spec: {}}",
+                               names[0]));
+    models_pass(&w, 2);
+    for (int i = 0; i < 2; i++) {
+        buf_clear(&w.log);
+        cluster_do(&w.c, i ? KUBE_MERGE_PATCH : KUBE_DELETE, &monitors, MODELS_HOME, names[0],
+                   i ? str_c(last) : S(""));
+        models_pass(&w, 2);
+        EQ_INT(models_logged(&w, "error ServiceMonitor being deleted"), i == 0);
+    }
+    models_stop(&w);
+}
+
+static void others_variants_are_left_alone(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "mine", 1);
+    models_workload(&w, "theirs", 1);
+    models_variant(&w, "mine", "A100", "10", "");
+    models_variant(&w, "theirs", "A100", "10", "");
+    models_patch(&w, &variant_resource, "mine", NULL,
+                 S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"blue\"}}}"));
+    models_operate(&w, (const char *const[]){ "wva-instance", "blue", NULL });
+    models_pass(&w, 40);
+    MODELS_SAYS(&w, "mine", "TargetResolved", "status", "True");
+    MODELS_SAYS(&w, "theirs", "TargetResolved", "status", "");
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), 1);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "theirs", "llm", "A100", "blue"), -1);
+    models_patch(&w, &variant_resource, "mine", NULL,
+                 S("{\"metadata\":{\"labels\":{\"wva.llmd.ai/controller-instance\":\"green\"}}}"));
+    models_pass(&w, 40); /* another has it now: nothing of it is left here */
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "mine", "llm", "A100", "blue"), -1);
+    models_stop(&w);
+}
+
+static void a_namespace_may_have_thresholds_or_be_left_out(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.6, 0, "");
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 3);
+    cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_configmaps, MODELS_NS, "saturation-scaling-config",
+               S("{\"data\":{\"default\":\"kvCacheThreshold: 5\"}}"));
+    models_pass(&w, 31);
+    OK(models_logged(&w, "Invalid saturation scaling config entry key=default namespace=llm"));
+    EQ_INT(models_desired(&w, "web"), 3); /* the last good value stays */
+    cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_namespaces, NULL, MODELS_NS,
+               S("{\"metadata\":{\"annotations\":{\"wva.llmd.ai/exclude\":\"true\"}}}"));
+    size_t writes = w.c.operator_writes;
+    models_load(&w, "web", 0.01, 0);
+    models_pass(&w, 600);
+    EQ_INT(models_desired(&w, "web"), 3);
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    models_stop(&w);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(pods_that_get_no_requests_are_no_capacity),
+        TAP(servers_of_another_model_say_nothing),
+        TAP(what_is_being_deleted_counts_no_more),
+        TAP(an_hpa_is_given_what_it_will_follow),
+        TAP(bounds_of_others_do_not_count),
+        TAP(a_statefulset_is_scaled_too),
+        TAP(a_variant_may_rest_while_another_serves),
+        TAP(zero_by_hand_stays_zero),
+        TAP(replicas_follow_at_their_rate),
+        TAP(bounds_of_a_scaled_object_count),
+        TAP(the_end_of_our_service_monitor_is_told),
+        TAP(others_variants_are_left_alone),
+        TAP(a_namespace_may_have_thresholds_or_be_left_out),
+        { 0 },
+    });
+}
