@@ -111,6 +111,7 @@ struct kind_fault {
     int code;                 /* HTTP; 0: no fault */
     const char *reason;       /* "Forbidden", "AlreadyExists", "Invalid", ... */
     str message;              /* whole message, in the request's arena */
+    const char *cause;        /* reason of the one cause beside the message; NULL: none */
     const struct kind *about; /* what the Status speaks of; NULL: the kind that is stored */
     struct field_errors errors;
 };

@@ -4,6 +4,8 @@
 #include "../base/quantity.h"
 #include "../base/rfc3339.h"
 
+#include <inttypes.h>
+
 static void fill(struct arena *a, struct json *object)
 {
     podspec_fill(a, json_get(object, "spec"), true);
@@ -200,10 +202,16 @@ static void check_node(const struct kind_change *c, struct kind_env *env, struct
         int64_t sum = 0;
         for (uint32_t j = 0; j < json_len(containers) && j < 1024; j++)
             sum += milli_of(json_at(containers->items[j], "resources", "requests", NULL), names[i]);
-        if (json_get(allocatable, names[i]) && sum > milli_of(allocatable, names[i]))
-            forbid(c, env, fault,
-                   arena_printf(env->arena, "node \"" STR_FMT "\" cannot hold that much %s",
-                                STR_ARG(name), names[i]));
+        int64_t there = milli_of(allocatable, names[i]);
+        if (!json_get(allocatable, names[i]) || sum <= there)
+            continue;
+        forbid(c, env, fault,
+               arena_printf(env->arena,
+                            "node didn't have enough allocatable resources: %s, requested: %" PRId64
+                            ", allocatable: %" PRId64,
+                            names[i], i ? sum / 1000 : sum, i ? there / 1000 : there));
+        fault->cause = "NodeCapacity";
+        return;
     }
 }
 

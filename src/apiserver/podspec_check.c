@@ -441,6 +441,17 @@ static void check_runs_once(const struct json *container, const struct field_pat
                             "may not be set for init containers without restartPolicy=Always");
 }
 
+static void check_never_restarts(const struct json *policies, const struct field_path *at,
+                                 struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(policies); i++) {
+        const struct json *word = json_get(policies->items[i], "restartPolicy");
+        if (str_eqc(json_text(word), "RestartContainer"))
+            field_invalid(errors, at, word,
+                          "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+    }
+}
+
 static void check_containers(const struct json *spec, const char *key, const struct json *volumes,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -465,6 +476,9 @@ static void check_containers(const struct json *spec, const char *key, const str
         if (str_eqc(at_list.key, "initContainers"))
             check_runs_once(list->items[i], &at, errors);
         check_container(list->items[i], volumes, &at, errors);
+        if (str_eqc(json_text(json_get(spec, "restartPolicy")), "Never"))
+            check_never_restarts(json_get(list->items[i], "resizePolicy"), AT(&at, "resizePolicy"),
+                                 errors);
     }
 }
 

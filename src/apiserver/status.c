@@ -186,6 +186,11 @@ void call_fault(struct call *c, const struct kind *k, str name, const struct kin
         return;
     }
     struct status s = { .code = fault->code, .reason = fault->reason, .message = fault->message };
+    if (fault->cause) {
+        struct json *cause = json_new_obj(c->arena);
+        json_set_str(c->arena, cause, "reason", str_c(fault->cause));
+        json_push(c->arena, s.causes = json_new_arr(c->arena), cause);
+    }
     if (fault->code == 403 || fault->code == 404 || fault->code == 409)
         fail_resource(c, k, name, s);
     else
