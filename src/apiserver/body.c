@@ -67,11 +67,17 @@ struct json *call_body_tree(struct call *c)
 void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tree)
 {
     struct field_errors errors = { .arena = c->arena };
-    const struct json *kind = json_get(tree, "kind");
-    field_invalid(&errors, &(struct field_path){ .key = S("kind") }, kind, "must be " STR_FMT,
-                  STR_ARG(k->kind));
-    call_invalid(c, json_text(kind), k->group, json_text(json_at(tree, "metadata", "name", NULL)),
-                 &errors);
+    const struct json *kind = json_get(tree, "kind"), *version = json_get(tree, "apiVersion");
+    str wanted = kind_api_version(c->arena, k), group = json_text(version);
+    if (!str_eq(json_text(version), wanted))
+        field_invalid(&errors, &(struct field_path){ .key = S("apiVersion") }, version,
+                      "must be " STR_FMT, STR_ARG(wanted));
+    if (!str_eq(json_text(kind), k->kind))
+        field_invalid(&errors, &(struct field_path){ .key = S("kind") }, kind, "must be " STR_FMT,
+                      STR_ARG(k->kind));
+    size_t slash = str_find_char(group, '/');
+    call_invalid(c, json_text(kind), slash == SIZE_MAX ? S("") : str_upto(group, slash),
+                 json_text(json_at(tree, "metadata", "name", NULL)), &errors);
 }
 
 /* kind and apiVersion are what the path says, or (built-in kinds only) left out. */

@@ -158,7 +158,7 @@ static void check_owners(const struct json *owners, const struct field_path *at,
             field_invalid(errors, AT(&item, "apiVersion"), json_get(owner, "apiVersion"),
                           "must be a version, or a group and a version");
         if (str_eqc(version, "v1") && str_eqc(json_text(json_get(owner, "kind")), "Event"))
-            field_invalid(errors, &item, owner, "an Event cannot own anything");
+            field_invalid(errors, at, owner, "an Event cannot own anything");
         bool controls = json_bool(json_get(owner, "controller"), false);
         if (controls && controlled)
             field_invalid(errors, at, owners, "only one owner can be the controller");

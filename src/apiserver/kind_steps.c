@@ -319,15 +319,25 @@ bool kind_field_known(const struct kind *k, str label)
            (k->namespaced && str_eqc(label, "metadata.namespace")) || find_selectable(k, label);
 }
 
+static const struct json *value_at(const struct json *object, str path)
+{
+    str key;
+    while (object && str_cut(&path, '.', &key))
+        object = json_get_str(object, key);
+    return object;
+}
+
 bool kind_field_value(const struct kind *k, const struct json *object, str label, str *ret_value)
 {
     if (!kind_field_known(k, label))
         return false;
     const struct kind_selectable *field = find_selectable(k, label);
-    str rest = field ? field->path : label, key;
-    const struct json *value = object;
-    while (value && str_cut(&rest, '.', &key))
-        value = json_get_str(value, key);
+    const struct json *value = value_at(object, field ? field->path : label);
+    str otherwise = field ? field->value_if_absent : S("");
+    if (!value && str_starts(otherwise, S("@"))) {
+        value = value_at(object, str_from(otherwise, 1));
+        otherwise = S("");
+    }
     static _Thread_local char number[32];
     if (json_is(value, JSON_STR)) {
         *ret_value = json_text(value);
@@ -337,7 +347,7 @@ bool kind_field_value(const struct kind *k, const struct json *object, str label
         int n = snprintf(number, sizeof(number), "%lld", (long long)value->integer);
         *ret_value = (str){ number, (size_t)n };
     } else {
-        *ret_value = field ? field->value_if_absent : S("");
+        *ret_value = otherwise;
     }
     return true;
 }

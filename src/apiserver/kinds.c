@@ -28,7 +28,7 @@ struct entry {
     unsigned verbs, subresources, flags;
     const struct kind_hooks *hooks;
     const struct table_columns *columns;
-    const char *selectable; /* label[:path][=value if absent] ... */
+    const char *selectable; /* label[:path][=value if absent, or @another path] ... */
     const char *storage;    /* version objects are stored as, with its group; NULL: this one */
 };
 
@@ -55,7 +55,7 @@ static const struct entry entries[] = {
       &hooks_event, &columns_event,
       "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
       "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason "
-      "reportingComponent source:source.component type" },
+      "reportingComponent source:source.component=@reportingComponent type" },
     { "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "",
       "core.v1.PersistentVolumeClaim", STORED, SUB(STATUS), DELETE_SHOWS, &hooks_pvc,
       &columns_pvc },

@@ -34,7 +34,16 @@ static void validate_role(const struct kind_change *c, struct kind_env *env UNUS
     }
 }
 
-const struct kind_hooks hooks_role = { .name = format_path_segment, .validate = validate_role };
+/* No rules are none, not an empty list. */
+static void fill_role(struct arena *a, struct json *object)
+{
+    if (json_is(json_get(object, "rules"), JSON_ARR) && !json_len(json_get(object, "rules")))
+        json_set(a, object, S("rules"), json_new_null(a));
+}
+
+const struct kind_hooks hooks_role = { .name = format_path_segment,
+                                       .fill = fill_role,
+                                       .validate = validate_role };
 
 static void fill_binding(struct arena *a, struct json *object)
 {
@@ -70,6 +79,10 @@ static void check_role(const struct kind_change *c, struct field_errors *errors)
                              *const everywhere[] = { "ClusterRole", NULL };
     struct field_path at = { NULL, .key = S("roleRef") };
     const struct json *ref = json_get(c->object, "roleRef"), *kind = json_get(ref, "kind");
+    static const char *const groups[] = { GROUP, NULL };
+    const struct json *group = json_get(ref, "apiGroup");
+    if (!str_eqc(json_text(group), GROUP))
+        field_not_supported(errors, AT(&at, "apiGroup"), group, groups);
     bool known = str_eqc(json_text(kind), "ClusterRole") ||
                  (c->kind->namespaced && str_eqc(json_text(kind), "Role"));
     if (!known)

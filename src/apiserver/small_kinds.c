@@ -48,7 +48,8 @@ static void validate_namespace(const struct kind_change *c, struct kind_env *env
     const struct json *finalizers = json_at(c->object, "spec", "finalizers", NULL);
     struct field_path held = { AT(NULL, "spec"), .key = S("finalizers") };
     for (uint32_t i = 0; i < json_len(finalizers); i++)
-        kind_check_finalizer(finalizers->items[i], &held, errors);
+        kind_check_finalizer(finalizers->items[i],
+                             c->sub == KIND_FINALIZE ? AT_INDEX(&held, i) : &held, errors);
     if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), leaving ? "Terminating" : "Active"))
         field_invalid(errors, &at, phase, "follows from deletionTimestamp");
 }
@@ -140,10 +141,8 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
         if (!format_fits(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
-    if (c->old) {
-        check_amounts(json_get(c->object, "status"), "capacity", errors);
-        check_amounts(json_get(c->object, "status"), "allocatable", errors);
-    }
+    check_amounts(json_get(c->object, "status"), "capacity", errors);
+    check_amounts(json_get(c->object, "status"), "allocatable", errors);
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);
     if (c->sub != KIND_STATUS && json_len(had) && !json_eq(had, ranges))
         field_forbidden(errors, AT(&spec, "podCIDRs"), "may be set once");

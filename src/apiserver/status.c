@@ -26,8 +26,24 @@ static struct json *details_of(struct arena *a, const struct status *s)
     return d;
 }
 
-struct json *status_tree(struct arena *a, const struct status *s)
+/* What went wrong inside is told twice. */
+static struct json *causes_of(struct arena *a, const struct status *s)
 {
+    if (s->causes || !s->reason || strcmp(s->reason, "InternalError") != 0)
+        return s->causes;
+    struct json *cause = json_new_obj(a), *causes = json_new_arr(a);
+    str before = S("Internal error occurred: ");
+    json_set_str(a, cause, "message",
+                 str_starts(s->message, before) ? str_from(s->message, before.n) : s->message);
+    json_push(a, causes, cause);
+    return causes;
+}
+
+struct json *status_tree(struct arena *a, const struct status *given)
+{
+    struct status own = *given;
+    const struct status *s = &own;
+    own.causes = causes_of(a, given);
     struct json *t = json_new_obj(a);
     json_set_str(a, t, "kind", S("Status"));
     json_set_str(a, t, "apiVersion", S("v1"));

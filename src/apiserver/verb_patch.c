@@ -131,7 +131,9 @@ static void unnamed(struct call *c)
  * to the path: without a version nothing in it is known. False: answered. */
 static bool check_version(struct call *c, const struct write_options *o, struct json *tree)
 {
-    if (c->kind->custom || !json_is(tree, JSON_OBJ) || json_get(tree, "apiVersion"))
+    const struct json *version = json_get(tree, "apiVersion");
+    if (c->kind->custom || !json_is(tree, JSON_OBJ) || (version && !json_is(version, JSON_STR)) ||
+        json_text(version).n)
         return true;
     if (o->strict)
         undecodable(c, tree, "apiVersion cannot be removed");
@@ -166,19 +168,26 @@ static bool decode(struct call *c, const struct write_options *o, const struct k
     struct schema_unknown unknown = { .arena = c->arena };
     err_t e = { 0 };
     if (!k->custom && json_is(tree, JSON_OBJ)) { /* the path says what it is */
-        if (!json_get(tree, "kind"))
+        if (!json_get(tree, "kind") || str_eq(json_text(json_get(tree, "kind")), S("")))
             json_set_str(c->arena, tree, "kind", k->kind);
         if (!json_get(tree, "apiVersion"))
             json_set_str(c->arena, tree, "apiVersion", kind_api_version(c->arena, k));
     }
-    str kind = json_text(json_get(tree, "kind"));
-    if (!json_is(tree, JSON_OBJ) || (k->custom ? !kind.n : !str_eq(kind, k->kind)) ||
-        !str_eq(json_text(json_get(tree, "apiVersion")), kind_api_version(c->arena, k))) {
+    str kind = json_text(json_get(tree, "kind")), version = json_text(json_get(tree, "apiVersion"));
+    bool same = str_eq(kind, k->kind) && str_eq(version, kind_api_version(c->arena, k));
+    if (!json_is(tree, JSON_OBJ) || (!same && (!k->custom || !kind.n)) ||
+        (json_get(tree, "apiVersion") && !json_is(json_get(tree, "apiVersion"), JSON_STR))) {
         undecodable(c, tree, "kind and apiVersion cannot be changed");
         return false;
     }
-    if (!str_eq(kind, k->kind)) {
-        call_wrong_kind(c, k, tree);
+    if (!same) {
+        if (version.n)
+            call_wrong_kind(c, k, tree);
+        else
+            call_status(c, &(struct status){ .code = 500,
+                                             .reason = "InternalError",
+                                             .message = S("Internal error occurred: the patch "
+                                                          "takes the apiVersion away") });
         return false;
     }
     if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {

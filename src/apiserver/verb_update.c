@@ -190,6 +190,25 @@ static void update_scale(struct call *c, const struct write_options *o, const st
                  &(struct update){ .options = o, .old = old, .old_tree = tree, .object = object });
 }
 
+/* There is nothing to conflict with, unless a certain object is meant. */
+static void create_instead(struct call *c, const struct write_options *o, struct json *object)
+{
+    struct json *metadata = json_make(c->arena, object, "metadata", NULL);
+    str uid = json_text(json_get(metadata, "uid"));
+    int64_t number;
+    if (uid.n) {
+        call_conflict(c, c->kind, c->name,
+                      arena_printf(c->arena,
+                                   "Precondition failed: UID in precondition: " STR_FMT
+                                   ", UID in object meta: ",
+                                   STR_ARG(uid)));
+        return;
+    }
+    if (str_to_i64(json_text(json_get(metadata, "resourceVersion")), &number) == 0)
+        json_del(metadata, S("resourceVersion"));
+    write_create(c, o, object);
+}
+
 void verb_update(struct call *c)
 {
     struct write_options o;
@@ -205,7 +224,7 @@ void verb_update(struct call *c)
     if (!object || !check_names(c, object))
         return;
     if (!old && c->kind->create_on_update && c->sub == KIND_MAIN) {
-        write_create(c, &o, object);
+        create_instead(c, &o, object);
         return;
     }
     if (!old) {
