@@ -35,7 +35,18 @@ static void nothing_new_writes_nothing_and_reads_nothing(void)
     struct models w;
     models_web(&w, 2, 0.5, 1, "");
     models_pass(&w, 100);
-    size_t writes = w.c.operator_writes;
+    size_t writes = 0;
+    for (int i = 0; i < 40; i++) { /* requests that come nearly as often all the time */
+        w.pods[0].requests += 60 + i % 3;
+        models_pass(&w, 30);
+        writes = i < 10 ? w.c.operator_writes : writes;
+    }
+    EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    OK(str_starts(json_text(json_at(models_status(&w, "web"), "currentAlloc", "load", "arrivalRate",
+                                    NULL)),
+                  S("12")));
+    models_pass(&w, 120); /* none comes any more */
+    writes = w.c.operator_writes;
     buf_clear(&w.c.reads);
     double decided = MODELS_GAUGE(&w, "saturation_decisions_total", "decided");
     models_load(&w, "web", 0.51, 1); /* another number in the same words */

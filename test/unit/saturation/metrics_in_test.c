@@ -459,7 +459,13 @@ static void zero_may_be_the_rule(void)
     w.pods[0].queue = 0;
     models_pass(&w, 500);
     EQ_INT(models_replicas(&w, "web"), 1);
-    models_pass(&w, 600); /* ten minutes without a request, and the window for going down */
+    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":1}}"));
+    models_pass(&w, 600); /* who asked for one keeps it */
+    EQ_INT(models_replicas(&w, "web"), 1);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: idle, but its minReplicas holds (target: 1 replicas)");
+    models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":null}}"));
+    models_pass(&w, 400); /* no request in ten minutes, and the window for going down is over */
     EQ_INT(models_replicas(&w, "web"), 0);
     models_stop(&w);
     unsetenv("WVA_SCALE_TO_ZERO");

@@ -146,22 +146,26 @@ static void a_statefulset_is_scaled_too(void)
 /* minReplicas 0: it stays at zero while another serves the model, and is taken up when that is full. */
 static void a_variant_may_rest_while_another_serves(void)
 {
-    struct models w;
-    models_begin(&w);
-    models_workload(&w, "cheap", 1);
-    models_workload(&w, "dear", 0);
-    models_variant(&w, "cheap", "L40S", "5", "maxReplicas: 1,");
-    models_variant(&w, "dear", "H100", "40", "minReplicas: 0, actuation: Scale,");
-    models_load(&w, "cheap", 0.5, 0);
-    models_operate(&w, NULL);
-    models_pass(&w, 61);
-    EQ_INT(models_replicas(&w, "dear"), 0);
-    models_load(&w, "cheap", 0.79, 1);
-    models_pass(&w, 31);
-    EQ_INT(models_desired(&w, "cheap"), 1);
-    EQ_INT(models_desired(&w, "dear"), 1);
-    EQ_INT(models_replicas(&w, "dear"), 1);
-    models_stop(&w);
+    for (int written = 0; written < 2; written++) {
+        struct models w;
+        models_begin(&w);
+        models_workload(&w, "cheap", 1);
+        models_workload(&w, "dear", 0);
+        models_variant(&w, "cheap", "L40S", "5", "maxReplicas: 1,");
+        models_variant(&w, "dear", "H100", "40",
+                       written ? "minReplicas: 0, actuation: Scale," : "minReplicas: 0,");
+        models_load(&w, "cheap", 0.5, 0);
+        models_operate(&w, NULL);
+        models_pass(&w, 61);
+        EQ_INT(models_replicas(&w, "dear"), 0);
+        models_load(&w, "cheap", 0.79, 1);
+        models_pass(&w, 31);
+        EQ_INT(models_desired(&w, "cheap"), 1);
+        EQ_INT(models_desired(&w, "dear"), 1);
+        EQ_INT(models_replicas(&w, "dear"), written);
+        EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "dear", "llm", "H100"), 1);
+        models_stop(&w);
+    }
 }
 
 /* Somebody takes it to zero by hand between two decisions: it is not taken up again. */

@@ -61,6 +61,11 @@ static void growth_is_quick_and_shrinking_waits(void)
     EQ_INT(scale_allowed(&h, b, 1010, 3, 1), 3);
     EQ_INT(scale_allowed(&h, b, 1200, 3, 1), 3);
     EQ_INT(scale_allowed(&h, b, 1301, 3, 1), 1);
+    struct scale_history fresh = {
+        0
+    }; /* of who was just started: what is there counts as wished */
+    EQ_INT(scale_allowed(&fresh, b, 1000, 3, 1), 3);
+    scale_history_done(&fresh);
     scale_history_done(&h);
 }
 
@@ -77,7 +82,10 @@ static void policies_limit_the_rate(void)
     EQ_INT(scale_allowed(&h, &s.behavior, 61, 6, 20), 8);
     scale_happened(&h, 61, 6, 8);
     EQ_INT(scale_allowed(&h, &s.behavior, 200, 8, 1), 4);
+    scale_happened(&h, 300, 8, 6); /* what went may come back besides */
+    EQ_INT(scale_allowed(&h, &s.behavior, 310, 6, 20), 10);
     scale_history_done(&h);
+    h = (struct scale_history){ 0 };
     s.behavior.up.select = SCALE_SELECT_DISABLED;
     EQ_INT(scale_allowed(&h, &s.behavior, 500, 2, 9), 2);
     scale_history_done(&h);
