@@ -165,6 +165,55 @@ static void check_selectable(const struct json *fields, const struct json *opena
         field_too_many(errors, up, (int64_t)json_len(fields), SELECTABLE_MAX);
 }
 
+/* With a status of its own, nothing at the root may speak of it together with the rest. */
+static void check_root(const struct json *openapi, const struct field_path *at,
+                       struct field_errors *errors)
+{
+    static const char *const allowed[] = {
+        "description",
+        "type",
+        "format",
+        "title",
+        "maximum",
+        "minimum",
+        "maxLength",
+        "minLength",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+        "multipleOf",
+        "required",
+        "items",
+        "properties",
+        "externalDocs",
+        "example",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-validations",
+    };
+    const struct json *type = json_get(openapi, "type");
+    if (json_text(type).n && !str_eqc(json_text(type), "object")) {
+        field_invalid(
+            errors, AT(at, "type"), type,
+            "only \"object\" is allowed at the root if the status subresource is enabled");
+        return;
+    }
+    json_each(m, openapi) {
+        bool fits =
+            json_is(m->value, JSON_NULL) || (json_is(m->value, JSON_BOOL) && !m->value->boolean);
+        for (size_t i = 0; i < countof(allowed) && !fits; i++)
+            fits = str_eqc(m->key, allowed[i]);
+        if (fits)
+            continue;
+        field_invalid(errors, at, NULL,
+                      STR_FMT " is not allowed at the root if the status subresource is enabled",
+                      STR_ARG(m->key));
+        return;
+    }
+}
+
 static void check_schema(const struct json *openapi, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -243,6 +292,8 @@ static void check_version(const struct json *versions, uint32_t i, const struct 
                          AT(p.up, "selectableFields"), errors);
     p = place_of(versions, i, "schema", spec, &own);
     struct field_path schema = { p.up, .key = p.up == spec ? S("validation") : S("schema") };
+    if (p.check && openapi_of(version) && json_at(version, "subresources", "status", NULL))
+        check_root(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
     if (p.check && openapi_of(version))
         check_schema(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
 }
@@ -300,6 +351,8 @@ static void check_conversion(const struct json *conversion, const struct field_p
                              struct field_errors *errors)
 {
     bool webhook = str_eqc(json_text(json_get(conversion, "strategy")), "Webhook");
+    if (!json_text(json_get(conversion, "strategy")).n)
+        field_required(errors, AT(at, "strategy"), NULL);
     const struct json *config = json_at(conversion, "webhook", "clientConfig", NULL);
     const struct json *reviews = json_at(conversion, "webhook", "conversionReviewVersions", NULL);
     struct field_path in_config = { at, .key = S("webhookClientConfig") };

@@ -50,7 +50,7 @@ static void check_forbidden(struct checker *c, const struct json *node, const st
     if (flag(node, "uniqueItems"))
         field_forbidden(c->errors, CHILD(at, "uniqueItems"),
                         "comparing every pair of items takes too long");
-    if (json_is(json_get(node, "items"), JSON_ARR))
+    if (json_is(json_get(node, "items"), JSON_ARR) && json_len(json_get(node, "items")))
         field_forbidden(c->errors, CHILD(at, "items"), "must be one schema, not a list of them");
     const struct json *others = json_get(node, "additionalProperties");
     bool all_others = json_is(others, JSON_BOOL) && others->boolean;
@@ -72,8 +72,12 @@ static void check_type_word(struct checker *c, const struct json *node, const st
     for (size_t i = 0; types[i]; i++)
         if (str_eqc(type, types[i]))
             return;
+    const struct json *preset = json_get(node, "default");
     if (type.n)
         field_not_supported(c->errors, CHILD(at, "type"), json_get(node, "type"), types);
+    if (type.n && preset && !json_is(preset, JSON_NULL))
+        field_type_invalid(c->errors, CHILD(at, "default"), preset, "must be of type " STR_FMT,
+                           STR_ARG(type));
     if (str_eqc(type, "null"))
         field_forbidden(c->errors, CHILD(at, "type"), "say nullable instead");
 }
@@ -324,7 +328,8 @@ static void check_type(struct checker *c, const struct json *node, enum level le
         field_invalid(c->errors, CHILD(at, "x-kubernetes-preserve-unknown-fields"),
                       json_get(node, "x-kubernetes-preserve-unknown-fields"),
                       "must be false with x-kubernetes-int-or-string");
-    if (str_eqc(type, "array") && !json_get(node, "items"))
+    const struct json *items = json_get(node, "items");
+    if (str_eqc(type, "array") && !json_is(items, JSON_OBJ) && !json_len(items))
         field_required(c->errors, CHILD(at, "items"), "must be specified");
 }
 
@@ -386,6 +391,8 @@ void schema_check_structural(const struct json *openapi, const struct field_path
                              struct field_errors *errors)
 {
     struct checker c = { errors, at };
+    if (flag(openapi, "nullable"))
+        field_forbidden(errors, CHILD(at, "nullable"), "nullable cannot be true at the root");
     check_node(&c, openapi, AT_ROOT, at);
     check_complete(&c, openapi, openapi, at);
 }
