@@ -2,16 +2,14 @@
 #include "map.h"
 
 #include "random.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "sum.h"
 
 uint64_t map_hash(str key)
 {
     static uint64_t seed;
     if (!seed)
         seed = random_seed() | 1;
-    uint64_t hash = XXH3_64bits_withSeed(key.p ? key.p : "", key.n, seed);
+    uint64_t hash = sum64(key, seed);
     return hash ? hash : 1;
 }
 

@@ -192,12 +192,6 @@ void metrics_off_read(struct metrics *m, const void *context)
 
 /* ---- reading */
 
-static int by_name(const void *a, const void *b)
-{
-    const struct metric_family *const *x = a, *const *y = b;
-    return strcmp((*x)->spec.name, (*y)->spec.name);
-}
-
 static int by_values(const void *a, const void *b)
 {
     const struct metric *const *x = a, *const *y = b;
@@ -231,8 +225,6 @@ static void read_family(struct metric_family *f, const struct metrics_reader *re
                                                                .counts = s->counts,
                                                                .count = s->count });
     }
-    if (f->tell)
-        f->tell(f->tell_context, &f->spec, reader);
 }
 
 void metric_tell(struct metric_family *f, metric_teller *tell, void *context)
@@ -241,12 +233,36 @@ void metric_tell(struct metric_family *f, metric_teller *tell, void *context)
     f->tell_context = context;
 }
 
+static struct metric_family *family_after(const struct metrics *m, const char *name)
+{
+    struct metric_family *next = NULL;
+    for (struct map_slot *s = NULL; (s = map_next(&m->families, s));) {
+        struct metric_family *f = s->value;
+        if ((!name || strcmp(f->spec.name, name) > 0) &&
+            (!next || strcmp(f->spec.name, next->spec.name) < 0))
+            next = f;
+    }
+    return next;
+}
+
+bool metrics_read_next(struct metrics *m, struct metrics_place *at,
+                       const struct metrics_reader *reader)
+{
+    for (size_t i = 0; !at->family && i < m->collectors.n; i++)
+        m->collectors.at[i].collect(m->collectors.at[i].context);
+    struct metric_family *f =
+        at->told ? map_get(&m->families, str_c(at->family)) : family_after(m, at->family);
+    if (!f)
+        return false;
+    if (!at->told)
+        read_family(f, reader);
+    at->family = f->spec.name;
+    at->told = f->tell ? f->tell(f->tell_context, &f->spec, at->told, reader) : 0;
+    return true;
+}
+
 void metrics_read(struct metrics *m, const struct metrics_reader *reader)
 {
-    for (size_t i = 0; i < m->collectors.n; i++)
-        m->collectors.at[i].collect(m->collectors.at[i].context);
-    auto_free void **families = values_of(&m->families);
-    qsort(families, m->families.n, sizeof(*families), by_name);
-    for (size_t i = 0; i < m->families.n; i++)
-        read_family(families[i], reader);
+    for (struct metrics_place at = { 0 }; metrics_read_next(m, &at, reader);)
+        ;
 }

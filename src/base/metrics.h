@@ -72,10 +72,20 @@ struct metrics_reader {
 
 void metrics_read(struct metrics *m, const struct metrics_reader *reader);
 
+/* In parts, for who has no room for all: a family a call, or some of the series that are told. False: there
+ * is nothing left. */
+struct metrics_place { /* `{0}` is the beginning */
+    const char *family;
+    size_t told;
+};
+bool metrics_read_next(struct metrics *m, struct metrics_place *at,
+                       const struct metrics_reader *reader);
+
 /* ---- series that are not kept: where there is one for each of many things that hold their numbers
- * themselves, `tell` is asked when the registry is read, and calls reader->series for each. */
-typedef void metric_teller(void *context, const struct metric_spec *spec,
-                           const struct metrics_reader *reader);
+ * themselves, `tell` is asked when the registry is read, and calls reader->series for some, from number `from`
+ * on. It returns the number to go on with, maybe after a while; 0: those were the last. */
+typedef size_t metric_teller(void *context, const struct metric_spec *spec, size_t from,
+                             const struct metrics_reader *reader);
 void metric_tell(struct metric_family *f, metric_teller *tell, void *context); /* NULL: no longer */
 
 #endif

@@ -6,6 +6,8 @@
 #include "../prom/exposition.h"
 #include "runtime_internal.h"
 
+#include <malloc.h>
+
 static void answer(struct exchange *x, int status, const char *type, str body)
 {
     exchange_answer(x, status, HTTP_HEADERS({ S("content-type"), str_c(type) }), body);
@@ -24,11 +26,45 @@ static void answer_ready(struct runtime *rt, struct exchange *x)
     }
 }
 
+enum { SCRAPE_LARGE = 256 << 10 };
+
+struct scrape {
+    struct metrics *metrics;
+    struct metrics_place at;
+    size_t bytes; /* so far */
+};
+
+static enum stream_more scrape_pull(void *context, struct buf *out, size_t room)
+{
+    struct scrape *s = context;
+    size_t before = out->n;
+    bool more = true;
+    while (more && out->n < room)
+        more = exposition_write_next(out, s->metrics, &s->at);
+    s->bytes += out->n - before;
+    return more ? STREAM_MORE : STREAM_END;
+}
+
+static void scrape_closed(void *context, bool complete)
+{
+    struct scrape *s = context;
+    (void)complete;
+    if (s->bytes > SCRAPE_LARGE) /* the next is in a while */
+        malloc_trim(0);
+    free(s);
+}
+
+/* In parts: with a thousand pods the whole is several MB. */
 static void answer_metrics(void *context, struct exchange *x)
 {
-    auto_buf struct buf text = { 0 };
-    exposition_write(&text, ((struct runtime *)context)->metrics);
-    answer(x, 200, EXPOSITION_CONTENT_TYPE, buf_str(&text));
+    struct scrape *s = mem_zero(1, sizeof(*s));
+    s->metrics = ((struct runtime *)context)->metrics;
+    exchange_stream(x, 200, HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }),
+                    &(struct stream_source){ .pull = scrape_pull,
+                                             .closed = scrape_closed,
+                                             .context = s,
+                                             .compress = true,
+                                             .length = -1 });
 }
 
 static void on_request(void *context, struct exchange *x)

@@ -181,7 +181,7 @@ static void walk(struct walk *w, struct field_step *step, yyjson_val *v);
 static void set_list(struct projector *j, size_t slot, struct fieldtree *of, yyjson_val *v)
 {
     size_t i, n, count = MIN(yyjson_arr_size(v), (size_t)LIST_MAX), bytes = of->fields.bytes;
-    size_t start = append(j, count * bytes, sizeof(max_align_t));
+    size_t start = append(j, count * bytes, sizeof(int64_t));
     *(bytes_list *)at(j, slot) = (bytes_list){ (const char *)start, count };
     vec_push(&j->places, slot);
     yyjson_val *element;

@@ -210,11 +210,6 @@ void cgroup_close(struct cgroup *g)
     free(g);
 }
 
-const char *cgroup_path(const struct cgroup *g)
-{
-    return g->path;
-}
-
 /* ---- counters */
 
 /* Ordinary files that were replaced keep their old text for who has them open. */

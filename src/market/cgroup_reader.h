@@ -20,7 +20,6 @@ struct cgroup;
 /* `path` is below the tree's root: "kubepods/pod1234". */
 int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, err_t *e);
 void cgroup_close(struct cgroup *g);
-const char *cgroup_path(const struct cgroup *g);
 
 /* Brings `total` up to now: what the last reading left in it, `{0}` before the first. -ENODEV or -ENOENT: the
  * cgroup is gone. */

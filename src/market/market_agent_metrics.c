@@ -3,6 +3,8 @@
 
 #include "market_agent_internal.h"
 
+enum { TOLD_AT_ONCE = 16 }; /* pods: up to 20 KB */
+
 static const double duration_bounds[] = { .0001, .0005, .001, .005, .01, .05, .1, .5, 1 };
 static const double latency_bounds[AGENT_LATENCY_BUCKETS - 1] = { 0.1, 0.5, 1, 2, 5, 10, 30 };
 static const double reward_bounds[AGENT_REWARD_BUCKETS - 1] = { -100, -50, -20, -10, 0,
@@ -128,15 +130,18 @@ static const struct {
       NULL },
 };
 
-static void tell_pods(void *context, const struct metric_spec *spec,
-                      const struct metrics_reader *reader)
+/* Pods may go between two parts of a scrape. The last then takes the place of the one that went: it may be
+ * missing once, never be there twice. */
+static size_t tell_pods(void *context, const struct metric_spec *spec, size_t from,
+                        const struct metrics_reader *reader)
 {
     const struct market_agent *a = context;
+    size_t end = MIN(from + TOLD_AT_ONCE, sampler_count(a->sampler));
     uint64_t room[MAX((int)AGENT_REWARD_BUCKETS, (int)AGENT_LATENCY_BUCKETS)];
     size_t which = 0;
     while (of_pods[which].spec.name != spec->name)
         which++;
-    for (size_t i = 0; i < sampler_count(a->sampler); i++) {
+    for (size_t i = from; i < end; i++) {
         const struct agent_pod *pod =
             container_of(sampler_at(a->sampler, i), struct agent_pod, sampled);
         str values[] = { pod->record->meta.name, pod->record->meta.ns, S("up") };
@@ -149,6 +154,7 @@ static void tell_pods(void *context, const struct metric_spec *spec,
         of_pods[which].show_down(pod, &view, room);
         reader->series(reader->context, &view);
     }
+    return end < sampler_count(a->sampler) ? end : 0;
 }
 
 /* ---- the node's numbers */

@@ -9,7 +9,7 @@
 enum { NAME_BYTES_MAX = 253, FINGERPRINT = 12 };
 
 static const struct field container_fields[] = {
-    { "name", F_WORD, offsetof(struct agent_container, name) },
+    { "name", F_SUM, offsetof(struct agent_container, name_sum) },
     { "resources.requests.cpu", F_MILLI, offsetof(struct agent_container, request_milli),
       .otherwise = -1 },
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container, limit_milli),
@@ -18,7 +18,7 @@ static const struct field container_fields[] = {
 };
 
 static const struct field status_fields[] = {
-    { "name", F_WORD, offsetof(struct agent_container_status, name) },
+    { "name", F_SUM, offsetof(struct agent_container_status, name_sum) },
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container_status, limit_milli),
       .otherwise = -1 },
 };
@@ -146,7 +146,7 @@ static int64_t limit_in_force(const struct agent_container *c,
                               const struct agent_container_status *at, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (str_eq(at[i].name, c->name) && at[i].limit_milli >= 0)
+        if (at[i].name_sum == c->name_sum && at[i].limit_milli >= 0)
             return at[i].limit_milli;
     return MAX(c->limit_milli, (int64_t)0);
 }

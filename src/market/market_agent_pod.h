@@ -10,13 +10,13 @@
 #define MARKET_TARGET_LATENCY "mbcas.io/target-latency-ms" /* annotation, a number */
 
 struct agent_container {
-    str name;
+    uint64_t name_sum;                  /* names tell which status is whose */
     int64_t request_milli, limit_milli; /* -1: none */
     bool sidecar;                       /* of an init container: it goes on running */
 };
 
 struct agent_container_status {
-    str name;
+    uint64_t name_sum;
     int64_t limit_milli; /* in force; -1: not reported */
 };
 

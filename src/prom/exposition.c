@@ -92,7 +92,13 @@ static void put_series(void *context, const struct metric_view *s)
     put_line(out, s, "_count", NULL, (double)s->count);
 }
 
+bool exposition_write_next(struct buf *out, struct metrics *m, struct metrics_place *at)
+{
+    return metrics_read_next(m, at, &(struct metrics_reader){ put_family, put_series, out });
+}
+
 void exposition_write(struct buf *out, struct metrics *m)
 {
-    metrics_read(m, &(struct metrics_reader){ put_family, put_series, out });
+    for (struct metrics_place at = { 0 }; exposition_write_next(out, m, &at);)
+        ;
 }

@@ -10,6 +10,9 @@
 /* Families by name, series by label values: two scrapes of the same state are the same bytes. */
 void exposition_write(struct buf *out, struct metrics *m);
 
+/* The same in parts, as metrics_read_next(): false when all is written. */
+bool exposition_write_next(struct buf *out, struct metrics *m, struct metrics_place *at);
+
 /* Text in the place of a label value, without the quotes: \ " and newline are escaped. */
 void exposition_write_label(struct buf *out, str value);
 
