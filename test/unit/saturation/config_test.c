@@ -145,6 +145,24 @@ static void a_bad_edit_keeps_the_last_good_zero_entry(void)
     OK(!zero_enabled(&two.table, S("n"), false));
 }
 
+static void a_namespace_may_have_its_own_zero(void)
+{
+    static const struct sat_local_source locals[] = {
+        { STR_INIT("a"), STR_INIT(""), STR_INIT("{\"default\":\"enable_scale_to_zero: true\"}") },
+        { STR_INIT("b"), STR_INIT("{\"default\":\"kvCacheThreshold: 0.5\"}"), STR_INIT("") },
+    };
+    struct sat_news news;
+    struct sat_snapshot *s = sat_snapshot_new(
+        &(struct sat_sources){ .zero = S("{\"default\":\"enable_scale_to_zero: false\"}"),
+                               .locals = locals,
+                               .local_n = countof(locals) },
+        NULL, &news);
+    OK(zero_enabled(sat_snapshot_zero(s, S("a")), S("m"), false));
+    OK(!zero_enabled(sat_snapshot_zero(s, S("b")), S("m"), true));
+    OK(!zero_enabled(sat_snapshot_zero(s, S("c")), S("m"), true));
+    sat_snapshot_unref(s);
+}
+
 /* What the environment says holds until the ConfigMap says it, and again when it no longer does, but for the
  * interval, whose last good value stays. */
 static void the_environment_is_under_the_configmap(void)
@@ -163,6 +181,8 @@ static void the_environment_is_under_the_configmap(void)
           3, 20 },
         { "{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"0\"}", 9, 5, 20 }, /* off: the TTL */
         { "{\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":\"40s\"}", 9, 5, 40 },
+        /* what a slow rhythm makes old is not stale */
+        { "{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"3m\"}", 9, 180, 360 },
     };
     struct sat_snapshot *before = NULL;
     for (size_t i = 0; i < countof(t); i++) {
@@ -189,6 +209,7 @@ int main(void)
                                               TAP(a_namespace_may_have_its_own),
                                               TAP(zero_is_off_unless_said),
                                               TAP(a_bad_edit_keeps_the_last_good_zero_entry),
+                                              TAP(a_namespace_may_have_its_own_zero),
                                               TAP(the_environment_is_under_the_configmap),
                                               { 0 } });
     arena_done(&arena);

@@ -194,7 +194,7 @@ static void replicas_follow_at_their_rate(void)
 {
     struct models w;
     models_begin(&w);
-    models_workload(&w, "web", 2);
+    models_workload(&w, "web", 4);
     models_variant(&w, "web", "A100", "10",
                    "actuation: Scale, behavior: {scaleUp: {policies: [{type: Pods, value: 1, "
                    "periodSeconds: 15}]}},");
@@ -205,11 +205,11 @@ static void replicas_follow_at_their_rate(void)
     models_operate(&w, NULL);
     models_pass(&w, 5);
     EQ_INT((int64_t)models_events(&w, "ScaleFailed"), 1);
-    EQ_INT(models_desired(&w, "web"), 4);
-    EQ_INT(models_replicas(&w, "web"), 3);
+    EQ_INT(models_desired(&w, "web"), 8);
+    EQ_INT(models_replicas(&w, "web"), 5);
     OK(!json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), true));
-    models_pass(&w, 40);
-    EQ_INT(models_replicas(&w, "web"), 4);
+    models_pass(&w, 60);
+    EQ_INT(models_replicas(&w, "web"), 8);
     OK(json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), false));
     models_stop(&w);
 }
