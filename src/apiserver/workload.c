@@ -24,6 +24,37 @@ static void check_not_negative(const struct json *spec, const char *key,
                       "must be greater than or equal to 0");
 }
 
+static bool is_named(const struct json *volumes, const struct json *name)
+{
+    for (uint32_t i = 0; i < json_len(volumes); i++)
+        if (json_eq(json_get(volumes->items[i], "name"), name))
+            return true;
+    return false;
+}
+
+/* The pods of a stateful set find its claims among their volumes. */
+static const struct json *with_claims(struct arena *a, const struct json *pod,
+                                      const struct json *claims)
+{
+    if (!json_len(claims) || !json_is(pod, JSON_OBJ))
+        return pod;
+    struct json *spec = json_copy(a, pod), *volumes = json_new_arr(a);
+    const struct json *own = json_get(pod, "volumes");
+    for (uint32_t i = 0; i < json_len(claims); i++) {
+        struct json *volume = json_new_obj(a);
+        str name = json_text(json_at(claims->items[i], "metadata", "name", NULL));
+        json_set_str(a, volume, "name", name);
+        json_set_str(a, json_make(a, volume, "persistentVolumeClaim", NULL), "claimName", name);
+        if (!is_named(volumes, json_get(volume, "name")))
+            json_push(a, volumes, volume);
+    }
+    for (uint32_t i = 0; i < json_len(own); i++) /* a claim hides a volume of its name */
+        if (!is_named(volumes, json_get(own->items[i], "name")))
+            json_push(a, volumes, own->items[i]);
+    json_set(a, spec, S("volumes"), volumes);
+    return spec;
+}
+
 static void check_template(const struct json *spec, const struct field_path *at,
                            struct podspec_rules rules, struct field_errors *errors)
 {
@@ -32,7 +63,9 @@ static void check_template(const struct json *spec, const struct field_path *at,
     const struct json *metadata = json_get(template, "metadata");
     kind_check_labels(json_get(metadata, "labels"), AT(&in, "labels"), errors);
     kind_check_annotations(json_get(metadata, "annotations"), AT(&in, "annotations"), errors);
-    podspec_check(json_get(template, "spec"), AT(&in, "spec"), rules, errors);
+    podspec_check(with_claims(errors->arena, json_get(template, "spec"),
+                              json_get(spec, "volumeClaimTemplates")),
+                  AT(&in, "spec"), rules, errors);
     if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
         field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
                         "pods that run for ever have no deadline");
@@ -85,7 +118,7 @@ static void check_pods(const struct kind_change *c, struct field_errors *errors)
 static void check_status(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const parts[] = { "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
-                                         "availableReplicas" };
+                                         "availableReplicas", "currentReplicas" };
     const struct json *status = json_get(c->object, "status");
     struct field_path at = { NULL, .key = S("status") };
     json_each(m, status)
@@ -98,6 +131,8 @@ static void check_status(const struct kind_change *c, struct field_errors *error
     for (size_t i = 0; i < countof(parts); i++) {
         if (replicaset ? i == 1 : i == 0)
             continue; /* that one is not theirs */
+        if (i == 4 && c->kind->hooks != &hooks_statefulset)
+            continue;
         struct json part = { .type = JSON_INT, .integer = json_int(json_get(status, parts[i]), 0) };
         if (part.integer > json_int(json_get(status, "replicas"), 0))
             field_invalid(errors, &(struct field_path){ &at, .key = str_c(parts[i]) }, &part,
