@@ -85,6 +85,12 @@ static void a_bad_edit_keeps_the_last_good_entry(void)
     struct sat_config c = resolve(&two.table, NULL).config;
     EQ_REAL(c.kv_threshold, 0.6);
     EQ_REAL(c.queue_threshold, 9);
+    /* What was good makes no sense any more with another default. */
+    struct sat_load three = LOAD(NULL, "llama", "kvSpareTrigger: 0.5");
+    struct sat_load four =
+        LOAD(&three.table, "default", "kvCacheThreshold: 0.3", "llama", "kvSpareTrigger: [");
+    EQ_INT((int64_t)four.table.n, 1);
+    OK(!four.problems[0].kept);
 }
 
 static void an_override_is_judged_with_what_is_under_it(void)

@@ -368,6 +368,32 @@ static void odd_specs_are_told(void)
     models_stop(&w);
 }
 
+/* The original's environment: where the ConfigMaps are, and the optimizer under each of its names. */
+static void the_environment_is_the_originals(void)
+{
+    static const char *const optimizers[] = { "EXPERIMENTAL_PROACTIVE_MODEL",
+                                              "WVA_EXPERIMENTAL_PROACTIVE_MODEL" };
+    setenv("POD_NAMESPACE", MODELS_NS, 1);
+    setenv("CONFIG_MAP_NAME", "ours", 1);
+    setenv("SATURATION_CONFIG_MAP_NAME", "thresholds", 1);
+    for (size_t i = 0; i < countof(optimizers); i++) {
+        struct models w;
+        setenv(optimizers[i], "True", 1);
+        models_start(&w);
+        models_config(&w, MODELS_NS, "ours", "{GLOBAL_OPT_INTERVAL: 7s}");
+        models_config(&w, MODELS_NS, "thresholds", "{default: \"" MODELS_THRESHOLDS "\"}");
+        models_operate(&w, NULL);
+        OK(models_logged(&w, "Updated global optimization config from ConfigMap interval=7s"));
+        OK(models_logged(&w, "Updated global saturation config from ConfigMap entries=1"));
+        OK(models_logged(&w, "Operating in HYBRID mode"));
+        models_stop(&w);
+        unsetenv(optimizers[i]);
+    }
+    unsetenv("POD_NAMESPACE");
+    unsetenv("CONFIG_MAP_NAME");
+    unsetenv("SATURATION_CONFIG_MAP_NAME");
+}
+
 /* What people who know the original look for in the log; more of it in the cases above. */
 static void the_log_has_the_originals_lines(void)
 {
@@ -501,6 +527,7 @@ int main(void)
         TAP(series_go_with_their_labels),
         TAP(skipped_variants_say_why),
         TAP(odd_specs_are_told),
+        TAP(the_environment_is_the_originals),
         TAP(the_log_has_the_originals_lines),
         TAP(growth_is_not_repeated_before_it_shows),
         TAP(compat_rules_wait_for_the_last_target),

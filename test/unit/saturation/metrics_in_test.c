@@ -333,8 +333,10 @@ static void the_rate_alone_may_add_replicas(void)
     p.arrival = 0.01;
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), grown); /* it takes none away */
+    p.arrival = 20;                           /* for which it would ask again, */
+    models_pass(&w, 61);
     p.arrival = 200;
-    p.down = true;
+    p.down = true; /* but not for ever */
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), grown);
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "MetricsUnavailable");
@@ -465,7 +467,11 @@ static void zero_may_be_the_rule(void)
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
                 "saturation-only decision: idle, but its minReplicas holds (target: 1 replicas)");
     models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":null}}"));
-    models_pass(&w, 400); /* no request in ten minutes, and the window for going down is over */
+    models_pass(&w, 31);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: no requests within the retention period: scaled to zero "
+                "(target: 0 replicas)");
+    models_pass(&w, 400); /* the window for going down is over */
     EQ_INT(models_replicas(&w, "web"), 0);
     models_stop(&w);
     unsetenv("WVA_SCALE_TO_ZERO");
