@@ -536,6 +536,10 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         check_update(c, errors);
     else if (json_len(json_at(c->object, "spec", "ephemeralContainers", NULL)))
         field_forbidden(errors, AT(&spec, "ephemeralContainers"), "cannot be set on create");
+    if (!c->old && json_len(json_at(c->object, "spec", "schedulingGates", NULL)) &&
+        json_text(json_at(c->object, "spec", "nodeName", NULL)).n)
+        field_forbidden(errors, AT(&spec, "nodeName"),
+                        "cannot be set until all schedulingGates have been cleared");
 }
 
 const struct kind_hooks hooks_pod = {
