@@ -19,6 +19,11 @@ static void load_rises_and_falls(void)
     MODELS_SAYS(&w, "dear", "OptimizationReady", "reason", "SaturationOnlyMode");
     MODELS_SAYS(&w, "dear", "TargetResolved", "status", "True");
     OK(json_bool(json_at(models_status(&w, "dear"), "actuation", "applied", NULL), false));
+    EQ_STR(json_to_str(&w.c.arena, json_get(models_status(&w, "dear"), "currentAlloc")),
+           S("{\"accelerator\":\"H100\",\"numReplicas\":2,\"maxBatch\":256,\"variantCost\":"
+             "\"80.00\",\"itlAverage\":\"0.00\",\"ttftAverage\":\"0.00\",\"load\":{"
+             "\"arrivalRate\":\"0.00\",\"avgInputTokens\":\"0.00\",\"avgOutputTokens\":"
+             "\"0.00\"}}"));
     models_scale(&w, "dear", 1);
     models_load(&w, "cheap", 0.78, 4);
     models_load(&w, "dear", 0.78, 4);
@@ -365,6 +370,10 @@ static void odd_specs_are_told(void)
     models_pass(&w, 61);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
                 "saturation-only decision: no change needed (target: 3 replicas)");
+    const struct json *conditions = json_get(models_status(&w, "web"), "conditions");
+    EQ_INT((int64_t)json_len(conditions), 3);
+    for (size_t i = 0; i < json_len(conditions); i++)
+        EQ_INT(json_int(json_get(json_item(conditions, i), "observedGeneration"), 0), 2);
     models_stop(&w);
 }
 
@@ -445,6 +454,8 @@ static void growth_is_not_repeated_before_it_shows(void)
     models_load(&w, "web", 0.9, 9); /* all are full: there is nothing to wait for */
     models_pass(&w, 62);
     OK(models_desired(&w, "web") > before);
+    str target = arena_printf(&w.c.arena, "(target: %d replicas)", (int)models_desired(&w, "web"));
+    OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), target) != SIZE_MAX);
     models_stop(&w);
 }
 

@@ -258,6 +258,10 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     OK(models_logged(&w, "The optimizer's config cannot be used, the last good one stays "
                          "name=service-classes-config"));
     OK(models_logged(&w, "name=accelerator-unit-costs error="));
+    static const char *const gone[] = { "service-classes-config", "accelerator-unit-costs" };
+    for (size_t i = 0; i < countof(gone); i++)
+        cluster_do(&w.c, KUBE_DELETE, &resource_configmaps, MODELS_HOME, gone[i], S(""));
+    models_pass(&w, 61);
     MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "OptimizationSucceeded");
     p.arrival = 0.01;
     p.kv = 0.79;
