@@ -55,7 +55,8 @@ struct runtime {
     size_t draining;
     struct signal_watch *term, *interrupt;
     struct timer settle;
-    size_t settled; /* how often, or about to */
+    struct timer trim; /* after a large scrape */
+    size_t settled;    /* how often, or about to */
     int64_t started_ns;
     bool ready, stopping, lost;
 };

@@ -29,7 +29,7 @@ static void answer_ready(struct runtime *rt, struct exchange *x)
 enum { SCRAPE_LARGE = 256 << 10 };
 
 struct scrape {
-    struct metrics *metrics;
+    struct runtime *rt;
     struct metrics_place at;
     size_t bytes; /* so far */
 };
@@ -40,17 +40,25 @@ static enum stream_more scrape_pull(void *context, struct buf *out, size_t room)
     size_t before = out->n;
     bool more = true;
     while (more && out->n < room)
-        more = exposition_write_next(out, s->metrics, &s->at);
+        more = exposition_write_next(out, s->rt->metrics, &s->at);
     s->bytes += out->n - before;
     return more ? STREAM_MORE : STREAM_END;
+}
+
+/* The next scrape is in a while. */
+static void trim_fired(struct timer *timer)
+{
+    (void)timer;
+    malloc_trim(0);
 }
 
 static void scrape_closed(void *context, bool complete)
 {
     struct scrape *s = context;
+    struct runtime *rt = s->rt;
     (void)complete;
-    if (s->bytes > SCRAPE_LARGE) /* the next is in a while */
-        malloc_trim(0);
+    if (s->bytes > SCRAPE_LARGE)
+        timer_set(rt->loop, &rt->trim, loop_mono_ns(rt->loop), trim_fired);
     free(s);
 }
 
@@ -58,7 +66,7 @@ static void scrape_closed(void *context, bool complete)
 static void answer_metrics(void *context, struct exchange *x)
 {
     struct scrape *s = mem_zero(1, sizeof(*s));
-    s->metrics = ((struct runtime *)context)->metrics;
+    s->rt = context;
     exchange_stream(x, 200, HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }),
                     &(struct stream_source){ .pull = scrape_pull,
                                              .closed = scrape_closed,
@@ -212,4 +220,5 @@ void runtime_serve_done(struct runtime *rt)
         guard_free(rt->places[i].guard);
         http_server_free(rt->places[i].server);
     }
+    timer_stop(&rt->trim); /* a scrape that was cut may have set it */
 }

@@ -28,8 +28,8 @@ struct cgroup {
     const struct cgroup_tree *tree;
     struct level *levels; /* owned; the first is the cgroup itself */
     int usage_fd;         /* v1: cpuacct.usage */
-    uint32_t links;       /* of the directory when last scanned: two, and one a directory inside */
-    uint16_t level_n;
+    uint16_t links;       /* of the directory when last scanned: two, and one a directory inside */
+    uint8_t level_n;
     bool rescan;
     char path[];
 };
@@ -149,7 +149,7 @@ void cgroup_rescan(struct cgroup *g)
     DIR *folder = opendir(path);
     if (!folder)
         return;
-    g->links = (uint32_t)st.st_nlink;
+    g->links = (uint16_t)MIN(st.st_nlink, (nlink_t)UINT16_MAX);
     for (uint16_t i = 1; i < g->level_n; i++)
         g->levels[i].seen = false;
     for (struct dirent *entry; (entry = readdir(folder));)

@@ -11,7 +11,7 @@
 
 #include <malloc.h>
 
-enum { WORKERS = 8, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
+enum { WORKERS = 4, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
 
 /* ---- what the sampler asks and tells */
 
@@ -37,11 +37,13 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
     struct agent_pod *pod = pod_of(sampled);
     pod->desired_request_milli =
         milli32(pod->guaranteed ? limit_milli : limit_request(limit_milli));
-    pod->asked_ns = loop_mono_ns(a->loop);
+    if (!pod->changes)
+        pod->changes = mem_zero(1, sizeof(*pod->changes));
+    pod->changes->asked_ns = loop_mono_ns(a->loop);
     if (limit_milli > sampled->market.limit_milli)
-        pod->tally.ups++;
+        pod->changes->ups++;
     else
-        pod->tally.downs++;
+        pod->changes->downs++;
     write_soon(a, pod);
 }
 
@@ -60,7 +62,7 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         s->wanted_milli = s->market.limit_milli;
         pod->desired_request_milli = s->market.request_milli;
     }
-    agent_tally_reward(&pod->tally, (double)s->market.reward);
+    agent_rewards_add(&pod->rewards, (double)s->market.reward);
     if (pod->objective)
         steer(&s->market, &pod->objective->state);
     if (!market_agent_is_written(a, pod))

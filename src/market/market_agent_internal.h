@@ -27,7 +27,7 @@ struct agent_pod {          /* one pod in the market */
     struct sampled sampled;
     const struct agent_pod_record *record; /* one reference */
     struct agent_objective *objective;     /* owned; NULL: none */
-    int64_t asked_ns;                      /* mono, of a limit that is not in force yet; 0: none */
+    struct agent_changes *changes;         /* owned; NULL: nothing was asked for yet */
     int64_t written_ns;                    /* mono, of the last write; 0: never */
     int64_t priced_ns;                     /* mono, likewise of the price */
     int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
@@ -35,7 +35,7 @@ struct agent_pod {          /* one pod in the market */
     int32_t desired_request_milli;         /* goes with sampled.wanted_milli */
     int32_t written_milli;                 /* the limit its PodAllocation says; 0: none */
     float price;                           /* as its PodAllocation says; -1: it says none */
-    struct agent_tally tally;
+    struct agent_rewards rewards;
 };
 
 struct market_agent {

@@ -20,16 +20,23 @@ static size_t bucket_of(const double *bounds, size_t n, double value)
     return i;
 }
 
-void agent_tally_reward(struct agent_tally *t, double reward)
+void agent_rewards_add(struct agent_rewards *r, double reward)
 {
-    t->rewards[bucket_of(reward_bounds, countof(reward_bounds), reward)]++;
-    t->reward_sum += reward;
+    r->counts[bucket_of(reward_bounds, countof(reward_bounds), reward)]++;
+    r->sum += reward;
 }
 
-void agent_tally_latency(struct agent_tally *t, double seconds)
+void agent_changes_arrived(struct agent_changes *c, double seconds)
 {
-    t->latencies[bucket_of(latency_bounds, countof(latency_bounds), seconds)]++;
-    t->latency_sum += seconds;
+    c->latencies[bucket_of(latency_bounds, countof(latency_bounds), seconds)]++;
+    c->latency_sum += seconds;
+    c->asked_ns = 0;
+}
+
+static const struct agent_changes *changes_of(const struct agent_pod *pod)
+{
+    static const struct agent_changes none;
+    return pod->changes ? pod->changes : &none;
 }
 
 static void put_counts(struct metric_view *view, uint64_t *room, const uint32_t *counts, size_t n)
@@ -44,25 +51,25 @@ static void put_counts(struct metric_view *view, uint64_t *room, const uint32_t 
 static void show_ups(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
 {
     (void)room;
-    view->value = pod->tally.ups;
+    view->value = changes_of(pod)->ups;
 }
 
 static void show_downs(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
 {
     (void)room;
-    view->value = pod->tally.downs;
+    view->value = changes_of(pod)->downs;
 }
 
 static void show_latency(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
 {
-    view->value = pod->tally.latency_sum;
-    put_counts(view, room, pod->tally.latencies, AGENT_LATENCY_BUCKETS);
+    view->value = changes_of(pod)->latency_sum;
+    put_counts(view, room, changes_of(pod)->latencies, AGENT_LATENCY_BUCKETS);
 }
 
 static void show_reward(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
 {
-    view->value = pod->tally.reward_sum;
-    put_counts(view, room, pod->tally.rewards, AGENT_REWARD_BUCKETS);
+    view->value = pod->rewards.sum;
+    put_counts(view, room, pod->rewards.counts, AGENT_REWARD_BUCKETS);
 }
 
 static void show_throttling(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)

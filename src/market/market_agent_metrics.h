@@ -8,10 +8,15 @@
 
 enum { AGENT_POD_FAMILIES = 6, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
 
-struct agent_tally { /* of one pod */
-    uint32_t ups, downs;
-    uint32_t rewards[AGENT_REWARD_BUCKETS], latencies[AGENT_LATENCY_BUCKETS];
-    double reward_sum, latency_sum;
+struct agent_rewards { /* of one pod */
+    uint32_t counts[AGENT_REWARD_BUCKETS];
+    double sum;
+};
+
+struct agent_changes { /* likewise, once a limit was asked for */
+    int64_t asked_ns;  /* mono, of a limit that is not in force yet; 0: none */
+    uint32_t ups, downs, latencies[AGENT_LATENCY_BUCKETS];
+    double latency_sum;
 };
 
 struct agent_metrics {
@@ -27,7 +32,7 @@ void agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
 void agent_metrics_done(struct agent_metrics *m); /* the agent's pods are not told any more */
 void agent_metrics_round(struct agent_metrics *m, const struct round_report *report);
 
-void agent_tally_reward(struct agent_tally *t, double reward);
-void agent_tally_latency(struct agent_tally *t, double seconds);
+void agent_rewards_add(struct agent_rewards *r, double reward);
+void agent_changes_arrived(struct agent_changes *c, double seconds);
 
 #endif

@@ -66,6 +66,7 @@ static void forget(struct market_agent *a, struct agent_pod *pod)
     sampler_remove(a->sampler, &pod->sampled);
     record_unref(&pod->record->meta);
     free(pod->objective);
+    free(pod->changes);
     free(pod);
 }
 
@@ -81,11 +82,9 @@ static void note_in_force(struct market_agent *a, struct agent_pod *pod,
                           const struct agent_pod_view *view)
 {
     sampled_in_force(&pod->sampled, view->limit_milli, view->request_milli);
-    if (!pod->asked_ns || view->limit_milli != pod->sampled.wanted_milli)
-        return;
-    double seconds = (double)(loop_mono_ns(a->loop) - pod->asked_ns) / 1e9;
-    agent_tally_latency(&pod->tally, seconds);
-    pod->asked_ns = 0;
+    struct agent_changes *c = pod->changes;
+    if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli)
+        agent_changes_arrived(c, (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9);
 }
 
 static int32_t tighter(int32_t a, int32_t b) /* of two limits, 0: none */
@@ -106,7 +105,8 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
     if (s->wanted_milli >= pod->infeasible_milli && limit > 0) {
         s->wanted_milli = limit;
         pod->desired_request_milli = s->market.request_milli;
-        pod->asked_ns = 0;
+        if (pod->changes)
+            pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
     }
 }
