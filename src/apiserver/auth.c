@@ -281,18 +281,29 @@ static bool borrow_groups(struct call *c, const struct access *account, struct u
     return true;
 }
 
+/* One look at each header, as most calls have none of these. */
+static bool wants_another(const struct call *c)
+{
+    const struct http_headers *headers = &c->request->headers;
+    for (size_t i = 0; i < headers->n; i++)
+        if (headers->at[i].name.n > 12 &&
+            str_eq_nocase(str_upto(headers->at[i].name, 12), S("impersonate-")))
+            return true;
+    return false;
+}
+
 /* Who may, acts as somebody else. False: answered. */
 static bool impersonate(struct call *c)
 {
+    if (!wants_another(c))
+        return true;
     str name = text_clean(c->arena, call_header(c, "impersonate-user"));
     struct access w = { .resource = S("users"), .name = name };
     struct user other = { 0 };
-    if (!name.n && (call_header(c, "impersonate-group").n || call_header(c, "impersonate-uid").n)) {
+    if (!name.n) {
         call_bad_request(c, "groups or a uid are requested without impersonating a user name");
         return false;
     }
-    if (!name.n)
-        return true;
     if (!is_account(name, &w))
         w.ns = S("");
     if (!may_be(c, w) || !borrow_groups(c, &w, &other))

@@ -2,6 +2,9 @@
  * from the registry when asked for: a few hundred entries, some tens of microseconds. */
 #include "discovery.h"
 
+#include "../base/base64.h"
+#include "../base/sha256.h"
+
 #include "server.h"
 
 static const struct {
@@ -60,6 +63,20 @@ static void put_names(struct arena *a, struct json *to, const char *key, const s
 
 /* ---- plain */
 
+/* Tells clients when objects come to be stored in another version. */
+static str storage_hash(struct arena *a, const struct kind *k)
+{
+    uint8_t digest[SHA256_BYTES];
+    struct sha256 hash;
+    sha256_init(&hash);
+    sha256_feed(&hash, arena_printf(a, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(k->group),
+                                    STR_ARG(k->version), STR_ARG(k->kind)));
+    sha256_finish(&hash, digest);
+    auto_buf struct buf text = { 0 };
+    base64_encode(&text, (str){ (const char *)digest, 8 });
+    return arena_str(a, buf_str(&text));
+}
+
 static struct json *plain_resource(struct arena *a, const struct kind *k)
 {
     struct json *r = json_new_obj(a);
@@ -70,6 +87,8 @@ static struct json *plain_resource(struct arena *a, const struct kind *k)
     json_set(a, r, S("verbs"), verbs_of(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
+    if (!k->answer_only)
+        json_set_str(a, r, "storageVersionHash", storage_hash(a, k->storage));
     return r;
 }
 
