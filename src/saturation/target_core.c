@@ -127,7 +127,7 @@ static int clear_tolerance_down(const struct sat_state *s, int target)
     return s->current;
 }
 
-static void shrink(struct plan *p, int surplus, int keep)
+static void shrink(struct plan *p, int surplus)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (surplus > 0) {
@@ -140,11 +140,8 @@ static void shrink(struct plan *p, int surplus, int keep)
             return;
         used[worst] = true;
         const struct sat_state *s = p->states[worst];
-        int total = 0;
-        for (size_t i = 0; i < p->n; i++)
-            total += p->target[i];
-        int before = p->target[worst], removable = MIN(MIN(surplus, total - keep), before - s->min);
-        p->target[worst] = clear_tolerance_down(s, before - MAX(removable, 0));
+        int before = p->target[worst];
+        p->target[worst] = clear_tolerance_down(s, before - MIN(surplus, before - s->min));
         surplus -= before - p->target[worst];
     }
 }
@@ -201,7 +198,7 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
     if (analysis->scale_up && needed > total)
         grow(&p, needed - total);
     else if (!analysis->scale_up && needed < total && !moving && all_report)
-        shrink(&p, total - needed, needed);
+        shrink(&p, total - needed);
     struct sat_targets result = answer(&p, analysis, needed);
     result.in_transition = moving;
     return result;

@@ -193,6 +193,7 @@ static void replicas_are_written_when_asked_for(void)
     models_pass(&w, 3);
     int64_t grown = models_replicas(&w, "web");
     OK(grown > 2);
+    OK(json_bool(json_at(models_status(&w, "web"), "actuation", "applied", NULL), false));
     for (int i = 0; i < 10; i++) {
         models_follow(&w, "web");
         models_load(&w, "web", 0.9, 9);

@@ -161,6 +161,20 @@ static void jumps_to_what_is_needed(void)
     EQ_INT(one_variant(&a, s, 10, 0.70).at[0].replicas, 10);
 }
 
+/* One replica is full by its queue, and its empty cache hides how full the others are. */
+static void grows_though_the_sum_would_do(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct sat_state s = { .variant = S("a"), .current = 4 };
+    struct sat_replica replicas[4];
+    for (size_t i = 0; i < countof(replicas); i++)
+        replicas[i] = (struct sat_replica){
+            .pod = S("p"), .variant = S("a"), .kv_usage = i ? 0.72 : 0, .queue = i ? 0 : 5
+        };
+    struct sat_analysis analysis = sat_analyse(&a, &config, replicas, countof(replicas));
+    EQ_INT(sat_decide(&a, &config, &analysis, &s, 1).at[0].replicas, 5);
+}
+
 static void clears_the_tolerance_of_an_hpa(void)
 {
     auto_arena struct arena a = { 0 };
@@ -201,6 +215,7 @@ int main(void)
                                         TAP(order_does_not_matter),
                                         TAP(does_not_oscillate),
                                         TAP(jumps_to_what_is_needed),
+                                        TAP(grows_though_the_sum_would_do),
                                         TAP(clears_the_tolerance_of_an_hpa),
                                         TAP(a_bound_does_not_freeze),
                                         TAP(silence_is_not_idleness),
