@@ -242,7 +242,8 @@ bool access_may_grant(struct call *c, const struct json *old, const struct json 
                            .group = GROUP,
                            .resource = everywhere ? S("clusterroles") : S("roles"),
                            .ns = c->ns,
-                           .name = ref ? json_text(json_get(ref, "name")) : c->name };
+                           .name = json_text(ref ? json_get(ref, "name")
+                                                 : json_at(object, "metadata", "name", NULL)) };
     if (access_allowed(c->server, c->arena, &c->user, &pass, NULL))
         return true;
     if (ref && !(rules = rules_of(&(struct search){ .server = c->server, .arena = c->arena }, ref,

@@ -22,9 +22,7 @@ static void fill(struct arena *a, struct json *object)
         if (!json_get(client, "timeoutSeconds"))
             json_set_int(a, client, "timeoutSeconds", 10800);
     }
-    bool outside = service_has_node_ports(object) || (str_eqc(service_type(object), "ClusterIP") &&
-                                                      json_len(json_get(spec, "externalIPs")));
-    if (outside && !json_get(spec, "externalTrafficPolicy"))
+    if (service_is_outside(object) && !json_get(spec, "externalTrafficPolicy"))
         json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
     if (!service_is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));

@@ -23,6 +23,14 @@ static inline bool service_has_node_ports(const struct json *object)
            str_eqc(service_type(object), "LoadBalancer");
 }
 
+/* Comes traffic from beyond the cluster to it? */
+static inline bool service_is_outside(const struct json *object)
+{
+    return service_has_node_ports(object) ||
+           (str_eqc(service_type(object), "ClusterIP") &&
+            json_len(json_at(object, "spec", "externalIPs", NULL)));
+}
+
 static inline bool service_is_headless(const struct json *object)
 {
     return str_eqc(json_text(json_at(object, "spec", "clusterIP", NULL)), "None");

@@ -272,9 +272,10 @@ static void drop_of_old_type(const struct kind_change *c)
         drop_unchanged(c, of_balancer);
         json_del(json_at(c->object, "status", "loadBalancer", NULL), S("ingress"));
     }
+    if (service_is_outside(c->old) && !service_is_outside(c->object))
+        drop_unchanged(c, of_outside);
     if (!service_has_node_ports(c->old) || service_has_node_ports(c->object))
         return;
-    drop_unchanged(c, of_outside);
     for (uint32_t i = 0; i < json_len(ports); i++)
         if (json_int(json_get(ports->items[i], "nodePort"), 0) == old_node_port(c->old, i))
             json_del(ports->items[i], S("nodePort"));
