@@ -251,10 +251,9 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
     double need = MAX((double)pod_need(pod), (double)pod->slo_milli);
-    if (rules->kalman)
-        need = MAX(need,
-                   1000 * (double)forecast_demand(&pod->forecast,
-                                                  FORECAST_WINDOWS * (float)rules->slow_ns / 1e9F));
+    float ahead_s = (float)FORECAST_WINDOWS * (float)rules->slow_ns / 1e9F;
+    double forecast = rules->kalman ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
+    need = MAX(need, forecast);
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
     int64_t wanted = scarce ? pod_need(pod) : milli_round(need * (1 + headroom(rules, action)));
     struct bid bid = {
