@@ -187,13 +187,12 @@ static bool same_rules(const struct json *a, const struct json *b)
     return json_len(a) == json_len(b);
 }
 
-/* True: the rules of this role changed. */
-static bool add_up(struct server *s, struct arena *a, const struct json *all, size_t i)
+/* Sums up one role among all; true: its rules changed. */
+static bool add_up(struct arena *a, const struct json *all, size_t i)
 {
-    const struct json *role = json_item(all, i);
+    struct json *role = json_item(all, i), *rules = json_new_arr(a);
     const struct json *selectors = json_at(role, "aggregationRule", "clusterRoleSelectors", NULL);
-    struct json *rules = json_new_arr(a);
-    for (size_t j = 0; j < json_len(all); j++) {
+    for (size_t j = 0; j < json_len(all) && json_len(selectors); j++) {
         const struct json *other = json_item(all, j), *more = json_get(other, "rules");
         if (j == i || !is_wanted(selectors, json_at(other, "metadata", "labels", NULL)))
             continue;
@@ -203,15 +202,23 @@ static bool add_up(struct server *s, struct arena *a, const struct json *all, si
     }
     if (!json_len(selectors) || same_rules(rules, json_get(role, "rules")))
         return false;
+    json_set(a, role, S("rules"), rules);
+    return true;
+}
+
+static bool keep(struct server *s, struct arena *a, const struct json *role)
+{
     const struct kind *k;
     str name = json_text(json_at(role, "metadata", "name", NULL));
     str key = key_make(a, (struct key_parts){ S(GROUP), S("clusterroles"), S(""), name });
     struct json *tree = edit_begin(s, a, key, &k);
-    if (tree)
-        json_set(a, tree, S("rules"), rules);
-    return tree && edit_end(s, a, k, key, tree);
+    if (!tree || same_rules(json_get(role, "rules"), json_get(tree, "rules")))
+        return false;
+    json_set(a, tree, S("rules"), json_get(role, "rules"));
+    return edit_end(s, a, k, key, tree);
 }
 
+/* All sums are made before any is written: one that is part of another costs no commit of its own. */
 bool roles_tend(struct server *s)
 {
     if (!s->roles_changed)
@@ -223,8 +230,14 @@ bool roles_tend(struct server *s)
     for (const struct object *o; (o = tree_next_in(&c, PREFIX));)
         if (json_parse(&a, object_json(o), &tree, NULL) == 0)
             json_push(&a, all, tree);
-    bool worked = false;
+    bool changed = true, worked = false;
+    for (size_t round = 0; changed && round <= json_len(all); round++) {
+        changed = false;
+        for (size_t i = 0; i < json_len(all); i++)
+            changed |= add_up(&a, all, i);
+    }
     for (size_t i = 0; i < json_len(all); i++)
-        worked |= add_up(s, &a, all, i);
+        if (json_get(json_item(all, i), "aggregationRule"))
+            worked |= keep(s, &a, json_item(all, i));
     return worked;
 }
