@@ -349,13 +349,16 @@ static int read_desired(const struct actuate_input *in, int64_t *ret_limit, int6
     return r;
 }
 
-/* Was the same, or something smaller, refused a short time ago? */
+/* Was the same, or something smaller, refused a short time ago? A node that refused no more than the pod has
+ * resizes it to nothing else either. */
 static bool is_refused(struct arena *a, const struct actuate_input *in, int64_t limit,
                        struct actuate_plan *ret)
 {
     const struct actuate_memory *m = &in->memory;
-    bool too_large =
-        m->infeasible_milli && limit >= m->infeasible_milli && in->now_ns < m->infeasible_until_ns;
+    struct actuate_plan has = { 0 };
+    sum_in_force(&in->pod, &has);
+    bool too_large = m->infeasible_milli && in->now_ns < m->infeasible_until_ns &&
+                     MAX(limit, has.in_force_limit) >= m->infeasible_milli;
     bool refused = m->refusal_reason.n && !str_eqc(m->refusal_reason, restore_failed);
     int64_t until = too_large ? m->infeasible_until_ns : m->attempted_ns + ACTUATE_REFUSED_NS;
     if ((!too_large && !refused) || in->now_ns >= until)

@@ -21,6 +21,8 @@ static const struct field status_fields[] = {
     { "name", F_SUM, offsetof(struct agent_container_status, name_sum) },
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container_status, limit_milli),
       .otherwise = -1 },
+    { "allocatedResources.cpu", F_MILLI, offsetof(struct agent_container_status, admitted_milli),
+      .otherwise = -1 },
 };
 
 static const struct fields containers = { sizeof(struct agent_container), container_fields,
@@ -141,30 +143,29 @@ static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str e
 
 /* ---- what it has */
 
-/* What the node reports of a container, or its spec where the node reports nothing. */
-static int64_t limit_in_force(const struct agent_container *c,
-                              const struct agent_container_status *at, size_t n)
+/* What the node reports of a container, or its spec where the node reports nothing. A resize that waits is not
+ * in force: who asks for more than there is takes nothing from others. */
+static void add_up(const struct agent_container *c, const struct agent_container_status *at,
+                   size_t n, struct agent_pod_view *view)
 {
-    for (size_t i = 0; i < n; i++)
-        if (at[i].name_sum == c->name_sum && at[i].limit_milli >= 0)
-            return at[i].limit_milli;
-    return MAX(c->limit_milli, (int64_t)0);
+    int64_t limit = -1, request = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (at[i].name_sum == c->name_sum) {
+            limit = at[i].limit_milli;
+            request = at[i].admitted_milli;
+        }
+    }
+    view->limit_milli += limit >= 0 ? limit : MAX(c->limit_milli, (int64_t)0);
+    view->request_milli += request >= 0 ? request : MAX(c->request_milli, (int64_t)0);
 }
 
 static void sum_up(const struct agent_pod_record *r, struct agent_pod_view *view)
 {
-    for (size_t i = 0; i < r->containers.n; i++) {
-        const struct agent_container *c = &r->containers.at[i];
-        view->limit_milli += limit_in_force(c, r->statuses.at, r->statuses.n);
-        view->request_milli += MAX(c->request_milli, (int64_t)0);
-    }
-    for (size_t i = 0; i < r->init_containers.n; i++) {
-        const struct agent_container *c = &r->init_containers.at[i];
-        if (!c->sidecar)
-            continue;
-        view->limit_milli += limit_in_force(c, r->init_statuses.at, r->init_statuses.n);
-        view->request_milli += MAX(c->request_milli, (int64_t)0);
-    }
+    for (size_t i = 0; i < r->containers.n; i++)
+        add_up(&r->containers.at[i], r->statuses.at, r->statuses.n, view);
+    for (size_t i = 0; i < r->init_containers.n; i++)
+        if (r->init_containers.at[i].sidecar)
+            add_up(&r->init_containers.at[i], r->init_statuses.at, r->init_statuses.n, view);
 }
 
 static double target_of(str text)

@@ -17,7 +17,8 @@ struct agent_container {
 
 struct agent_container_status {
     uint64_t name_sum;
-    int64_t limit_milli; /* in force; -1: not reported */
+    int64_t limit_milli;    /* in force; -1: not reported */
+    int64_t admitted_milli; /* request that the node has room for; -1: not reported */
 };
 
 struct agent_pod_record {

@@ -92,19 +92,24 @@ static int32_t tighter(int32_t a, int32_t b) /* of two limits, 0: none */
     return !a ? b : !b ? a : MIN(a, b);
 }
 
-/* The node cannot give that much; half the way there may be possible. What was asked for in vain is
- * taken back. */
+/* The node cannot give that much; half the way there may be possible. If it is no more than the pod has, the
+ * node never resizes it. What was asked for in vain is taken back. */
 static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
-    int32_t limit = s->market.limit_milli, more = MAX(pod->infeasible_milli - limit, 0);
+    struct market_pod *m = &s->market;
+    int32_t limit = m->limit_milli, more = pod->infeasible_milli - limit;
     bool over = pod->infeasible_until_ns && loop_wall_ns(a->loop) >= pod->infeasible_until_ns;
-    if (!pod->infeasible_milli || over)
+    if (!pod->infeasible_milli || over || limit <= 0)
         return;
-    s->market.max_milli = tighter(s->market.max_milli, MAX(limit + more / 2, 1));
-    if (s->wanted_milli >= pod->infeasible_milli && limit > 0) {
+    if (more > 0)
+        m->max_milli = tighter(m->max_milli, limit + more / 2);
+    else
+        m->min_milli = m->max_milli = limit;
+    if (s->wanted_milli >= pod->infeasible_milli || (more <= 0 && s->wanted_milli != limit)) {
         s->wanted_milli = limit;
-        pod->desired_request_milli = s->market.request_milli;
+        pod->desired_request_milli =
+            pod->guaranteed ? limit : MIN(m->request_milli, milli32(limit_request(limit)));
         if (pod->changes)
             pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);

@@ -102,6 +102,14 @@ static void what_the_node_reports_is_in_force(void)
     t.status = "";
     view = agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.limit_milli, 600);
+    struct pod_text greedy = { .ns = "kube-system", /* asks for much more than it was given */
+                               .container =
+                                   "\"limits\":{\"cpu\":\"40\"},\"requests\":{\"cpu\":\"34\"}",
+                               .status =
+                                   "\"containerStatuses\":[{\"name\":\"a\",\"allocatedResources\":{"
+                                   "\"cpu\":\"100m\"}}]," };
+    view = agent_pod_view(read_pod(&r, greedy), excluded);
+    EQ_INT(view.reserved_milli, 100);
     reader_done(&r);
 }
 

@@ -155,6 +155,34 @@ static void an_infeasible_resize_is_not_tried_again(void)
     cluster_stop(&c);
 }
 
+/* A static CPU manager, say: whatever is asked for is refused, less too. */
+static void who_cannot_be_resized_at_all_is_left_alone(void)
+{
+    struct cluster c;
+    start(&c, NULL);
+    add_pod(&c, POD("a", "", BURSTABLE));
+    want(&c, "a", "270m", "300m");
+    pass(&c, 1);
+    object(&c, "a", "PodResizePending", "Infeasible");
+    pass(&c, 1);
+    is_said(&c, "a", "Failed", "Infeasible");
+    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
+    enact(&c, "a");
+    pass(&c, 10);
+    want(&c, "a", "180m", "200m"); /* still less, and in vain */
+    pass(&c, 10);
+    is_said(&c, "a", "Failed", "Infeasible");
+    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
+    want(&c, "a", "250m", "500m");
+    pass(&c, 10);
+    is_said(&c, "a", "Applied", "Applied");
+    pass(&c, 600);
+    want(&c, "a", "180m", "200m");
+    pass(&c, 1);
+    EQ_STR(has(&c, "a", "app"), S("200m/180m"));
+    cluster_stop(&c);
+}
+
 static void an_error_of_the_node_is_said_until_it_is_over(void)
 {
     struct cluster c;
@@ -459,6 +487,7 @@ int main(void)
         TAP(what_cannot_be_read_is_said),
         TAP(a_deferred_resize_is_withdrawn_after_a_minute),
         TAP(an_infeasible_resize_is_not_tried_again),
+        TAP(who_cannot_be_resized_at_all_is_left_alone),
         TAP(an_error_of_the_node_is_said_until_it_is_over),
         TAP(a_pod_that_opts_out_gets_back_what_it_had),
         TAP(deleting_the_allocation_gives_back_too),

@@ -465,6 +465,36 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
     end(&s);
 }
 
+/* What was refused is less than it has: nothing else is wished for while that is believed. */
+static void who_cannot_be_resized_keeps_what_it_has(void)
+{
+    struct scene s;
+    begin(&s);
+    s.idle_kubelet = true;
+    add_pod(&s, (struct pod_spec){ "default", "pinned", NULL, 100, 500, 30 });
+    agent_up(&s);
+    pass(&s, 200);
+    int64_t wanted =
+        milli_of(json_at(allocation(&s, "default-pinned"), "spec", "desiredCPULimit", NULL));
+    OK(wanted < 500);
+    char until[RFC3339_TEXT_MAX];
+    rfc3339_text(cluster_now(&s.c) + 600, until);
+    str body = arena_printf(&s.c.arena,
+                            "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Infeasible\","
+                            "\"infeasibleCPULimit\":\"%lldm\",\"infeasibleUntil\":\"%s\"}}",
+                            (long long)wanted, until);
+    EQ_INT(
+        patch_sub(&s.c, &podallocation_resource, "default", "default-pinned", "status", body).code,
+        200);
+    for (int i = 0; i < 20; i++) {
+        pass(&s, 10);
+        const struct json *spec = json_get(allocation(&s, "default-pinned"), "spec");
+        EQ_INT(milli_of(json_get(spec, "desiredCPULimit")), 500);
+        EQ_INT(milli_of(json_get(spec, "desiredCPURequest")), 100);
+    }
+    end(&s);
+}
+
 struct prometheus {
     struct http_server *server;
     size_t questions;
@@ -530,6 +560,7 @@ int main(void)
                                         TAP(pods_of_one_workload_learn_into_one_table),
                                         TAP(an_outage_loses_nothing),
                                         TAP(what_the_node_cannot_give_is_not_asked_again),
+                                        TAP(who_cannot_be_resized_keeps_what_it_has),
                                         TAP(a_missed_latency_target_raises_the_limit),
                                         { 0 } });
 }
