@@ -9,6 +9,8 @@ static const struct field node_fields[] = {
     { "status.allocatable.cpu", F_MILLI, offsetof(struct node, cpu_milli) },
     { "metadata.labels", F_MAP, offsetof(struct node, labels) },
     { "spec.unschedulable", F_BOOL, offsetof(struct node, unschedulable) },
+    { "metadata.annotations[\"" TESTBED_CPU_MANAGER "\"]", F_WORD,
+      offsetof(struct node, cpu_manager) },
 };
 
 static const struct field workload_fields[] = {

@@ -19,12 +19,14 @@
 #include "traffic.h"
 
 #define TESTBED_DOMAIN "testbed.flyball.dev"
+#define TESTBED_CPU_MANAGER TESTBED_DOMAIN "/cpu-manager"
 
 struct node {
     struct record meta;
     int64_t cpu_milli; /* status.allocatable.cpu */
     const struct labels *labels;
     bool unschedulable; /* cordoned */
+    str cpu_manager;    /* annotation; "static": Guaranteed pods have CPUs of their own */
 };
 
 struct workload { /* a Deployment or ReplicaSet */

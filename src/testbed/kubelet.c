@@ -2,8 +2,9 @@
  *
  * A resize is admitted when the node's requests, this pod's new ones included, fit: then the new
  * values appear in containerStatuses. Else the pod gets the condition PodResizePending, Infeasible when
- * it would not fit an empty node, Deferred otherwise, and is tried again when a pod of the node
- * changes. */
+ * it would not fit an empty node, or when the pod is Guaranteed and its node has the static CPU manager (the
+ * annotation testbed.flyball.dev/cpu-manager), Deferred otherwise, and is tried again when a pod of the node
+ * changes. A container whose resizePolicy says so is restarted by a resize. */
 #include "cluster.h"
 
 #include "../base/clock.h"
@@ -36,15 +37,33 @@ static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
         json_set_str(r->arena, c, "message",
                      str_c(strcmp(resize_pending, "Deferred") == 0
                                ? "Node didn't have enough resource: cpu"
+                           : str_eqc(pod->qos, "Guaranteed")
+                               ? "Resize is infeasible for Guaranteed Pods alongside CPU Manager "
+                                 "static policy"
                                : "Node didn't have enough capacity: cpu"));
         json_set_int(r->arena, c, "observedGeneration", pod->generation);
     }
     return list;
 }
 
+/* How often the container was started again, once it has these resources. */
+static int64_t restarts(const struct json *container, const struct json *was)
+{
+    const struct json *policies = json_get(container, "resizePolicy");
+    const struct json *want = json_at(container, "resources", "limits", "cpu", NULL);
+    bool restart = was && !json_eq(want, json_at(was, "resources", "limits", "cpu", NULL));
+    int64_t n = json_int(json_get(was, "restartCount"), 0);
+    for (size_t i = 0; restart && i < json_len(policies); i++)
+        if (str_eqc(json_text(json_get(json_item(policies, i), "resourceName")), "cpu") &&
+            str_eqc(json_text(json_get(json_item(policies, i), "restartPolicy")),
+                    "RestartContainer"))
+            n++;
+    return n;
+}
+
 /* What the kubelet reports of each container: the resources are those in the spec, enacted. */
 static struct json *container_statuses(struct reconcile *r, const struct pod *pod,
-                                       const struct json *containers)
+                                       const struct json *containers, const struct json *were)
 {
     struct json *list = json_new_arr(r->arena);
     char text[RFC3339_TEXT_MAX];
@@ -54,7 +73,7 @@ static struct json *container_statuses(struct reconcile *r, const struct pod *po
         json_set(r->arena, status, S("name"), json_get(container, "name"));
         json_set_bool(r->arena, status, "ready", true);
         json_set_bool(r->arena, status, "started", true);
-        json_set_int(r->arena, status, "restartCount", 0);
+        json_set_int(r->arena, status, "restartCount", restarts(container, json_item(were, i)));
         json_set(r->arena, status, S("image"), json_get(container, "image"));
         json_set_str(r->arena, status, "imageID", S(""));
         str id = cluster_container_id(r->arena, pod, json_text(json_get(container, "name")));
@@ -94,7 +113,8 @@ static struct reconciled start_pod(struct reconcile *r, const struct pod *pod,
     char text[RFC3339_TEXT_MAX];
     json_set_str(r->arena, status, "phase", S("Running"));
     json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
-    json_set(r->arena, status, S("containerStatuses"), container_statuses(r, pod, containers));
+    json_set(r->arena, status, S("containerStatuses"),
+             container_statuses(r, pod, containers, NULL));
     json_set_str(r->arena, status, "startTime", rfc3339_text(r->now_ns / NS_PER_S, text));
     json_set_str(r->arena, status, "hostIP", S("127.0.0.1"));
     json_set_str(r->arena, status, "podIP", ip);
@@ -126,19 +146,22 @@ static const char *resize_verdict(struct cluster *c, const struct pod *pod,
     int64_t wanted = containers_request_milli(containers);
     if (!node || wanted > node->cpu_milli)
         return "Infeasible";
+    if (str_eqc(node->cpu_manager, "static") && str_eqc(pod->qos, "Guaranteed"))
+        return "Infeasible";
     if (wanted <= pod_allocated_milli(pod))
         return ""; /* who asks for no more needs no room */
     return node_allocated_milli(c, pod->node, pod) + wanted > node->cpu_milli ? "Deferred" : "";
 }
 
 static struct reconciled resize_pod(struct reconcile *r, const struct pod *pod,
-                                    const struct json *containers)
+                                    const struct json *containers, const struct json *statuses)
 {
     struct cluster *c = r->context;
     const char *verdict = resize_verdict(c, pod, containers);
     struct json *status = json_new_obj(r->arena);
     if (!*verdict) {
-        json_set(r->arena, status, S("containerStatuses"), container_statuses(r, pod, containers));
+        json_set(r->arena, status, S("containerStatuses"),
+                 container_statuses(r, pod, containers, statuses));
         json_set(r->arena, status, S("conditions"), conditions_of(r, pod, ""));
         reconcile_status(r, &resource_pods, status);
     } else if (!str_eqc(pod->resize_pending, verdict) ||
@@ -195,7 +218,7 @@ static struct reconciled reconcile_pod(struct reconcile *r)
     if (cluster_consume(r, pod, statuses, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
     if (!is_enacted(containers, statuses))
-        return resize_pod(r, pod, containers);
+        return resize_pod(r, pod, containers, statuses);
     return reconciled();
 }
 

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -74,8 +75,15 @@ def until(question, seconds=120):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    """For who listens, ends and listens there again: none that an outgoing connection may be given meanwhile."""
+    lowest = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(min(20000, lowest // 2), lowest)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+        except OSError:
+            continue
 
 
 class Embedded(Server):
@@ -87,6 +95,7 @@ class Embedded(Server):
         os.mkdir(folder + "/data")
         super().__init__(flyball, ["--listen", "127.0.0.1:%d" % free_port()], folder + "/data")
         self.start()
+        self.authority = folder + "/data/ca.crt"
 
     def kill(self):
         self.stop(signal.SIGKILL)
@@ -99,7 +108,8 @@ class Real:
     """kube-apiserver, etcd and kube-controller-manager, which test/kube/cluster starts and ends."""
 
     def __init__(self, folder):
-        self.folder, self.kubeconfig = folder, folder + "/kubeconfig"
+        self.folder, self.kubeconfig, self.authority = folder, folder + "/kubeconfig", folder + "/ca.crt"
+        self.url, self.token = (pathlib.Path(folder, file).read_text().strip() for file in ("server", "token"))
         self.killed = False
 
     def start(self):
@@ -175,13 +185,15 @@ class World:
     def kubectl(self, *words, **more):
         return self.run("kubectl", *words, **more)
 
-    def kubeconfig(self, name, namespace=None, token=None):
-        """Another one for the same server."""
+    def kubeconfig(self, name, namespace=None, token=None, url=None):
+        """Another one for the same server, there or by another way."""
         config = json.loads(self.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
         if namespace:
             config["contexts"][0]["context"]["namespace"] = namespace
         if token:
             config["users"][0]["user"] = {"token": token}
+        if url:
+            config["clusters"][0]["cluster"] = {"server": url}
         path = pathlib.Path(self.folder, name + ".kubeconfig")
         path.write_text(json.dumps(config))
         return str(path)
@@ -213,20 +225,22 @@ class World:
     def explain(self, *words):
         return self.run(self.flyball, "explain", *words)
 
-    def kubeconfig_of_role(self):
-        """A kubeconfig of a service account that may do what the feature's role allows, and nothing else."""
-        path, role, namespace = pathlib.Path(self.folder, "role.kubeconfig"), "flyball-" + self.FEATURE, "default"
-        if path.exists():
-            return str(path)
-        self.kubectl("apply", "-f", str(TOP / "deploy/rbac" / (self.FEATURE + ".yaml")))
+    def token_of_role(self, feature, account=None, namespace="default"):
+        """Of a service account that may do what the feature's role allows, and nothing else."""
+        role = "flyball-" + feature
+        account = account or role
+        self.kubectl("apply", "-f", str(TOP / "deploy/rbac" / (feature + ".yaml")))
         self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
-                    "metadata": {"name": role, "namespace": namespace}},
+                    "metadata": {"name": account, "namespace": namespace}},
                    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
                     "metadata": {"name": role},
                     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                    "subjects": [{"kind": "ServiceAccount", "name": role, "namespace": namespace}]})
-        token = self.kubectl("create", "token", role, "-n", namespace, "--duration=2h").strip()
-        return self.kubeconfig("role", token=token)
+                    "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]})
+        return self.kubectl("create", "token", account, "-n", namespace, "--duration=2h").strip()
+
+    def kubeconfig_of_role(self):
+        path = pathlib.Path(self.folder, "role.kubeconfig")
+        return str(path) if path.exists() else self.kubeconfig("role", token=self.token_of_role(self.FEATURE))
 
     def run_operator(self, *flags):
         self.stop_operator()
