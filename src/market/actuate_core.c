@@ -39,6 +39,16 @@ int64_t actuate_claimed_limit(const struct actuate_pod *pod)
     return sum;
 }
 
+int64_t actuate_least_limit(const struct actuate_pod *pod)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < pod->n; i++) {
+        const struct actuate_container *c = &pod->containers[i];
+        sum += c->fixed ? limit_or_request(c->limit_milli, c->request_milli) : SHARE_MIN_MILLI + 1;
+    }
+    return sum;
+}
+
 /* What the node says is in force: -1 where it does not say. */
 static void sum_in_force(const struct actuate_pod *pod, struct actuate_plan *plan)
 {

@@ -93,4 +93,7 @@ struct json *actuate_patch(struct arena *a, const struct actuate_pod *pod);
 int64_t actuate_spec_limit(const struct actuate_pod *pod);
 int64_t actuate_claimed_limit(const struct actuate_pod *pod);
 
+/* The smallest that it can get, whatever is wished: every container needs a little, and what is fixed stays. */
+int64_t actuate_least_limit(const struct actuate_pod *pod);
+
 #endif

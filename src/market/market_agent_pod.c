@@ -3,6 +3,7 @@
 
 #include "../base/sha256.h"
 #include "../kube/controller.h"
+#include "resize_core.h"
 
 #include <math.h>
 
@@ -155,6 +156,7 @@ static void add_up(const struct agent_container *c, const struct agent_container
             request = at[i].admitted_milli;
         }
     }
+    view->least_milli += SHARE_MIN_MILLI + 1;
     view->limit_milli += limit >= 0 ? limit : MAX(c->limit_milli, (int64_t)0);
     view->request_milli += request >= 0 ? request : MAX(c->request_milli, (int64_t)0);
 }
@@ -179,11 +181,12 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
     struct agent_pod_view view = {
         .exclusion = exclusion_of(r, excluded),
         .guaranteed = r->guaranteed,
-        .min_milli = MAX(r->min_milli, (int64_t)0),
+        .min_milli = r->min_milli,
         .max_milli = MAX(r->max_milli, (int64_t)0),
         .target_ms = target_of(r->target_latency),
     };
     sum_up(r, &view);
+    view.min_milli = MAX(view.min_milli, view.least_milli);
     bool over = r->succeeded || r->failed;
     view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
     return view;

@@ -80,7 +80,8 @@ struct agent_pod_view {
     bool guaranteed;
     int64_t limit_milli, request_milli; /* in force, of all containers together; limit 0: none */
     int64_t reserved_milli;             /* its request, where the market must leave it room */
-    int64_t min_milli, max_milli;       /* 0: none */
+    int64_t least_milli;                /* no resize makes the limit smaller than this */
+    int64_t min_milli, max_milli;       /* asked for; at least that, and 0: none */
     double target_ms;                   /* 0: no objective */
 };
 

@@ -123,6 +123,7 @@ int64_t market_room(struct market_controller *m, str node, int64_t now_ns)
             market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name);
         struct actuate_pod gathered = market_gather_pod(&a, pod);
         int64_t claim = actuate_claimed_limit(&gathered);
+        wish = MAX(wish, actuate_least_limit(&gathered)); /* nobody waits for what cannot be */
         if (track && market_track_pod_lags(track, pod->meta.rv))
             claim = MAX(claim, track->sent_milli);
         if (!track ||

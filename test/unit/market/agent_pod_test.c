@@ -127,7 +127,7 @@ static void owners_say_what_they_want(void)
     t.meta =
         ",\"annotations\":{\"mbcas.io/min-cpu\":\"much\",\"mbcas.io/target-latency-ms\":\"nan\"}";
     view = agent_pod_view(read_pod(&r, t), excluded);
-    EQ_INT(view.min_milli, 0);
+    EQ_INT(view.min_milli, 11); /* less cannot be given */
     EQ_REAL(view.target_ms, 0);
     reader_done(&r);
 }

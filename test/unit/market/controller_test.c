@@ -329,6 +329,28 @@ static void an_amount_is_split_by_what_the_containers_had(void)
     cluster_stop(&c);
 }
 
+/* Two containers and a sidecar: 33m is the least. */
+static void growth_does_not_wait_for_what_cannot_be(void)
+{
+    struct cluster c;
+    start(&c, NULL);
+    add_pod(&c, TWO_AND_A_SIDECAR);
+    add_pod(&c, POD("b", "", BURSTABLE));
+    want(&c, "a", "54m", "60m");
+    pass(&c, 1);
+    enact(&c, "a");
+    pass(&c, 10);
+    want(&c, "a", "9m", "10m");
+    pass(&c, 1);
+    enact(&c, "a");
+    pass(&c, 10);
+    EQ_STR(said(&c, "a", "appliedCPULimit"), S("33m"));
+    want(&c, "b", "675m", "750m");
+    pass(&c, 3);
+    EQ_STR(has(&c, "b", "app"), S("750m/675m"));
+    cluster_stop(&c);
+}
+
 static void growth_waits_for_those_that_shrink(void)
 {
     struct cluster c;
@@ -494,6 +516,7 @@ int main(void)
         TAP(an_allocation_made_again_knows_what_the_pod_had),
         TAP(pods_that_cannot_be_resized_are_left),
         TAP(an_amount_is_split_by_what_the_containers_had),
+        TAP(growth_does_not_wait_for_what_cannot_be),
         TAP(growth_waits_for_those_that_shrink),
         TAP(growth_does_not_wait_for_ever),
         TAP(a_dry_run_changes_nothing),
