@@ -107,8 +107,12 @@ static struct json *make_meta(struct arena *a, const struct market_agent *agent,
     return meta;
 }
 
+struct amounts {
+    int32_t limit_milli, request_milli;
+};
+
 static struct json *make_object(struct arena *a, const struct market_agent *agent,
-                                const struct agent_pod *pod, str name)
+                                const struct agent_pod *pod, str name, struct amounts desired)
 {
     struct json *object = json_new_obj(a), *spec = json_new_obj(a);
     json_set_str(a, object, "apiVersion", S("allocation.mbcas.io/v1alpha1"));
@@ -116,8 +120,8 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
     json_set(a, object, S("metadata"), make_meta(a, agent, pod->record, name));
     json_set_str(a, spec, "namespace", pod->record->meta.ns);
     json_set_str(a, spec, "podName", pod->record->meta.name);
-    json_set_str(a, spec, "desiredCPURequest", amount(a, pod->desired_request_milli));
-    json_set_str(a, spec, "desiredCPULimit", amount(a, pod->sampled.wanted_milli));
+    json_set_str(a, spec, "desiredCPURequest", amount(a, desired.request_milli));
+    json_set_str(a, spec, "desiredCPULimit", amount(a, desired.limit_milli));
     json_set(a, object, S("spec"), spec);
     return object;
 }
@@ -151,12 +155,12 @@ static void written(struct reconcile *r, const struct kube_reply *reply)
     }
 }
 
-static void write_spec(struct reconcile *r, struct agent_pod *pod)
+static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amounts desired)
 {
     auto_buf struct buf name = { 0 };
     agent_allocation_name(r->ns, r->name, &name);
-    struct json *object = make_object(r->arena, r->context, pod, buf_str(&name));
-    pod->written_milli = MAX(pod->written_milli, pod->sampled.wanted_milli); /* it may arrive */
+    struct json *object = make_object(r->arena, r->context, pod, buf_str(&name), desired);
+    pod->written_milli = MAX(pod->written_milli, desired.limit_milli); /* it may arrive */
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_APPLY,
                                            .resource = &podallocation_resource,
@@ -234,10 +238,15 @@ struct reconciled market_agent_write(struct reconcile *r)
     if (!pod || !pod->sampled.wanted_milli)
         return reconciled();
     if (!says_so(allocation, pod)) {
+        const struct market_pod *m = &pod->sampled.market;
         int64_t wait = wait_ns(a, pod);
+        if (!wait)
+            write_spec(r, pod,
+                       (struct amounts){ pod->sampled.wanted_milli, pod->desired_request_milli });
+        else if (!allocation && m->limit_milli > 0) /* who has to wait can be seen meanwhile */
+            write_spec(r, pod, (struct amounts){ m->limit_milli, m->request_milli });
         if (wait)
             return reconciled_after(wait);
-        write_spec(r, pod);
     } else if (!price_is_written(a, pod)) {
         write_price(r, pod, allocation->meta.name);
     }

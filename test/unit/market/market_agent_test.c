@@ -465,6 +465,23 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
     end(&s);
 }
 
+/* Growth waits for others to shrink, here in vain; that the pod is in the market is said at once. */
+static void who_waits_for_room_has_an_allocation(void)
+{
+    struct scene s;
+    begin(&s);
+    s.idle_kubelet = true;
+    add_pod(&s, (struct pod_spec){ "default", "hog", NULL, 100, 1700, 20 });
+    agent_up(&s);
+    pass(&s, 200);
+    add_pod(&s, (struct pod_spec){ "default", "late", NULL, 50, 100, 700 });
+    pass(&s, 60);
+    const struct json *spec = json_get(allocation(&s, "default-late"), "spec");
+    EQ_INT(milli_of(json_get(spec, "desiredCPULimit")), 100);
+    EQ_INT(milli_of(json_get(spec, "desiredCPURequest")), 50);
+    end(&s);
+}
+
 /* What was refused is less than it has: nothing else is wished for while that is believed. */
 static void who_cannot_be_resized_keeps_what_it_has(void)
 {
@@ -561,6 +578,7 @@ int main(void)
                                         TAP(an_outage_loses_nothing),
                                         TAP(what_the_node_cannot_give_is_not_asked_again),
                                         TAP(who_cannot_be_resized_keeps_what_it_has),
+                                        TAP(who_waits_for_room_has_an_allocation),
                                         TAP(a_missed_latency_target_raises_the_limit),
                                         { 0 } });
 }
