@@ -24,6 +24,7 @@ struct sampler {
     struct timer timer, retry;
     int64_t due_ns, fast_due_ns, slow_due_ns; /* mono; 0: not running */
     int64_t slow_ran_ns;
+    int64_t patient_due_ns; /* mono; when those are looked for again that were not found */
     int retries;
     uint64_t read_errors;
 };
@@ -40,7 +41,8 @@ static void lose(struct sampler *s, struct sampled *pod, const err_t *e)
         log_warn("counters cannot be read", KV_C("error", e->text));
 }
 
-/* Pods that are not found are tried at each tick at first, then with each slow round. */
+/* Pods that are not found are tried at each tick at first, then once in the time of a slow round: rounds that
+ * come early must not put it off. */
 static bool find(struct sampler *s, struct sampled *pod, bool patient)
 {
     auto_buf struct buf path = { 0 };
@@ -229,7 +231,10 @@ static void tick(struct timer *timer)
     struct sampler *s = container_of(timer, struct sampler, timer);
     int64_t now = loop_mono_ns(s->o.loop);
     s->o.sync(s->o.context);
-    sample_all(s, now >= s->slow_due_ns);
+    bool patient = now >= s->patient_due_ns;
+    if (patient)
+        s->patient_due_ns = now + s->config.slow_ns;
+    sample_all(s, patient);
     if (now >= s->fast_due_ns) {
         s->fast_due_ns = next_due(s->fast_due_ns, s->config.fast_ns, now);
         fast_round(s);

@@ -161,6 +161,24 @@ static void a_starved_pod_need_not_wait_for_the_slow_round(void)
     end(&s);
 }
 
+/* Somebody starves all the time, so every slow round comes early. */
+static void who_is_found_late_is_found_on_a_busy_node_too(void)
+{
+    struct scene s;
+    begin(&s, 500);
+    struct market_config config = market_config_default(MARKET_DEFAULTS);
+    config.slow_ns = 4 * NS_PER_S;
+    sampler_configure(s.sampler, &config);
+    add(&s, 2000, 500);
+    sampler_add(s.sampler, &s.pods[1], 1);
+    cgroup_world_run(&s.world, 30);
+    EQ_INT(s.pods[1].market.last_ns, 0);
+    cgroup_world_add(&s.world, "pod1", 10, 100);
+    cgroup_world_run(&s.world, 30);
+    OK(s.pods[1].market.last_ns > 0);
+    end(&s);
+}
+
 static void a_new_configuration_counts_at_once(void)
 {
     struct scene s;
@@ -185,6 +203,7 @@ int main(void)
                                         TAP(room_is_kept_for_what_was_asked),
                                         TAP(who_cannot_be_read_keeps_what_it_has),
                                         TAP(a_starved_pod_need_not_wait_for_the_slow_round),
+                                        TAP(who_is_found_late_is_found_on_a_busy_node_too),
                                         TAP(a_new_configuration_counts_at_once),
                                         { 0 } });
 }
