@@ -16,6 +16,8 @@ static const struct field container_fields[] = {
     { "resources.limits.cpu", F_MILLI, offsetof(struct agent_container, limit_milli),
       .otherwise = -1 },
     { "restartPolicy", F_IS, offsetof(struct agent_container, sidecar), .text = "Always" },
+    { "resizePolicy[resourceName=cpu].restartPolicy", F_IS,
+      offsetof(struct agent_container, restarts), .text = "RestartContainer" },
 };
 
 static const struct field status_fields[] = {
@@ -49,6 +51,8 @@ static const struct field pod_fields[] = {
     { MANAGED_ANNOTATION, F_IS, POD(opted_in[1]), .text = "true" },
     { "metadata.annotations[\"" MARKET_SKIP_GUARANTEED "\"]", F_IS, POD(unskipped),
       .text = "false" },
+    { "metadata.annotations[\"" MARKET_ALLOW_RESTART "\"]", F_IS, POD(may_restart),
+      .text = "true" },
     { "metadata.annotations[\"" MARKET_MIN_CPU "\"]", F_MILLI, POD(min_milli) },
     { "metadata.annotations[\"" MARKET_MAX_CPU "\"]", F_MILLI, POD(max_milli) },
     { "metadata.annotations[\"" MARKET_TARGET_LATENCY "\"]", F_WORD, POD(target_latency) },
@@ -156,7 +160,9 @@ static void add_up(const struct agent_container *c, const struct agent_container
             request = at[i].admitted_milli;
         }
     }
-    view->least_milli += SHARE_MIN_MILLI + 1;
+    view->least_milli += c->restarts && !view->may_restart
+                             ? MAX(c->limit_milli, MAX(c->request_milli, (int64_t)0))
+                             : SHARE_MIN_MILLI + 1;
     view->limit_milli += limit >= 0 ? limit : MAX(c->limit_milli, (int64_t)0);
     view->request_milli += request >= 0 ? request : MAX(c->request_milli, (int64_t)0);
 }
@@ -181,12 +187,15 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
     struct agent_pod_view view = {
         .exclusion = exclusion_of(r, excluded),
         .guaranteed = r->guaranteed,
+        .may_restart = r->may_restart,
         .min_milli = r->min_milli,
         .max_milli = MAX(r->max_milli, (int64_t)0),
         .target_ms = target_of(r->target_latency),
     };
     sum_up(r, &view);
     view.min_milli = MAX(view.min_milli, view.least_milli);
+    if (view.max_milli)
+        view.max_milli = MAX(view.max_milli, view.least_milli);
     bool over = r->succeeded || r->failed;
     view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
     return view;

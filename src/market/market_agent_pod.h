@@ -13,6 +13,7 @@ struct agent_container {
     uint64_t name_sum;                  /* names tell which status is whose */
     int64_t request_milli, limit_milli; /* -1: none */
     bool sidecar;                       /* of an init container: it goes on running */
+    bool restarts;                      /* when resized */
 };
 
 struct agent_container_status {
@@ -28,6 +29,7 @@ struct agent_pod_record {
     bool windows, deleting, mirror;
     bool opted_out[2], opted_in[2]; /* by label, by annotation */
     bool unskipped;                 /* though guaranteed */
+    bool may_restart;               /* by a resize; else such containers stay as they are */
     int64_t min_milli, max_milli;   /* 0: not said, or not a quantity */
     str target_latency;
     str owner_kind, owner_name, template_hash;
@@ -77,7 +79,7 @@ enum agent_exclusion {
 
 struct agent_pod_view {
     enum agent_exclusion exclusion;
-    bool guaranteed;
+    bool guaranteed, may_restart;
     int64_t limit_milli, request_milli; /* in force, of all containers together; limit 0: none */
     int64_t reserved_milli;             /* its request, where the market must leave it room */
     int64_t least_milli;                /* no resize makes the limit smaller than this */

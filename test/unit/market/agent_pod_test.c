@@ -132,6 +132,25 @@ static void owners_say_what_they_want(void)
     reader_done(&r);
 }
 
+static void what_a_resize_would_restart_stays(void)
+{
+    struct reader r = { 0 };
+    struct pod_text t = { .meta = ",\"annotations\":{\"mbcas.io/max-cpu\":\"300m\"}",
+                          .container = "\"limits\":{\"cpu\":\"500m\"}},\"resizePolicy\":[{"
+                                       "\"resourceName\":\"memory\",\"restartPolicy\":"
+                                       "\"NotRequired\"},{\"resourceName\":\"cpu\","
+                                       "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
+                                       "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
+    struct agent_pod_view view = agent_pod_view(read_pod(&r, t), excluded);
+    EQ_INT(view.min_milli, 511); /* all of the one, and the least that the other can have */
+    EQ_INT(view.max_milli, 511);
+    t.meta = ",\"annotations\":{\"mbcas.io/max-cpu\":\"300m\",\"mbcas.io/allow-restart\":\"true\"}";
+    view = agent_pod_view(read_pod(&r, t), excluded);
+    EQ_INT(view.min_milli, 22);
+    EQ_INT(view.max_milli, 300);
+    reader_done(&r);
+}
+
 static void learning_belongs_to_the_workload(void)
 {
     struct reader r = { 0 };
@@ -177,6 +196,7 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(some_pods_are_left_alone),
                                         TAP(what_the_node_reports_is_in_force),
                                         TAP(owners_say_what_they_want),
+                                        TAP(what_a_resize_would_restart_stays),
                                         TAP(learning_belongs_to_the_workload),
                                         TAP(long_names_stay_names),
                                         { 0 } });
