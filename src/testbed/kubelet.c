@@ -23,6 +23,13 @@ static struct json *add_condition(struct reconcile *r, struct json *list, const 
     return c;
 }
 
+/* Of a node that never resizes such pods. */
+static bool has_own_cpus(const struct cluster *c, const struct pod *pod)
+{
+    const struct node *node = cache_get(c->nodes, S(""), pod->node);
+    return node && str_eqc(node->cpu_manager, "static") && str_eqc(pod->qos, "Guaranteed");
+}
+
 static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
                                   const char *resize_pending)
 {
@@ -37,7 +44,7 @@ static struct json *conditions_of(struct reconcile *r, const struct pod *pod,
         json_set_str(r->arena, c, "message",
                      str_c(strcmp(resize_pending, "Deferred") == 0
                                ? "Node didn't have enough resource: cpu"
-                           : str_eqc(pod->qos, "Guaranteed")
+                           : has_own_cpus(r->context, pod)
                                ? "Resize is infeasible for Guaranteed Pods alongside CPU Manager "
                                  "static policy"
                                : "Node didn't have enough capacity: cpu"));
@@ -144,9 +151,7 @@ static const char *resize_verdict(struct cluster *c, const struct pod *pod,
 {
     const struct node *node = cache_get(c->nodes, S(""), pod->node);
     int64_t wanted = containers_request_milli(containers);
-    if (!node || wanted > node->cpu_milli)
-        return "Infeasible";
-    if (str_eqc(node->cpu_manager, "static") && str_eqc(pod->qos, "Guaranteed"))
+    if (!node || wanted > node->cpu_milli || has_own_cpus(c, pod))
         return "Infeasible";
     if (wanted <= pod_allocated_milli(pod))
         return ""; /* who asks for no more needs no room */
