@@ -308,7 +308,7 @@ def an_outage_of_a_minute_is_survived(w):
     w.note("the server is back, but nobody knows")
     w.api.close()
     w.churn()
-    time.sleep(max(0, end - time.monotonic()))
+    time.sleep(max(0, end - time.monotonic()))  # the outage lasts; there is no event to wait for
     w.faults.mend()
     w.note("the outage is over")
     # the resizes that waited all the time were taken back, so that others have the room

@@ -96,15 +96,21 @@ static const char *const *settings(struct models *w, const struct fake_prometheu
     return s;
 }
 
+/* A model of two replicas. */
+static void begin(struct models *w, struct fake_prometheus *p)
+{
+    models_begin(w);
+    prometheus_start(p, w);
+    models_workload(w, "web", 2);
+    models_variant(w, "web", "A100", "10", "");
+    models_operate(w, settings(w, p, NULL, NULL));
+}
+
 static void prometheus_is_asked_in_the_originals_words(void)
 {
     struct models w;
     struct fake_prometheus p = { .kv = 0.78, .queue = 4, .pods = { "web-1-0", "web-1-1" } };
-    models_begin(&w);
-    prometheus_start(&p, &w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_operate(&w, settings(&w, &p, NULL, NULL));
+    begin(&w, &p);
     models_pass(&w, 2);
     OK(asked(&p,
              "max by (pod) (max_over_time(vllm:kv_cache_usage_perc{namespace=\"llm\",model_name="
@@ -382,11 +388,7 @@ static void odd_samples_are_no_samples(void)
     };
     struct models w;
     struct fake_prometheus p = { .kv = 0.6, .pods = BOTH };
-    models_begin(&w);
-    prometheus_start(&p, &w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_operate(&w, settings(&w, &p, NULL, NULL));
+    begin(&w, &p);
     for (size_t i = 0; i < countof(t); i++) {
         p.kv = t[i].kv;
         p.queue = t[i].queue;
@@ -406,11 +408,7 @@ static void who_takes_over_shows_the_last_decision(void)
 {
     struct models w;
     struct fake_prometheus p = { .kv = 0.78, .queue = 4, .pods = BOTH };
-    models_begin(&w);
-    prometheus_start(&p, &w);
-    models_workload(&w, "web", 2);
-    models_variant(&w, "web", "A100", "10", "");
-    models_operate(&w, settings(&w, &p, NULL, NULL));
+    begin(&w, &p);
     models_pass(&w, 2);
     int64_t desired = models_desired(&w, "web");
     OK(desired > 2);
