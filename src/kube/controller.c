@@ -7,9 +7,8 @@
  * portions: 100,000 keys at once would take 15 MB. */
 #include "controller.h"
 
-#include "../base/log.h"
-#include "../base/random.h"
 #include "../base/vec.h"
+#include "complaints.h"
 #include "controller_metrics.h"
 
 #include <stdarg.h>
@@ -56,6 +55,7 @@ struct controller {
     struct deferred pump;
     struct timer wake, resync;
     struct controller_metrics *metrics;
+    struct complaints complaints;
 };
 
 static void pump(struct controller *c);
@@ -230,9 +230,11 @@ static void turn_end(struct controller *c, struct turn *t)
     controller_metrics_turn(c->metrics, result, now - t->key->started_ns);
     if (t->failure) {
         int64_t at = workqueue_retry(&c->queue, t->key, now);
-        log_warn("reconcile failed", KV_C("controller", c->spec.name), KV("namespace", t->r.ns),
-                 KV("name", t->r.name), KV_C("error", t->failure),
-                 KV_INT("retry_ms", (at - now) / NS_PER_MS));
+        complaints_tell(&c->complaints, &(struct complaint){ .message = "reconcile failed",
+                                                             .ns = t->r.ns,
+                                                             .name = t->r.name,
+                                                             .error = t->failure,
+                                                             .retry_ms = (at - now) / NS_PER_MS });
     } else {
         workqueue_finish(&c->queue, t->key, now);
     }
@@ -301,6 +303,15 @@ void reconcile_fail(struct reconcile *r, const char *failure)
     struct turn *t = (struct turn *)r;
     if (!t->failure)
         t->failure = arena_str(&t->arena, str_c(failure)).p;
+}
+
+void reconcile_warn(struct reconcile *r, const char *message, const char *error)
+{
+    complaints_tell(&r->controller->complaints, &(struct complaint){ .message = message,
+                                                                     .ns = r->ns,
+                                                                     .name = r->name,
+                                                                     .error = error,
+                                                                     .retry_ms = -1 });
 }
 
 void reconcile_again(struct reconcile *r, int64_t after_ns)
@@ -384,6 +395,7 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
     if (!c->spec.resync_ns)
         c->spec.resync_ns = 36000 * NS_PER_S;
     workqueue_init(&c->queue);
+    complaints_init(&c->complaints, c->loop, c->spec.name);
     c->metrics = controller_metrics_new(kube_metrics(k), c, c->spec.workers);
     return c;
 }
@@ -434,6 +446,7 @@ void controller_free(struct controller *c)
         next = w->next;
         free(w);
     }
+    complaints_done(&c->complaints);
     controller_metrics_free(c->metrics);
     workqueue_done(&c->queue);
     free(c);

@@ -112,7 +112,9 @@ void reconcile_send(struct reconcile *r, const struct kube_request *request);
 void reconcile_call(struct reconcile *r, const struct kube_request *request,
                     void (*then)(struct reconcile *r, const struct kube_reply *reply));
 void reconcile_fail(struct reconcile *r, const char *failure); /* copied; the first one counts */
-void reconcile_again(struct reconcile *r, int64_t after_ns);   /* the earliest wish counts */
+/* A line of the log that names the key; see complaints.h for when there are many. */
+void reconcile_warn(struct reconcile *r, const char *message, const char *error);
+void reconcile_again(struct reconcile *r, int64_t after_ns); /* the earliest wish counts */
 
 /* Merge patch of the key's own status, conditional on nothing; the key's object must exist. */
 void reconcile_status(struct reconcile *r, const struct resource *resource, struct json *status);

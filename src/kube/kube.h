@@ -8,6 +8,7 @@
  *   listwatch     fills a cache and keeps it true, through everything a network can do
  *   workqueue     keys to reconcile: once each, with backoff (pure: time is an argument)
  *   controller    caches -> keys -> reconcile() -> writes
+ *   complaints    what went wrong, told without flooding the log
  *   events        what users see in `kubectl describe`
  *   election      one leader, by a Lease
  *   manager       all of it together, for `flyball operator` and `flyball agent`; struct feature

@@ -140,8 +140,7 @@ static struct market_turn *turn_of(struct reconcile *r)
 static void await_server(struct reconcile *r, struct market_turn *turn, const char *failure)
 {
     int n = turn->track->silent_n++;
-    log_warn("the API server does not answer", KV("allocation", str_c(turn->track->key)),
-             KV_C("error", failure));
+    reconcile_warn(r, "the API server does not answer", failure);
     reconcile_again(r, (n < 4 ? INT64_C(1) << n : SILENCE_MOST_S) * NS_PER_S);
 }
 

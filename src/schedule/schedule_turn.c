@@ -120,8 +120,7 @@ void schedule_turn_await_server(struct reconcile *r, struct schedule_turn *turn,
                                 const char *failure)
 {
     struct scheduler *s = turn->state;
-    log_warn("the API server does not answer; its return is awaited", KV("namespace", r->ns),
-             KV("name", r->name), KV_C("error", failure));
+    reconcile_warn(r, "the API server does not answer; its return is awaited", failure);
     turn->tracked->waiting = true;
     if (!s->probe_call && !timer_is_set(&s->probe))
         timer_set(manager_loop(s->manager), &s->probe,
@@ -352,8 +351,7 @@ static void hpa_patched(struct reconcile *r, const struct kube_reply *reply)
     }
     schedule_metrics_failure(&turn->state->metrics, r->ns, r->name,
                              str_c(kube_reason_name(reply->reason)));
-    log_warn("replica bounds could not be written", KV("schedule", str_c(turn->tracked->key)),
-             KV_C("error", reply->failure));
+    reconcile_warn(r, "replica bounds could not be written", reply->failure);
     if (reply->reason == KUBE_NOT_FOUND) {
         pass->hpa = (struct schedule_hpa){ .replicas = -1 };
         pass->template_found = pass->template_found && !turn->target.from_template;

@@ -1,0 +1,104 @@
+/* See complaints.h. There are few kinds, as an outage has few causes: they are searched one after the other. */
+#include "complaints.h"
+
+#include "../base/log.h"
+#include "../base/sum.h"
+
+enum { LINES_MAX = 10 };
+static const int64_t window_ns = 10 * NS_PER_S;
+
+void complaints_init(struct complaints *c, struct loop *loop, const char *controller)
+{
+    *c = (struct complaints){ .loop = loop, .controller = controller };
+}
+
+/* `shop/web:`, `"web"` */
+static bool names_an_object(str word, str key_name)
+{
+    return str_find_char(word, '/') != SIZE_MAX || str_find_char(word, '"') != SIZE_MAX ||
+           (key_name.n && str_find(word, key_name) != SIZE_MAX);
+}
+
+static uint64_t sum_of(const struct complaint *complaint)
+{
+    uint64_t sum = sum64(str_c(complaint->message), 0);
+    str rest = str_c(complaint->error), word;
+    while (str_cut(&rest, ' ', &word))
+        if (!names_an_object(word, complaint->name))
+            sum = sum64(word, sum);
+    return sum ? sum : 1;
+}
+
+static struct complaint_kind *kind_of(struct complaints *c, uint64_t sum)
+{
+    struct complaint_kind *unused = NULL;
+    for (size_t i = 0; i < countof(c->kinds); i++) {
+        if (c->kinds[i].sum == sum)
+            return &c->kinds[i];
+        if (!c->kinds[i].sum && !unused)
+            unused = &c->kinds[i];
+    }
+    if (!unused)
+        return &c->kinds[countof(c->kinds) - 1];
+    unused->sum = sum;
+    return unused;
+}
+
+static void tell_left_out(struct complaints *c, struct complaint_kind *kind)
+{
+    if (kind->left_out)
+        log_warn("more failures like this were left out", KV_C("controller", c->controller),
+                 KV("error", buf_str(&kind->last)), KV_INT("count", kind->left_out));
+    kind->left_out = 0;
+}
+
+static void window_ended(struct timer *timer)
+{
+    struct complaints *c = container_of(timer, struct complaints, timer);
+    bool goes_on = false;
+    for (size_t i = 0; i < countof(c->kinds); i++) {
+        struct complaint_kind *kind = &c->kinds[i];
+        tell_left_out(c, kind);
+        if (!kind->heard) {
+            buf_done(&kind->last);
+            *kind = (struct complaint_kind){ 0 };
+        }
+        goes_on = goes_on || kind->heard;
+        kind->heard = false;
+    }
+    if (goes_on)
+        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, window_ended);
+}
+
+static void tell(const struct complaints *c, const struct complaint *complaint)
+{
+    struct log_kv retry = KV_INT("retry_ms", complaint->retry_ms);
+    log_warn(complaint->message, KV_C("controller", c->controller), KV("namespace", complaint->ns),
+             KV("name", complaint->name), KV_C("error", complaint->error),
+             complaint->retry_ms >= 0 ? retry : (struct log_kv){ 0 });
+}
+
+void complaints_tell(struct complaints *c, const struct complaint *complaint)
+{
+    struct complaint_kind *kind = kind_of(c, sum_of(complaint));
+    kind->heard = true;
+    if (!timer_is_set(&c->timer))
+        timer_set(c->loop, &c->timer, loop_mono_ns(c->loop) + window_ns, window_ended);
+    if (kind->told < LINES_MAX) {
+        kind->told++;
+        tell(c, complaint);
+        return;
+    }
+    kind->left_out++;
+    buf_clear(&kind->last);
+    buf_put(&kind->last, str_c(complaint->error));
+}
+
+void complaints_done(struct complaints *c)
+{
+    timer_stop(&c->timer);
+    for (size_t i = 0; i < countof(c->kinds); i++) {
+        tell_left_out(c, &c->kinds[i]);
+        buf_done(&c->kinds[i].last);
+    }
+}
