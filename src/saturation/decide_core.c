@@ -81,14 +81,16 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
 
 /* ---- zero */
 
-static void keep_minimums(struct decide_answers *answers, const struct decide_input *in)
+static void keep_minimums(struct arena *a, struct decide_answers *answers,
+                          const struct decide_input *in)
 {
     for (size_t i = 0; i < in->state_n; i++)
         for (size_t k = 0; in->keeps_min && in->keeps_min[i] && k < answers->n; k++)
             if (str_eq(answers->at[k].variant, in->states[i].variant) &&
                 answers->at[k].target < in->states[i].min) {
                 answers->at[k].target = in->states[i].min;
-                answers->at[k].reason = S("idle, but its minReplicas holds");
+                answers->at[k].reason =
+                    arena_printf(a, "idle, but its minimum of %d holds", in->states[i].min);
             }
 }
 
@@ -121,7 +123,7 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
             answers->at[i].reason = targets[i].reason;
         answers->at[i].target = targets[i].replicas;
     }
-    keep_minimums(answers, in);
+    keep_minimums(a, answers, in);
 }
 
 struct decide_answers decide_model(struct arena *a, const struct decide_input *in)

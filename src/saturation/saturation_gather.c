@@ -59,7 +59,7 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
     bool by_hpa = b.hpa && !v->spec.writes_scale;
     g->variants[g->n] = v;
     g->wanted[g->n] = wanted;
-    g->keeps_min[g->n] = v->spec.has_min;
+    g->keeps_min[g->n] = b.keeps_min;
     g->states[g->n++] = (struct sat_state){
         .variant = v->name,
         .current = current,

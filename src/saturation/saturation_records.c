@@ -56,6 +56,7 @@ static const struct field hpa_fields[] = {
 static const struct field scaled_object_fields[] = {
     { "spec.minReplicaCount", F_INT, AT(bounds_record, min) },
     { "spec.maxReplicaCount", F_INT, AT(bounds_record, max), .otherwise = 100 },
+    { "spec.idleReplicaCount", F_HAS, AT(bounds_record, idles) },
     { "spec.scaleTargetRef.kind", F_WORD, AT(bounds_record, target_kind) },
     { "spec.scaleTargetRef.name", F_STR, AT(bounds_record, target_name) },
 };

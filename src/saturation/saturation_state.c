@@ -191,25 +191,34 @@ bool saturation_manages(const struct saturation *s, const struct variant *v, str
     return !ret_why->n;
 }
 
+static bool has_workload(const struct bounds_record *r, const struct variant *v)
+{
+    str kind = r->target_kind.n ? r->target_kind : S("Deployment"); /* KEDA's default */
+    return str_eq(r->meta.ns, v->ns) &&
+           str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
+}
+
 static void narrow(struct variant_bounds *b, const struct bounds_record *r, const struct variant *v)
 {
-    bool stateful = str_eqc(r->target_kind, "StatefulSet");
-    if (!str_eq(r->meta.ns, v->ns) || stateful != saturation_is_statefulset(v))
+    if (!has_workload(r, v))
         return;
     b->hpa = true;
+    b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
         b->max = (int)MIN(r->max, (int64_t)INT32_MAX);
     b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
 }
 
+/* The HPA that KEDA makes of a ScaledObject says no more than it, and cannot say zero. */
 struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v)
 {
-    struct variant_bounds b = { v->spec.min, v->spec.max, false };
+    struct variant_bounds b = { v->spec.min, v->spec.max, .keeps_min = v->spec.has_min };
     const struct bounds_record *r;
-    cache_each_in(r, s->hpas, 0, v->spec.target_name)
-        narrow(&b, r, v);
     if (s->scaled_objects)
         cache_each_in(r, s->scaled_objects, 0, v->spec.target_name)
+            narrow(&b, r, v);
+    if (!b.hpa)
+        cache_each_in(r, s->hpas, 0, v->spec.target_name)
             narrow(&b, r, v);
     if (b.max && b.min > b.max)
         b.min = b.max;

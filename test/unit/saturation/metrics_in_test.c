@@ -467,7 +467,7 @@ static void zero_may_be_the_rule(void)
     models_pass(&w, 600); /* who asked for one keeps it */
     EQ_INT(models_replicas(&w, "web"), 1);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
-                "saturation-only decision: idle, but its minReplicas holds (target: 1 replicas)");
+                "saturation-only decision: idle, but its minimum of 1 holds (target: 1 replicas)");
     models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":null}}"));
     models_pass(&w, 31);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",

@@ -259,6 +259,73 @@ static void bounds_of_a_scaled_object_count(void)
     models_stop(&w);
 }
 
+static void scaled_object(struct models *w, const char *spec)
+{
+    cluster_do(&w->c, KUBE_DELETE, &scaled_object_resource, MODELS_NS, "web", S(""));
+    models_create(w, &scaled_object_resource, MODELS_NS,
+                  arena_printf(&w->c.arena,
+                               "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: "
+                               "{name: web}, spec: {%s scaleTargetRef: {name: web}}}",
+                               spec));
+}
+
+/* 100 where a ScaledObject names no maximum. One for something else of the same name does not count. */
+static void keda_has_a_maximum_of_its_own(void)
+{
+    struct models w;
+    models_begin(&w);
+    define(&w, &scaled_object_resource);
+    models_create(&w, &scaled_object_resource, MODELS_NS,
+                  S("{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: other}, "
+                    "spec: {maxReplicaCount: 2, scaleTargetRef: {kind: Rollout, name: web}}}"));
+    scaled_object(&w, "");
+    models_workload(&w, "web", 60);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.9, 9); /* needs twice as many */
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 100);
+    scaled_object(&w, "maxReplicaCount: 70,");
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 70);
+    models_stop(&w);
+}
+
+/* An idle model goes as low as who follows the number would: KEDA to zero, unless a minimum without an idle
+ * count forbids it; an HPA, also the one that KEDA makes, never. */
+static void zero_is_not_said_to_who_cannot_follow(void)
+{
+    struct models w;
+    setenv("WVA_SCALE_TO_ZERO", "true", 1);
+    models_begin(&w);
+    define(&w, &scaled_object_resource);
+    models_create(
+        &w, &resource_hpas, MODELS_NS,
+        S("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: "
+          "keda-hpa-web}, spec: {minReplicas: 1, maxReplicas: 100, scaleTargetRef: "
+          "{apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [{type: Resource, "
+          "resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}"));
+    scaled_object(&w, "");
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_operate(&w, NULL);
+    models_pass(&w, 700);
+    EQ_INT(models_desired(&w, "web"), 0);
+    scaled_object(&w, "minReplicaCount: 2,");
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 2);
+    scaled_object(&w, "minReplicaCount: 2, idleReplicaCount: 0,");
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 0);
+    cluster_do(&w.c, KUBE_DELETE, &scaled_object_resource, MODELS_NS, "web", S(""));
+    models_pass(&w, 31);
+    EQ_INT(models_desired(&w, "web"), 1);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: idle, but its minimum of 1 holds (target: 1 replicas)");
+    models_stop(&w);
+    unsetenv("WVA_SCALE_TO_ZERO");
+}
+
 static const struct resource monitors = { "monitoring.coreos.com", "v1", "servicemonitors",
                                           "ServiceMonitor", true };
 
@@ -366,6 +433,8 @@ int main(void)
         TAP(zero_by_hand_stays_zero),
         TAP(replicas_follow_at_their_rate),
         TAP(bounds_of_a_scaled_object_count),
+        TAP(keda_has_a_maximum_of_its_own),
+        TAP(zero_is_not_said_to_who_cannot_follow),
         TAP(the_end_of_our_service_monitor_is_told),
         TAP(others_variants_are_left_alone),
         TAP(a_namespace_may_have_thresholds_or_be_left_out),
