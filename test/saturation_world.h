@@ -28,9 +28,10 @@ struct models_pod {
     char name[64], workload[64];
     struct http_server *server;
     double kv, queue, requests;
-    bool silent;    /* answers 500 */
-    bool mute;      /* serves no series of the model */
-    bool countless; /* nor how many requests it had */
+    const char *page; /* served instead; NULL: what the numbers say */
+    bool silent;      /* answers 500 */
+    bool mute;        /* serves no series of the model */
+    bool countless;   /* nor how many requests it had */
     bool gone;
 };
 
@@ -46,12 +47,14 @@ static UNUSED void models_serve(void *context, struct exchange *x)
 {
     struct models_pod *pod = context;
     auto_buf struct buf text = { 0 };
-    if (!pod->mute)
+    if (pod->page)
+        buf_put(&text, str_c(pod->page));
+    else if (!pod->mute)
         buf_printf(&text,
                    "vllm:kv_cache_usage_perc{model_name=\"llama\"} %g\n"
                    "vllm:num_requests_waiting{model_name=\"llama\"} %g\n",
                    pod->kv, pod->queue);
-    if (!pod->mute && !pod->countless)
+    if (!pod->page && !pod->mute && !pod->countless)
         buf_printf(&text, "vllm:request_success_total{model_name=\"llama\"} %g\n", pod->requests);
     exchange_answer(x, pod->silent ? 500 : 200,
                     HTTP_HEADERS({ S("content-type"), S("text/plain") }), buf_str(&text));

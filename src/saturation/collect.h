@@ -17,6 +17,7 @@ struct sat_counters {
 
 struct sat_sample {                /* of one pod; one block, because decisions read very many */
     double kv, queue;              /* NaN: not reported */
+    bool partial;                  /* of several engines in the pod one does not say */
     int64_t at_ns;                 /* loop's mono clock */
     struct sat_counters *counters; /* owned; of a scrape; NULL: there are none */
     char pod[];

@@ -22,6 +22,7 @@ struct collect_scrape {
 struct page {
     str model;
     double kv, queue, running;
+    bool partial;
     struct sat_counters counters;
 };
 
@@ -40,11 +41,13 @@ static const struct {
     { "vllm:time_per_output_token_seconds_count", offsetof(struct sat_counters, itl_count) },
 };
 
-/* Of several engines in a pod the fullest counts. */
-static void raise_to(double *value, double seen)
+/* Of several engines in a pod the fullest counts; false: this one does not say. */
+static bool raise_to(double *value, double seen)
 {
-    if (isfinite(seen) && seen >= 0 && !(*value >= seen))
+    bool said = isfinite(seen) && seen >= 0;
+    if (said && !(*value >= seen))
         *value = seen;
+    return said;
 }
 
 static void add_to(double *sum, double value)
@@ -60,9 +63,9 @@ static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
         return 0;
     if (str_eqc(s->name, "vllm:kv_cache_usage_perc") ||
         str_eqc(s->name, "vllm:gpu_cache_usage_perc"))
-        raise_to(&page->kv, s->value);
+        page->partial |= !raise_to(&page->kv, s->value);
     else if (str_eqc(s->name, "vllm:num_requests_waiting"))
-        raise_to(&page->queue, s->value);
+        page->partial |= !raise_to(&page->queue, s->value);
     else if (str_eqc(s->name, "vllm:num_requests_running"))
         raise_to(&page->running, s->value);
     for (size_t i = 0; i < countof(counter_names); i++)
@@ -88,6 +91,7 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     struct sat_sample *s = collect_put(&q->samples, str_c(x->pod), now);
     s->kv = page.kv;
     s->queue = trunc(page.queue);
+    s->partial = page.partial;
     s->counters = s->counters ? s->counters : mem_zero(1, sizeof(*s->counters));
     *s->counters = page.counters;
     if (page.queue > 0 || page.running > 0)

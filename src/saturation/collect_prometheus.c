@@ -2,13 +2,15 @@
  * must be answered; the rest is for the status and for the optimizer, and may fail.
  *
  * All models ask through one pool of connections. The first question therefore goes alone, and the others when
- * it was answered: a model whose questions hang holds one connection, not as many as it has questions. */
+ * it was answered: a model whose questions hang holds one connection, not as many as it has questions.
+ *
+ * Pods that tell their queue and not their KV cache may be of a vLLM that calls it by its old name. */
 #include "../base/duration.h"
 #include "collect.h"
 
 #include <math.h>
 
-enum question { KV, QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, REQUESTS, QUESTION_N };
+enum question { KV, QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, REQUESTS, OLD_KV, QUESTION_N };
 
 struct collect_query {
     struct sat_inquiry *inquiry;
@@ -58,8 +60,9 @@ static void put_question(struct buf *out, const struct sat_feed *feed, enum ques
         [KV] = "vllm:kv_cache_usage_perc",           [QUEUE] = "vllm:num_requests_waiting",
         [INPUT] = "vllm:request_prompt_tokens",      [OUTPUT] = "vllm:request_generation_tokens",
         [TTFT] = "vllm:time_to_first_token_seconds", [ITL] = "vllm:time_per_output_token_seconds",
+        [OLD_KV] = "vllm:gpu_cache_usage_perc",
     };
-    if (question == KV || question == QUEUE)
+    if (question == KV || question == QUEUE || question == OLD_KV)
         put_highest(out, feed, names[question]);
     else if (question == ARRIVAL || question == REQUESTS)
         put_requests(out, feed, question);
@@ -69,7 +72,8 @@ static void put_question(struct buf *out, const struct sat_feed *feed, enum ques
 
 /* ---- answers */
 
-static void take_by_pod(struct sat_inquiry *q, const struct prom_result *result, bool kv)
+static void take_by_pod(struct sat_inquiry *q, const struct prom_result *result,
+                        enum question question)
 {
     int64_t now = loop_mono_ns(q->feed->collector->loop);
     for (size_t i = 0; i < result->n; i++) {
@@ -80,10 +84,10 @@ static void take_by_pod(struct sat_inquiry *q, const struct prom_result *result,
         if (!pod.n || !isfinite(value) || value < 0)
             continue; /* as if it had not been reported */
         struct sat_sample *s = collect_put(&q->samples, pod, now);
-        if (kv)
-            s->kv = value;
-        else
+        if (question == QUEUE)
             s->queue = trunc(value);
+        else if (question == KV || isnan(s->kv))
+            s->kv = value;
     }
 }
 
@@ -101,7 +105,8 @@ static void take_answer(struct sat_inquiry *q, enum question question,
     switch (question) {
     case KV:
     case QUEUE:
-        take_by_pod(q, result, question == KV);
+    case OLD_KV:
+        take_by_pod(q, result, question);
         break;
     case ARRIVAL:
         q->load.arrival_per_min = value * 60;
@@ -144,9 +149,17 @@ static void ask(struct sat_inquiry *q, enum question question)
 
 static void ask_the_others(struct sat_inquiry *q)
 {
-    for (int i = KV + 1; i < QUESTION_N; i++)
+    for (int i = KV + 1; i <= REQUESTS; i++)
         if (i != REQUESTS || q->feed->retention_ns)
             ask(q, (enum question)i);
+}
+
+static bool lacks_kv(const struct sat_inquiry *q)
+{
+    for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));)
+        if (isnan(((const struct sat_sample *)slot->value)->kv))
+            return true;
+    return false;
 }
 
 static void answered(void *context, const struct prom_result *result, const err_t *failure)
@@ -160,6 +173,8 @@ static void answered(void *context, const struct prom_result *result, const err_
         collect_fail(q, failure->text);
     if (query->question == KV && (result || q->feed->collector->load_matters))
         ask_the_others(q);
+    if (query->question == QUEUE && result && lacks_kv(q))
+        ask(q, OLD_KV);
     collect_answered(q);
 }
 

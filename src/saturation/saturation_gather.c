@@ -25,7 +25,8 @@ static void add_replica(void *context, const struct replica_record *pod)
     }
     const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
     g->reporting += sample != NULL;
-    g->unknown += !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue);
+    g->unknown +=
+        !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue) || sample->partial;
     g->replicas[g->replica_n++] = (struct sat_replica){
         .pod = pod->meta.name,
         .variant = g->at->name,

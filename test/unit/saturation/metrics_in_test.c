@@ -13,20 +13,21 @@ struct fake_prometheus {
     const char *absent; /* and those that name this find no series */
     bool down;          /* answers 503 */
     double kv, queue;
-    const char *pods[8]; /* of the answer */
-    const char *label;   /* that has their names; NULL: pod */
+    const char *pods[8];     /* of the answer */
+    const char *old_pods[8]; /* whose KV cache has its old name */
+    const char *label;       /* that has their names; NULL: pod */
     double arrival, tokens;
     VEC(struct exchange *) left_waiting;
 };
 
-static void put_vector(struct buf *out, const struct fake_prometheus *p, double value, bool by_pod,
-                       bool none)
+static void put_vector(struct buf *out, const struct fake_prometheus *p, double value,
+                       const char *const *pods, bool none)
 {
     buf_put(out, S("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["));
-    for (size_t i = 0; !none && (by_pod ? p->pods[i] != NULL : i < 1); i++) {
+    for (size_t i = 0; !none && (pods ? pods[i] != NULL : i < 1); i++) {
         buf_printf(out, "%s{\"metric\":{", i ? "," : "");
-        if (by_pod)
-            buf_printf(out, "\"%s\":\"%s\"", p->label ? p->label : "pod", p->pods[i]);
+        if (pods)
+            buf_printf(out, "\"%s\":\"%s\"", p->label ? p->label : "pod", pods[i]);
         buf_printf(out, "},\"value\":[0,\"%g\"]}", value);
     }
     buf_put(out, S("]}}"));
@@ -47,12 +48,16 @@ static void answer_query(void *context, struct exchange *x)
     }
     auto_buf struct buf out = { 0 };
     bool by_pod = str_starts(query, S("max by (pod)"));
-    bool kv = str_find(query, S("kv_cache_usage_perc")) != SIZE_MAX;
+    bool old = str_find(query, S("gpu_cache_usage_perc")) != SIZE_MAX;
+    bool kv = old || str_find(query, S("kv_cache_usage_perc")) != SIZE_MAX;
     put_vector(&out, p,
                by_pod ? (kv ? p->kv : p->queue)
                : str_starts(query, S("sum(rate(vllm:request_success_total")) ? p->arrival
                                                                              : p->tokens,
-               by_pod, p->absent && str_find(query, str_c(p->absent)) != SIZE_MAX);
+               !by_pod ? NULL
+               : old   ? p->old_pods
+                       : p->pods,
+               p->absent && str_find(query, str_c(p->absent)) != SIZE_MAX);
     exchange_answer(x, p->down ? 503 : 200,
                     HTTP_HEADERS({ S("content-type"), S("application/json") }), buf_str(&out));
 }
@@ -403,6 +408,37 @@ static void odd_samples_are_no_samples(void)
     models_stop(&w);
 }
 
+/* Only pods without the new name are asked for by the old one; what they say then counts. */
+static void the_kv_cache_may_have_its_old_name(void)
+{
+    static const char old_name[] =
+        "max by (pod) (max_over_time(vllm:gpu_cache_usage_perc{namespace=\"llm\",model_name=\"llama\""
+        "}[1m]))\n";
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.9, .pods = BOTH };
+    begin(&w, &p);
+    models_pass(&w, 2);
+    EQ_INT(models_desired(&w, "web"), 3);
+    OK(!asked(&p, old_name));
+    p.absent = "vllm:kv_cache_usage_perc";
+    p.kv = 0.1;
+    models_scale(&w, "web", 2);
+    models_pass(&w, 400);
+    OK(asked(&p, old_name));
+    OK(models_desired(&w, "web") > 1); /* nobody says how full it is */
+    p.old_pods[0] = "web-1-0";
+    models_pass(&w, 100);
+    OK(models_desired(&w, "web") > 1); /* one does not */
+    p.old_pods[1] = "web-1-1";
+    models_pass(&w, 100);
+    EQ_INT(models_desired(&w, "web"), 1);
+    p.kv = 0.9;
+    models_pass(&w, 400);
+    EQ_INT(models_desired(&w, "web"), 3);
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
 /* Before it has metrics of its own: an HPA must not see a gap. */
 static void who_takes_over_shows_the_last_decision(void)
 {
@@ -536,6 +572,7 @@ int main(void)
         TAP(the_rate_alone_may_add_replicas),
         TAP(pods_belong_to_variants_by_their_owners),
         TAP(odd_samples_are_no_samples),
+        TAP(the_kv_cache_may_have_its_old_name),
         TAP(who_takes_over_shows_the_last_decision),
         TAP(the_configmap_has_no_say_where_a_url_is_given),
         TAP(zero_may_be_the_rule),
