@@ -96,30 +96,16 @@ static void fill_shares(const struct actuate_input *in, struct container_share *
     }
 }
 
-/* A pod that is not Guaranteed must not become so, and none of its containers may get nothing. */
-static void fit_to_floor(const struct container_share *shares, size_t n, int64_t *limit,
-                         int64_t *request)
-{
-    int64_t fixed_limit = 0, fixed_request = 0, movable = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (shares[i].fixed) {
-            fixed_limit += shares[i].limit_milli;
-            fixed_request += shares[i].request_milli;
-        } else {
-            movable++;
-        }
-    }
-    *limit = MAX(*limit, fixed_limit + movable * (SHARE_MIN_MILLI + 1));
-    *request = MIN(*request, fixed_request + (*limit - fixed_limit) - movable);
-    *request = MAX(*request, fixed_request + movable * SHARE_MIN_MILLI);
-}
-
 static int split(struct arena *a, const struct actuate_input *in, int64_t limit, int64_t request,
                  err_t *e)
 {
     struct container_share *shares = arena_array(a, in->pod.n, sizeof(*shares));
+    struct resize_room room = { 0 };
     fill_shares(in, shares);
-    fit_to_floor(shares, in->pod.n, &limit, &request);
+    for (size_t i = 0; i < in->pod.n; i++)
+        resize_room_add(&room, &shares[i]);
+    limit = resize_limit_within(&room, limit);
+    request = resize_request_within(&room, limit, request);
     int r = resize_split(limit, request, shares, in->pod.n, e);
     if (r < 0)
         return r;

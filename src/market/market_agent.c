@@ -5,7 +5,6 @@
 #include "../base/file.h"
 #include "../base/log.h"
 #include "../base/sum.h"
-#include "limit_core.h"
 #include "market_agent_internal.h"
 #include "milli.h"
 
@@ -35,8 +34,7 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
-    pod->desired_request_milli =
-        milli32(pod->guaranteed ? limit_milli : limit_request(limit_milli));
+    pod->desired_request_milli = milli32(agent_pod_request(pod->record, limit_milli));
     if (!pod->changes)
         pod->changes = mem_zero(1, sizeof(*pod->changes));
     pod->changes->asked_ns = loop_mono_ns(a->loop);

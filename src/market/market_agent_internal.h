@@ -22,8 +22,7 @@ struct agent_objective { /* for a pod's latency */
 
 struct agent_pod {          /* one pod in the market */
     struct set_node by_uid; /* hash of its uid */
-    bool guaranteed;
-    bool seen; /* during a sync */
+    bool seen;              /* during a sync */
     struct sampled sampled;
     const struct agent_pod_record *record; /* one reference */
     struct agent_objective *objective;     /* owned; NULL: none */

@@ -3,6 +3,7 @@
 
 #include "../base/sha256.h"
 #include "../kube/controller.h"
+#include "limit_core.h"
 #include "resize_core.h"
 
 #include <math.h>
@@ -160,9 +161,6 @@ static void add_up(const struct agent_container *c, const struct agent_container
             request = at[i].admitted_milli;
         }
     }
-    view->least_milli += c->restarts && !view->may_restart
-                             ? MAX(c->limit_milli, MAX(c->request_milli, (int64_t)0))
-                             : SHARE_MIN_MILLI + 1;
     view->limit_milli += limit >= 0 ? limit : MAX(c->limit_milli, (int64_t)0);
     view->request_milli += request >= 0 ? request : MAX(c->request_milli, (int64_t)0);
 }
@@ -176,6 +174,33 @@ static void sum_up(const struct agent_pod_record *r, struct agent_pod_view *view
             add_up(&r->init_containers.at[i], r->init_statuses.at, r->init_statuses.n, view);
 }
 
+static void add_room(const struct agent_pod_record *r, const struct agent_container *c,
+                     struct resize_room *room)
+{
+    int64_t request = MAX(c->request_milli, (int64_t)0);
+    resize_room_add(room, &(struct container_share){ .fixed = c->restarts && !r->may_restart,
+                                                     .limit_milli = MAX(c->limit_milli, request),
+                                                     .request_milli = request });
+}
+
+static struct resize_room room_of(const struct agent_pod_record *r)
+{
+    struct resize_room room = { 0 };
+    for (size_t i = 0; i < r->containers.n; i++)
+        add_room(r, &r->containers.at[i], &room);
+    for (size_t i = 0; i < r->init_containers.n; i++)
+        if (r->init_containers.at[i].sidecar)
+            add_room(r, &r->init_containers.at[i], &room);
+    return room;
+}
+
+int64_t agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
+{
+    struct resize_room room = room_of(r);
+    return r->guaranteed ? limit_milli
+                         : resize_request_within(&room, limit_milli, limit_request(limit_milli));
+}
+
 static double target_of(str text)
 {
     double ms = 0;
@@ -186,16 +211,15 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
 {
     struct agent_pod_view view = {
         .exclusion = exclusion_of(r, excluded),
-        .guaranteed = r->guaranteed,
-        .may_restart = r->may_restart,
         .min_milli = r->min_milli,
         .max_milli = MAX(r->max_milli, (int64_t)0),
         .target_ms = target_of(r->target_latency),
     };
     sum_up(r, &view);
-    view.min_milli = MAX(view.min_milli, view.least_milli);
+    struct resize_room room = room_of(r);
+    view.min_milli = resize_limit_within(&room, view.min_milli);
     if (view.max_milli)
-        view.max_milli = MAX(view.max_milli, view.least_milli);
+        view.max_milli = resize_limit_within(&room, view.max_milli);
     bool over = r->succeeded || r->failed;
     view.reserved_milli = view.exclusion == AGENT_TAKES_PART || over ? 0 : view.request_milli;
     return view;

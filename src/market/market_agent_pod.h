@@ -79,16 +79,17 @@ enum agent_exclusion {
 
 struct agent_pod_view {
     enum agent_exclusion exclusion;
-    bool guaranteed, may_restart;
     int64_t limit_milli, request_milli; /* in force, of all containers together; limit 0: none */
     int64_t reserved_milli;             /* its request, where the market must leave it room */
-    int64_t least_milli;                /* no resize makes the limit smaller than this */
-    int64_t min_milli, max_milli;       /* asked for; at least that, and 0: none */
+    int64_t min_milli, max_milli;       /* asked for, as far as a resize can do it; 0: none */
     double target_ms;                   /* 0: no objective */
 };
 
 /* `excluded` are namespaces with commas between. */
 struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded);
+
+/* The request to wish along with a limit: one that a resize can give. */
+int64_t agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli);
 
 /* Under which a workload's learning is kept: "shop.Deployment.web". Made of characters that a ConfigMap's
  * keys may have, at most 253. */

@@ -5,7 +5,6 @@
 #include "../base/log.h"
 #include "../base/map.h"
 #include "../base/sum.h"
-#include "limit_core.h"
 #include "milli.h"
 
 /* ---- one pod */
@@ -109,7 +108,7 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
     if (s->wanted_milli >= pod->infeasible_milli || (more <= 0 && s->wanted_milli != limit)) {
         s->wanted_milli = limit;
         pod->desired_request_milli =
-            pod->guaranteed ? limit : MIN(m->request_milli, milli32(limit_request(limit)));
+            MIN(m->request_milli, milli32(agent_pod_request(pod->record, limit)));
         if (pod->changes)
             pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
@@ -143,7 +142,6 @@ static void update(struct market_agent *a, struct agent_pod *pod,
     struct market_pod *m = &pod->sampled.market;
     m->min_milli = milli32(view->min_milli);
     m->max_milli = milli32(view->max_milli);
-    pod->guaranteed = view->guaranteed;
     set_objective(pod, view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms);
     note_in_force(a, pod, view);
     heed_infeasible(a, pod);

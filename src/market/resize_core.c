@@ -189,3 +189,27 @@ int resize_split(int64_t limit_milli, int64_t request_milli, struct container_sh
     }
     return 0;
 }
+
+void resize_room_add(struct resize_room *room, const struct container_share *share)
+{
+    if (share->fixed) {
+        room->fixed_limit += share->limit_milli;
+        room->fixed_request += share->request_milli;
+    } else {
+        room->movable++;
+    }
+}
+
+int64_t resize_limit_within(const struct resize_room *room, int64_t limit_milli)
+{
+    return MAX(limit_milli, room->fixed_limit + room->movable * (SHARE_MIN_MILLI + 1));
+}
+
+int64_t resize_request_within(const struct resize_room *room, int64_t limit_milli,
+                              int64_t request_milli)
+{
+    int64_t movable_limit = limit_milli - room->fixed_limit;
+    int64_t most = room->fixed_request + movable_limit - room->movable;
+    int64_t least = room->fixed_request + room->movable * SHARE_MIN_MILLI;
+    return MAX(MIN(request_milli, most), least);
+}

@@ -51,4 +51,15 @@ struct container_share {
 int resize_split(int64_t limit_milli, int64_t request_milli, struct container_share *shares,
                  size_t n, err_t *e);
 
+/* What resize_split() can do with a pod: the agent wishes no other amounts, so that wish and pod agree. */
+struct resize_room {
+    int64_t fixed_limit, fixed_request, movable; /* movable: how many containers are not fixed */
+};
+
+void resize_room_add(struct resize_room *room, const struct container_share *share);
+int64_t resize_limit_within(const struct resize_room *room, int64_t limit_milli);
+/* `limit` is one that resize_limit_within() gave. */
+int64_t resize_request_within(const struct resize_room *room, int64_t limit_milli,
+                              int64_t request_milli);
+
 #endif

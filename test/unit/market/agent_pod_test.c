@@ -151,6 +151,24 @@ static void what_a_resize_would_restart_stays(void)
     reader_done(&r);
 }
 
+/* Nine tenths, but what stays as it is keeps its own request, and nobody's reaches the limit. */
+static void requests_are_such_as_a_resize_can_give(void)
+{
+    struct reader r = { 0 };
+    struct pod_text t = { .container =
+                              "\"requests\":{\"cpu\":\"10m\"},\"limits\":{\"cpu\":\"12m\"}},"
+                              "\"resizePolicy\":[{\"resourceName\":\"cpu\","
+                              "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
+                              "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
+    EQ_INT(agent_pod_request(read_pod(&r, t), 23), 20); /* 10 stay, and 10 of the other's 11 */
+    EQ_INT(agent_pod_request(read_pod(&r, t), 100), 90);
+    t.meta = ",\"annotations\":{\"mbcas.io/allow-restart\":\"true\"}";
+    EQ_INT(agent_pod_request(read_pod(&r, t), 23), 21);
+    t.qos = "Guaranteed";
+    EQ_INT(agent_pod_request(read_pod(&r, t), 100), 100);
+    reader_done(&r);
+}
+
 static void learning_belongs_to_the_workload(void)
 {
     struct reader r = { 0 };
@@ -197,6 +215,7 @@ int main(void)
                                         TAP(what_the_node_reports_is_in_force),
                                         TAP(owners_say_what_they_want),
                                         TAP(what_a_resize_would_restart_stays),
+                                        TAP(requests_are_such_as_a_resize_can_give),
                                         TAP(learning_belongs_to_the_workload),
                                         TAP(long_names_stay_names),
                                         { 0 } });
