@@ -37,6 +37,7 @@ struct cluster {
     int fail_code;         /* with this; 0: 409, a conflict */
     bool fail_busy;        /* ... with 429 and a second's pause instead */
     const char *fail_path; /* a part of the path */
+    int watch_code;        /* its watches are refused with this; 0: they are not */
     bool deaf;             /* the server answers nobody */
     bool operator_cut;     /* nor does it answer the operator's writes */
     size_t operator_requests, operator_writes;
@@ -59,6 +60,7 @@ static UNUSED void cluster_refuse(struct exchange *x, int code)
         const char *reason, *message;
     } words[] = { { 409, "Conflict", "the object has been modified" },
                   { 403, "Forbidden", "the test does not allow it" },
+                  { 410, "Expired", "too old resource version" },
                   { 500, "InternalError", "the test breaks the server" } };
     auto_buf struct buf body = { 0 };
     for (size_t i = 0; i < countof(words); i++)
@@ -83,9 +85,12 @@ static UNUSED bool cluster_intercept(void *context, struct exchange *x)
         return false;
     c->operator_requests++;
     if (str_eq(method, S("GET"))) {
-        if (str_find(exchange_query(x), S("watch=")) == SIZE_MAX)
+        bool watch = str_find(exchange_query(x), S("watch=")) != SIZE_MAX;
+        if (!watch)
             buf_printf(&c->reads, STR_FMT "\n", STR_ARG(path));
-        return false;
+        if (watch && c->watch_code)
+            cluster_refuse(x, c->watch_code);
+        return watch && c->watch_code;
     }
     if (c->operator_cut) {
         exchange_abort(x);

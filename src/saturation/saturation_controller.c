@@ -8,9 +8,10 @@
 static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
 enum { WORKERS = 16 };
 
+/* A list may show another one under the same name, whose beginning and predecessor's end nobody saw. */
 static enum sat_happening happening(const struct record *old, const struct record *now)
 {
-    return !now ? SAT_DELETED : old ? SAT_UPDATED : SAT_CREATED;
+    return !now ? SAT_DELETED : old && str_eq(old->uid, now->uid) ? SAT_UPDATED : SAT_CREATED;
 }
 
 /* ---- variants */
@@ -46,7 +47,8 @@ static void variant_for_engine(struct controller *c, const struct record *old,
                                const struct record *now)
 {
     struct saturation *s = controller_context(c);
-    const struct variant *v = now && !old ? saturation_find(s, now->ns, now->name) : NULL;
+    bool is_new = happening(old, now) == SAT_CREATED;
+    const struct variant *v = is_new ? saturation_find(s, now->ns, now->name) : NULL;
     if (v && v->spec.model.n)
         controller_add(c, v->ns, v->spec.model);
 }

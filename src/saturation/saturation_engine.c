@@ -126,7 +126,7 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     if (fresh)
         v->decided_ns = g->now_ns;
     if (fresh && x->target > x->current)
-        v->model->growing = true;
+        v->growing = true;
     v->desired = x->target;
     struct variant_labels labels = labels_of(v);
     saturation_metrics_show(&s->metrics, &v->series, &labels, x->current, x->target);
@@ -160,7 +160,10 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
 static bool has_just_grown(const struct gathering *g)
 {
     int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
-    return g->m->grown_ns && g->now_ns - g->m->grown_ns < memory_ns + g->s->snapshot->ages.fetch_ns;
+    int64_t grown_ns = 0;
+    for (size_t i = 0; i < g->n; i++)
+        grown_ns = MAX(grown_ns, g->variants[i]->grown_ns);
+    return grown_ns && g->now_ns - grown_ns < memory_ns + g->s->snapshot->ages.fetch_ns;
 }
 
 /* Is any replica known to be busy, or not known to be idle? */
@@ -312,15 +315,16 @@ static void note_sleep(const struct gathering *g, struct sat_model *m)
 }
 
 /* Has what was grown come, with metrics of its own? */
-static void note_growth(const struct gathering *g, struct sat_model *m)
+static void note_growth(const struct gathering *g)
 {
-    bool arrived = g->n > 0;
-    for (size_t i = 0; i < g->n; i++)
-        arrived &= g->states[i].current >= g->states[i].desired && g->states[i].pending <= 0;
-    if (!m->growing || !arrived)
-        return;
-    m->growing = false;
-    m->grown_ns = g->now_ns;
+    for (size_t i = 0; i < g->n; i++) {
+        struct variant *v = g->variants[i];
+        const struct sat_state *s = &g->states[i];
+        if (!v->growing || s->current < s->desired || s->pending > 0)
+            continue;
+        v->growing = false;
+        v->grown_ns = g->now_ns;
+    }
 }
 
 static bool was_awake(const struct gathering *g)
@@ -356,7 +360,7 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
     for (size_t i = 0; i < g.skipped_n; i++)
         skip(s, &g.skipped[i]);
     note_sleep(&g, m);
-    note_growth(&g, m);
+    note_growth(&g);
     if (!m->feed.asked && !s->no_metrics)
         show_last(&g); /* the first metrics are on their way, and will lead here again */
     if (!g.n || (!m->feed.asked && !s->no_metrics))

@@ -132,6 +132,8 @@ void saturation_gather(struct gathering *g)
             continue;
         }
         const struct workload_record *w = saturation_workload(g->s, v);
+        if (w)
+            saturation_meet(v, w);
         why = reason_to_skip(g->a, v, w);
         if (!why.n)
             why = taken_by(g, v);

@@ -135,6 +135,21 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     return v;
 }
 
+void saturation_meet(struct variant *v, const struct workload_record *w)
+{
+    if (v->workload_uid && str_eqc(w->meta.uid, v->workload_uid))
+        return;
+    if (v->workload_uid) {
+        v->decided = v->growing = v->warned_rival = false;
+        v->desired = v->seen_current = 0;
+        v->decided_ns = v->steady_ns = v->grown_ns = 0;
+        scale_history_done(&v->history);
+        v->history = (struct scale_history){ 0 };
+    }
+    free(v->workload_uid);
+    v->workload_uid = mem_dup(w->meta.uid.p, w->meta.uid.n);
+}
+
 static void variant_free(struct saturation *s, struct variant *v)
 {
     saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
@@ -144,6 +159,7 @@ static void variant_free(struct saturation *s, struct variant *v)
     scale_history_done(&v->history);
     arena_done(&v->shown.words);
     arena_done(&v->arena);
+    free(v->workload_uid);
     free(v->key);
     free(v);
 }

@@ -20,8 +20,6 @@ struct sat_model {         /* lives while it has a variant */
     struct variant *first; /* by name */
     struct sat_feed feed;
     bool fed;         /* the feed was started: we lead */
-    bool growing;     /* a growth was decided on and has not arrived */
-    int64_t grown_ns; /* mono: when the last one had; 0: never */
     bool asleep;      /* no variant has replicas */
     int64_t awake_ns; /* mono: since it was woken; 0: it was not seen asleep */
 };
@@ -49,11 +47,14 @@ struct variant {
     struct sat_model *model; /* NULL: it names none */
     struct variant *next;    /* of the model */
 
-    bool decided; /* since we lead */
-    int desired;  /* the last target; 0: none yet, or zero */
+    char *workload_uid; /* owned; of the workload that all below is about; NULL: none yet */
+    bool decided;       /* since we lead */
+    int desired;        /* the last target; 0: none yet, or zero */
     int64_t decided_ns;
     int seen_current;  /* at the last look */
     int64_t steady_ns; /* mono: since when nothing moves; 0: it moves */
+    bool growing;      /* a growth was decided on and has not arrived */
+    int64_t grown_ns;  /* mono: when the last one had; 0: never */
     struct variant_shown shown;
     struct variant_echo echo;
     struct scale_history history; /* actuation Scale */
@@ -104,6 +105,8 @@ void saturation_state_done(struct saturation *s);
 
 const struct workload_record *saturation_workload(const struct saturation *s,
                                                   const struct variant *v);
+/* Another workload than before, be it of the same name: what was decided was about the other one. */
+void saturation_meet(struct variant *v, const struct workload_record *w);
 bool saturation_is_statefulset(const struct variant *v);
 /* Is it ours to manage? `ret_why` says why not. */
 bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why);

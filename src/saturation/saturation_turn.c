@@ -134,6 +134,8 @@ struct reconciled saturation_reconcile(struct reconcile *r)
     if (!w)
         log_info("Scale target Deployment not found, waiting for deployment watch",
                  KV("namespace", r->ns), KV("variant", r->name), KV("target", v->spec.target_name));
+    else
+        saturation_meet(v, w);
     if (!v->decided)
         return reconciled(); /* the engine leads here when it has something to say */
     write_status(r, v, record, &v->shown.view);

@@ -41,6 +41,51 @@ static void servers_of_another_model_say_nothing(void)
     models_stop(&w);
 }
 
+static void forget_workload(struct models *w, const char *name)
+{
+    cluster_do(&w->c, KUBE_DELETE, &resource_deployments, MODELS_NS, name, S(""));
+    cluster_do(&w->c, KUBE_DELETE, &resource_replicasets, MODELS_NS,
+               arena_printf(&w->c.arena, "%s-1", name).p, S(""));
+    for (size_t i = 0; i < w->pod_n; i++)
+        if (!w->pods[i].gone && !strcmp(w->pods[i].workload, name)) {
+            w->pods[i].gone = true;
+            cluster_do(&w->c, KUBE_DELETE, &resource_pods, MODELS_NS, w->pods[i].name,
+                       S("{\"gracePeriodSeconds\":0}"));
+        }
+}
+
+/* Another workload under the name of one that is gone: neither the old target nor the changes that were made
+ * count for it. With a list between, nobody saw the end of the one and the beginning of the other. */
+static void a_new_workload_begins_anew(void)
+{
+    for (int relist = 0; relist < 2; relist++) {
+        struct models w;
+        models_web(&w, 3, 0.1, 0,
+                   "actuation: Scale, behavior: {scaleDown: {stabilizationWindowSeconds: 0, "
+                   "policies: [{type: Pods, value: 1, periodSeconds: 1800}]}},");
+        models_pass(&w, 61);
+        EQ_INT(models_desired(&w, "web"), 1);
+        EQ_INT(models_replicas(&w, "web"), 2); /* the next one may go in half an hour */
+        if (relist) {
+            w.c.watch_code = 500;
+            models_pass(&w, 700); /* no watch lasts so long */
+        }
+        EQ_INT(models_replicas(&w, "web"), 2);
+        forget_workload(&w, "web");
+        models_workload(&w, "web", 3);
+        models_load(&w, "web", 0.4, 0); /* for which two are enough */
+        if (relist) {
+            w.c.watch_code = 410;
+            models_pass(&w, 90);
+            w.c.watch_code = 0;
+        }
+        models_pass(&w, relist ? 200 : 45); /* who was refused waits before it asks again */
+        EQ_INT(models_desired(&w, "web"), 2);
+        EQ_INT(models_replicas(&w, "web"), 2);
+        models_stop(&w);
+    }
+}
+
 /* Something that is going away is treated as gone, though it can still be seen. */
 static void what_is_being_deleted_counts_no_more(void)
 {
@@ -425,6 +470,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(pods_that_get_no_requests_are_no_capacity),
         TAP(servers_of_another_model_say_nothing),
+        TAP(a_new_workload_begins_anew),
         TAP(what_is_being_deleted_counts_no_more),
         TAP(an_hpa_is_given_what_it_will_follow),
         TAP(bounds_of_others_do_not_count),
