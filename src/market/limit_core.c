@@ -11,10 +11,10 @@ int64_t limit_request(int64_t limit_milli)
     return MAX((int64_t)1, MIN(MAX(request, (int64_t)10), limit_milli - 1));
 }
 
-int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli)
+double limit_smooth(double allocation_milli, double last_milli)
 {
     double share = allocation_milli < last_milli ? 0.7 : 0.1;
-    return milli_round(share * (double)allocation_milli + (1 - share) * (double)last_milli);
+    return share * allocation_milli + (1 - share) * last_milli;
 }
 
 int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules)

@@ -8,8 +8,8 @@
  * Burstable pod never turns Guaranteed. */
 int64_t limit_request(int64_t limit_milli);
 
-/* Fast down, slow up. */
-int64_t limit_smooth(int64_t allocation_milli, int64_t last_milli);
+/* Fast down, slow up. Not rounded, so that small steps add up. */
+double limit_smooth(double allocation_milli, double last_milli);
 
 struct fast_rules {
     double threshold;          /* throttling above this earns a boost */

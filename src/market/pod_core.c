@@ -3,14 +3,16 @@
 
 #include "limit_core.h"
 #include "milli.h"
+#include "resize_core.h"
 
 #include "../base/clock.h"
 #include "../base/quantity.h"
 
 #include <math.h>
 
-/* In slow windows: how far ahead a growing pod is served, and how long one is watched before it shrinks. */
-enum { FORECAST_WINDOWS = 4, PEAKS_TO_SHRINK = 8 };
+/* In slow windows: how far ahead a growing pod is served, and how long one is watched before anything is done
+ * that can wait. */
+enum { FORECAST_WINDOWS = 4, PEAKS_TO_KNOW = 8 };
 
 /* Of the limit: use above the first makes it grow; an allocation below the second makes it shrink, as a
  * smaller cut can wait until somebody needs it. */
@@ -154,6 +156,24 @@ static void remember_peak(struct market_pod *pod)
     pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, POD_PEAKS);
 }
 
+/* To save, the last window counts and not the peak of many: down fast, up slowly, and less and less for who does
+ * nothing; but who is throttled gets what he lacks. */
+static void remember_saving(struct market_pod *pod, const struct agent_rules *r,
+                            const struct outcome *o)
+{
+    double raw = (double)pod->slow_need_milli, saved = (double)pod->saved_milli;
+    if (!(saved > 0))
+        saved = MAX((double)pod->limit_milli, raw);
+    double alpha = raw < saved ? r->alpha_down : r->alpha_up;
+    bool calm = o->throttling < r->target_throttling;
+    saved = alpha * raw + (1 - alpha) * saved;
+    if (calm && o->usage_milli < r->absolute_min_milli)
+        saved *= 1 - r->idle_decay;
+    pod->saved_milli = (float)saved;
+    pod->peaks[0] = (struct pod_peak){ .need = pack(milli_round(calm ? saved : raw)) };
+    pod->peak = pod->peak_n = 1;
+}
+
 /* Missed by a factor of e or more is as bad as it gets. */
 static double slo_miss(double ratio)
 {
@@ -171,7 +191,10 @@ void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int
                                .slo_miss = slo_miss((double)pod->slo_ratio) };
     pod->slow_throttled = (float)w.throttled;
     pod->reward = (float)agent_learn(&pod->agent, &rules->agent, outcome);
-    remember_peak(pod);
+    if (rules->agent.cost_efficiency)
+        remember_saving(pod, &rules->agent, &outcome);
+    else
+        remember_peak(pod);
     pod->slow_need_milli = 0;
     pod->slow_max_milli = 0;
     pod->slow_anchor = pod->last;
@@ -200,6 +223,7 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
     wanted = MAX(wanted, milli_round((double)pod->slo_milli));
     if (pod->max_milli)
         wanted = MIN(wanted, (int64_t)pod->max_milli);
+    wanted = MIN(wanted, step_most(pod->limit_milli));
     wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
     if (pod->allocation_milli < pod->bid_max_milli) /* rationed: room that is left is another's */
         wanted = MIN(wanted, (int64_t)pod->allocation_milli);
@@ -208,6 +232,7 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
         return pod->limit_milli;
     pod->boost_until_ns = now_ns + rules->hold_ns;
     pod->boosts = (uint8_t)MIN(pod->boosts + 1, 100);
+    pod->smoothed_milli = (float)wanted;
     return wanted;
 }
 
@@ -224,6 +249,9 @@ int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
     least = ease == MARKET_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
                                   : MAX(least, need);
     bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
+    if (ease == MARKET_AT_EASE && rules->agent.need_headroom > 0)
+        least = MAX(least,
+                    milli_round((double)pod->agent.usage_milli * (1 + rules->agent.need_headroom)));
     if (ease == MARKET_AT_EASE && spared)
         least = MAX(least, (int64_t)pod->limit_milli);
     least = MAX(least, (int64_t)pod->min_milli);
@@ -235,6 +263,16 @@ static double headroom(const struct pod_rules *rules, enum agent_action action)
 {
     static const double boldness[AGENT_ACTION_N] = { 1.5, 1.0, 0.5 };
     return rules->agent.want_headroom * boldness[action];
+}
+
+/* To save, only who lacks something counts more. */
+static double weight_of(const struct market_pod *pod, const struct pod_rules *rules,
+                        enum agent_action action)
+{
+    if (rules->agent.cost_efficiency)
+        action = (double)pod->slow_throttled > rules->target_throttling ? AGENT_AGGRESSIVE
+                                                                        : AGENT_NORMAL;
+    return agent_action_weight(action) * (double)pod->slo_weight;
 }
 
 /* An agent's mind changes from round to round; its pod's share should not. */
@@ -252,7 +290,8 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
     double need = MAX((double)pod_need(pod), (double)pod->slo_milli);
     float ahead_s = (float)FORECAST_WINDOWS * (float)rules->slow_ns / 1e9F;
-    double forecast = rules->kalman ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
+    bool foresees = rules->kalman && !rules->agent.cost_efficiency;
+    double forecast = foresees ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
     need = MAX(need, forecast);
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
     int64_t wanted = scarce ? pod_need(pod) : milli_round(need * (1 + headroom(rules, action)));
@@ -260,7 +299,7 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
         .demand_milli = agent_price_response(wanted, effective),
         .min_milli = pod_floor(pod, rules, ease, now_ns),
         .max_milli = wanted,
-        .weight = steady_weight(pod, agent_action_weight(action) * (double)pod->slo_weight),
+        .weight = steady_weight(pod, weight_of(pod, rules, action)),
     };
     if (pod->max_milli)
         bid.max_milli = MIN(bid.max_milli, (int64_t)pod->max_milli);
@@ -270,27 +309,50 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     return bid;
 }
 
+/* Growth that is needed comes at once; other growth when so much of it has added up that it is worth a change. */
+static bool growth_is_due(const struct market_pod *pod, const struct pod_rules *rules)
+{
+    int64_t limit = pod->limit_milli, allocation = pod->allocation_milli;
+    int64_t need = MAX(recent_need(pod), milli_round((double)pod->slo_milli));
+    bool urgent = (double)MIN(allocation, need) > nearly_all * (double)limit;
+    int64_t reached = urgent ? allocation : milli_round((double)pod->smoothed_milli);
+    return reached > limit && limit_differs(limit, reached, rules->min_change_percent);
+}
+
+/* Who gives up something does so once, when the smoothed allocation has come down to the present one. */
+static bool shrinking_is_due(const struct market_pod *pod, const struct pod_rules *rules,
+                             int64_t now_ns)
+{
+    double limit = (double)pod->limit_milli, smoothed = (double)pod->smoothed_milli;
+    if (now_ns < pod->boost_until_ns)
+        return false;
+    if (rules->agent.cost_efficiency)
+        return limit_differs(pod->limit_milli, milli_round(smoothed), rules->min_change_percent);
+    double way = (smoothed - (double)pod->allocation_milli) * 100;
+    return way <= rules->min_change_percent * limit && smoothed < worth_shrinking * limit;
+}
+
 int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
                    int64_t now_ns)
 {
-    pod->allocation_milli = milli32(allocation_milli);
     int64_t limit = pod->limit_milli;
-    int64_t need = MAX(recent_need(pod), milli_round((double)pod->slo_milli));
-    need = MIN(allocation_milli, need);
-    if (limit <= 0)
+    pod->allocation_milli = milli32(allocation_milli);
+    bool out_of_bounds = limit < pod->min_milli || (pod->max_milli && limit > pod->max_milli);
+    if (limit <= 0 || out_of_bounds) /* what its owner asks for is not a matter of worth */
         return allocation_milli;
-    if (allocation_milli > limit)
-        return (double)need > nearly_all * (double)limit &&
-                       limit_differs(limit, allocation_milli, rules->min_change_percent)
-                   ? allocation_milli
-                   : limit;
-    if (now_ns < pod->boost_until_ns || pod->peak_n < PEAKS_TO_SHRINK)
-        return limit;
-    return (double)allocation_milli < worth_shrinking * (double)limit ? allocation_milli : limit;
+    double last = pod->smoothed_milli > 0 ? (double)pod->smoothed_milli : (double)limit;
+    bool known = pod->peak_n >= PEAKS_TO_KNOW || rules->agent.cost_efficiency;
+    pod->smoothed_milli = (float)(known ? limit_smooth((double)allocation_milli, last) : last);
+    bool due = allocation_milli > limit   ? growth_is_due(pod, rules)
+               : allocation_milli < limit ? shrinking_is_due(pod, rules, now_ns)
+                                          : false;
+    return due ? allocation_milli : limit;
 }
 
 void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli)
 {
+    if (limit_milli != pod->limit_milli)
+        pod->smoothed_milli = 0;
     pod->limit_milli = milli32(limit_milli);
     pod->request_milli = milli32(request_milli);
 }

@@ -10,7 +10,10 @@
  * periods instead, and asks for a step up.
  *
  * A limit follows need upwards at once and downwards only after the peak has left the window, so a
- * steady pod is left alone and a bursty one keeps room for its next burst. */
+ * steady pod is left alone and a bursty one keeps room for its next burst. Allocations that are not urgent
+ * are smoothed, from the limit in force on: what is too small to be written adds up.
+ *
+ * With costEfficiencyMode demand is not the peak but smoothed, and limits follow at once both ways. */
 #ifndef FLYBALL_POD_CORE_H
 #define FLYBALL_POD_CORE_H
 
@@ -48,7 +51,11 @@ struct market_pod {
     float slo_weight;                   /* grows while the objective is missed, 0.5 .. 4 */
     float reward;                       /* of the last slow window, what the agent learnt from */
 
+    float saved_milli; /* smoothed demand of costEfficiencyMode; 0: not begun */
+
     /* the last clearing */
+    float
+        smoothed_milli; /* the allocations since the limit was set, fast down and slow up; 0: none */
     float weight;
     int32_t bid_max_milli, allocation_milli;
 };

@@ -61,13 +61,22 @@ const char *qos_name(enum qos qos)
 
 /* ---- safety */
 
+static int64_t step_base(int64_t current)
+{
+    return MAX(current, (int64_t)100);
+}
+
+int64_t step_most(int64_t current)
+{
+    return MIN((int64_t)(STEP_FACTOR_MAX * (double)step_base(current)),
+               current + STEP_DELTA_MAX_MILLI);
+}
+
 static int64_t nearest_allowed(int64_t current, int64_t desired)
 {
-    int64_t base = MAX(current, (int64_t)100);
-    int64_t most = MIN((int64_t)(STEP_FACTOR_MAX * (double)base), current + STEP_DELTA_MAX_MILLI);
-    int64_t least =
-        MAX((int64_t)ceil((double)base / STEP_FACTOR_MAX), current - STEP_DELTA_MAX_MILLI);
-    return desired > current ? MIN(desired, most) : MAX(desired, least);
+    int64_t least = MAX((int64_t)ceil((double)step_base(current) / STEP_FACTOR_MAX),
+                        current - STEP_DELTA_MAX_MILLI);
+    return desired > current ? MIN(desired, step_most(current)) : MAX(desired, least);
 }
 
 struct step step_check(struct arena *a, int64_t current, int64_t desired, int64_t since_last_ns)

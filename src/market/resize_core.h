@@ -33,6 +33,8 @@ struct step {
 #define STEP_FACTOR_MAX 10.0
 #define STEP_DELTA_MAX_MILLI INT64_C(20000)
 
+int64_t step_most(int64_t current_milli); /* the largest limit that one step may lead to */
+
 /* `since_last_ns` < 0: never applied before. */
 struct step step_check(struct arena *a, int64_t current_milli, int64_t desired_milli,
                        int64_t since_last_ns);

@@ -4,6 +4,7 @@
 
 #include "base/quantity.h"
 #include "market/market.h"
+#include "market/milli.h"
 #include "testbed/vpa_model.h"
 
 #include <math.h>
@@ -417,7 +418,7 @@ static void run_seed(struct golden *g, const struct json *c)
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     str op = json_text(json_get(in, "op"));
     if (str_eqc(op, "smooth_up")) {
-        golden_eq_int(g, "smoothed", limit_smooth(integer(in, "new"), integer(in, "last")),
+        golden_eq_int(g, "smoothed", milli_round(limit_smooth(real(in, "new"), real(in, "last"))),
                       json_get(want, "smoothed"));
     } else if (str_eqc(op, "request_from_limit")) {
         golden_eq_int(g, "request", limit_request(integer(in, "limit")), json_get(want, "request"));

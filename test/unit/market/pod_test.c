@@ -1,0 +1,334 @@
+/* One pod between its counters and its limit: bids, boosts, and how a limit follows what the market gives. */
+#include "base/clock.h"
+#include "market/market.h"
+#include "tap.h"
+
+struct scene {
+    struct market_config config;
+    struct pod_rules rules;
+    struct market_pod pod;
+    struct cpu_stat stat;
+    int64_t now_ns;
+};
+
+static void scene_rules(struct scene *s)
+{
+    s->rules = pod_rules_from(&s->config);
+}
+
+static void scene_start(struct scene *s, int64_t limit_milli)
+{
+    *s = (struct scene){ .config = market_config_default(MARKET_DEFAULTS), .now_ns = NS_PER_S };
+    s->config.exploration_rate = 0;
+    scene_rules(s);
+    pod_init(&s->pod, &s->config, s->now_ns - s->rules.grace_ns, 1); /* its start is over */
+    pod_applied(&s->pod, limit_milli, limit_request(limit_milli));
+    pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
+}
+
+static void scene_end(struct scene *s)
+{
+    pod_done(&s->pod);
+}
+
+/* Seconds in which the pod uses so much, and is throttled in so many of its ten periods a second. */
+static void run(struct scene *s, int seconds, int64_t usage_milli, uint32_t hits)
+{
+    for (int i = 0; i < seconds; i++) {
+        s->now_ns += NS_PER_S;
+        s->stat.usage_usec += usage_milli * 1000;
+        s->stat.nr_periods += 10;
+        s->stat.nr_throttled += hits;
+        s->stat.throttled_usec += hits * 50000;
+        pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
+    }
+}
+
+static void learn(struct scene *s, int64_t usage_milli, uint32_t hits)
+{
+    run(s, 15, usage_milli, hits);
+    pod_close_window(&s->pod, &s->rules, s->now_ns);
+}
+
+/* A slow window of that, and what becomes of the limit when the pod is given all it bids for. */
+static int64_t window(struct scene *s, int64_t usage_milli, uint32_t hits)
+{
+    learn(s, usage_milli, hits);
+    struct bid bid = pod_bid(&s->pod, &s->rules, 0, MARKET_AT_EASE, s->now_ns);
+    int64_t limit = pod_settle(&s->pod, &s->rules, bid.max_milli, s->now_ns);
+    pod_applied(&s->pod, limit, limit_request(limit));
+    return limit;
+}
+
+static int windows_until_below(struct scene *s, int64_t usage_milli, int64_t limit_milli)
+{
+    for (int n = 1; n < 100; n++)
+        if (window(s, usage_milli, 0) < limit_milli)
+            return n;
+    return 100;
+}
+
+/* ---- how a limit follows */
+
+static void what_is_too_small_to_be_written_adds_up(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    for (int i = 0; i < 8; i++) { /* two minutes are watched first */
+        learn(&s, 500, 0);
+        EQ_INT(pod_settle(&s.pod, &s.rules, 1090, s.now_ns), 1000);
+    }
+    pod_applied(&s.pod, 999, 900);
+    pod_applied(&s.pod, 1000, 900);
+    for (int i = 0; i < 9; i++)
+        EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1000);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1080); /* 1080 - 80 * 0.9^10 is enough */
+
+    pod_applied(&s.pod, 1040, 900); /* and begins anew from there */
+    for (int i = 0; i < 100; i++)
+        EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1040);
+    scene_end(&s);
+}
+
+static void needed_growth_comes_at_once(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    learn(&s, 990, 0);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 1200, s.now_ns), 1200);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 1040, s.now_ns), 1000); /* less than minChangePercent */
+    scene_end(&s);
+}
+
+static void who_gives_up_something_does_so_once(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    int changes = 0;
+    int64_t limit = 1000;
+    for (int i = 0; i < 40; i++) {
+        int64_t next = window(&s, 300, 0);
+        OK(i >= 7 || next == 1000); /* two minutes are watched first */
+        changes += next != limit;
+        limit = next;
+    }
+    EQ_INT(changes, 1);
+    OK(limit > 330 && limit < 400);
+    scene_end(&s);
+}
+
+static void a_drop_is_smoothed_before_it_is_followed(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    for (int i = 0; i < 8; i++)
+        learn(&s, 900, 0);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 1000);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 1000);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 100); /* 100 + 900 * 0.3^3 is near enough */
+    scene_end(&s);
+}
+
+static void an_owners_bounds_hold_at_once(void)
+{
+    struct scene s;
+    scene_start(&s, 500);
+    s.pod.min_milli = 520; /* less than minChangePercent away, and the pod is idle */
+    EQ_INT(window(&s, 0, 0), 520);
+    s.pod.min_milli = 0;
+    s.pod.max_milli = 510;
+    EQ_INT(window(&s, 505, 10), 510);
+    scene_end(&s);
+}
+
+/* ---- bids */
+
+static void the_least_is_what_is_used_and_a_little(void)
+{
+    struct scene s;
+    scene_start(&s, 2000);
+    window(&s, 1000, 0);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1150);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_TIGHT, s.now_ns), 1000);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_SCARCE, s.now_ns), 100); /* the baseline */
+    s.config.need_headroom = 0.5;
+    scene_rules(&s);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1500);
+    s.config.need_headroom = 0;
+    scene_rules(&s);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1000);
+    s.pod.min_milli = 1700;
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_SCARCE, s.now_ns), 1700);
+    scene_end(&s);
+}
+
+static void who_starts_keeps_what_it_has(void)
+{
+    struct scene s;
+    scene_start(&s, 2000);
+    s.pod.started_ns = s.now_ns;
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 2000);
+    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns + s.rules.grace_ns), 100);
+    scene_end(&s);
+}
+
+static void the_most_is_never_less_than_the_least(void)
+{
+    struct scene s;
+    struct random r;
+    scene_start(&s, 500);
+    random_init(&r, 3, 1);
+    for (int i = 0; i < 3000 && !tap_failures; i++) {
+        s.config.need_headroom = random_below(&r, 3) ? 0.15 : 3;
+        s.config.cost_efficiency = random_below(&r, 2);
+        scene_rules(&s);
+        s.pod.min_milli = (int32_t)random_below(&r, 1000);
+        s.pod.max_milli = random_below(&r, 2) ? (int32_t)random_below(&r, 1000) : 0;
+        s.pod.started_ns = random_below(&r, 5) ? 0 : s.now_ns;
+        window(&s, random_below(&r, 600), random_below(&r, 11));
+        double price = (double)random_below(&r, 20) / 10;
+        enum market_ease ease = (enum market_ease)random_below(&r, 3);
+        struct bid bid = pod_bid(&s.pod, &s.rules, price, ease, s.now_ns);
+        OK(bid.min_milli <= bid.max_milli && bid.min_milli >= 0 && bid.weight > 0);
+    }
+    scene_end(&s);
+}
+
+/* ---- boosts */
+
+static int64_t boost(struct scene *s, int64_t room_milli)
+{
+    return pod_fast_step(&s->pod, &s->rules, room_milli, s->now_ns);
+}
+
+static void a_boost_only_raises_and_is_bounded(void)
+{
+    struct scene s;
+    scene_start(&s, 800);
+    run(&s, 2, 750, 0);
+    EQ_INT(boost(&s, 10000), 800);
+    run(&s, 2, 800, 1); /* not above the threshold, a tenth */
+    EQ_INT(boost(&s, 10000), 800);
+    run(&s, 2, 800, 5);
+    OK(boost(&s, 10000) >= 1040); /* 0.2 + 0.2 * 0.5 */
+    run(&s, 2, 800, 5);
+    EQ_INT(boost(&s, 100), 900);
+    run(&s, 2, 800, 5);
+    EQ_INT(boost(&s, -50), 800);
+    s.pod.max_milli = 1000;
+    run(&s, 2, 800, 5);
+    EQ_INT(boost(&s, 10000), 1000);
+    scene_end(&s);
+}
+
+/* A latency objective may ask for anything: ten times and twenty cores are the most at once. */
+static void a_boost_is_no_larger_than_a_step(void)
+{
+    struct scene s;
+    scene_start(&s, 200);
+    s.pod.slo_burns = true;
+    s.pod.slo_milli = 90000;
+    run(&s, 2, 100, 0);
+    EQ_INT(boost(&s, 100000), 2000);
+    pod_applied(&s.pod, 30000, 27000);
+    run(&s, 2, 100, 0);
+    EQ_INT(boost(&s, 100000), 50000);
+    s.pod.slo_milli = 0; /* missed, and nobody knows what it would take */
+    run(&s, 2, 100, 0);
+    EQ_INT(boost(&s, 100000), 36000);
+    scene_end(&s);
+}
+
+static void a_boost_is_held(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    for (int i = 0; i < 10; i++)
+        learn(&s, 700, 0);
+    EQ_INT(boost(&s, 10000), 1000);
+    run(&s, 2, 1000, 10);
+    int64_t boosted = boost(&s, 10000);
+    OK(boosted >= 1400);
+    pod_applied(&s.pod, boosted, 900);
+    int64_t until = s.now_ns + 30 * NS_PER_S; /* 2 * slowLoopInterval */
+    for (int i = 0; i < 10; i++)
+        EQ_INT(pod_settle(&s.pod, &s.rules, 500, until - 1), boosted);
+    OK(pod_settle(&s.pod, &s.rules, 500, until) < boosted);
+    scene_end(&s);
+}
+
+/* ---- costEfficiencyMode */
+
+static void to_save_limits_follow_at_once(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    OK(windows_until_below(&s, 200, 400) >= 8);
+    scene_end(&s);
+    scene_start(&s, 1000);
+    s.config.cost_efficiency = true;
+    scene_rules(&s);
+    OK(windows_until_below(&s, 200, 400) <= 3);
+    scene_end(&s);
+    scene_start(&s, 1000);
+    s.config.cost_efficiency = true;
+    s.config.alpha_down = 0.05; /* carefully */
+    scene_rules(&s);
+    OK(windows_until_below(&s, 200, 400) > 10);
+    scene_end(&s);
+}
+
+static void to_save_demand_is_smoothed(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    s.config.cost_efficiency = true;
+    scene_rules(&s);
+    window(&s, 500, 0);
+    EQ_INT(pod_need(&s.pod), 600); /* 0.8 * 500 + 0.2 * 1000 */
+    window(&s, 700, 0);
+    EQ_INT(pod_need(&s.pod), 610); /* 0.1 * 700 + 0.9 * 600 */
+    window(&s, 5, 0);
+    EQ_INT(pod_need(&s.pod), 125); /* 0.8 * 5 + 0.2 * 610, less half a percent for doing nothing */
+    s.config.idle_decay = 0.5;
+    scene_rules(&s);
+    window(&s, 5, 0);
+    EQ_INT(pod_need(&s.pod), 15);
+    scene_end(&s);
+}
+
+static void who_is_throttled_is_not_saved_on(void)
+{
+    struct scene s;
+    scene_start(&s, 300);
+    s.config.cost_efficiency = true;
+    scene_rules(&s);
+    window(&s, 200, 0);
+    EQ_REAL(pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).weight, 1.0);
+    pod_applied(&s.pod, 300, 270);
+    int64_t limit = window(&s, 300, 10);
+    OK(limit > 350); /* at once, not by a tenth */
+    OK(pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).weight > 1.0);
+    scene_end(&s);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(what_is_too_small_to_be_written_adds_up),
+        TAP(needed_growth_comes_at_once),
+        TAP(who_gives_up_something_does_so_once),
+        TAP(a_drop_is_smoothed_before_it_is_followed),
+        TAP(an_owners_bounds_hold_at_once),
+        TAP(the_least_is_what_is_used_and_a_little),
+        TAP(who_starts_keeps_what_it_has),
+        TAP(the_most_is_never_less_than_the_least),
+        TAP(a_boost_only_raises_and_is_bounded),
+        TAP(a_boost_is_no_larger_than_a_step),
+        TAP(a_boost_is_held),
+        TAP(to_save_limits_follow_at_once),
+        TAP(to_save_demand_is_smoothed),
+        TAP(who_is_throttled_is_not_saved_on),
+        { 0 },
+    });
+}
