@@ -5,16 +5,13 @@
 static void a_wish_is_applied_and_verified(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "727m", "808m");
     pass(&c, 3);
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
     is_said(&c, "a", "Pending", "Applying");
     EQ_STR(said(&c, "a", "appliedCPULimit"), S("500m")); /* what is in force, not what is desired */
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     EQ_STR(said(&c, "a", "appliedCPULimit"), S("808m"));
     EQ_STR(said(&c, "a", "appliedCPURequest"), S("727m"));
     EQ_STR(said(&c, "a", "lastAppliedTime"), S("2026-06-03T12:00:01Z"));
@@ -29,8 +26,7 @@ static void a_wish_is_applied_and_verified(void)
 static void nothing_to_do_is_said_once(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "250m", "500m");
     pass(&c, 5);
     is_said(&c, "a", "Applied", "Applied");
@@ -41,12 +37,10 @@ static void nothing_to_do_is_said_once(void)
 static void the_next_resize_waits_five_seconds(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "540m", "600m");
     pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 1);
+    follows(&c, "a");
     want(&c, "a", "630m", "700m");
     pass(&c, 1);
     is_said(&c, "a", "Pending", "RateLimited");
@@ -59,8 +53,7 @@ static void the_next_resize_waits_five_seconds(void)
 static void a_step_too_large_is_taken_in_several(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "27000m", "30000m");
     pass(&c, 1);
     EQ_STR(has(&c, "a", "app"), S("5/4500m"));
@@ -71,17 +64,14 @@ static void a_step_too_large_is_taken_in_several(void)
     enact(&c, "a");
     pass(&c, 6);
     EQ_STR(has(&c, "a", "app"), S("30/27"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     cluster_stop(&c);
 }
 
 static void what_cannot_be_read_is_said(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "727m", "lots");
     pass(&c, 1);
     is_said(&c, "a", "Failed", "InvalidDesiredCPU");
@@ -99,8 +89,7 @@ static void what_cannot_be_read_is_said(void)
 static void a_deferred_resize_is_withdrawn_after_a_minute(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "727m", "808m");
     pass(&c, 1);
     object(&c, "a", "PodResizePending", "Deferred");
@@ -117,17 +106,14 @@ static void a_deferred_resize_is_withdrawn_after_a_minute(void)
     is_said(&c, "a", "Failed", "Deferred");
     pass(&c, 30); /* another try, two minutes after the last */
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     cluster_stop(&c);
 }
 
 static void an_infeasible_resize_is_not_tried_again(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "1800m", "2000m");
     pass(&c, 1);
     object(&c, "a", "PodResizePending", "Infeasible");
@@ -144,9 +130,7 @@ static void an_infeasible_resize_is_not_tried_again(void)
     want(&c, "a", "900m", "1000m");
     pass(&c, 1);
     EQ_STR(has(&c, "a", "app"), S("1/900m"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     EQ_STR(said(&c, "a", "infeasibleCPULimit"), S("2000m"));
     pass(&c, 600);
     want(&c, "a", "1800m", "2000m"); /* the node may have changed */
@@ -159,8 +143,7 @@ static void an_infeasible_resize_is_not_tried_again(void)
 static void who_cannot_be_resized_at_all_is_left_alone(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "270m", "300m");
     pass(&c, 1);
     object(&c, "a", "PodResizePending", "Infeasible");
@@ -186,29 +169,22 @@ static void who_cannot_be_resized_at_all_is_left_alone(void)
 static void an_error_of_the_node_is_said_until_it_is_over(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     want(&c, "a", "727m", "808m");
     pass(&c, 1);
     object(&c, "a", "PodResizeInProgress", "Error");
     pass(&c, 1);
     is_said(&c, "a", "Pending", "ResizeError");
     EQ_INT(events(&c, "ResizeError"), 1);
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     cluster_stop(&c);
 }
 
 static void a_pod_that_opts_out_gets_back_what_it_had(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    start_with(&c, POD("a", "", BURSTABLE));
+    get(&c, "a", "727m", "808m");
     patch(&c, &resource_pods, "a", NULL,
           S("{\"metadata\":{\"annotations\":{\"mbcas.io/managed\":\"false\"}}}"));
     pass(&c, 1);
@@ -229,8 +205,7 @@ static void a_pod_that_opts_out_gets_back_what_it_had(void)
 static void deleting_the_allocation_gives_back_too(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", "{limits: {memory: 64Mi}, requests: {memory: 64Mi, cpu: 100m}}"));
+    start_with(&c, POD("a", "", "{limits: {memory: 64Mi}, requests: {memory: 64Mi, cpu: 100m}}"));
     want(&c, "a", "727m", "808m");
     pass(&c, 1);
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
@@ -249,12 +224,8 @@ static void deleting_the_allocation_gives_back_too(void)
 static void an_allocation_made_again_knows_what_the_pod_had(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    start_with(&c, POD("a", "", BURSTABLE));
+    get(&c, "a", "727m", "808m");
     cluster_do(&c, KUBE_DELETE, &podallocation_resource, ns, "default-a", S(""));
     want(&c, "a", "540m", "600m");
     pass(&c, 10);
@@ -305,24 +276,18 @@ static void pods_that_cannot_be_resized_are_left(void)
 static void an_amount_is_split_by_what_the_containers_had(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, TWO_AND_A_SIDECAR);
+    start_with(&c, TWO_AND_A_SIDECAR);
     want(&c, "a", "900m", "1001m");
     pass(&c, 1);
     EQ_STR(has(&c, "a", "app"), S("500m/450m"));
     EQ_STR(has(&c, "a", "log"), S("334m/300m"));
     EQ_STR(has(&c, "a", "proxy"), S("167m/150m"));
     EQ_STR(has(&c, "a", "setup"), S("/"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     EQ_STR(said(&c, "a", "appliedCPULimit"), S("1001m"));
     EQ_STR(said(&c, "a", "appliedCPURequest"), S("900m"));
     pass(&c, 10);
-    want(&c, "a", "270m", "300m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    get(&c, "a", "270m", "300m");
     want(&c, "a", "900m", "1001m"); /* shares do not drift */
     pass(&c, 1);
     EQ_STR(has(&c, "a", "app"), S("500m/450m"));
@@ -333,17 +298,10 @@ static void an_amount_is_split_by_what_the_containers_had(void)
 static void growth_does_not_wait_for_what_cannot_be(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, TWO_AND_A_SIDECAR);
+    start_with(&c, TWO_AND_A_SIDECAR);
     add_pod(&c, POD("b", "", BURSTABLE));
-    want(&c, "a", "54m", "60m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
-    want(&c, "a", "9m", "10m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    get(&c, "a", "54m", "60m");
+    get(&c, "a", "9m", "10m");
     EQ_STR(said(&c, "a", "appliedCPULimit"), S("33m"));
     want(&c, "b", "675m", "750m");
     pass(&c, 3);
@@ -354,8 +312,7 @@ static void growth_does_not_wait_for_what_cannot_be(void)
 static void growth_waits_for_those_that_shrink(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     add_pod(&c, POD("b", "", BURSTABLE));
     want(&c, "a", "225m", "250m");
     pass(&c, 1); /* sent, but not enacted */
@@ -372,8 +329,7 @@ static void growth_waits_for_those_that_shrink(void)
 static void growth_does_not_wait_for_ever(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     add_pod(&c, POD("b", "", BURSTABLE));
     want(&c, "a", "225m", "250m"); /* its node never answers */
     want(&c, "b", "675m", "750m");
@@ -399,14 +355,9 @@ static void a_dry_run_changes_nothing(void)
 static void restore_gives_all_pods_back(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
-    cluster_operator_down(&c);
-    cluster_operator(&c, &market_feature, (const char *[]){ "market-restore", "true", NULL });
+    start_with(&c, POD("a", "", BURSTABLE));
+    get(&c, "a", "727m", "808m");
+    restart(&c, (const char *[]){ "market-restore", "true", NULL });
     pass(&c, 2);
     EQ_STR(has(&c, "a", "app"), S("500m/250m"));
     enact(&c, "a");
@@ -418,16 +369,11 @@ static void restore_gives_all_pods_back(void)
 static void a_restart_changes_nothing(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 1);
+    start_with(&c, POD("a", "", BURSTABLE));
+    get(&c, "a", "727m", "808m");
     size_t writes = c.operator_writes;
     for (int i = 0; i < 3; i++) {
-        cluster_operator_down(&c);
-        cluster_operator(&c, &market_feature, NULL);
+        restart(&c, NULL);
         pass(&c, 10);
     }
     EQ_INT(c.operator_writes, writes);
@@ -437,13 +383,9 @@ static void a_restart_changes_nothing(void)
 static void what_belongs_to_another_pod_is_left(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     add_pod(&c, POD("b", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    get(&c, "a", "727m", "808m");
     const struct json *b = cluster_get(&c, &resource_pods, ns, "b");
     patch(&c, &podallocation_resource, "default-a", NULL,
           arena_printf(&c.arena,
@@ -465,37 +407,28 @@ static void what_belongs_to_another_pod_is_left(void)
 static void conflicts_are_outlived(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
+    start_with(&c, POD("a", "", BURSTABLE));
     c.failures = 7;
     c.fail_path = "/resize";
     want(&c, "a", "727m", "808m");
     pass(&c, 30);
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     cluster_stop(&c);
 }
 
 static void a_silent_server_is_outlived(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "540m", "600m");
-    pass(&c, 1);
-    enact(&c, "a");
-    pass(&c, 10);
+    start_with(&c, POD("a", "", BURSTABLE));
+    get(&c, "a", "540m", "600m");
     want(&c, "a", "727m", "808m");
     c.deaf = true;
     cluster_until(&c, cluster_now(&c) + 60);
     c.deaf = false;
     pass(&c, 60);
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    enact(&c, "a");
-    pass(&c, 5);
-    is_said(&c, "a", "Applied", "Applied");
+    follows(&c, "a");
     cluster_stop(&c);
 }
 

@@ -193,6 +193,35 @@ static UNUSED void start(struct cluster *c, const char *const *settings)
     pass(c, 1);
 }
 
+static UNUSED void start_with(struct cluster *c, const char *pod)
+{
+    start(c, NULL);
+    add_pod(c, pod);
+}
+
+/* The node carries out what was sent, and that is said. */
+static UNUSED void follows(struct cluster *c, const char *pod)
+{
+    enact(c, pod);
+    pass(c, 1);
+    is_said(c, pod, "Applied", "Applied");
+}
+
+/* What is wished comes true; then the next wish need not wait. */
+static UNUSED void get(struct cluster *c, const char *pod, const char *request, const char *limit)
+{
+    want(c, pod, request, limit);
+    pass(c, 1);
+    follows(c, pod);
+    pass(c, 9);
+}
+
+static UNUSED void restart(struct cluster *c, const char *const *settings)
+{
+    cluster_operator_down(c);
+    cluster_operator(c, &market_feature, settings);
+}
+
 #define POD(name, more, resources)                                                                 \
     "{apiVersion: v1, kind: Pod, metadata: {name: " name more "}, spec: {nodeName: n1, "           \
     "containers: [{name: app, image: x, resources: " resources "}]}}"
