@@ -1,7 +1,11 @@
 /* The query client: see query.h. A call owns its request text, one HTTP call at a time and the timer
  * of the pause before the next one; it lives from prom_client_query until on_done or cancel. Short
  * queries are GETs, which proxies that authorise by verb let readers do; long ones are POSTs,
- * because targets are limited. */
+ * because targets are limited.
+ *
+ * Calls that hang must not keep others waiting, and Prometheus must not be asked everything at once: so
+ * many calls may be young, and one that was not answered for a second no longer counts as such. It keeps
+ * its connection; the next one gets another. What hangs costs those behind it a second, not its timeout. */
 #include "query.h"
 
 #include "../base/file.h"
@@ -12,7 +16,11 @@ enum {
     GET_BYTES_MAX = 2048, /* of the encoded parameters */
     BODY_BYTES_MAX = 64 << 20,
     MARGIN_MS = 100, /* left to the caller before its own deadline */
+    YOUNG_MAX = 128,
+    CONNECTIONS_MAX = 1024,
 };
+
+static const int64_t YOUNG_NS = NS_PER_S;
 
 static const struct prom_retry RETRY = { 5, 500 * NS_PER_MS, 2, 0.1 };
 
@@ -26,6 +34,8 @@ struct prom_client {
     size_t max_body_bytes;
     struct random random;
     struct prom_call *calls; /* under way */
+    size_t young;
+    struct prom_call *queue_first, *queue_last; /* that wait to be young */
 };
 
 struct prom_call {
@@ -33,13 +43,15 @@ struct prom_call {
     struct prom_call *next, *previous; /* in the client's list */
     struct buf path, form;             /* "/api/v1/query" and its encoded parameters */
     struct http_call *http;            /* NULL during a pause */
-    struct arena arena;                /* of this attempt's result */
+    bool young, queued;
+    struct prom_call *queue_next, *queue_previous;
+    struct arena arena; /* of this attempt's result */
     struct prom_reader reader;
     int status;
     size_t body_bytes;
     bool broken; /* the answer cannot be read, as `problem` says */
     err_t problem;
-    struct timer pause;
+    struct timer pause;  /* or the end of youth, or of waiting */
     int64_t deadline_ns; /* mono */
     int64_t pause_ns;    /* the next one, before jitter */
     int attempts_left;
@@ -49,6 +61,77 @@ struct prom_call {
 };
 
 static void attempt(struct prom_call *call);
+static void send_request(struct prom_call *call);
+static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure);
+
+/* ---- the queue */
+
+static void leave_queue(struct prom_call *call)
+{
+    struct prom_client *c = call->client;
+    if (!call->queued)
+        return;
+    if (call->queue_next)
+        call->queue_next->queue_previous = call->queue_previous;
+    else
+        c->queue_last = call->queue_previous;
+    if (call->queue_previous)
+        call->queue_previous->queue_next = call->queue_next;
+    else
+        c->queue_first = call->queue_next;
+    call->queued = false;
+}
+
+static void on_waited_too_long(struct timer *timer)
+{
+    err_t e;
+    err_set(&e, ETIMEDOUT, "Prometheus was not asked in time: too many queries wait for an answer");
+    finish(container_of(timer, struct prom_call, pause), NULL, &e);
+}
+
+static void enter_queue(struct prom_call *call)
+{
+    struct prom_client *c = call->client;
+    call->queued = true;
+    call->queue_next = NULL;
+    call->queue_previous = c->queue_last;
+    if (c->queue_last)
+        c->queue_last->queue_next = call;
+    else
+        c->queue_first = call;
+    c->queue_last = call;
+    timer_set(c->loop, &call->pause, call->deadline_ns, on_waited_too_long);
+}
+
+static void end_youth(struct prom_call *call)
+{
+    struct prom_client *c = call->client;
+    if (!call->young)
+        return;
+    call->young = false;
+    c->young--;
+    if (c->queue_first)
+        attempt(c->queue_first);
+}
+
+static void on_grown_up(struct timer *timer)
+{
+    end_youth(container_of(timer, struct prom_call, pause));
+}
+
+static void attempt(struct prom_call *call)
+{
+    struct prom_client *c = call->client;
+    if (c->young >= YOUNG_MAX) {
+        enter_queue(call);
+        return;
+    }
+    leave_queue(call);
+    call->young = true;
+    c->young++;
+    timer_set(c->loop, &call->pause, loop_mono_ns(c->loop) + YOUNG_NS, on_grown_up);
+    send_request(call);
+}
 
 /* ---- client */
 
@@ -97,9 +180,11 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
         c->token_file = mem_dup(o->token_file, strlen(o->token_file));
         r = read_token(c, e);
     }
-    struct http_client_options http = {
-        .url = o->url, .tls = o->tls, .authorize = authorize, .context = c
-    };
+    struct http_client_options http = { .url = o->url,
+                                        .tls = o->tls,
+                                        .authorize = authorize,
+                                        .context = c,
+                                        .max_connections = CONNECTIONS_MAX };
     if (r == 0)
         r = http_client_new(loop, &http, &c->http, e);
     if (r) {
@@ -112,6 +197,8 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
 
 static void call_free(struct prom_call *call)
 {
+    leave_queue(call);
+    end_youth(call);
     timer_stop(&call->pause);
     if (call->http)
         http_call_cancel(call->http);
@@ -167,6 +254,7 @@ static void failed(struct prom_call *call, const err_t *why, bool final)
 {
     struct prom_client *c = call->client;
     int64_t pause = call->pause_ns;
+    end_youth(call);
     pause += (int64_t)((double)pause * call->retry.jitter * random_unit(&c->random));
     int64_t now = loop_mono_ns(c->loop);
     if (final || --call->attempts_left <= 0 || pause >= call->deadline_ns - now) {
@@ -244,7 +332,7 @@ static void reset_answer(struct prom_call *call)
     call->status = 0;
 }
 
-static void attempt(struct prom_call *call)
+static void send_request(struct prom_call *call)
 {
     auto_buf struct buf target = { 0 };
     buf_put(&target, buf_str(&call->path));

@@ -25,7 +25,7 @@ static struct {
     const struct step *steps;
     int requests;
     int64_t at_ns[16];
-    struct exchange *waiting[16];
+    struct exchange *waiting[512];
     int waiting_n;
     char method[8], path[64], query[8192], token[64];
 
@@ -248,6 +248,37 @@ static void ends_in_time(void)
     stop();
 }
 
+/* So many are asked at once, and as many more each second; none waits for the end of those before it. */
+static void what_hangs_is_passed(void)
+{
+    enum { ASKED = 300, AT_ONCE = 128 };
+    static const struct step silent[] = { { 0, "" }, { 0 } };
+    struct prom_call *calls[ASKED];
+    start(silent, (struct prom_client_options){ 0 });
+    int64_t before = loop_mono_ns(t.loop);
+    for (int i = 0; i < ASKED; i++)
+        calls[i] = ask((struct prom_query){ 0 });
+    prom_call_cancel(calls[AT_ONCE + 1]); /* while it waits */
+    wait_for(&t.requests, AT_ONCE);
+    EQ_INT((loop_mono_ns(t.loop) - before) / NS_PER_S, 0);
+    wait_for(&t.requests, AT_ONCE + 1);
+    EQ_INT((loop_mono_ns(t.loop) - before) / NS_PER_S, 1);
+    prom_call_cancel(calls[0]); /* while it hangs */
+    wait_for(&t.requests, ASKED - 1);
+    EQ_INT((loop_mono_ns(t.loop) - before) / NS_PER_S, 2);
+    wait_for(&t.done, ASKED - 2);
+    EQ_INT((t.done_ns - before) / NS_PER_MS, 10000);
+    EQ_INT(t.failure.code, ETIMEDOUT);
+    for (int i = 0; i < ASKED; i++)
+        ask((struct prom_query){ .deadline_ns = loop_mono_ns(t.loop) + 600 * NS_PER_MS });
+    wait_for(&t.done, ASKED - 2 + ASKED); /* also those whose turn never came */
+    OK(t.requests < ASKED - 1 + ASKED);
+    for (int i = 0; i < AT_ONCE + 1; i++)
+        ask((struct prom_query){ 0 });
+    stop(); /* with one that waits */
+    EQ_INT(t.done, ASKED - 2 + ASKED + AT_ONCE + 1);
+}
+
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -351,6 +382,7 @@ int main(void)
                                         TAP(gives_up_with_the_last_failure),
                                         TAP(does_not_repeat_a_wrong_query),
                                         TAP(ends_in_time),
+                                        TAP(what_hangs_is_passed),
                                         TAP(reads_the_token_anew),
                                         TAP(bounds_the_answer),
                                         TAP(can_be_cancelled),
