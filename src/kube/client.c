@@ -10,6 +10,8 @@ static void pump_soon(struct deferred *deferred);
  * with this, on the same busy machine. The first after a quiet while is never late. */
 static const int64_t rest_ns = 50 * NS_PER_MS;
 
+static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter is a broken connection */
+
 /* ---- connections */
 
 static int link_new(struct kube *k, struct kube_link **ret, err_t *e);
@@ -299,6 +301,39 @@ void kube_call_wait(struct kube_call *call)
     if (!call->next_waiting)
         k->last_waiting = &call->next_waiting;
     loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
+}
+
+/* ---- a server that was away */
+
+void kube_on_return(struct kube *k, struct kube_return *me)
+{
+    me->next = k->returns;
+    k->returns = me;
+}
+
+void kube_on_return_forget(struct kube *k, struct kube_return *me)
+{
+    for (struct kube_return **at = &k->returns; *at; at = &(*at)->next)
+        if (*at == me) {
+            *at = me->next;
+            return;
+        }
+}
+
+void kube_heard(struct kube *k, bool answer)
+{
+    int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
+    if (!answer) {
+        k->away_ns = since ? since : now;
+        return;
+    }
+    k->away_ns = 0;
+    if (!since || now - since < away_least_ns)
+        return;
+    for (struct kube_return *one = k->returns, *next; one; one = next) {
+        next = one->next;
+        one->returned(one);
+    }
 }
 
 /* ---- the gate */

@@ -146,6 +146,18 @@ void kube_discover_forget(struct kube *k, const void *context); /* who asked goe
  * Writes under way when the time comes are cancelled and end with KUBE_NO_ANSWER. */
 void kube_gate(struct kube *k, int64_t mono_ns);
 
+/* ---- a server that was away */
+
+struct kube_return {
+    struct kube_return *next;
+    void (*returned)(struct kube_return *me);
+};
+
+/* `returned` is called when the server answers again after 5 s or more in which it did not: what waits because of
+ * that need not wait any longer. */
+void kube_on_return(struct kube *k, struct kube_return *me);
+void kube_on_return_forget(struct kube *k, struct kube_return *me);
+
 /* ---- small bodies */
 
 /* {"status": ...}, for a merge patch of the status subresource. */

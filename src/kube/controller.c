@@ -56,6 +56,7 @@ struct controller {
     struct timer wake, resync;
     struct controller_metrics *metrics;
     struct complaints complaints;
+    struct kube_return returned;
 };
 
 static void pump(struct controller *c);
@@ -384,6 +385,13 @@ void reconcile_apply(struct reconcile *r, const struct resource *resource, struc
 
 /* ---- life */
 
+static void server_returned(struct kube_return *returned)
+{
+    struct controller *c = container_of(returned, struct controller, returned);
+    workqueue_hurry(&c->queue, loop_mono_ns(c->loop));
+    pump_soon(c);
+}
+
 struct controller *controller_new(struct kube *k, const struct controller_spec *spec)
 {
     struct controller *c = mem_zero(1, sizeof(*c));
@@ -396,6 +404,8 @@ struct controller *controller_new(struct kube *k, const struct controller_spec *
         c->spec.resync_ns = 36000 * NS_PER_S;
     workqueue_init(&c->queue);
     complaints_init(&c->complaints, c->loop, c->spec.name);
+    c->returned.returned = server_returned;
+    kube_on_return(k, &c->returned);
     c->metrics = controller_metrics_new(kube_metrics(k), c, c->spec.workers);
     return c;
 }
@@ -446,6 +456,7 @@ void controller_free(struct controller *c)
         next = w->next;
         free(w);
     }
+    kube_on_return_forget(c->kube, &c->returned);
     complaints_done(&c->complaints);
     controller_metrics_free(c->metrics);
     workqueue_done(&c->queue);

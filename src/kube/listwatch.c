@@ -48,6 +48,7 @@ struct listwatch {
     uint64_t seen;      /* lines and items of this stream */
     bool answered;      /* this stream: the server is there */
     struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
+    struct kube_return returned;
     struct listwatch_stats stats;
 };
 
@@ -72,6 +73,16 @@ static void drop_call(struct listwatch *w)
 static void pause_over(struct timer *timer)
 {
     go_on(container_of(timer, struct listwatch, timer));
+}
+
+/* Another was answered: no need to wait for the end of the pause. */
+static void server_returned(struct kube_return *returned)
+{
+    struct listwatch *w = container_of(returned, struct listwatch, returned);
+    if (w->state != LW_PAUSED)
+        return;
+    timer_stop(&w->timer);
+    go_on(w);
 }
 
 static void failed(struct listwatch *w, const char *why)
@@ -474,6 +485,8 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);
     frame_init(&w->frame, FRAME_LIST, on_item, w);
+    w->returned.returned = server_returned;
+    kube_on_return(w->o.kube, &w->returned);
     go_on(w);
     return w;
 }
@@ -482,6 +495,7 @@ void listwatch_stop(struct listwatch *w)
 {
     if (!w)
         return;
+    kube_on_return_forget(w->o.kube, &w->returned);
     drop_call(w);
     frame_done(&w->frame);
     buf_done(&w->rv);

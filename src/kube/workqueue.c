@@ -150,6 +150,16 @@ int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_n
     return at;
 }
 
+void workqueue_hurry(struct workqueue *q, int64_t now_ns)
+{
+    struct work_key *key;
+    for (size_t at = 0; (key = (struct work_key *)set_next(&q->keys, &at));)
+        if (key->failures && key->due.place)
+            add_now(q, key, now_ns);
+    q->tokens = retries_at_once;
+    q->tokens_ns = now_ns;
+}
+
 int64_t workqueue_wake(const struct workqueue *q, int64_t now_ns)
 {
     struct heap_node *node = heap_min(&q->waiting);

@@ -27,6 +27,7 @@ struct run {
     int under_way, most_under_way;
     int64_t at_ns;
     struct exchange *held;
+    int status; /* what serve_status() answers with */
 };
 
 static void put(struct run *run, const char *name, const char *owner, int rv, int size)
@@ -258,6 +259,58 @@ static void a_turn_lasts_until_its_writes_are_answered(void)
     run_stop(&run);
 }
 
+static void serve_status(struct fake *f, struct exchange *x)
+{
+    fake_answer(x, container_of(f, struct run, f)->status, "{}");
+}
+
+static int turns_within(struct run *run, int64_t seconds)
+{
+    buf_clear(&run->turns);
+    fake_for(&run->f, seconds * NS_PER_S);
+    return (int)run->turns.n / 2; /* names of one letter */
+}
+
+/* A key that fails with this status for so long that the next try is far away. */
+static void run_start_failing(struct run *run, int status)
+{
+    run_start(run, (struct controller_spec){ .reconcile = reconcile_write }, serve_status);
+    controller_watch(run->c, run->cache, NULL);
+    controller_start(run->c);
+    run->status = status;
+    put(run, "a", "", 1, 1);
+    OK(turns_within(run, 700) > 10);
+    EQ_INT(turns_within(run, 100), 0);
+}
+
+static void ask(struct run *run, int status)
+{
+    run->status = status;
+    kube_send(run->f.kube, &(struct kube_request){ .verb = KUBE_GET, .path = S("/version") });
+}
+
+/* The first answer, to whomever it is, tells that the server is back behind its proxy. */
+static void a_server_that_is_back_keeps_nobody_waiting(void)
+{
+    struct run run;
+    run_start_failing(&run, 503);
+    ask(&run, 200);
+    EQ_INT(turns_within(&run, 1), 1);
+    EQ_INT(turns_within(&run, 3000), 0); /* it went well */
+    run_stop(&run);
+}
+
+static void other_failures_keep_their_time(void)
+{
+    struct run run;
+    run_start_failing(&run, 422);
+    ask(&run, 503);
+    EQ_INT(turns_within(&run, 1), 0);
+    ask(&run, 200); /* one answer that was lost is no outage */
+    EQ_INT(turns_within(&run, 100), 0);
+    run_stop(&run);
+}
+
 static void turns_can_be_cut_off(void)
 {
     struct run run;
@@ -349,6 +402,8 @@ int main(void)
                                         TAP(everything_is_looked_at_again),
                                         TAP(failures_are_retried),
                                         TAP(a_turn_lasts_until_its_writes_are_answered),
+                                        TAP(a_server_that_is_back_keeps_nobody_waiting),
+                                        TAP(other_failures_keep_their_time),
                                         TAP(turns_can_be_cut_off),
                                         TAP(a_turn_can_have_steps),
                                         TAP(children_are_applied),

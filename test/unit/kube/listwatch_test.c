@@ -410,6 +410,25 @@ static void what_was_there_stays(void)
     run_stop(&run);
 }
 
+static void a_pause_ends_when_another_is_answered(void)
+{
+    struct run run;
+    run_start(&run);
+    model_change(&run.m, 1, 1);
+    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+    run.m.f.serve = serve_refusal;
+    refusal = 503;
+    run_watch(&run);
+    run_for(&run, 200 * NS_PER_S);
+    run.m.f.serve = known;
+    run_for(&run, NS_PER_S);
+    OK(!agrees(&run));
+    kube_send(run.m.f.kube, &(struct kube_request){ .verb = KUBE_GET, .path = S("/version") });
+    run_for(&run, NS_PER_S);
+    OK(agrees(&run));
+    run_stop(&run);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(streams_where_it_can),
@@ -424,5 +443,6 @@ int main(void)
                                         TAP(failures_back_off),
                                         TAP(what_need_not_be_there_is_empty),
                                         TAP(what_was_there_stays),
+                                        TAP(a_pause_ends_when_another_is_answered),
                                         { 0 } });
 }
