@@ -98,20 +98,29 @@ static void tell_change(struct saturation *s, struct variant *v, const struct de
                                                   x->target, STR_ARG(x->reason)) });
 }
 
-static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
-                                                   const struct decide_answer *x)
+static str and_problems(struct arena *a, const struct variant *v, str text)
 {
-    str odd = v->spec.problem_n ? v->spec.problems[0] : S("");
-    const char *comma = odd.n ? "; " : "";
+    for (size_t i = 0; i < v->spec.problem_n; i++)
+        text = arena_printf(a, STR_FMT "; " STR_FMT, STR_ARG(text), STR_ARG(v->spec.problems[i]));
+    return text;
+}
+
+static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
+                                                   const struct decide_answer *x, bool ready)
+{
+    if (!ready)
+        return condition(false, "MetricsUnavailable", and_problems(a, v, x->reason));
     if (x->source == DECIDE_FROM_VETO)
         return condition(true, "SaturationSafetyOverride",
-                         arena_printf(a, "saturation safety override: " STR_FMT "%s" STR_FMT,
-                                      STR_ARG(x->reason), comma, STR_ARG(odd)));
+                         and_problems(a, v,
+                                      arena_printf(a, "saturation safety override: " STR_FMT,
+                                                   STR_ARG(x->reason))));
     bool model = x->source == DECIDE_FROM_MODEL;
+    str text = arena_printf(a, "%s: " STR_FMT " (target: %d replicas)",
+                            model ? "Hybrid mode" : "saturation-only decision", STR_ARG(x->reason),
+                            x->target);
     return condition(true, model ? "OptimizationSucceeded" : "SaturationOnlyMode",
-                     arena_printf(a, "%s: " STR_FMT " (target: %d replicas)%s" STR_FMT,
-                                  model ? "Hybrid mode" : "saturation-only decision",
-                                  STR_ARG(x->reason), x->target, comma, STR_ARG(odd)));
+                     and_problems(a, v, text));
 }
 
 /* One variant's answer: metrics, event, status. */
@@ -148,9 +157,8 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     bool same = v->decided && told->known && !fresh && str_eq(x->reason, v->shown.reason) &&
                 told->holds == ready;
     view.conditions[SAT_OPTIMIZATION_READY] =
-        same    ? *told /* in the same words, which need not be made again */
-        : ready ? optimization_condition(g->a, v, x)
-                : condition(false, "MetricsUnavailable", x->reason);
+        same ? *told /* in the same words, which need not be made again */
+             : optimization_condition(g->a, v, x, ready);
     show(s, v, &view, x->reason);
 }
 

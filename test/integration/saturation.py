@@ -560,13 +560,17 @@ def cycles_ask_for_no_configuration(world):
 
 
 def bad_manifests_are_refused(world):
-    bad = variant("bad", "A100", "ten")
-    try:
-        world.apply(bad)
-    except RuntimeError as why:
-        assert "variantCost" in str(why), why
-    else:
-        raise AssertionError("a cost of \"ten\" was accepted")
+    for bad, field in ((variant("bad", "A100", "ten"), "variantCost"),
+                       (variant("bad", "A100", "10", minReplicas=5, maxReplicas=3),
+                        "minReplicas must not be more than maxReplicas"),
+                       (variant("bad", "A100", "10", maxReplicas=0), "maxReplicas")):
+        try:
+            world.apply(bad)
+        except RuntimeError as why:
+            assert field in str(why), why
+        else:
+            raise AssertionError("accepted: %s" % bad)
+    world.apply(variant("edge", "A100", "10", minReplicas=3, maxReplicas=3))
 
 
 REAL = [a_real_deployment_is_scaled, conditions_and_events_are_stored, cycles_ask_for_no_configuration,

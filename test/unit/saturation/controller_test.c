@@ -367,6 +367,14 @@ static void odd_specs_are_told(void)
     models_pass(&w, 61);
     OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), str_c(problem)) !=
        SIZE_MAX);
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = true;
+    models_pass(&w, 61);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "without metrics the last decision holds; spec.minReplicas is 5, more than "
+                "spec.maxReplicas 3; 3 is used for both");
+    for (size_t i = 0; i < w.pod_n; i++)
+        w.pods[i].silent = false;
     models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":3}}"));
     models_pass(&w, 61);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
