@@ -67,8 +67,6 @@ static void group_add(struct local *l, const char *name)
     group->local = l;
     group->seen = true;
     group->original_milli = limit_now(l, group);
-    group->pressure = -1;
-    group->pressure_usec = -1;
     sampler_add(l->sampler, &group->sampled, sum64(str_c(name), l->o.seed));
     sampled_in_force(&group->sampled, MAX(group->original_milli, (int64_t)0), 0);
     vec_push(&l->groups, group);
@@ -158,28 +156,13 @@ static void resize(void *context, struct sampled *pod, int64_t limit_milli)
     sampled_in_force(pod, limit_milli, limit_request(limit_milli));
 }
 
-static void read_pressure(struct local_group *group, int64_t elapsed_ns)
-{
-    const struct cgroup *g = group->sampled.cgroup;
-    int64_t usec;
-    if (!g || cgroup_pressure(g, &usec) < 0)
-        usec = -1;
-    int64_t waited = usec - group->pressure_usec;
-    bool known = usec >= 0 && group->pressure_usec >= 0 && elapsed_ns > 0 && waited >= 0;
-    group->pressure = known ? MIN((double)waited * 1000 / (double)elapsed_ns, 1.0) : -1;
-    group->pressure_usec = usec;
-}
-
 static void rounded(void *context, const struct round_report *report)
 {
     struct local *l = context;
-    int64_t now = loop_mono_ns(l->o.loop), elapsed = now - l->rounded_ns;
     l->report = *report;
     l->rounded = true;
-    l->rounded_ns = now;
     for (size_t i = 0; i < l->groups.n; i++) {
         struct local_group *group = l->groups.at[i];
-        read_pressure(group, elapsed);
         int64_t milli = MAX(limit_now(l, group), (int64_t)0);
         if (milli != group->sampled.market.limit_milli)
             sampled_in_force(&group->sampled, milli, 0);

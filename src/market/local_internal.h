@@ -8,10 +8,8 @@ struct local_group {
     struct sampled sampled;
     struct local *local;
     int64_t original_milli; /* the quota we found; -1: none */
-    int64_t pressure_usec;  /* at the last slow round; -1: not read */
-    double pressure; /* share of the last slow window in which a task waited for CPU; -1: unknown */
-    bool changed;    /* by us */
-    bool seen;       /* during a scan */
+    bool changed;           /* by us */
+    bool seen;              /* during a scan */
     char name[];
 };
 
@@ -22,7 +20,6 @@ struct local {
     struct sampler *sampler;
     VEC(struct local_group *) groups; /* owned, by name */
     struct round_report report;       /* of the last slow round */
-    int64_t rounded_ns;               /* mono, of that */
     bool rounded;                     /* in this tick */
 };
 

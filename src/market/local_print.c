@@ -30,8 +30,8 @@ static void print_group(const struct local_group *group, struct buf *out)
 {
     const struct sampled *s = &group->sampled;
     char pressure[16] = "-";
-    if (group->pressure >= 0)
-        snprintf(pressure, sizeof(pressure), "%.1f%%", group->pressure * 100);
+    if (s->pressure >= 0)
+        snprintf(pressure, sizeof(pressure), "%.1f%%", (double)s->pressure * 100);
     buf_printf(out, "%-*.*s %7.0fm %9.1f%% %9s", NAME_WIDTH, NAME_WIDTH, group->name,
                (double)s->usage_milli, (double)s->throttled * 100, pressure);
     print_amount(out, pod_need(&s->market));

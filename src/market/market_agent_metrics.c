@@ -90,6 +90,12 @@ static void show_usage(const struct agent_pod *pod, struct metric_view *view, ui
     view->value = (double)pod->sampled.usage_milli;
 }
 
+static void show_pressure(const struct agent_pod *pod, struct metric_view *view, uint64_t *room)
+{
+    (void)room;
+    view->value = (double)pod->sampled.pressure;
+}
+
 static const struct {
     struct metric_spec spec;
     void (*show)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
@@ -123,6 +129,13 @@ static const struct {
         .labels = { "pod", "namespace" } },
       show_throttling,
       NULL },
+    { { .name = "mbcas_cpu_pressure_ratio",
+        .help =
+            "Share of the last slow window in which a task waited for CPU, where the kernel tells",
+        .kind = METRIC_GAUGE,
+        .labels = { "pod", "namespace" } },
+      show_pressure,
+      NULL },
     { { .name = "mbcas_pod_cpu_allocation_millicores",
         .help = "CPU limit in force",
         .kind = METRIC_GAUGE,
@@ -154,6 +167,8 @@ static size_t tell_pods(void *context, const struct metric_spec *spec, size_t fr
         str values[] = { pod->record->meta.name, pod->record->meta.ns, S("up") };
         struct metric_view view = { .spec = spec, .values = values };
         of_pods[which].show(pod, &view, room);
+        if (spec->kind == METRIC_GAUGE && view.value < 0) /* unknown */
+            continue;
         reader->series(reader->context, &view);
         if (!of_pods[which].show_down)
             continue;

@@ -6,7 +6,7 @@
 #include "../base/metrics.h"
 #include "sampler.h"
 
-enum { AGENT_POD_FAMILIES = 6, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
+enum { AGENT_POD_FAMILIES = 7, AGENT_REWARD_BUCKETS = 10, AGENT_LATENCY_BUCKETS = 8 };
 
 struct agent_rewards { /* of one pod */
     uint32_t counts[AGENT_REWARD_BUCKETS];

@@ -198,14 +198,27 @@ static void ask_all(struct sampler *s, const struct round *r, const int64_t *lim
     }
 }
 
+static void note_pressure(struct sampled *pod, int64_t elapsed_ns)
+{
+    int64_t usec, before = pod->pressure_usec;
+    if (cgroup_pressure(pod->cgroup, &usec) < 0)
+        usec = -1;
+    bool known = usec >= before && before >= 0 && elapsed_ns > 0;
+    pod->pressure = known ? MIN((float)(usec - before) * 1000 / (float)elapsed_ns, 1.0F) : -1;
+    pod->pressure_usec = usec;
+}
+
 static void slow_round(struct sampler *s)
 {
     auto_arena struct arena a = { 0 };
-    int64_t began = clock_cpu_ns();
-    for (size_t i = 0; i < s->pods.n; i++)
-        if (s->pods.at[i]->cgroup)
-            cgroup_rescan(s->pods.at[i]->cgroup);
-    s->slow_ran_ns = loop_mono_ns(s->o.loop);
+    int64_t began = clock_cpu_ns(), now = loop_mono_ns(s->o.loop);
+    for (size_t i = 0; i < s->pods.n; i++) {
+        if (!s->pods.at[i]->cgroup)
+            continue;
+        cgroup_rescan(s->pods.at[i]->cgroup);
+        note_pressure(s->pods.at[i], now - s->slow_ran_ns);
+    }
+    s->slow_ran_ns = now;
     struct round r = make_round(s, &a, true);
     int64_t *limits = arena_array(&a, r.n, sizeof(*limits));
     struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
@@ -293,6 +306,8 @@ void sampler_free(struct sampler *s)
 void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 {
     pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
+    pod->pressure = -1;
+    pod->pressure_usec = -1;
     pod->place = s->pods.n & 0xffffff;
     vec_push(&s->pods, pod);
 }

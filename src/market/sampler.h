@@ -20,8 +20,10 @@ struct sampled { /* one pod; lives inside its owner's struct */
     struct cgroup *cgroup; /* NULL: not found yet */
     int32_t wanted_milli;  /* the limit last asked for; 0: none. Pending while it is not in force */
     float usage_milli, throttled; /* of the last fast window */
-    uint32_t place : 24;          /* private */
-    uint32_t failures : 8;        /* to find or read it, in a row */
+    float pressure; /* share of the last slow window in which a task waited for CPU; -1: unknown */
+    int64_t pressure_usec; /* private */
+    uint32_t place : 24;   /* private */
+    uint32_t failures : 8; /* to find or read it, in a row */
 };
 
 struct round_report {

@@ -228,8 +228,13 @@ static void who_starves_gets_what_another_hoards(void)
     begin(&s);
     add_pod(&s, (struct pod_spec){ "default", "starved", NULL, 100, 200, 900 });
     add_pod(&s, (struct pod_spec){ "default", "hoarder", NULL, 100, 1400, 30 });
+    char pressure[PATH_MAX];
+    snprintf(pressure, sizeof(pressure), "%s/cpu.pressure",
+             group_of(&s, "default", "starved")->path);
+    cgroup_files_put(&s.world.files, pressure, "some total=0\n");
     agent_up(&s);
     pass(&s, 15);
+    cgroup_files_put(&s.world.files, pressure, "some total=9000000\n");
     int64_t hits = group_of(&s, "default", "starved")->cfs.nr_throttled;
     OK(hits > 10);
     pass(&s, 30);
@@ -255,6 +260,8 @@ static void who_starves_gets_what_another_hoards(void)
     OK(metric(&s,
               "mbcas_allocation_latency_seconds_count{pod=\"starved\",namespace=\"default\"} ") >=
        1);
+    OK(isfinite(metric(&s, "mbcas_cpu_pressure_ratio{pod=\"starved\",namespace=\"default\"} ")));
+    OK(isnan(metric(&s, "mbcas_cpu_pressure_ratio{pod=\"hoarder\""))); /* nobody tells */
     end(&s);
 }
 

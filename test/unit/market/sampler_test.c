@@ -110,6 +110,36 @@ static void windows_do_not_disturb_each_other(void)
     end(&s);
 }
 
+static void put_pressure(struct scene *s, int64_t usec)
+{
+    char text[200];
+    snprintf(text, sizeof(text),
+             "some avg10=0.00 avg60=0.00 avg300=0.00 total=%lld\n"
+             "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+             (long long)usec);
+    cgroup_files_put(&s->world.files, "pod0/cpu.pressure", text);
+}
+
+static void waiting_for_cpu_is_told_where_the_kernel_tells(void)
+{
+    struct scene s;
+    begin(&s, 4000);
+    add(&s, 400, 500);
+    add(&s, 400, 500); /* without the file */
+    put_pressure(&s, 1000);
+    cgroup_world_run(&s.world, 16);
+    EQ_REAL((double)s.pods[0].pressure, -1); /* of one reading */
+    put_pressure(&s, 1000 + 3000000);
+    cgroup_world_run(&s.world, 15);
+    EQ_INT(s.rounds, 2);
+    OK(fabsf(s.pods[0].pressure - 0.2F) < 1e-6F); /* 3 s of 15 */
+    EQ_REAL((double)s.pods[1].pressure, -1);
+    put_pressure(&s, 0); /* another container */
+    cgroup_world_run(&s.world, 15);
+    EQ_REAL((double)s.pods[0].pressure, -1);
+    end(&s);
+}
+
 static void room_is_kept_for_what_was_asked(void)
 {
     struct scene s;
@@ -200,6 +230,7 @@ static void a_new_configuration_counts_at_once(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(windows_do_not_disturb_each_other),
+                                        TAP(waiting_for_cpu_is_told_where_the_kernel_tells),
                                         TAP(room_is_kept_for_what_was_asked),
                                         TAP(who_cannot_be_read_keeps_what_it_has),
                                         TAP(a_starved_pod_need_not_wait_for_the_slow_round),
