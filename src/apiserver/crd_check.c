@@ -351,8 +351,6 @@ static void check_conversion(const struct json *conversion, const struct field_p
                              struct field_errors *errors)
 {
     bool webhook = str_eqc(json_text(json_get(conversion, "strategy")), "Webhook");
-    if (!json_text(json_get(conversion, "strategy")).n)
-        field_required(errors, AT(at, "strategy"), NULL);
     const struct json *config = json_at(conversion, "webhook", "clientConfig", NULL);
     const struct json *reviews = json_at(conversion, "webhook", "conversionReviewVersions", NULL);
     struct field_path in_config = { at, .key = S("webhookClientConfig") };
@@ -422,8 +420,6 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
                       "must be spec.names.plural, a dot and spec.group");
     check_group(spec, &at, errors);
     check_names(spec, &at, errors);
-    if (!json_text(json_get(spec, "scope")).n)
-        field_required(errors, AT(&at, "scope"), NULL);
     if (json_bool(json_get(spec, "preserveUnknownFields"), false))
         field_invalid(errors, AT(&at, "preserveUnknownFields"),
                       json_get(spec, "preserveUnknownFields"),

@@ -215,10 +215,6 @@ static void check_policy(const struct json *policy, const struct field_path *at,
 {
     const struct json *value = json_get(policy, "value"),
                       *period = json_get(policy, "periodSeconds");
-    static const char *const types[] = { "Percent", "Pods", NULL };
-    const struct json *type = json_get(policy, "type");
-    if (!json_text(type).n) /* another word is told by the schema */
-        field_not_supported(errors, AT(at, "type"), type, types);
     if (json_int(value, 0) <= 0)
         field_invalid(errors, AT(at, "value"), value, "must be greater than zero");
     if (json_int(period, 0) <= 0)

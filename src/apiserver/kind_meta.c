@@ -16,8 +16,8 @@ static void check_names(const struct kind_change *c, const struct json *metadata
     const struct json *prefix = json_get(metadata, "generateName");
     str text = json_text(prefix);
     if (text.n) {
-        if (text.n > 1 && text.p[text.n - 1] == '-')
-            text.n--; /* the suffix ends it properly */
+        if (text.n > 1 && text.p[text.n - 1] == '-') /* the suffix ends it properly */
+            text = arena_printf(errors->arena, "%.*sa", (int)text.n - 2, text.p);
         const char *fault = check_name(c->kind, text);
         if (fault)
             field_invalid(errors, AT(at, "generateName"), prefix, "%s", fault);
@@ -254,7 +254,7 @@ static void check_field_limits(const struct schema *s, const struct json *value,
                                const struct field_path *at, struct field_errors *errors)
 {
     const struct schema_limits *l = s->limits;
-    if (!l || empty(value))
+    if (!l || (empty(value) && !json_is(value, JSON_STR)))
         return;
     struct schema bare = { .type = SCHEMA_ANY, .limits = l };
     schema_validate(&bare, value, NULL, at, errors);
@@ -277,9 +277,10 @@ void kind_check_schema(const struct schema *s, const struct json *value,
         const struct schema_field *f = &m->fields[i];
         const struct json *child = f->name.n ? json_get_str(value, f->name) : NULL;
         struct field_path at = { up, .key = f->name };
-        if (f->needed && empty(child))
+        bool missing = f->needed && empty(child);
+        if (missing)
             field_required(errors, &at, NULL);
-        if (!child)
+        if (!child || missing)
             continue;
         check_field_limits(&f->schema, child, &at, errors);
         kind_check_schema(&f->schema, child, &at, errors);

@@ -50,6 +50,19 @@ static void warn_of_hidden(const struct warner *w, const struct json *env, const
     }
 }
 
+static void warn_of_pull_secrets(const struct warner *w, const struct json *list)
+{
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        str name = json_text(json_get(list->items[i], "name"));
+        bool twice = false;
+        for (uint32_t j = 0; j < i; j++)
+            twice = twice || str_eq(name, json_text(json_get(list->items[j], "name")));
+        if (!name.n || twice)
+            WARN(w->env, "%s.imagePullSecrets[%u].name: %s name \"" STR_FMT "\"", w->at, i,
+                 name.n ? "duplicate" : "invalid empty", STR_ARG(name));
+    }
+}
+
 static void warn_of_pod(const struct warner *w, const struct json *spec)
 {
     static const char *const lists[] = { "initContainers", "containers" };
@@ -60,6 +73,7 @@ static void warn_of_pod(const struct warner *w, const struct json *spec)
                  "%s.topologySpreadConstraints[%u].labelSelector: a null labelSelector results in "
                  "matching no pod",
                  w->at, i);
+    warn_of_pull_secrets(w, json_get(spec, "imagePullSecrets"));
     for (size_t l = 0; l < countof(lists); l++) {
         const struct json *containers = json_get(spec, lists[l]);
         for (uint32_t i = 0; i < json_len(containers); i++) {
@@ -84,6 +98,22 @@ static void warn_of_service(struct kind_env *env, const struct json *spec)
         WARN(env, "spec.externalName is ignored when spec.type is not \"ExternalName\"");
 }
 
+/* Names of pods are names of hosts, where they can be. */
+static void warn_of_name(const struct kind_change *c, struct kind_env *env)
+{
+    str name = json_text(json_at(c->object, "metadata", "name", NULL));
+    bool pod = c->kind->hooks == &hooks_pod, dotted = str_find_char(name, '.') < name.n;
+    if ((dotted || name.n > 63) &&
+        (pod || c->kind->hooks == &hooks_deployment || c->kind->hooks == &hooks_replicaset ||
+         c->kind->hooks == &hooks_job))
+        WARN(env,
+             "metadata.name: this is used in %s, which can result in surprising behavior; a DNS "
+             "label is recommended: [%s%s%s]",
+             pod ? "the Pod's hostname" : "Pod names and hostnames",
+             dotted ? "must not contain dots" : "", dotted && name.n > 63 ? " " : "",
+             name.n > 63 ? "must be no more than 63 characters" : "");
+}
+
 void kind_warn(const struct kind_change *c, struct kind_env *env)
 {
     const struct json *spec = json_get(c->object, "spec");
@@ -92,6 +122,8 @@ void kind_warn(const struct kind_change *c, struct kind_env *env)
                             json_at(c->old, "metadata", "generation", NULL));
     if (!env->warn || c->kind->custom || c->sub != KIND_MAIN)
         return;
+    if (!c->old)
+        warn_of_name(c, env);
     if (c->kind->hooks == &hooks_pod && !c->old)
         warn_of_pod(&(struct warner){ env, "spec" }, spec);
     else if (c->kind->hooks == &hooks_service)

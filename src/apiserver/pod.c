@@ -94,6 +94,19 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
         json_set_str(env->arena, spec, "preemptionPolicy", S("PreemptLowerPriority"));
 }
 
+/* No class of runtimes is known here, and only such a class says what it takes itself. */
+static void refuse_runtime(const struct kind_change *c, struct kind_env *env,
+                           const struct json *spec, struct kind_fault *fault)
+{
+    str class = json_text(json_get(spec, "runtimeClassName"));
+    if (class.n)
+        forbid(c, env, fault,
+               arena_printf(env->arena, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
+                            STR_ARG(class)));
+    else if (json_len(json_get(spec, "overhead")))
+        forbid(c, env, fault, S("pod rejected: overhead comes from a RuntimeClass"));
+}
+
 static void set_service_account(const struct kind_change *c, struct kind_env *env,
                                 struct json *spec, struct kind_fault *fault)
 {
@@ -127,6 +140,7 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     struct json *spec = json_make(a, c->object, "spec", NULL);
     set_service_account(c, env, spec, fault);
     set_priority(c, env, spec, fault);
+    refuse_runtime(c, env, spec, fault);
     add_tolerations(a, spec);
     struct json *status = json_make(a, c->object, "status", NULL);
     json_set_str(a, status, "phase", S("Pending"));

@@ -433,8 +433,15 @@ static void check_runs_once(const struct json *container, const struct field_pat
 {
     static const char *const never[] = { "lifecycle", "livenessProbe", "readinessProbe",
                                          "startupProbe" };
-    if (json_get(container, "restartPolicy"))
+    if (str_eqc(json_text(json_get(container, "restartPolicy")), "Always"))
         return;
+    const struct json *policies = json_get(container, "resizePolicy");
+    for (uint32_t i = 0; i < json_len(policies); i++) {
+        struct field_path policy = { AT(at, "resizePolicy"), .index = i, .how = FIELD_INDEX };
+        const struct json *word = json_get(policies->items[i], "restartPolicy");
+        if (str_eqc(json_text(word), "RestartContainer"))
+            field_invalid(errors, AT(&policy, "restartPolicy"), word, "runs once");
+    }
     for (size_t i = 0; i < countof(never); i++)
         if (json_get(container, never[i]))
             field_forbidden(errors, &(struct field_path){ at, .key = str_c(never[i]) },
@@ -476,6 +483,12 @@ static void check_containers(const struct json *spec, const char *key, const str
         if (str_eqc(at_list.key, "initContainers"))
             check_runs_once(list->items[i], &at, errors);
         check_container(list->items[i], volumes, &at, errors);
+        const struct json *sleep =
+            json_at(list->items[i], "lifecycle", "preStop", "sleep", "seconds", NULL);
+        if (json_int(sleep, 0) < 0 ||
+            json_int(sleep, 0) > json_int(json_get(spec, "terminationGracePeriodSeconds"), 0))
+            field_invalid(errors, AT(AT(AT(&at, "lifecycle"), "preStop"), "sleep"), sleep,
+                          "must be between 0 and terminationGracePeriodSeconds");
         if (str_eqc(json_text(json_get(spec, "restartPolicy")), "Never"))
             check_never_restarts(json_get(list->items[i], "resizePolicy"), AT(&at, "resizePolicy"),
                                  errors);
@@ -496,8 +509,12 @@ static void check_tolerations(const struct json *list, const struct field_path *
             field_invalid(errors, AT(&at, "key"), key, "%s", format_qualified_name(json_text(key)));
         if (!json_text(key).n && !exists)
             field_invalid(errors, AT(&at, "operator"), op, "must be Exists without a key");
-        if (exists && json_text(json_get(t, "value")).n)
+        const struct json *value = json_get(t, "value");
+        if (exists && json_text(value).n)
             field_invalid(errors, AT(&at, "operator"), t, "Exists takes no value");
+        else if (!exists && format_label_value(json_text(value)))
+            field_invalid(errors, AT(&at, "operator"), value, "%s",
+                          format_label_value(json_text(value)));
         if (json_get(t, "tolerationSeconds") &&
             !str_eqc(json_text(json_get(t, "effect")), "NoExecute"))
             field_invalid(errors, AT(&at, "effect"), json_get(t, "effect"),

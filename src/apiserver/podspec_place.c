@@ -7,6 +7,15 @@
 
 /* ---- nodes */
 
+static void check_values(const struct json *values, const struct field_path *at,
+                         const char *(*fault_of)(str), struct field_errors *errors)
+{
+    for (uint32_t i = 0; i < json_len(values); i++)
+        if (fault_of(json_text(values->items[i])))
+            field_invalid(errors, AT_INDEX(at, i), values->items[i], "%s",
+                          fault_of(json_text(values->items[i])));
+}
+
 static void check_operator(const struct json *e, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -27,15 +36,38 @@ static void check_operator(const struct json *e, const struct field_path *at,
     }
 }
 
-static void check_node_term(const struct json *term, const struct field_path *up,
+/* The only field is the name, and it is one or is not one. */
+static void check_node_field(const struct json *e, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    const struct json *op = json_get(e, "operator"), *key = json_get(e, "key");
+    const struct json *values = json_get(e, "values");
+    if (!str_eqc(json_text(op), "In") && !str_eqc(json_text(op), "NotIn"))
+        field_invalid(errors, AT(at, "operator"), op, "must be In or NotIn");
+    else if (json_len(values) != 1)
+        field_required(errors, AT(at, "values"), "one, for this operator");
+    if (!str_eqc(json_text(key), "metadata.name"))
+        field_invalid(errors, AT(at, "key"), key, "must be metadata.name");
+    else
+        check_values(values, AT(at, "values"), format_dns_subdomain, errors);
+}
+
+/* A wish for something that cannot be is a wish; a condition must be possible. */
+static void check_node_term(const struct json *term, bool required, const struct field_path *up,
                             struct field_errors *errors)
 {
     const struct json *list = json_get(term, "matchExpressions");
+    const struct json *fields = json_get(term, "matchFields");
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path at = { AT(up, "matchExpressions"), .index = i, .how = FIELD_INDEX };
         check_operator(list->items[i], &at, errors);
         kind_check_qualified(json_get(list->items[i], "key"), AT(&at, "key"), errors);
+        if (required)
+            check_values(json_get(list->items[i], "values"), AT(&at, "values"), format_label_value,
+                         errors);
     }
+    for (uint32_t i = 0; i < json_len(fields); i++)
+        check_node_field(fields->items[i], AT_INDEX(AT(up, "matchFields"), i), errors);
 }
 
 static void check_weight(const struct json *item, const struct field_path *at,
@@ -55,17 +87,29 @@ static void check_nodes(const struct json *affinity, const struct field_path *at
     if (required && !json_len(terms))
         field_required(errors, &in, "at least one term");
     for (uint32_t i = 0; i < json_len(terms); i++)
-        check_node_term(terms->items[i], AT_INDEX(&in, i), errors);
+        check_node_term(terms->items[i], true, AT_INDEX(&in, i), errors);
     const struct json *preferred = json_get(affinity, PREFERRED);
     for (uint32_t i = 0; i < json_len(preferred); i++) {
         struct field_path item = { AT(at, PREFERRED), .index = i, .how = FIELD_INDEX };
         check_weight(preferred->items[i], &item, errors);
-        check_node_term(json_get(preferred->items[i], "preference"), AT(&item, "preference"),
+        check_node_term(json_get(preferred->items[i], "preference"), false, AT(&item, "preference"),
                         errors);
     }
 }
 
 /* ---- other pods */
+
+/* Keys of labels that the pod itself has: added to the selector, which must be there. */
+static void check_label_keys(const struct json *holder, const char *name,
+                             const struct field_path *up, struct field_errors *errors)
+{
+    const struct json *keys = json_get(holder, name);
+    struct field_path at = { up, .key = str_c(name) };
+    if (json_len(keys) && !json_get(holder, "labelSelector"))
+        field_forbidden(errors, &at, "must not be specified when labelSelector is not set");
+    for (uint32_t i = 0; i < json_len(keys); i++)
+        kind_check_qualified(keys->items[i], AT_INDEX(&at, i), errors);
+}
 
 static void check_pod_term(const struct json *term, const struct field_path *at,
                            struct field_errors *errors)
@@ -73,6 +117,13 @@ static void check_pod_term(const struct json *term, const struct field_path *at,
     const struct json *key = json_get(term, "topologyKey");
     if (json_get(term, "labelSelector"))
         kind_check_selector(json_get(term, "labelSelector"), AT(at, "labelSelector"), errors);
+    check_label_keys(term, "matchLabelKeys", at, errors);
+    check_label_keys(term, "mismatchLabelKeys", at, errors);
+    const struct json *namespaces = json_get(term, "namespaces");
+    for (uint32_t i = 0; i < json_len(namespaces); i++)
+        if (format_dns_label(json_text(namespaces->items[i])))
+            field_invalid(errors, AT(at, "namespace"), namespaces->items[i], "%s",
+                          format_dns_label(json_text(namespaces->items[i])));
     if (!json_text(key).n)
         field_required(errors, AT(at, "topologyKey"), "must not be empty");
     kind_check_qualified(key, AT(at, "topologyKey"), errors);
@@ -101,7 +152,6 @@ static bool same_member(const struct json *a, const struct json *b, const char *
 static void check_spread(const struct json *spread, const struct field_path *up,
                          struct field_errors *errors)
 {
-    static const char *const answers[] = { "DoNotSchedule", "ScheduleAnyway", NULL };
     for (uint32_t i = 0; i < json_len(spread); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *skew = json_get(spread->items[i], "maxSkew");
@@ -111,8 +161,13 @@ static void check_spread(const struct json *spread, const struct field_path *up,
             field_invalid(errors, AT(&at, "maxSkew"), skew, "must be greater than zero");
         if (!json_text(json_get(spread->items[i], "topologyKey")).n)
             field_required(errors, AT(&at, "topologyKey"), NULL);
-        if (!json_text(otherwise).n) /* another word is told by the schema */
-            field_not_supported(errors, AT(&at, "whenUnsatisfiable"), otherwise, answers);
+        const struct json *domains = json_get(spread->items[i], "minDomains");
+        if (domains && json_int(domains, 1) <= 0)
+            field_invalid(errors, AT(&at, "minDomains"), domains, "must be greater than zero");
+        if (domains && !str_eqc(json_text(otherwise), "DoNotSchedule"))
+            field_invalid(errors, AT(&at, "minDomains"), domains,
+                          "can only be used with DoNotSchedule");
+        check_label_keys(spread->items[i], "matchLabelKeys", &at, errors);
         for (uint32_t j = i + 1; j < json_len(spread); j++) /* told of the first */
             if (same_member(spread->items[i], spread->items[j], "topologyKey") &&
                 same_member(spread->items[i], spread->items[j], "whenUnsatisfiable"))

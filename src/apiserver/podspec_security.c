@@ -2,30 +2,40 @@
 #include "formats.h"
 #include "kind_hooks.h"
 
-static void check_seccomp(const struct json *context, const struct field_path *up,
+static void check_profile(const struct json *context, const char *key, const struct field_path *up,
                           struct field_errors *errors)
 {
-    const struct json *profile = json_get(context, "seccompProfile");
+    const struct json *profile = json_get(context, key);
     const struct json *file = json_get(profile, "localhostProfile");
-    struct field_path at = { AT(up, "seccompProfile"), .key = S("localhostProfile") };
-    bool local = str_eqc(json_text(json_get(profile, "type")), "Localhost");
-    if (local && !json_text(file).n)
-        field_required(errors, &at, "must be set when seccomp type is Localhost");
+    struct field_path in = { up, .key = str_c(key) };
+    struct field_path at = { &in, .key = S("localhostProfile") };
+    str type = json_text(json_get(profile, "type"));
+    bool local = str_eqc(type, "Localhost");
+    if (local && !file)
+        field_required(errors, &at, "must be set when the type is Localhost");
     else if (profile && !local && file)
-        field_invalid(errors, &at, file, "can only be set when seccomp type is Localhost");
+        field_invalid(errors, &at, file, "can only be set when the type is Localhost");
+}
+
+static void check_id(const struct json *id, const struct field_path *at,
+                     struct field_errors *errors)
+{
+    if (json_int(id, 0) < 0 || json_int(id, 0) > INT32_MAX)
+        field_invalid(errors, at, id, "must be between 0 and 2147483647");
 }
 
 void podspec_check_context(const struct json *context, const struct field_path *at,
                            struct field_errors *errors)
 {
     static const char *const ids[] = { "runAsUser", "runAsGroup", "fsGroup" };
-    for (size_t i = 0; i < countof(ids); i++) {
-        const struct json *id = json_get(context, ids[i]);
-        if (json_int(id, 0) < 0 || json_int(id, 0) > INT32_MAX)
-            field_invalid(errors, &(struct field_path){ at, .key = str_c(ids[i]) }, id,
-                          "must be between 0 and 2147483647");
-    }
-    check_seccomp(context, at, errors);
+    const struct json *groups = json_get(context, "supplementalGroups");
+    for (size_t i = 0; i < countof(ids); i++)
+        check_id(json_get(context, ids[i]), &(struct field_path){ at, .key = str_c(ids[i]) },
+                 errors);
+    for (uint32_t i = 0; i < json_len(groups); i++)
+        check_id(groups->items[i], AT_INDEX(AT(at, "supplementalGroups"), i), errors);
+    check_profile(context, "seccompProfile", at, errors);
+    check_profile(context, "appArmorProfile", at, errors);
     if (json_bool(json_get(context, "privileged"), false) &&
         !json_bool(json_get(context, "allowPrivilegeEscalation"), true))
         field_invalid(errors, at, context,
@@ -58,7 +68,7 @@ static void check_sysctls(const struct json *list, const struct field_path *up,
             field_invalid(errors, &at, name, "must be a name of a sysctl");
         for (uint32_t j = 0; j < i; j++)
             if (json_eq(name, json_get(list->items[j], "name")))
-                field_duplicate(errors, AT_INDEX(up, i), name);
+                field_duplicate(errors, &at, name);
     }
 }
 
@@ -108,7 +118,9 @@ void podspec_check_host(const struct json *spec, const struct field_path *up,
         field_invalid(errors, AT(&at, "shareProcessNamespace"), shares,
                       "ShareProcessNamespace and HostPID cannot both be enabled");
     const struct json *os = json_at(spec, "os", "name", NULL);
-    if (os && !str_eqc(json_text(os), "linux") && !str_eqc(json_text(os), "windows"))
+    if (json_get(spec, "os") && !json_text(os).n)
+        field_required(errors, AT(AT(up, "os"), "name"), NULL);
+    else if (os && !str_eqc(json_text(os), "linux") && !str_eqc(json_text(os), "windows"))
         field_not_supported(errors, AT(up, "os"), os,
                             (const char *const[]){ "linux", "windows", NULL });
 }

@@ -179,22 +179,13 @@ static void check_affinity(const struct json *spec, const struct field_path *at,
 static void check_families(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
-    static const char *const policies[] = { "PreferDualStack", "RequireDualStack", "SingleStack",
-                                            NULL };
     static const char *const known[] = { "IPv4", "IPv6", NULL };
-    const struct json *policy = json_get(spec, "ipFamilyPolicy");
     const struct json *families = json_get(spec, "ipFamilies");
     for (uint32_t i = 0; i < json_len(families); i++)
         if (!str_eqc(json_text(families->items[i]), known[0]) &&
             !str_eqc(json_text(families->items[i]), known[1]))
             field_not_supported(errors, AT_INDEX(AT(at, "ipFamilies"), i), families->items[i],
                                 known);
-    if (policy && !json_text(policy).n) /* another word is told by the schema */
-        field_not_supported(errors, AT(at, "ipFamilyPolicy"), policy, policies);
-    static const char *const ways[] = { "Cluster", "Local", NULL };
-    const struct json *inside = json_get(spec, "internalTrafficPolicy");
-    if (inside && !json_text(inside).n)
-        field_not_supported(errors, AT(at, "internalTrafficPolicy"), inside, ways);
 }
 
 /* Addresses are given in one family only; without one both can be named. */

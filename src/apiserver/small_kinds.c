@@ -365,16 +365,64 @@ static bool list_holds(const struct json *list, str word)
     return false;
 }
 
+static bool is_claim(const struct json *source)
+{
+    return !json_text(json_get(source, "apiGroup")).n &&
+           str_eqc(json_text(json_get(source, "kind")), "PersistentVolumeClaim");
+}
+
+/* Where the first content of a volume comes from: two fields for one thing, of which clients may give either.
+ * An old one that names something new is forgotten, as it always was. */
+static void settle_sources(struct arena *a, struct json *spec)
+{
+    struct json *old = json_get(spec, "dataSource"), *new = json_get(spec, "dataSourceRef");
+    if (json_text(json_get(new, "namespace")).n) {
+        json_del(spec, S("dataSourceRef")); /* of another namespace: off unless asked for */
+        return;
+    }
+    bool snapshot = str_eqc(json_text(json_get(old, "kind")), "VolumeSnapshot") &&
+                    str_eqc(json_text(json_get(old, "apiGroup")), "snapshot.storage.k8s.io");
+    if (old && !new && !is_claim(old) && !snapshot)
+        json_del(spec, S("dataSource"));
+    else if (old && !new)
+        json_set(a, spec, S("dataSourceRef"), json_copy(a, old));
+    else if (new && !old)
+        json_set(a, spec, S("dataSource"), json_copy(a, new));
+}
+
+static void check_sources(const struct json *claim, const struct field_path *spec,
+                          struct field_errors *errors)
+{
+    static const char *const keys[] = { "dataSource", "dataSourceRef" };
+    const struct json *old = json_get(claim, keys[0]), *new = json_get(claim, keys[1]);
+    for (size_t i = 0; i < countof(keys); i++) {
+        const struct json *source = i ? new : old, *kind = json_get(source, "kind");
+        struct field_path at = { spec, .key = str_c(keys[i]) };
+        if (source && !json_text(json_get(source, "name")).n)
+            field_required(errors, AT(&at, "name"), NULL);
+        if (source && !json_text(kind).n)
+            field_required(errors, AT(&at, "kind"), NULL);
+        if (source && !json_text(json_get(source, "apiGroup")).n && !is_claim(source))
+            field_invalid(errors, &at, kind, "must be a claim where no group is named");
+    }
+    if (old && new && !json_eq(old, new))
+        field_invalid(errors, spec, claim, "dataSource must match dataSourceRef");
+}
+
 void kind_check_claim(const struct json *object, const struct field_path *spec,
                       struct field_errors *errors)
 {
     static const char *const modes[] = { "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
                                          "ReadWriteOncePod", NULL };
+    static const char *const classes[] = { "storageClassName", "volumeAttributesClassName" };
     const struct json *wanted = json_get(object, "accessModes");
-    const struct json *class = json_get(object, "storageClassName");
-    if (json_text(class).n && format_dns_subdomain(json_text(class)))
-        field_invalid(errors, AT(spec, "storageClassName"), class, "%s",
-                      format_dns_subdomain(json_text(class)));
+    for (size_t i = 0; i < countof(classes); i++) {
+        const struct json *class = json_get(object, classes[i]);
+        if (json_text(class).n && format_dns_subdomain(json_text(class)))
+            field_invalid(errors, &(struct field_path){ spec, .key = str_c(classes[i]) }, class,
+                          "%s", format_dns_subdomain(json_text(class)));
+    }
+    check_sources(object, spec, errors);
     if (json_get(object, "selector"))
         kind_check_selector(json_get(object, "selector"), AT(spec, "selector"), errors);
     if (!json_len(wanted))
@@ -424,6 +472,7 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
                                     STR_ARG(json_text(json_get(metadata, "name")))));
     if (c->old)
         return;
+    settle_sources(a, json_get(c->object, "spec"));
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
     if (!list_holds(list, S("kubernetes.io/pvc-protection")))
@@ -448,4 +497,11 @@ static void validate_lease(const struct kind_change *c, struct kind_env *env UNU
                       "must be greater than or equal to 0");
 }
 
-const struct kind_hooks hooks_lease = { .validate = validate_lease };
+/* Fields of an election that is off unless asked for. */
+static void fill_lease(struct arena *a UNUSED, struct json *object)
+{
+    json_del(json_get(object, "spec"), S("strategy"));
+    json_del(json_get(object, "spec"), S("preferredHolder"));
+}
+
+const struct kind_hooks hooks_lease = { .fill = fill_lease, .validate = validate_lease };

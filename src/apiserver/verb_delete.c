@@ -1,17 +1,13 @@
 /* DELETE of one object or of a collection. Options come in the body or, without one, in the query. */
 #include "read.h"
 #include "remove.h"
+#include "types.h"
 #include "verbs.h"
 
 struct delete_options {
     struct remove_options remove;
     str uid, version; /* preconditions; "" none */
 };
-
-static void bad_body(struct call *c, const char *what)
-{
-    call_bad_request(c, "DeleteOptions: %s", what);
-}
 
 /* The options as one tree, wherever they came from. NULL: answered. */
 static struct json *options_tree(struct call *c)
@@ -22,6 +18,12 @@ static struct json *options_tree(struct call *c)
         if (tree && (!json_is(tree, JSON_OBJ) || (kind.n && !str_eq(kind, S("DeleteOptions"))))) {
             call_bad_request(c, "no kind \"" STR_FMT "\" is registered for options of a delete",
                              STR_ARG(kind));
+            return NULL;
+        }
+        err_t e = { 0 };
+        if (tree &&
+            schema_decode(types_schema("meta.v1.DeleteOptions"), c->arena, tree, NULL, &e) < 0) {
+            call_bad_request(c, "DeleteOptions: %s", e.text);
             return NULL;
         }
         return tree;
@@ -41,7 +43,7 @@ static struct json *options_tree(struct call *c)
     }
     if (grace.n)
         json_set_int(c->arena, tree, "gracePeriodSeconds", seconds);
-    if (dry_run.n) {
+    if (dry_run.p) {
         struct json *list = json_new_arr(c->arena);
         json_push(c->arena, list, json_new_str(c->arena, dry_run));
         json_set(c->arena, tree, S("dryRun"), list);
@@ -64,7 +66,7 @@ static void read_policy(struct call *c, const struct json *tree, struct remove_o
     struct field_path at = { .key = S("propagationPolicy") };
     if (json_is(orphan, JSON_BOOL))
         ret->propagation = orphan->boolean ? PROPAGATE_ORPHAN : PROPAGATE_BACKGROUND;
-    if (!json_text(policy).n)
+    if (!policy)
         return;
     if (json_is(orphan, JSON_BOOL))
         field_invalid(errors, &at, policy,
@@ -87,17 +89,14 @@ static bool read_options(struct call *c, struct delete_options *ret)
     struct delete_options o = { .remove.grace_s = -1 };
     struct field_errors errors = { .arena = c->arena };
     struct json *grace = json_get(tree, "gracePeriodSeconds"), *dry_run = json_get(tree, "dryRun");
-    if (grace && grace->type != JSON_INT && grace->type != JSON_NULL) {
-        bad_body(c, "gracePeriodSeconds must be an integer");
-        return false;
-    }
-    o.remove.grace_s =
-        grace && grace->type == JSON_INT ? (grace->integer < 0 ? 1 : grace->integer) : -1;
+    o.remove.grace_s = json_is(grace, JSON_INT) ? (grace->integer < 0 ? 1 : grace->integer) : -1;
     read_policy(c, tree, &o.remove, &errors);
     static const char *const all[] = { "All", NULL };
-    str word = json_text(json_item(dry_run, 0));
-    o.remove.dry_run = str_eq(word, S("All")) || str_eq(call_query(c, "dryRun"), S("All"));
-    if (json_len(dry_run) && !str_eq(word, S("All")))
+    o.remove.dry_run = json_len(dry_run) > 0;
+    bool known = true;
+    for (uint32_t i = 0; i < json_len(dry_run); i++)
+        known = known && str_eqc(json_text(dry_run->items[i]), all[0]);
+    if (!known)
         field_not_supported(&errors, &(struct field_path){ .key = S("dryRun") }, dry_run, all);
     o.uid = json_text(json_at(tree, "preconditions", "uid", NULL));
     o.version = json_text(json_at(tree, "preconditions", "resourceVersion", NULL));

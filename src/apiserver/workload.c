@@ -280,11 +280,14 @@ static void fill_statefulset(struct arena *a, struct json *object)
     fill_template(a, object);
     struct json *spec = json_make(a, object, "spec", NULL);
     struct json *strategy = json_make(a, spec, "updateStrategy", NULL);
-    if (str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate")) {
-        struct json *rolling = json_make(a, strategy, "rollingUpdate", NULL);
-        if (!json_get(rolling, "partition"))
-            json_set_int(a, rolling, "partition", 0);
+    if (!json_text(json_get(strategy, "type")).n) {
+        json_set_str(a, strategy, "type", S("RollingUpdate"));
+        json_make(a, strategy, "rollingUpdate", NULL);
     }
+    struct json *rolling = json_get(strategy, "rollingUpdate");
+    if (json_is(rolling, JSON_OBJ) && !json_get(rolling, "partition") &&
+        str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
+        json_set_int(a, rolling, "partition", 0);
     const struct json *claims = json_get(spec, "volumeClaimTemplates");
     for (uint32_t i = 0; i < json_len(claims); i++) { /* objects inside an object */
         json_set_str(a, claims->items[i], "apiVersion", S("v1"));
