@@ -26,8 +26,9 @@ struct pod_rules pod_rules_from(const struct market_config *c)
     return (struct pod_rules){
         .agent = { .learning_rate = c->learning_rate,
                    .discount = c->discount,
-                   .absolute_min_milli = c->absolute_min_milli,
-                   .baseline_milli = baseline,
+                   .absolute_min_milli =
+                       milli32(c->absolute_min_milli), /* sums must not overflow */
+                   .baseline_milli = milli32(baseline),
                    .need_headroom = c->need_headroom,
                    .want_headroom = c->want_headroom,
                    .cost_efficiency = c->cost_efficiency,

@@ -194,6 +194,69 @@ static void the_most_is_never_less_than_the_least(void)
     scene_end(&s);
 }
 
+/* Who lacks something, or keeps others waiting, is not experimented with. */
+static void only_who_is_well_explores(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    s.config.exploration_rate = 1;
+    pod_done(&s.pod);
+    pod_init(&s.pod, &s.config, 0, 1);
+    pod_applied(&s.pod, 1000, 900);
+    pod_sample(&s.pod, &s.rules, s.stat, s.now_ns);
+    learn(&s, 500, 0);
+    bool tried[2][AGENT_ACTION_N] = { 0 };
+    for (int i = 0; i < 100; i++) {
+        s.pod.slo_ratio = i % 2 ? 1.5F : 0.5F;
+        pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+        tried[i % 2][s.pod.agent.action] = true;
+    }
+    OK(tried[0][0] && tried[0][1] && tried[0][2]);
+    OK(tried[1][AGENT_AGGRESSIVE] && !tried[1][1] && !tried[1][2]); /* it knows no better yet */
+    s.pod.slo_ratio = 0;
+    learn(&s, 1000, 5);
+    for (int i = 0; i < 100; i++) {
+        pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+        EQ_INT(s.pod.agent.action, AGENT_AGGRESSIVE);
+    }
+    scene_end(&s);
+}
+
+static void a_high_price_lowers_demand(void)
+{
+    struct scene s;
+    scene_start(&s, 2000);
+    s.config.kalman = false;
+    scene_rules(&s);
+    learn(&s, 1000, 0);
+    int64_t free = pod_bid(&s.pod, &s.rules, 0.3, MARKET_TIGHT, s.now_ns).demand_milli;
+    OK(free > 1000); /* up to 0.3 a price means nothing */
+    OK(pod_bid(&s.pod, &s.rules, 1.5, MARKET_TIGHT, s.now_ns).demand_milli < 600);
+    EQ_INT(s.pod.agent.action, AGENT_CONSERVATIVE);
+    s.config.price_response = false;
+    scene_rules(&s);
+    EQ_INT(pod_bid(&s.pod, &s.rules, 1.5, MARKET_TIGHT, s.now_ns).demand_milli, free);
+    scene_end(&s);
+}
+
+static void who_grows_is_served_ahead(void)
+{
+    int64_t most[2];
+    for (int kalman = 0; kalman < 2; kalman++) {
+        struct scene s;
+        scene_start(&s, 4000);
+        s.config.kalman = kalman;
+        scene_rules(&s);
+        for (int64_t usage = 500; usage < 1500; usage += 10) /* a tenth of a core in 10 s */
+            run(&s, 1, usage, 0);
+        pod_close_window(&s.pod, &s.rules, s.now_ns);
+        most[kalman] = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).max_milli;
+        scene_end(&s);
+    }
+    OK(most[0] < 1750);
+    OK(most[1] > 2000); /* it will use 2100 in a minute */
+}
+
 /* ---- boosts */
 
 static int64_t boost(struct scene *s, int64_t room_milli)
@@ -323,6 +386,9 @@ int main(void)
         TAP(the_least_is_what_is_used_and_a_little),
         TAP(who_starts_keeps_what_it_has),
         TAP(the_most_is_never_less_than_the_least),
+        TAP(only_who_is_well_explores),
+        TAP(a_high_price_lowers_demand),
+        TAP(who_grows_is_served_ahead),
         TAP(a_boost_only_raises_and_is_bounded),
         TAP(a_boost_is_no_larger_than_a_step),
         TAP(a_boost_is_held),

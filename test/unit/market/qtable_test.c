@@ -143,6 +143,23 @@ static void a_bad_value_leaves_the_last_good_one(void)
     agent_config_done(&c);
 }
 
+static void what_is_no_number_is_refused(void)
+{
+    struct agent_config c = { 0 };
+    struct complaints all = { 0 };
+    err_t e;
+    static const char *const texts[] = { "NaN", "Inf", "-inf", "1e999" };
+    for (size_t i = 0; i < countof(texts); i++) {
+        char data[100];
+        snprintf(data, sizeof(data), "{\"needHeadroomFactor\":\"%s\"}", texts[i]);
+        OK_CALL(load(&c, data, NULL, &all, &e), &e);
+        EQ_INT(all.n, (int)i + 1);
+        OK(strstr(all.last, "needHeadroomFactor") && strstr(all.last, texts[i]));
+        EQ_REAL(c.market.need_headroom, 0.15);
+    }
+    agent_config_done(&c);
+}
+
 static void a_whole_that_cannot_be_changes_nothing(void)
 {
     struct agent_config c = { 0 };
@@ -254,6 +271,7 @@ int main(void)
                                         TAP(the_originals_tables_are_read),
                                         TAP(what_is_no_table_changes_nothing),
                                         TAP(a_bad_value_leaves_the_last_good_one),
+                                        TAP(what_is_no_number_is_refused),
                                         TAP(a_whole_that_cannot_be_changes_nothing),
                                         TAP(a_missed_objective_weighs_more),
                                         TAP(a_budget_burns),
