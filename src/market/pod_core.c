@@ -333,13 +333,19 @@ static bool shrinking_is_due(const struct market_pod *pod, const struct pod_rule
     return way <= rules->min_change_percent * limit && smoothed < worth_shrinking * limit;
 }
 
+/* What its owner asks for is not a matter of worth, if it can be had. */
+static bool must_change(const struct market_pod *pod)
+{
+    return (pod->limit_milli < pod->min_milli && pod->allocation_milli >= pod->min_milli) ||
+           (pod->max_milli && pod->limit_milli > pod->max_milli);
+}
+
 int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
                    int64_t now_ns)
 {
     int64_t limit = pod->limit_milli;
     pod->allocation_milli = milli32(allocation_milli);
-    bool out_of_bounds = limit < pod->min_milli || (pod->max_milli && limit > pod->max_milli);
-    if (limit <= 0 || out_of_bounds) /* what its owner asks for is not a matter of worth */
+    if (limit <= 0 || must_change(pod))
         return allocation_milli;
     double last = pod->smoothed_milli > 0 ? (double)pod->smoothed_milli : (double)limit;
     bool known = pod->peak_n >= PEAKS_TO_KNOW || rules->agent.cost_efficiency;

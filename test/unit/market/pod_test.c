@@ -138,6 +138,11 @@ static void an_owners_bounds_hold_at_once(void)
     s.pod.min_milli = 0;
     s.pod.max_milli = 510;
     EQ_INT(window(&s, 505, 10), 510);
+    s.pod.max_milli = 0;
+    s.pod.min_milli = 900;
+    learn(&s, 100, 0);
+    EQ_INT(pod_settle(&s.pod, &s.rules, 520, s.now_ns), 510); /* the node has no more: no haste */
+    EQ_INT(pod_settle(&s.pod, &s.rules, 900, s.now_ns), 900);
     scene_end(&s);
 }
 
