@@ -18,28 +18,39 @@ struct collect_query {
     struct prom_call *call;
 };
 
-static void put_matchers(struct buf *out, const struct sat_feed *feed)
+static void put_matcher(struct buf *out, const char *label, str value)
 {
-    buf_put(out, S("{namespace=\""));
-    prom_query_escape(out, feed->ns);
-    buf_put(out, S("\",model_name=\""));
-    prom_query_escape(out, feed->model);
-    buf_put(out, S("\"}"));
+    buf_printf(out, "%s=\"", label);
+    prom_query_escape(out, value);
+    buf_putc(out, '"');
+}
+
+/* In the original's order, so that a cache or recording rule made for its words fits: questions about the
+ * whole model's load begin with the model. */
+static void put_matchers(struct buf *out, const struct sat_feed *feed, bool model_first)
+{
+    buf_putc(out, '{');
+    put_matcher(out, model_first ? "model_name" : "namespace",
+                model_first ? feed->model : feed->ns);
+    buf_putc(out, ',');
+    put_matcher(out, model_first ? "namespace" : "model_name",
+                model_first ? feed->ns : feed->model);
+    buf_putc(out, '}');
 }
 
 static void put_highest(struct buf *out, const struct sat_feed *feed, const char *metric)
 {
     buf_printf(out, "max by (pod) (max_over_time(%s", metric);
-    put_matchers(out, feed);
+    put_matchers(out, feed, false);
     buf_put(out, S("[1m]))"));
 }
 
 static void put_mean(struct buf *out, const struct sat_feed *feed, const char *metric)
 {
     buf_printf(out, "sum(rate(%s_sum", metric);
-    put_matchers(out, feed);
+    put_matchers(out, feed, true);
     buf_printf(out, "[1m]))/sum(rate(%s_count", metric);
-    put_matchers(out, feed);
+    put_matchers(out, feed, true);
     buf_put(out, S("[1m]))"));
 }
 
@@ -50,7 +61,7 @@ static void put_requests(struct buf *out, const struct sat_feed *feed, enum ques
         duration_prom_text(feed->retention_ns, range);
     buf_put(out, question == REQUESTS ? S("sum(increase(") : S("sum(rate("));
     buf_put(out, S("vllm:request_success_total"));
-    put_matchers(out, feed);
+    put_matchers(out, feed, question == ARRIVAL);
     buf_printf(out, "[%s]))", range);
 }
 

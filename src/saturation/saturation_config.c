@@ -182,10 +182,12 @@ static int check_connection(const struct connection *c, err_t *e)
                        "the URL of Prometheus is \"%s\": without TLS only where "
                        "PROMETHEUS_ALLOW_HTTP is \"true\"",
                        c->url);
-    if (plain && (c->token || c->token_file || c->ca || c->cert || c->key))
+    bool skips = c->skip && !strcmp(c->skip, "true");
+    if (plain &&
+        (c->token || c->token_file || c->ca || c->cert || c->key || c->server_name || skips))
         return err_set(e, EINVAL,
-                       "the URL of Prometheus is \"%s\": a token or certificate is not sent "
-                       "without TLS",
+                       "the URL of Prometheus is \"%s\": a token is not sent without TLS, and "
+                       "settings of TLS make no sense",
                        c->url);
     return 0;
 }

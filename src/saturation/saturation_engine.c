@@ -138,7 +138,7 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
         v->growing = true;
     v->desired = x->target;
     struct variant_labels labels = labels_of(v);
-    saturation_metrics_show(&s->metrics, &v->series, &labels, x->current, x->target);
+    saturation_metrics_show(&s->metrics, &v->series, &labels, g->present[i], x->target);
     struct sat_view view = {
         .accelerator = v->accelerator,
         .has_current = true,
@@ -245,8 +245,7 @@ static void show_last(const struct gathering *g)
         struct variant *v = g->variants[i];
         struct variant_labels labels = labels_of(v);
         if (v->desired > 0)
-            saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->states[i].current,
-                                    v->desired);
+            saturation_metrics_show(&g->s->metrics, &v->series, &labels, g->present[i], v->desired);
     }
 }
 

@@ -60,6 +60,7 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
     bool by_hpa = b.hpa && !v->spec.writes_scale;
     g->variants[g->n] = v;
     g->wanted[g->n] = wanted;
+    g->present[g->n] = to_count(w->replicas);
     g->keeps_min[g->n] = b.keeps_min;
     g->states[g->n++] = (struct sat_state){
         .variant = v->name,
@@ -124,6 +125,7 @@ void saturation_gather(struct gathering *g)
     g->states = arena_array(g->a, n, sizeof(*g->states));
     g->skipped = arena_array(g->a, n, sizeof(*g->skipped));
     g->wanted = arena_array(g->a, n, sizeof(*g->wanted));
+    g->present = arena_array(g->a, n, sizeof(*g->present));
     g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
     for (struct variant *v = g->m->first; v; v = v->next) {
         str why;

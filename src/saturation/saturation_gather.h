@@ -18,7 +18,7 @@ struct gathering {
     struct variant **variants; /* that take part */
     struct sat_state *states;  /* of each */
     bool *keeps_min;
-    int *wanted; /* spec.replicas of each */
+    int *wanted, *present; /* spec.replicas and status.replicas of each */
     size_t n;
     struct saturation_skipped *skipped;
     size_t skipped_n;

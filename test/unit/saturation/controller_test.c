@@ -352,6 +352,21 @@ static void skipped_variants_say_why(void)
     models_stop(&w);
 }
 
+/* Pods that do not exist yet are wanted, and not shown as if they were there. */
+static void what_is_shown_as_current_is_there(void)
+{
+    struct models w;
+    models_web(&w, 2, 0.5, 0, "");
+    EQ_REAL(MODELS_GAUGE(&w, "wva_current_replicas", "web", "llm", "A100"), 2);
+    models_patch(&w, &resource_deployments, "web", "status",
+                 S("{\"status\":{\"replicas\":0,\"readyReplicas\":0}}"));
+    models_pass(&w, 61);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_current_replicas", "web", "llm", "A100"), 0);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "web", "llm", "A100"), 2);
+    EQ_REAL(MODELS_GAUGE(&w, "wva_desired_ratio", "web", "llm", "A100"), 2);
+    models_stop(&w);
+}
+
 /* A spec that makes no sense is decided on as far as it does, and says so. */
 static void odd_specs_are_told(void)
 {
@@ -546,6 +561,7 @@ int main(void)
         TAP(series_go_with_their_variant),
         TAP(series_go_with_their_labels),
         TAP(skipped_variants_say_why),
+        TAP(what_is_shown_as_current_is_there),
         TAP(odd_specs_are_told),
         TAP(the_environment_is_the_originals),
         TAP(the_log_has_the_originals_lines),
