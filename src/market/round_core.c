@@ -82,7 +82,8 @@ static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t ex
 {
     int64_t saved = 0;
     for (size_t i = 0; i < r->n && saved < excess; i++) {
-        int64_t least = MAX(r->pods[i]->limit_milli, pod_need(r->pods[i]));
+        int64_t asked = MAX(r->pods[i]->limit_milli, r->pods[i]->min_milli);
+        int64_t least = MAX(asked, pod_need(r->pods[i]));
         if (limits[i] <= least)
             continue;
         int64_t cut = MIN(limits[i] - least, excess - saved);
@@ -112,7 +113,7 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
     grow_less(r, ret_limits, total - r->capacity_milli);
     for (size_t i = 0; i < r->n; i++) { /* a crumb of growth is not worth a resize */
         int64_t limit = r->pods[i]->limit_milli;
-        if (ret_limits[i] > limit &&
+        if (ret_limits[i] > limit && limit >= r->pods[i]->min_milli &&
             !limit_differs(limit, ret_limits[i], rules->min_change_percent))
             ret_limits[i] = limit;
     }

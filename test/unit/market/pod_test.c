@@ -146,6 +146,29 @@ static void an_owners_bounds_hold_at_once(void)
     scene_end(&s);
 }
 
+/* The room is with another, who does not use it. */
+static void an_owners_minimum_is_taken_from_who_has_too_much(void)
+{
+    for (int32_t min = 510; min <= 1500; min += 90) {
+        struct scene a, b;
+        auto_arena struct arena arena = { 0 };
+        struct clear_scratch scratch = { 0 };
+        scene_start(&a, 500);
+        scene_start(&b, 1500);
+        a.pod.min_milli = min;
+        run(&a, 15, 20, 0);
+        run(&b, 15, 20, 0);
+        struct market_pod *pods[] = { &a.pod, &b.pod };
+        struct round round = { 2000, pods, countof(pods), a.now_ns, &scratch, &arena };
+        int64_t limits[countof(pods)];
+        market_slow_round(&round, &a.rules, limits);
+        OK(limits[0] >= min && limits[0] + limits[1] <= 2000);
+        clear_scratch_done(&scratch);
+        scene_end(&a);
+        scene_end(&b);
+    }
+}
+
 /* ---- bids */
 
 static void the_least_is_what_is_used_and_a_little(void)
@@ -388,6 +411,7 @@ int main(void)
         TAP(who_gives_up_something_does_so_once),
         TAP(a_drop_is_smoothed_before_it_is_followed),
         TAP(an_owners_bounds_hold_at_once),
+        TAP(an_owners_minimum_is_taken_from_who_has_too_much),
         TAP(the_least_is_what_is_used_and_a_little),
         TAP(who_starts_keeps_what_it_has),
         TAP(the_most_is_never_less_than_the_least),
