@@ -317,7 +317,8 @@ static bool growth_is_due(const struct market_pod *pod, const struct pod_rules *
     int64_t need = MAX(recent_need(pod), milli_round((double)pod->slo_milli));
     bool urgent = (double)MIN(allocation, need) > nearly_all * (double)limit;
     int64_t reached = urgent ? allocation : milli_round((double)pod->smoothed_milli);
-    return reached > limit && limit_differs(limit, reached, rules->min_change_percent);
+    return reached > limit && (limit_differs(limit, reached, rules->min_change_percent) ||
+                               (double)pod->slow_throttled > rules->target_throttling);
 }
 
 /* Who gives up something does so once, when the smoothed allocation has come down to the present one. */

@@ -46,8 +46,9 @@ static int most_first(const void *a, const void *b)
 }
 
 /* Limits above their allocation are tolerated while nobody needs the room. Here somebody does: the
- * largest slack goes first; what is not worth a change stays. Returns what that saved. */
-static int64_t take_back_slack(const struct round *r, double worth_percent, const int64_t *x,
+ * largest slack goes first; what is not worth a change stays. From who keeps all he needs little is worth taking;
+ * where everybody lacks something, small corrections would never end. Returns what that saved. */
+static int64_t take_back_slack(const struct round *r, double min_change_percent, const int64_t *x,
                                int64_t *limits, int64_t excess)
 {
     struct slack *slack = arena_array(r->arena, r->n, sizeof(*slack));
@@ -57,7 +58,8 @@ static int64_t take_back_slack(const struct round *r, double worth_percent, cons
     qsort(slack, r->n, sizeof(*slack), most_first);
     for (size_t k = 0; k < r->n && saved < excess; k++) {
         size_t i = slack[k].pod;
-        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], worth_percent))
+        double worth = x[i] >= pod_need(r->pods[i]) ? 0.5 : 2;
+        if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], worth * min_change_percent))
             continue;
         limits[i] = x[i];
         saved += slack[k].milli;
@@ -101,21 +103,22 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
         pod_close_window(r->pods[i], rules, r->now_ns);
     enum market_ease ease = ease_of(r, rules);
     struct clearing clearing = clear_twice(r, rules, ease, x);
-    /* Where there is enough for all, little slack is worth taking for who lacks little. Where there is not,
-     * everybody lacks something all the time, and small corrections would never end. */
-    double worth_percent = rules->min_change_percent * (ease == MARKET_SCARCE ? 2 : 0.5);
     for (size_t i = 0; i < r->n; i++) {
         ret_limits[i] = pod_settle(r->pods[i], rules, x[i], r->now_ns);
         total += ret_limits[i];
     }
     total -= forgo_headroom(r, ret_limits, total - r->capacity_milli);
-    total -= take_back_slack(r, worth_percent, x, ret_limits, total - r->capacity_milli);
+    total -=
+        take_back_slack(r, rules->min_change_percent, x, ret_limits, total - r->capacity_milli);
     grow_less(r, ret_limits, total - r->capacity_milli);
-    for (size_t i = 0; i < r->n; i++) { /* a crumb of growth is not worth a resize */
-        int64_t limit = r->pods[i]->limit_milli;
-        if (ret_limits[i] > limit && limit >= r->pods[i]->min_milli &&
-            !limit_differs(limit, ret_limits[i], rules->min_change_percent))
-            ret_limits[i] = limit;
+    for (size_t i = 0; i < r->n;
+         i++) { /* a crumb of growth is worth a resize only for who lacks it */
+        const struct market_pod *pod = r->pods[i];
+        bool lacks = (double)pod->slow_throttled > rules->target_throttling ||
+                     pod->limit_milli < pod->min_milli;
+        if (ret_limits[i] > pod->limit_milli && !lacks &&
+            !limit_differs(pod->limit_milli, ret_limits[i], rules->min_change_percent))
+            ret_limits[i] = pod->limit_milli;
     }
     return clearing;
 }

@@ -146,27 +146,57 @@ static void an_owners_bounds_hold_at_once(void)
     scene_end(&s);
 }
 
+/* A node of two pods and two cores; what a slow round makes of their limits. */
+static void round_of_two(struct scene *a, struct scene *b, int64_t limits[static 2])
+{
+    auto_arena struct arena arena = { 0 };
+    struct clear_scratch scratch = { 0 };
+    struct market_pod *pods[] = { &a->pod, &b->pod };
+    struct round round = { 2000, pods, countof(pods), a->now_ns, &scratch, &arena };
+    market_slow_round(&round, &a->rules, limits);
+    OK(limits[0] + limits[1] <= 2000);
+    clear_scratch_done(&scratch);
+}
+
 /* The room is with another, who does not use it. */
 static void an_owners_minimum_is_taken_from_who_has_too_much(void)
 {
     for (int32_t min = 510; min <= 1500; min += 90) {
         struct scene a, b;
-        auto_arena struct arena arena = { 0 };
-        struct clear_scratch scratch = { 0 };
+        int64_t limits[2];
         scene_start(&a, 500);
         scene_start(&b, 1500);
         a.pod.min_milli = min;
         run(&a, 15, 20, 0);
         run(&b, 15, 20, 0);
-        struct market_pod *pods[] = { &a.pod, &b.pod };
-        struct round round = { 2000, pods, countof(pods), a.now_ns, &scratch, &arena };
-        int64_t limits[countof(pods)];
-        market_slow_round(&round, &a.rules, limits);
-        OK(limits[0] >= min && limits[0] + limits[1] <= 2000);
-        clear_scratch_done(&scratch);
+        round_of_two(&a, &b, limits);
+        OK(limits[0] >= min);
         scene_end(&a);
         scene_end(&b);
     }
+}
+
+/* Together they have all there is. What one lacks, though little, the other has left over. */
+static void who_lacks_little_gets_it_on_a_full_node(void)
+{
+    struct scene a, b;
+    int64_t limits[2];
+    scene_start(&a, 960);
+    scene_start(&b, 1040);
+    run(&a, 15, 960, 10);
+    run(&b, 15, 1000, 0);
+    round_of_two(&a, &b, limits);
+    EQ_INT(limits[0], 1000);
+    EQ_INT(limits[1], 1000);
+    pod_applied(&a.pod, 1000, 900);
+    pod_applied(&b.pod, 1000, 900);
+    run(&a, 15, 1000, 10); /* both lack something now: that nobody can change */
+    run(&b, 15, 1000, 10);
+    round_of_two(&a, &b, limits);
+    EQ_INT(limits[0], 1000);
+    EQ_INT(limits[1], 1000);
+    scene_end(&a);
+    scene_end(&b);
 }
 
 /* ---- bids */
@@ -412,6 +442,7 @@ int main(void)
         TAP(a_drop_is_smoothed_before_it_is_followed),
         TAP(an_owners_bounds_hold_at_once),
         TAP(an_owners_minimum_is_taken_from_who_has_too_much),
+        TAP(who_lacks_little_gets_it_on_a_full_node),
         TAP(the_least_is_what_is_used_and_a_little),
         TAP(who_starts_keeps_what_it_has),
         TAP(the_most_is_never_less_than_the_least),
