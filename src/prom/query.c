@@ -1,7 +1,7 @@
 /* The query client: see query.h. A call owns its request text, one HTTP call at a time and the timer
- * of the pause before the next one; it lives from prom_client_query until on_done or cancel. Short
- * queries are GETs, which proxies that authorise by verb let readers do; long ones are POSTs,
- * because targets are limited.
+ * of the pause before the next one; it lives from prom_client_query until on_done or cancel. Queries
+ * are POSTs, as the original's; where these are refused (a proxy that authorises by verb, a server
+ * that knows only GET) those that are not too long for a target are GETs from then on.
  *
  * Calls that hang must not keep others waiting, and Prometheus must not be asked everything at once: so
  * many calls may be young, and one that was not answered for a second no longer counts as such. It keeps
@@ -33,6 +33,7 @@ struct prom_client {
     struct prom_retry retry;
     size_t max_body_bytes;
     struct random random;
+    bool gets;               /* POST is refused */
     struct prom_call *calls; /* under way */
     size_t young;
     struct prom_call *queue_first, *queue_last; /* that wait to be young */
@@ -43,7 +44,7 @@ struct prom_call {
     struct prom_call *next, *previous; /* in the client's list */
     struct buf path, form;             /* "/api/v1/query" and its encoded parameters */
     struct http_call *http;            /* NULL during a pause */
-    bool young, queued;
+    bool young, queued, posted;
     struct prom_call *queue_next, *queue_previous;
     struct arena arena; /* of this attempt's result */
     struct prom_reader reader;
@@ -302,6 +303,13 @@ static void on_answer(struct prom_call *call)
         finish(call, &result, NULL);
         return;
     }
+    bool refused = call->status == 403 || call->status == 405 || call->status == 501;
+    if (refused && call->posted && call->form.n <= GET_BYTES_MAX) {
+        call->client->gets = true;
+        end_youth(call);
+        attempt(call);
+        return;
+    }
     if (call->status != 200 && read != -EREMOTEIO)
         err_set(&e, EREMOTEIO, "Prometheus answered %d %s", call->status,
                 http_reason(call->status));
@@ -336,7 +344,8 @@ static void send_request(struct prom_call *call)
 {
     auto_buf struct buf target = { 0 };
     buf_put(&target, buf_str(&call->path));
-    bool get = call->form.n <= GET_BYTES_MAX;
+    bool get = call->client->gets && call->form.n <= GET_BYTES_MAX;
+    call->posted = !get;
     if (get)
         buf_printf(&target, "?" STR_FMT, STR_ARG(buf_str(&call->form)));
     struct http_request request = {

@@ -239,7 +239,8 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
     """Knows nothing, by HTTPS; remembers who asked."""
     asked = []
 
-    def do_GET(self):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
         certificate = self.connection.getpeercert()
         name = dict(part[0] for part in certificate["subject"])["commonName"] if certificate else None
         Prometheus.asked.append((self.headers.get("Authorization"), name))

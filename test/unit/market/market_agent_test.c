@@ -530,8 +530,8 @@ static void answer_latency(void *context, struct exchange *x)
 {
     struct prometheus *p = context;
     p->questions++;
-    p->asked_of_targets = str_find(exchange_query(x), S("tardy")) != SIZE_MAX &&
-                          str_find(exchange_query(x), S("prompt")) == SIZE_MAX;
+    p->asked_of_targets = str_find(exchange_body(x), S("tardy")) != SIZE_MAX &&
+                          str_find(exchange_body(x), S("prompt")) == SIZE_MAX;
     exchange_answer(
         x, 200, HTTP_HEADERS({ S("content-type"), S("application/json") }),
         S("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["

@@ -123,7 +123,7 @@ static void asks_an_instant_query(void)
     ask((struct prom_query){ .promql = S("a{b=\"c d\"}+1"), .time_ms = 1767611744005 });
     EQ_INT(t.done, 0);
     wait_for(&t.done, 1);
-    EQ_STR(str_c(t.method), S("GET"));
+    EQ_STR(str_c(t.method), S("POST"));
     EQ_STR(str_c(t.path), S("/api/v1/query"));
     EQ_STR(str_c(t.query), S("query=a%7Bb%3D%22c%20d%22%7D%2B1&time=1767611744.005"));
     EQ_STR(str_c(t.token), S("Bearer secret"));
@@ -143,16 +143,40 @@ static void asks_a_range_query(void)
     stop();
 }
 
-static void posts_long_queries(void)
+/* Where POST is refused the same is asked again by GET, at once, and so is everything later that is not too
+ * long; what is refused by GET too has failed. */
+static void gets_where_it_may_not_post(void)
 {
-    start(ANSWERS, (struct prom_client_options){ 0 });
+    static const int refusals[] = { 403, 405, 501 };
     char text[3000];
     memset(text, 'a', sizeof(text));
-    ask((struct prom_query){ .promql = { text, sizeof(text) } });
+    for (size_t i = 0; i < countof(refusals); i++) {
+        struct step steps[] = { { refusals[i], "" }, { 200, VECTOR }, { 0 } };
+        start(steps, (struct prom_client_options){ 0 });
+        int64_t before = loop_mono_ns(t.loop);
+        ask((struct prom_query){ .promql = S("a b"), .time_ms = 1500 });
+        wait_for(&t.done, 1);
+        EQ_INT(t.requests, 2);
+        EQ_INT((t.done_ns - before) / NS_PER_MS, 0);
+        EQ_STR(str_c(t.method), S("GET"));
+        EQ_STR(str_c(t.query), S("query=a%20b&time=1.500"));
+        EQ_INT(t.series, 1);
+        ask((struct prom_query){ 0 });
+        wait_for(&t.done, 2);
+        EQ_INT(t.requests, 3);
+        EQ_STR(str_c(t.method), S("GET"));
+        ask((struct prom_query){ .promql = { text, sizeof(text) } });
+        wait_for(&t.done, 3);
+        EQ_STR(str_c(t.method), S("POST"));
+        EQ_INT(strlen(t.query), sizeof(text) + strlen("query="));
+        stop();
+    }
+    static const struct step never[] = { { 403, "" }, { 0 } };
+    start(never, (struct prom_client_options){ .retry = { 2, NS_PER_S, 1, 0 } });
+    ask((struct prom_query){ 0 });
     wait_for(&t.done, 1);
-    EQ_STR(str_c(t.method), S("POST"));
-    EQ_INT(strlen(t.query), sizeof(text) + strlen("query="));
-    EQ_INT(t.series, 1);
+    EQ_INT(t.requests, 3); /* a POST and two GETs */
+    OK(strstr(t.failure.text, "403"));
     stop();
 }
 
@@ -377,7 +401,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(asks_an_instant_query),
                                         TAP(asks_a_range_query),
-                                        TAP(posts_long_queries),
+                                        TAP(gets_where_it_may_not_post),
                                         TAP(tries_again_with_growing_pauses),
                                         TAP(gives_up_with_the_last_failure),
                                         TAP(does_not_repeat_a_wrong_query),
