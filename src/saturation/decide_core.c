@@ -79,6 +79,39 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     return answer;
 }
 
+/* Every answer is about a state. */
+static const struct sat_state *state_of(const struct decide_input *in, str variant)
+{
+    size_t i = 0;
+    while (i + 1 < in->state_n && !str_eq(in->states[i].variant, variant))
+        i++;
+    return &in->states[i];
+}
+
+/* Capacity calls it safe to take one replica away; an optimizer may want to take many. What is left must be
+ * enough for the load, without what is added elsewhere and not there yet. */
+static void leave_enough(struct arena *a, struct decide_answers *answers,
+                         const struct decide_input *in)
+{
+    int left = 0;
+    for (size_t i = 0; i < answers->n; i++)
+        left += MIN(answers->at[i].target, answers->at[i].current);
+    for (size_t i = 0; i < answers->n; i++) {
+        struct decide_answer *x = &answers->at[i];
+        int most = sat_bounded(state_of(in, x->variant), x->current);
+        int back = MIN(most - x->target, answers->needed - left);
+        if (back <= 0 || x->source != DECIDE_FROM_MODEL)
+            continue;
+        x->reason = arena_printf(a,
+                                 "saturation safety block: the load needs %d replicas of the model "
+                                 "(model-based wants %d)",
+                                 answers->needed, x->target);
+        x->source = DECIDE_FROM_VETO;
+        x->target += back;
+        left += back;
+    }
+}
+
 /* ---- zero */
 
 static void keep_minimums(struct arena *a, struct decide_answers *answers,
@@ -94,14 +127,6 @@ static void keep_minimums(struct arena *a, struct decide_answers *answers,
             }
 }
 
-static double cost_of(const struct decide_input *in, str variant)
-{
-    for (size_t i = 0; i < in->state_n; i++)
-        if (str_eq(in->states[i].variant, variant))
-            return in->states[i].cost;
-    return NAN;
-}
-
 static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
                              const struct decide_input *in)
 {
@@ -110,7 +135,7 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
     for (size_t i = 0; i < answers->n; i++) {
         const struct decide_answer *x = &answers->at[i];
         targets[i] = (struct sat_target){ x->variant, x->target, x->reason };
-        costs[i] = cost_of(in, x->variant);
+        costs[i] = state_of(in, x->variant)->cost;
     }
     struct enforcer_input rules = { .scale_to_zero = in->scale_to_zero,
                                     .requests_known = in->requests_known,
@@ -138,6 +163,8 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
         answers.at[i] = answer_for(a, in, i, find_target(&targets, in->states[i].variant),
                                    answers.analysis.scale_down_safe);
     qsort(answers.at, answers.n, sizeof(*answers.at), by_variant);
+    if (in->rules == DECIDE_BY_NEED && in->mode == DECIDE_HYBRID)
+        leave_enough(a, &answers, in);
     apply_zero_rules(a, &answers, in);
     return answers;
 }

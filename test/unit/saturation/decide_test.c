@@ -13,6 +13,8 @@ struct trial {
     struct random random;
     struct sat_config config;
     struct sat_state states[VARIANTS];
+    int model[VARIANTS]; /* what an optimizer wants */
+    bool hybrid;
     struct sat_replica replicas[REPLICAS];
     size_t n, replica_n;
     double load_kv, load_queue; /* of the whole model */
@@ -23,9 +25,10 @@ static double unit(struct trial *t)
     return random_below(&t->random, 1000) / 1000.0;
 }
 
+/* Every second one has an optimizer, whose wishes are any. */
 static void make(struct trial *t, uint64_t seed)
 {
-    *t = (struct trial){ 0 };
+    *t = (struct trial){ .hybrid = seed % 2 };
     random_init(&t->random, seed, 7);
     t->n = 1 + random_below(&t->random, VARIANTS);
     t->config = (struct sat_config){ 0.5 + unit(t) / 2, 2 + 8 * unit(t), 0.3 * unit(t), unit(t) };
@@ -40,6 +43,8 @@ static void make(struct trial *t, uint64_t seed)
             .tolerance = random_below(&t->random, 2) ? 0.1 : 0,
         };
     }
+    for (size_t i = 0; i < t->n; i++)
+        t->model[i] = (int)random_below(&t->random, 10);
     t->load_kv = 8 * unit(t);
     t->load_queue = 10 * unit(t);
 }
@@ -68,11 +73,14 @@ static void spread(struct trial *t)
 
 static struct decide_answers decide(struct arena *a, const struct trial *t)
 {
-    return decide_model(a, &(struct decide_input){ .config = t->config,
-                                                   .replicas = t->replicas,
-                                                   .replica_n = t->replica_n,
-                                                   .states = t->states,
-                                                   .state_n = t->n });
+    return decide_model(a,
+                        &(struct decide_input){ .config = t->config,
+                                                .replicas = t->replicas,
+                                                .replica_n = t->replica_n,
+                                                .states = t->states,
+                                                .state_n = t->n,
+                                                .mode = t->hybrid ? DECIDE_HYBRID : DECIDE_CAPACITY,
+                                                .model_targets = t->hybrid ? t->model : NULL });
 }
 
 static struct sat_state *state_of(struct trial *t, str variant)
@@ -91,6 +99,15 @@ static bool within_bounds(struct trial *t, const struct decide_answers *d)
             return false;
     }
     return true;
+}
+
+/* What there is at once: what grows is not there yet. */
+static int left_by(const struct decide_answers *d)
+{
+    int n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += MIN(d->at[i].target, d->at[i].current);
+    return n;
 }
 
 static int sum(const struct decide_answers *d)
@@ -125,7 +142,7 @@ static void nothing_shrinks_below_the_load(void)
         make(&t, seed);
         spread(&t);
         struct decide_answers d = decide(&a, &t);
-        int left = sum(&d);
+        int left = left_by(&d);
         if (left < total(&t)) {
             shrunk++;
             double all = total(&t), kv = fmin(1, t.load_kv / all) * all;
@@ -159,6 +176,9 @@ static void order_does_not_matter(void)
             struct sat_state s = other.states[i - 1];
             other.states[i - 1] = other.states[k];
             other.states[k] = s;
+            int model = other.model[i - 1];
+            other.model[i - 1] = other.model[k];
+            other.model[k] = model;
         }
         struct decide_answers x = decide(&a, &t), y = decide(&a, &other);
         for (size_t i = 0; i < x.n; i++)
@@ -175,6 +195,7 @@ static void a_constant_load_comes_to_rest(void)
     for (uint64_t seed = 0; seed < ROUNDS; seed++) {
         int direction = 0, turns = 0, moved_at = 0;
         make(&t, seed);
+        t.hybrid = false; /* an optimizer's wishes follow the load, those here do not */
         for (int step = 0; step < STEPS; step++) {
             struct arena a = { 0 };
             spread(&t);
