@@ -186,29 +186,6 @@ static void make_subresources(struct arena *a, const struct json *version, struc
     k->scale_selector_path = arena_str(a, json_text(json_get(scale, "labelSelectorPath")));
 }
 
-/* Patches and apply see metadata as what it is in every object, whatever the definition says of it. */
-static const struct shape *whole_shape(struct arena *a, const struct shape *of_schema)
-{
-    static const str scalars[] = { { "apiVersion", 10 }, { "kind", 4 } };
-    struct shape *whole = arena_new(a, struct shape);
-    struct shape_field *fields = arena_array(a, of_schema->n_fields + 3, sizeof(*fields));
-    *whole = *of_schema;
-    whole->n_fields = 0;
-    for (uint32_t i = 0; i < of_schema->n_fields; i++) {
-        str name = of_schema->fields[i].name;
-        if (!str_eqc(name, "metadata") && !str_eq(name, scalars[0]) && !str_eq(name, scalars[1]))
-            fields[whole->n_fields++] = of_schema->fields[i];
-    }
-    for (size_t i = 0; i < countof(scalars); i++)
-        fields[whole->n_fields++] =
-            (struct shape_field){ .name = scalars[i], .shape = &shape_scalar };
-    fields[whole->n_fields++] =
-        (struct shape_field){ .name = S("metadata"),
-                              .shape = schema_shape(types_schema("meta.v1.ObjectMeta")) };
-    whole->fields = fields;
-    return whole;
-}
-
 static const struct schema *schema_of(struct arena *a, const struct json *openapi)
 {
     struct field_errors errors = { .arena = a }; /* it was checked before it was stored */
@@ -218,7 +195,7 @@ static const struct schema *schema_of(struct arena *a, const struct json *openap
         *s = *built;
     else /* stored by an older, laxer server: take everything */
         *s = (struct schema){ .type = SCHEMA_OBJECT, .preserve_unknown = true };
-    s->shape = whole_shape(a, schema_make_shape(a, s));
+    s->shape = schema_whole_shape(a, schema_make_shape(a, s));
     return s;
 }
 

@@ -172,6 +172,9 @@ static inline const struct shape *schema_shape(const struct schema *s)
 
 /* Makes the shape of a schema whose messages and elements have theirs already. */
 const struct shape *schema_make_shape(struct arena *a, const struct schema *s);
+/* Of a whole object: patches and apply see metadata as what it is in every object, whatever the schema of a
+ * definition says of it. */
+const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_schema);
 void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape);
 
 /* ---- custom resources */

@@ -4,6 +4,7 @@
 #include "schema.h"
 
 #include "regex.h"
+#include "types.h"
 
 struct builder {
     struct arena *arena;
@@ -129,7 +130,7 @@ static void build_limits(struct builder *b, const struct json *node, const struc
 static const struct schema *anything(struct arena *a)
 {
     struct schema *s = arena_new(a, struct schema);
-    s->preserve_unknown = s->nullable = true;
+    s->nullable = true;
     s->shape = &shape_any;
     return s;
 }
@@ -167,7 +168,7 @@ static void build_element(struct builder *b, const struct json *node, const stru
     else if (json_is(others, JSON_OBJ))
         s->element = build(b, others, &(struct field_path){ up, .key = S("additionalProperties") });
     else if (json_bool(others, false))
-        s->element = anything(b->arena);
+        s->element = anything(b->arena); /* of which no field is named, and none kept */
 }
 
 static void build_list(struct builder *b, const struct json *node, struct schema *s)
@@ -198,6 +199,28 @@ static void build_default(struct builder *b, const struct json *node, const stru
     schema_validate(s, value, NULL, &at, b->errors);
 }
 
+const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_schema)
+{
+    static const str scalars[] = { { "apiVersion", 10 }, { "kind", 4 } };
+    struct shape *whole = arena_new(a, struct shape);
+    struct shape_field *fields = arena_array(a, of_schema->n_fields + 3, sizeof(*fields));
+    *whole = *of_schema;
+    whole->n_fields = 0;
+    for (uint32_t i = 0; i < of_schema->n_fields; i++) {
+        str name = of_schema->fields[i].name;
+        if (!str_eqc(name, "metadata") && !str_eq(name, scalars[0]) && !str_eq(name, scalars[1]))
+            fields[whole->n_fields++] = of_schema->fields[i];
+    }
+    for (size_t i = 0; i < countof(scalars); i++)
+        fields[whole->n_fields++] =
+            (struct shape_field){ .name = scalars[i], .shape = &shape_scalar };
+    fields[whole->n_fields++] =
+        (struct shape_field){ .name = S("metadata"),
+                              .shape = schema_shape(types_schema("meta.v1.ObjectMeta")) };
+    whole->fields = fields;
+    return whole;
+}
+
 static const struct schema *build(struct builder *b, const struct json *node,
                                   const struct field_path *at)
 {
@@ -214,6 +237,8 @@ static const struct schema *build(struct builder *b, const struct json *node,
     build_limits(b, node, at, s);
     build_default(b, node, at, s);
     s->shape = schema_make_shape(b->arena, s);
+    if (s->embedded)
+        s->shape = schema_whole_shape(b->arena, s->shape);
     return s;
 }
 
