@@ -63,6 +63,37 @@ static void warn_of_pull_secrets(const struct warner *w, const struct json *list
     }
 }
 
+static bool same_port(const struct json *a, const struct json *b)
+{
+    static const char *const parts[] = { "containerPort", "protocol", "hostPort", "hostIP" };
+    for (size_t i = 0; i < countof(parts); i++)
+        if (!json_eq(json_get(a, parts[i]), json_get(b, parts[i])))
+            return false;
+    return true;
+}
+
+/* Of one list of containers; a port that was named before is told of, with the place of the first. */
+static void warn_of_ports(const struct warner *w, const struct json *containers, const char *list)
+{
+    for (uint32_t i = 0; i < json_len(containers); i++) {
+        const struct json *ports = json_get(containers->items[i], "ports");
+        for (uint32_t j = 0; j < json_len(ports); j++) {
+            bool told = false;
+            for (uint32_t k = 0; k <= i && !told; k++) {
+                const struct json *others = json_get(containers->items[k], "ports");
+                for (uint32_t l = 0; l < (k < i ? json_len(others) : j) && !told; l++) {
+                    told = same_port(ports->items[j], others->items[l]);
+                    if (told)
+                        WARN(w->env,
+                             "%s.%s[%u].ports[%u]: duplicate port definition with "
+                             "%s.%s[%u].ports[%u]",
+                             w->at, list, i, j, w->at, list, k, l);
+                }
+            }
+        }
+    }
+}
+
 static void warn_of_pod(const struct warner *w, const struct json *spec)
 {
     static const char *const lists[] = { "initContainers", "containers" };
@@ -80,6 +111,7 @@ static void warn_of_pod(const struct warner *w, const struct json *spec)
             warn_of_fractions(w, json_get(containers->items[i], "resources"), lists[l], i);
             warn_of_hidden(w, json_get(containers->items[i], "env"), lists[l], i);
         }
+        warn_of_ports(w, containers, lists[l]);
     }
 }
 

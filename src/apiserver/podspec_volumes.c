@@ -126,19 +126,34 @@ static void check_source(str kind, const struct json *source, const struct field
         field_forbidden(errors, AT(at, "sizeLimit"), "must not be negative");
 }
 
+/* The one that counts, of several. */
+static str first_source(const struct json *volume)
+{
+    static const char *const order[] = {
+        "emptyDir",    "hostPath",  "secret",    "nfs", "persistentVolumeClaim",
+        "downwardAPI", "configMap", "projected", "csi", "ephemeral",
+        "image"
+    };
+    for (size_t i = 0; i < countof(order); i++)
+        if (json_get(volume, order[i]))
+            return str_c(order[i]);
+    json_each(m, volume)
+        if (!str_eqc(m->key, "name"))
+            return m->key;
+    return S("");
+}
+
 static void check_volume(const struct json *volume, const struct field_path *at,
                          struct field_errors *errors)
 {
     const struct json *name = json_get(volume, "name");
-    size_t sources = 0;
+    str source = first_source(volume);
     json_each(m, volume) {
-        if (str_eqc(m->key, "name"))
-            continue;
         struct field_path in = { at, .key = m->key };
-        if (sources++)
-            field_forbidden(errors, &in, "a volume has one source");
-        else
+        if (str_eq(m->key, source))
             check_source(m->key, m->value, &in, errors);
+        else if (!str_eqc(m->key, "name"))
+            field_forbidden(errors, &in, "a volume has one source");
     }
     if (!json_text(name).n)
         field_required(errors, AT(at, "name"), NULL);

@@ -147,6 +147,9 @@ int schema_decode(const struct schema *s, struct arena *a, struct json *value,
 int schema_decode_at(const struct schema *s, struct arena *a, struct json *value,
                      const struct field_path *at, struct schema_unknown *unknown, err_t *e);
 
+/* Numbers that are too large for their fields keep their low 32 bits, as where they are assigned. */
+void schema_wrap_integers(const struct schema *s, struct json *value);
+
 /* Drops fields that the schema does not name, telling `unknown` (which may be NULL). An embedded
  * resource keeps apiVersion, kind and metadata. `root` says that `value` is a whole object. */
 void schema_prune(const struct schema *s, struct json *value, bool root,

@@ -281,3 +281,16 @@ int schema_decode_at(const struct schema *s, struct arena *a, struct json *value
 {
     return decode(&(struct decoder){ a, unknown, e }, s, value, at);
 }
+
+void schema_wrap_integers(const struct schema *s, struct json *value)
+{
+    if (json_is(value, JSON_INT) && s->format == SCHEMA_INT32)
+        value->integer = (int32_t)(uint32_t)value->integer;
+    for (uint32_t i = 0; json_is(value, JSON_ARR) && s->element && i < value->n; i++)
+        schema_wrap_integers(s->element, value->items[i]);
+    json_each(m, value) {
+        const struct schema_field *f = schema_field(s, m->key);
+        if (f)
+            schema_wrap_integers(&f->schema, m->value);
+    }
+}

@@ -80,6 +80,11 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     int result = language == PATCH_APPLY
                      ? yaml_parse_limited(c->arena, c->request->body, &limits, &patch, &e)
                      : json_parse_limited(c->arena, c->request->body, &limits, &patch, &e);
+    if (result == 0 &&
+        json_is(patch, JSON_NULL)) /* nothing to do, in the two that are read by type */
+        patch = language == PATCH_STRATEGIC ? json_new_obj(c->arena)
+                : language == PATCH_JSON    ? json_new_arr(c->arena)
+                                            : patch;
     if (result < 0)
         call_bad_request(c, "error decoding patch: %s", e.text);
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
@@ -142,6 +147,22 @@ static bool check_version(struct call *c, const struct write_options *o, struct 
     return false;
 }
 
+/* The result of a strategic patch is never a text: it is of the type of the path whatever it says, and numbers
+ * are put into the fields they are for, fit or not. */
+static int patch_by_type(struct call *c, const struct kind *k, struct json **tree,
+                         const struct json *patch, err_t *e)
+{
+    int code = strategic_patch(c->arena, schema_shape(k->schema), tree, patch, e);
+    if (code < 0)
+        return code;
+    if (json_is(json_get(*tree, "kind"), JSON_STR))
+        json_set_str(c->arena, *tree, "kind", k->kind);
+    if (json_is(json_get(*tree, "apiVersion"), JSON_STR))
+        json_set_str(c->arena, *tree, "apiVersion", kind_api_version(c->arena, k));
+    schema_wrap_integers(k->schema, *tree);
+    return 0;
+}
+
 /* NULL: answered. The old tree is not changed. */
 static struct json *patched(struct call *c, enum language language, const struct kind *k,
                             struct json *old, const struct json *patch)
@@ -152,7 +173,7 @@ static struct json *patched(struct call *c, enum language language, const struct
     if (language == PATCH_JSON)
         code = patch_apply(c->arena, old, patch, &result, &e);
     else if (language == PATCH_STRATEGIC)
-        code = strategic_patch(c->arena, schema_shape(k->schema), &result, patch, &e);
+        code = patch_by_type(c, k, &result, patch, &e);
     else
         result = merge_patch(c->arena, old, patch);
     if (code == 0)
