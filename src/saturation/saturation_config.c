@@ -95,7 +95,9 @@ static int read_mode(struct saturation *s, err_t *e)
 /* What the optimization ConfigMap would say, from the environment: it holds until the ConfigMap says it. */
 static str read_defaults(struct saturation *s)
 {
-    static const char *const keys[] = { "GLOBAL_OPT_INTERVAL", "PROMETHEUS_METRICS_CACHE_TTL",
+    static const char *const keys[] = { "GLOBAL_OPT_INTERVAL",
+                                        "PROMETHEUS_METRICS_CACHE_ENABLED",
+                                        "PROMETHEUS_METRICS_CACHE_TTL",
                                         "PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL",
                                         "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD",
                                         "PROMETHEUS_METRICS_CACHE_UNAVAILABLE_THRESHOLD" };
@@ -319,6 +321,13 @@ static void tell_zero_problems(str problems, str ns)
         log_error("Invalid scale-to-zero config", KV("namespace", ns), KV("entries", problems));
 }
 
+static void tell_age_problems(const struct sat_news *news)
+{
+    if (news->age_problems.n)
+        log_error("Invalid metrics cache config, defaults are used",
+                  KV("error", news->age_problems));
+}
+
 static void renew(struct saturation *s, struct sat_news *news)
 {
     auto_arena struct arena scratch = { 0 };
@@ -365,6 +374,7 @@ static void optimization_changed(void *context, const struct record *old, const 
     if (news.interval_problem.n)
         log_error("Invalid optimization config, the last interval stays",
                   KV("error", news.interval_problem));
+    tell_age_problems(&news);
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
@@ -499,6 +509,7 @@ int saturation_config_start(struct saturation *s, err_t *e)
     s->snapshot = sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &news);
     if (news.interval_problem.n)
         return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(news.interval_problem));
+    tell_age_problems(&news);
     return 0;
 }
 

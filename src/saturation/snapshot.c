@@ -32,26 +32,53 @@ static void read_interval(struct sat_snapshot *s, const struct json *data, struc
         s->interval_ns = ns;
 }
 
-/* Of the ConfigMap, else of the environment. */
-static int64_t duration_at(const struct json *const data[2], const char *key, int64_t otherwise)
+#define CACHE_KEY "PROMETHEUS_METRICS_CACHE_"
+
+struct cache_settings {
+    const struct json *data[2]; /* of the ConfigMap, else of the environment */
+    struct arena *arena;
+    str problems;
+};
+
+static int64_t duration_at(struct cache_settings *c, const char *key, int64_t otherwise)
 {
-    auto_buf struct buf name = { 0 };
-    int64_t ns;
-    buf_printf(&name, "PROMETHEUS_METRICS_CACHE_%s", key);
-    for (int i = 0; i < 2; i++)
-        if (duration_parse(json_text(json_get(data[i], name.p)), &ns, NULL) == 0 && ns > 0)
+    for (size_t i = 0; i < countof(c->data); i++) {
+        const struct json *v = json_get(c->data[i], key);
+        int64_t ns = -1;
+        if (!v)
+            continue;
+        if (duration_parse(json_text(v), &ns, NULL) == 0 && ns > 0)
             return ns;
+        if (ns != 0) /* that is off */
+            c->problems = arena_printf(c->arena, STR_FMT "%s%s is \"" STR_FMT "\", want a duration",
+                                       STR_ARG(c->problems), c->problems.n ? "; " : "", key,
+                                       STR_ARG(json_text(v)));
+    }
     return otherwise;
 }
 
-static void read_ages(struct sat_snapshot *s, const struct json *data, const struct json *defaults)
+/* Yes, unless said otherwise in other words than these. */
+static bool is_cached(const struct cache_settings *c)
 {
-    const struct json *const both[] = { data, defaults };
+    str said = S("");
+    for (size_t i = 0; i < countof(c->data) && !said.n; i++)
+        said = json_text(json_get(c->data[i], CACHE_KEY "ENABLED"));
+    return !said.n || str_eqc(said, "true") || str_eqc(said, "1") || str_eqc(said, "yes");
+}
+
+static void read_ages(struct sat_snapshot *s, const struct json *data, const struct json *defaults,
+                      str *ret_problems)
+{
+    struct cache_settings c = { { data, defaults }, &s->arena, S("") };
     /* Metrics older than a cycle would be decided on twice. */
     int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
-    fetch = duration_at(both, "FETCH_INTERVAL", duration_at(both, "TTL", fetch));
-    int64_t fresh = duration_at(both, "FRESH_THRESHOLD", ages_default.fresh_ns);
-    int64_t unavailable = duration_at(both, "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
+    if (is_cached(&c))
+        fetch =
+            duration_at(&c, CACHE_KEY "FETCH_INTERVAL", duration_at(&c, CACHE_KEY "TTL", fetch));
+    int64_t fresh = duration_at(&c, CACHE_KEY "FRESH_THRESHOLD", ages_default.fresh_ns);
+    int64_t unavailable =
+        duration_at(&c, CACHE_KEY "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
+    *ret_problems = c.problems;
     /* One fetch may be missed: what a slow rhythm makes old is not stale. */
     s->ages = (struct sat_ages){ fetch, MAX(fresh, 2 * fetch), MAX(unavailable, 4 * fetch) };
 }
@@ -103,7 +130,7 @@ struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
     if (!before)
         read_interval(s, defaults, ret_news);
     read_interval(s, optimization, ret_news);
-    read_ages(s, optimization, defaults);
+    read_ages(s, optimization, defaults, &ret_news->age_problems);
     ret_news->global = sat_table_load(&s->arena, parse(&s->arena, from->saturation),
                                       before ? &before->saturation : NULL);
     s->saturation = ret_news->global.table;

@@ -52,8 +52,8 @@ struct sat_local_news {
 
 struct sat_news { /* what there is to tell, in the snapshot's arena */
     struct sat_load global;
-    str zero_problems, interval_problem; /* "": none */
-    struct sat_local_news *locals;       /* as in the snapshot */
+    str zero_problems, interval_problem, age_problems; /* "": none */
+    struct sat_local_news *locals;                     /* as in the snapshot */
 };
 
 /* `before` NULL: the first one. Its last good values stay where the sources have bad ones. */

@@ -180,6 +180,7 @@ static void the_environment_is_under_the_configmap(void)
     static const struct {
         const char *optimization;
         int interval_s, fetch_s, fresh_s;
+        const char *problems;
     } t[] = {
         { "", 7, 5, 20 },
         { "{\"GLOBAL_OPT_INTERVAL\":\"9s\"}", 9, 5, 20 },
@@ -189,6 +190,13 @@ static void the_environment_is_under_the_configmap(void)
         { "{\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":\"40s\"}", 9, 5, 40 },
         /* what a slow rhythm makes old is not stale */
         { "{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"3m\"}", 9, 180, 360 },
+        { "{\"PROMETHEUS_METRICS_CACHE_ENABLED\":\"false\"}", 9, 9, 20 }, /* anew in each cycle */
+        { "{\"PROMETHEUS_METRICS_CACHE_ENABLED\":\"yes\"}", 9, 5, 20 },
+        { "{\"PROMETHEUS_METRICS_CACHE_TTL\":\"soon\",\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":"
+          "\"-1s\"}",
+          9, 5, 20,
+          "PROMETHEUS_METRICS_CACHE_TTL is \"soon\", want a duration; "
+          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD is \"-1s\", want a duration" },
     };
     struct sat_snapshot *before = NULL;
     for (size_t i = 0; i < countof(t); i++) {
@@ -199,6 +207,7 @@ static void the_environment_is_under_the_configmap(void)
         EQ_INT(now->ages.fetch_ns / NS_PER_S, t[i].fetch_s);
         EQ_INT(now->ages.fresh_ns / NS_PER_S, t[i].fresh_s);
         EQ_INT(news.interval_problem.n > 0, i == 2);
+        EQ_STR(news.age_problems, str_c(t[i].problems));
         sat_snapshot_unref(before);
         before = now;
     }
