@@ -34,6 +34,7 @@ struct pool {
     size_t n;
     uint64_t supply; /* millicores to hand out */
     int64_t *out;
+    int passes; /* so far */
 };
 
 struct level {
@@ -96,6 +97,7 @@ static struct level find_level(struct pool *p)
     for (size_t before = SIZE_MAX; level.unfilled && level.unfilled < before;) {
         before = level.unfilled;
         take_full(p, &level);
+        p->passes++;
     }
     return level;
 }
@@ -359,5 +361,6 @@ struct clearing market_clear(int64_t capacity_milli, const struct bid *bids, siz
         .lambda = lambda,
         .mode = mode_of(capacity_milli, &sums),
         .capped = capped,
+        .passes = pool.passes,
     };
 }

@@ -26,6 +26,7 @@ struct clearing {
     double lambda; /* the true shadow price, utility per millicore; INFINITY when nothing is left */
     enum market_mode mode;
     bool capped; /* the minimums alone exceed capacity: nobody gets more than its minimum */
+    int passes;  /* over the bids that were not full, until the level was found */
 };
 
 /* The room `market_clear` works in; `{0}` is empty, kept between calls so that a steady state

@@ -190,9 +190,9 @@ static struct metric *alone(struct metrics *r, const char *name, const char *hel
 
 static void init_clearing(struct agent_metrics *m, struct metrics *r)
 {
-    m->iterations = alone(r, "mbcas_nash_iterations",
-                          "Passes of the last clearing: one to find the price, one to clear at it",
-                          METRIC_GAUGE);
+    m->iterations =
+        alone(r, "mbcas_nash_iterations",
+              "Passes of the last clearing over the bids, until the level was found", METRIC_GAUGE);
     m->price =
         alone(r, "mbcas_nash_shadow_price", "Congestion price of the last clearing", METRIC_GAUGE);
     m->lambda = alone(r, "mbcas_nash_lambda", "Utility of one more millicore at the last clearing",
@@ -235,10 +235,9 @@ void agent_metrics_done(struct agent_metrics *m)
 
 void agent_metrics_round(struct agent_metrics *m, const struct round_report *report)
 {
-    enum { PASSES = 2 };
     const struct clearing *c = &report->clearing;
     metric_observe(m->duration, (double)report->took_ns / 1e9);
-    metric_set(m->iterations, report->pods ? PASSES : 0);
+    metric_set(m->iterations, c->passes);
     metric_set(m->price, c->price);
     metric_set(m->lambda, c->lambda);
     metric_set(m->capacity, (double)report->capacity_milli);

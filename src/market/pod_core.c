@@ -250,9 +250,10 @@ int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
     least = ease == MARKET_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
                                   : MAX(least, need);
     bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
-    if (ease == MARKET_AT_EASE && rules->agent.need_headroom > 0)
-        least = MAX(least,
-                    milli_round((double)pod->agent.usage_milli * (1 + rules->agent.need_headroom)));
+    if (ease == MARKET_AT_EASE) {
+        double used = (double)pod->agent.usage_milli * (1 + rules->agent.need_headroom);
+        least = MAX(least, (int64_t)milli32(milli_round(used)));
+    }
     if (ease == MARKET_AT_EASE && spared)
         least = MAX(least, (int64_t)pod->limit_milli);
     least = MAX(least, (int64_t)pod->min_milli);
@@ -295,7 +296,8 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     double forecast = foresees ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
     need = MAX(need, forecast);
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
-    int64_t wanted = scarce ? pod_need(pod) : milli_round(need * (1 + headroom(rules, action)));
+    int64_t wanted = scarce ? pod_need(pod)
+                            : (int64_t)milli32(milli_round(need * (1 + headroom(rules, action))));
     struct bid bid = {
         .demand_milli = agent_price_response(wanted, effective),
         .min_milli = pod_floor(pod, rules, ease, now_ns),

@@ -243,6 +243,20 @@ static void weightless_bids_are_served_last(void)
     clear_scratch_done(&scratch);
 }
 
+/* Each pass takes out who is full at the level so far. */
+static void passes_are_counted(void)
+{
+    struct clear_scratch scratch = { 0 };
+    struct bid bids[] = { { 0, 0, 100, 1 }, { 0, 0, 400, 1 }, { 0, 0, 1000, 1 } };
+    int64_t got[3];
+    EQ_INT(market_clear(90, bids, 3, &scratch, got).passes, 1);   /* 30 each */
+    EQ_INT(market_clear(600, bids, 3, &scratch, got).passes, 2);  /* 200: one is full at once */
+    EQ_INT(market_clear(1000, bids, 3, &scratch, got).passes, 3); /* 333, then 450, then 500 */
+    EQ_INT(market_clear(9000, bids, 3, &scratch, got).passes, 1);
+    EQ_INT(market_clear(9000, bids, 0, &scratch, got).passes, 0);
+    clear_scratch_done(&scratch);
+}
+
 static void odd_markets_are_answered(void)
 {
     struct clear_scratch scratch = { 0 };
@@ -266,6 +280,7 @@ int main(void)
                                         TAP(sums_and_bounds_hold),
                                         TAP(weight_is_power),
                                         TAP(weightless_bids_are_served_last),
+                                        TAP(passes_are_counted),
                                         TAP(odd_markets_are_answered),
                                         { 0 } });
 }

@@ -314,6 +314,7 @@ static void only_some_pods_take_part(void)
     int64_t in = milli_of(json_at(allocation(&s, "default-in"), "spec", "desiredCPULimit", NULL)),
             out = milli_of(json_at(allocation(&s, "default-out"), "spec", "desiredCPULimit", NULL));
     OK(out > 0 && in < 1260);
+    OK(metric(&s, "mbcas_nash_iterations ") >= 1);
     EQ_INT(in + out, 1530); /* both want more than there is: all of it is shared out */
     end(&s);
 }

@@ -220,6 +220,20 @@ static void the_least_is_what_is_used_and_a_little(void)
     scene_end(&s);
 }
 
+/* Settings that nobody means must not make sums overflow. */
+static void absurd_settings_stay_numbers(void)
+{
+    struct scene s;
+    scene_start(&s, 1000);
+    s.config.need_headroom = s.config.want_headroom = 1e300;
+    s.config.absolute_min_milli = INT64_MAX;
+    scene_rules(&s);
+    window(&s, 900, 10);
+    struct bid bid = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+    OK(bid.min_milli <= INT32_MAX && bid.max_milli <= INT32_MAX && bid.demand_milli <= INT32_MAX);
+    scene_end(&s);
+}
+
 static void who_starts_keeps_what_it_has(void)
 {
     struct scene s;
@@ -444,6 +458,7 @@ int main(void)
         TAP(an_owners_minimum_is_taken_from_who_has_too_much),
         TAP(who_lacks_little_gets_it_on_a_full_node),
         TAP(the_least_is_what_is_used_and_a_little),
+        TAP(absurd_settings_stay_numbers),
         TAP(who_starts_keeps_what_it_has),
         TAP(the_most_is_never_less_than_the_least),
         TAP(only_who_is_well_explores),
