@@ -28,6 +28,7 @@ struct models_pod {
     char name[64], workload[64];
     struct http_server *server;
     double kv, queue, requests;
+    size_t scrapes;
     const char *page; /* served instead; NULL: what the numbers say */
     bool silent;      /* answers 500 */
     bool mute;        /* serves no series of the model */
@@ -39,7 +40,6 @@ struct models {
     struct cluster c;
     struct models_pod pods[MODELS_PODS];
     size_t pod_n;
-    size_t scrapes;
     struct buf log;
 };
 
@@ -47,6 +47,7 @@ static UNUSED void models_serve(void *context, struct exchange *x)
 {
     struct models_pod *pod = context;
     auto_buf struct buf text = { 0 };
+    pod->scrapes++;
     if (pod->page)
         buf_put(&text, str_c(pod->page));
     else if (!pod->mute)

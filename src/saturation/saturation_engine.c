@@ -339,9 +339,23 @@ static bool was_awake(const struct gathering *g)
     return !g->m->awake_ns || g->now_ns - g->m->awake_ns >= g->m->feed.retention_ns;
 }
 
-/* Metrics are asked for from the first look at the model on. */
+static bool has_own_variant(const struct saturation *s, const struct sat_model *m)
+{
+    str why;
+    for (const struct variant *v = m->first; v; v = v->next)
+        if (saturation_manages(s, v, &why))
+            return true;
+    return false;
+}
+
+/* Metrics are asked for from the first look at the model on, as long as it is ours. */
 static void feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
 {
+    if (!has_own_variant(s, m)) {
+        collect_stop(&m->feed);
+        m->fed = false;
+        return;
+    }
     bool to_zero = zero_enabled(zero, m->id, s->o.zero_by_default);
     collect_set_interval(&m->feed, s->snapshot->ages.fetch_ns);
     m->feed.retention_ns = to_zero ? zero_retention_ns(zero, m->id) : 0;
@@ -409,30 +423,37 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
 
 /* ---- the cycle */
 
+/* Without thresholds there are no decisions, and every variant says so. */
+static void tell_not_loaded(struct saturation *s, const struct sat_model *m, struct arena *a)
+{
+    str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
+                           STR_ARG(s->o.ns), STR_ARG(s->o.saturation_map));
+    struct sat_view view = { 0 };
+    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "InvalidConfiguration", why);
+    for (struct variant *v = m->first; v; v = v->next)
+        show(s, v, &view, why);
+}
+
+/* A namespace's own thresholds do without global ones. */
+static void decide_or_tell(struct saturation *s, struct sat_model *m, struct arena *a)
+{
+    const struct sat_local *local = sat_snapshot_local(s->snapshot, m->ns);
+    if (s->snapshot->saturation.n || (local && local->saturation.n))
+        saturation_decide(s, m, a);
+    else
+        tell_not_loaded(s, m, a);
+}
+
 static void decide_all(struct saturation *s, struct arena *a)
 {
     log_debug("Grouped VAs by model", KV_INT("models", s->models.n),
               KV_INT("variants", s->by_key.n));
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
         struct arena_mark mark = arena_mark(a);
-        saturation_decide(s, slot->value, a);
+        decide_or_tell(s, slot->value, a);
         arena_reset(a, mark);
     }
     log_debug("Optimization completed successfully");
-}
-
-/* Without thresholds there are no decisions, and every variant says so. */
-static void tell_not_loaded(struct saturation *s, struct arena *a)
-{
-    log_info("Saturation scaling config not loaded yet, skipping optimization");
-    str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
-                           STR_ARG(s->o.ns), STR_ARG(s->o.saturation_map));
-    for (struct map_slot *slot = NULL; (slot = map_next(&s->by_key, slot));) {
-        struct variant *v = slot->value;
-        struct sat_view view = { 0 };
-        view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "InvalidConfiguration", why);
-        show(s, v, &view, why);
-    }
 }
 
 struct reconciled saturation_cycle(struct reconcile *r)
@@ -444,14 +465,14 @@ struct reconciled saturation_cycle(struct reconcile *r)
         auto_buf struct buf key = { 0 };
         buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(r->ns), STR_ARG(r->name));
         struct sat_model *m = map_get(&s->models, buf_str(&key));
-        if (m && config->saturation.n)
-            saturation_decide(s, m, r->arena);
+        if (m)
+            decide_or_tell(s, m, r->arena);
     } else {
         int64_t before = clock_cpu_ns();
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
-            tell_not_loaded(s, r->arena);
-        else if (!s->models.n)
+            log_info("Saturation scaling config not loaded yet, skipping optimization");
+        if (!s->models.n)
             log_debug("No active VariantAutoscalings found, skipping optimization");
         else
             decide_all(s, r->arena);

@@ -457,11 +457,34 @@ static void a_namespace_may_have_thresholds_or_be_left_out(void)
     EQ_INT(models_desired(&w, "web"), 3); /* the last good value stays */
     cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_namespaces, NULL, MODELS_NS,
                S("{\"metadata\":{\"annotations\":{\"wva.llmd.ai/exclude\":\"true\"}}}"));
-    size_t writes = w.c.operator_writes;
+    models_pass(&w, 31);
+    size_t writes = w.c.operator_writes, scrapes = w.pods[0].scrapes;
     models_load(&w, "web", 0.01, 0);
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), 3);
     EQ_INT((int64_t)(w.c.operator_writes - writes), 0);
+    EQ_INT((int64_t)(w.pods[0].scrapes - scrapes), 0); /* nor are its servers bothered */
+    cluster_do(&w.c, KUBE_MERGE_PATCH, &resource_namespaces, NULL, MODELS_NS,
+               S("{\"metadata\":{\"annotations\":{\"wva.llmd.ai/exclude\":null}}}"));
+    models_pass(&w, 100);
+    EQ_INT(models_desired(&w, "web"), 1); /* it takes part again */
+    models_stop(&w);
+}
+
+static void a_namespace_needs_no_global_thresholds(void)
+{
+    struct models w;
+    models_start(&w);
+    models_workload(&w, "web", 2);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "InvalidConfiguration");
+    models_config(&w, MODELS_NS, "saturation-scaling-config", "{default: 'kvCacheThreshold: 0.5'}");
+    models_pass(&w, 61);
+    MODELS_SAYS(&w, "web", "OptimizationReady", "reason", "SaturationOnlyMode");
+    EQ_INT(models_desired(&w, "web"), 3);
     models_stop(&w);
 }
 
@@ -484,6 +507,7 @@ int main(void)
         TAP(the_end_of_our_service_monitor_is_told),
         TAP(others_variants_are_left_alone),
         TAP(a_namespace_may_have_thresholds_or_be_left_out),
+        TAP(a_namespace_needs_no_global_thresholds),
         { 0 },
     });
 }
