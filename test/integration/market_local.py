@@ -165,15 +165,21 @@ class Watch:
     def lowest_limit(self, group):
         return min(groups[group][0] for _, groups in self.samples)
 
-    def highest_usage(self, group):
+    def highest_usage(self, group, samples=None):
         """Millicores in any second."""
-        best = 0.0
-        for i, (at, groups) in enumerate(self.samples):
-            for later, then in self.samples[i:]:
+        best, samples = 0.0, samples or self.samples
+        for i, (at, groups) in enumerate(samples):
+            for later, then in samples[i:]:
                 if later - at >= 1:
                     best = max(best, (then[group][3] - groups[group][3]) / (later - at) * 1000)
                     break
         return best
+
+    def cut_into_use(self, group):
+        """Limits that were lowered to less than had been used until then."""
+        limits = [groups[group][0] for _, groups in self.samples]
+        return [new for i, (old, new) in enumerate(zip(limits, limits[1:]))
+                if new < old and new < self.highest_usage(group, self.samples[:i + 2])]
 
 
 def starve_and_recover(tap, kernel):
@@ -199,7 +205,9 @@ def kill_and_restart(tap, kernel, first):
     watch = Watch(kernel)
     watch.run(7)
     low = {group: (watch.lowest_limit(group), watch.highest_usage(group)) for group in ("starved", "bursty")}
-    tap.say(all(limit >= used for limit, used in low.values()),
+    # a load that the first agent could not help in time, on a busy machine, uses more once the second has
+    cuts = [limit for group in low for limit in watch.cut_into_use(group)]
+    tap.say(not cuts and (all(limit >= used for limit, used in low.values()) or not QUIET),
              "a new agent never sets a limit below what is in use",
              ", ".join(f"{g}: limit {limit}m, used {used:.0f}m" for g, (limit, used) in low.items()))
     tap.say(all(watch.throttled(g, 0, 100) <= TARGET for g in ("starved", "bursty")) or not QUIET,
