@@ -22,7 +22,11 @@ static void check_rules(const struct json *node, bool root, const struct field_p
         struct field_path at = { &item, .key = S("rule") };
         str rule = str_trim(json_text(json_get(rules->items[i], "rule")));
         err_t e;
+        const struct json *message = json_get(rules->items[i], "message");
         check_reason(json_get(rules->items[i], "reason"), &item, errors);
+        if (str_find_char(json_text(message), '\n') != SIZE_MAX)
+            field_invalid(errors, &(struct field_path){ &item, .key = S("message") }, message,
+                          "must not contain line breaks");
         if (!rule.n)
             field_required(errors, &at, NULL);
         else if (cel_check(node, root, rule, &e) < 0)

@@ -1,5 +1,6 @@
 /* Definitions of custom resources: what they make (kinds), and what the server adds to them. Their
  * rules are in crd_check.c, the quarrel about names in crd_names.c. */
+#include "formats.h"
 #include "kind_hooks.h"
 #include "types.h"
 
@@ -53,12 +54,39 @@ static void remember_versions(const struct kind_change *c, struct arena *a)
         json_set(a, status, S("storedVersions"), stored);
 }
 
+/* Formats in the schemas of a definition that nobody knows, each once; `seen` holds those told. */
+static void find_formats(struct arena *a, const struct json *node, struct json *seen)
+{
+    const struct json *format = json_get(node, "format");
+    if (json_is(format, JSON_STR) && format->n &&
+        !format_known(json_text(format), json_text(json_get(node, "type"))))
+        json_set(a, seen, json_text(format), json_new_bool(a, true));
+    for (uint32_t i = 0; json_is(node, JSON_ARR) && i < node->n; i++)
+        find_formats(a, node->items[i], seen);
+    json_each(m, node)
+        if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum"))
+            find_formats(a, m->value, seen);
+}
+
+static void warn_of_formats(const struct kind_change *c, struct kind_env *env)
+{
+    struct json *now = json_new_obj(env->arena), *before = json_new_obj(env->arena);
+    find_formats(env->arena, json_at(c->object, "spec", "versions", NULL), now);
+    find_formats(env->arena, json_at(c->old, "spec", "versions", NULL), before);
+    json_each(m, now)
+        if (!json_get_str(before, m->key))
+            env->warn(env->context, arena_printf(env->arena, "unrecognized format \"" STR_FMT "\"",
+                                                 STR_ARG(m->key)));
+}
+
 static void prepare(const struct kind_change *c, struct kind_env *env,
                     struct kind_fault *fault UNUSED)
 {
     bool status = c->sub == KIND_STATUS;
     if (!status || !json_len(json_at(c->object, "status", "storedVersions", NULL)))
         remember_versions(c, env->arena);
+    if (!status && env->warn)
+        warn_of_formats(c, env);
     if (!status && env->warn && schema_has_rules(json_at(c->object, "spec", "versions", NULL)))
         env->warn(env->context,
                   S("x-kubernetes-validations are kept but not enforced by this server"));

@@ -349,33 +349,65 @@ static bool is_uuid5(str text)
     return is_uuid(text, '5');
 }
 
+static bool is_short_name(str text)
+{
+    return !format_dns_label(text);
+}
+
+static bool is_long_name(str text)
+{
+    return !format_dns_subdomain(text);
+}
+
+static const struct {
+    const char *name;
+    bool (*fits)(str text);
+} formats[] = {
+    { "date-time", is_instant },
+    { "datetime", is_instant },
+    { "date", is_date },
+    { "duration", is_duration },
+    { "byte", is_base64 },
+    { "uri", is_uri },
+    { "email", is_email },
+    { "hostname", is_hostname },
+    { "ipv4", format_is_ipv4 },
+    { "ipv6", format_is_ipv6 },
+    { "cidr", is_cidr },
+    { "mac", is_mac },
+    { "uuid", is_any_uuid },
+    { "uuid3", is_uuid3 },
+    { "uuid4", is_uuid4 },
+    { "uuid5", is_uuid5 },
+    { "bsonobjectid", is_bson_id },
+    { "hexcolor", is_hexcolor },
+    { "k8s-short-name", is_short_name },
+    { "k8s-long-name", is_long_name },
+    { "isbn", NULL }, /* known, and not looked at */
+    { "isbn10", NULL },
+    { "isbn13", NULL },
+    { "creditcard", NULL },
+    { "ssn", NULL },
+    { "rgbcolor", NULL },
+    { "password", NULL },
+};
+
 bool format_fits(str format, str text)
 {
-    static const struct {
-        const char *name;
-        bool (*fits)(str text);
-    } formats[] = {
-        { "date-time", is_instant },
-        { "datetime", is_instant },
-        { "date", is_date },
-        { "duration", is_duration },
-        { "byte", is_base64 },
-        { "uri", is_uri },
-        { "email", is_email },
-        { "hostname", is_hostname },
-        { "ipv4", format_is_ipv4 },
-        { "ipv6", format_is_ipv6 },
-        { "cidr", is_cidr },
-        { "mac", is_mac },
-        { "uuid", is_any_uuid },
-        { "uuid3", is_uuid3 },
-        { "uuid4", is_uuid4 },
-        { "uuid5", is_uuid5 },
-        { "bsonobjectid", is_bson_id },
-        { "hexcolor", is_hexcolor },
-    };
     for (size_t i = 0; i < countof(formats); i++)
-        if (str_eqc(format, formats[i].name))
+        if (str_eqc(format, formats[i].name) && formats[i].fits)
             return formats[i].fits(text);
     return true;
+}
+
+bool format_known(str format, str type)
+{
+    if (str_eqc(type, "integer"))
+        return str_eqc(format, "int32") || str_eqc(format, "int64");
+    if (str_eqc(type, "number"))
+        return str_eqc(format, "float") || str_eqc(format, "double");
+    for (size_t i = 0; i < countof(formats) && str_eqc(type, "string"); i++)
+        if (str_eqc(format, formats[i].name))
+            return true;
+    return false;
 }

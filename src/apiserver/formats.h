@@ -6,6 +6,8 @@
 
 /* True if the text is of that format, or if the format is one that nobody checks. */
 bool format_fits(str format, str text);
+/* Whether values of that type of OpenAPI can have it. */
+bool format_known(str format, str type);
 
 /* Names. Each answers NULL when the text will do, else what would (for an error message). */
 const char *format_dns_label(str text);      /* my-name: 63 of [a-z0-9-] */

@@ -290,8 +290,10 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     const struct json *spec = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     const struct json *selector = json_get(spec, "selector");
     struct field_path at = { NULL, .key = S("spec") };
-    if (c->sub == KIND_STATUS)
+    if (c->sub == KIND_STATUS) {
+        job_check_status(c, errors);
         return;
+    }
     for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
         check_spec(spec, &at, errors);
     if (!json_bool(json_get(spec, "manualSelector"), false) && json_is(selector, JSON_OBJ) &&

@@ -156,6 +156,8 @@ static void check_map_list(struct checker *c, const struct json *node, const str
     else
         for (uint32_t i = 0; i < json_len(keys); i++)
             check_map_key(c, node, i, at);
+    if (flag(items, "nullable"))
+        field_forbidden(c->errors, CHILD(CHILD(at, "items"), "nullable"), "it has keys");
 }
 
 static void check_set_list(struct checker *c, const struct json *node, const struct field_path *at)

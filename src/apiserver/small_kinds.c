@@ -141,6 +141,12 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
         if (!format_fits(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
+    const struct json *addresses = json_at(c->object, "status", "addresses", NULL);
+    for (uint32_t i = 0; i < json_len(addresses); i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (json_eq(addresses->items[i], addresses->items[j]))
+                field_duplicate(errors, AT_INDEX(AT(AT(NULL, "status"), "addresses"), i),
+                                addresses->items[i]);
     check_amounts(json_get(c->object, "status"), "capacity", errors);
     check_amounts(json_get(c->object, "status"), "allocatable", errors);
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);

@@ -1,6 +1,8 @@
 /* Tables: columns, and one row an object. */
 #include "table.h"
 
+#include "kind_hooks.h"
+
 #include "table_columns.h"
 
 #include "../base/rfc3339.h"
@@ -102,6 +104,23 @@ struct json *table_partial(struct arena *a, const struct json *object, str api_v
     return partial;
 }
 
+/* Rows of pods that are done say so, which lets clients show them otherwise. */
+static void mark_done(struct arena *a, const struct json *pod, struct json *row)
+{
+    str phase = json_text(json_at(pod, "status", "phase", NULL));
+    bool good = str_eqc(phase, "Succeeded");
+    if (!good && !str_eqc(phase, "Failed"))
+        return;
+    struct json *list = json_new_arr(a), *condition = json_new_obj(a);
+    json_set_str(a, condition, "type", S("Completed"));
+    json_set_str(a, condition, "status", S("True"));
+    json_set_str(a, condition, "reason", phase);
+    json_set_str(a, condition, "message",
+                 good ? S("The pod has completed successfully.") : S("The pod failed."));
+    json_push(a, list, condition);
+    json_set(a, row, S("conditions"), list);
+}
+
 static struct json *make_row(struct arena *a, const struct kind *k, const struct json *object,
                              const struct table_options *options)
 {
@@ -111,6 +130,8 @@ static struct json *make_row(struct arena *a, const struct kind *k, const struct
     else
         fill_by_path(a, k, object, options->now_ns, cells);
     json_set(a, row, S("cells"), cells);
+    if (k->hooks == &hooks_pod)
+        mark_done(a, object, row);
     if (options->include == TABLE_METADATA)
         json_set(a, row, S("object"), table_partial(a, object, options->api_version));
     else if (options->include == TABLE_OBJECT)

@@ -187,19 +187,36 @@ void cells_crd(struct arena *a, const struct json *object, int64_t now_ns UNUSED
 
 /* ---- Node */
 
+/* Each word once, in order. */
+static str joined_set(struct arena *a, const struct json *words)
+{
+    auto_buf struct buf text = { 0 };
+    for (str last = S(""), next;; last = next) {
+        next = S("");
+        for (uint32_t i = 0; i < json_len(words); i++) {
+            str word = json_text(words->items[i]);
+            if (str_cmp(word, last) > 0 && (!next.n || str_cmp(word, next) < 0))
+                next = word;
+        }
+        if (!next.n)
+            return arena_str(a, buf_str(&text));
+        if (text.n)
+            buf_putc(&text, ',');
+        buf_put(&text, next);
+    }
+}
+
 static str node_roles(struct arena *a, const struct json *node)
 {
     static const char prefix[] = "node-role.kubernetes.io/";
-    auto_buf struct buf roles = { 0 };
+    struct json *roles = json_new_arr(a);
     json_each(m, json_at(node, "metadata", "labels", NULL)) {
-        str role = str_starts(m->key, str_c(prefix))       ? str_from(m->key, strlen(prefix))
-                   : str_eqc(m->key, "kubernetes.io/role") ? json_text(m->value)
-                                                           : S("");
-        if (role.n && roles.n)
-            buf_putc(&roles, ',');
-        buf_put(&roles, role);
+        if (str_starts(m->key, str_c(prefix)))
+            json_push(a, roles, json_new_str(a, str_from(m->key, strlen(prefix))));
+        else if (str_eqc(m->key, "kubernetes.io/role"))
+            json_push(a, roles, m->value);
     }
-    return arena_str(a, buf_str(&roles));
+    return joined_set(a, roles);
 }
 
 static str node_address(const struct json *node, const char *type)
@@ -271,17 +288,15 @@ static str service_outside(struct arena *a, const struct json *service)
     if (!str_eqc(type, "LoadBalancer"))
         return outside.n ? outside : S("<none>");
     const struct json *ingress = json_at(service, "status", "loadBalancer", "ingress", NULL);
-    auto_buf struct buf text = { 0 };
+    struct json *addresses = json_new_arr(a);
     for (uint32_t i = 0; i < json_len(ingress); i++) {
-        str ip = json_text(json_get(ingress->items[i], "ip"));
-        if (text.n)
-            buf_putc(&text, ',');
-        buf_put(&text, ip.n ? ip : json_text(json_get(ingress->items[i], "hostname")));
+        const struct json *ip = json_get(ingress->items[i], "ip");
+        json_push(a, addresses, json_copy(a, ip ? ip : json_get(ingress->items[i], "hostname")));
     }
-    if (text.n && outside.n)
-        buf_putc(&text, ',');
-    buf_put(&text, outside);
-    return text.n ? arena_str(a, buf_str(&text)) : S("<pending>");
+    str inside = joined_set(a, addresses);
+    str all = arena_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(inside),
+                           inside.n && outside.n ? "," : "", STR_ARG(outside));
+    return all.n ? all : S("<pending>");
 }
 
 void cells_service(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)

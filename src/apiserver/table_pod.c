@@ -135,7 +135,8 @@ static struct pod_state look_at(struct arena *a, const struct json *pod)
     const struct json *inits = json_at(pod, "spec", "initContainers", NULL);
     const struct json *conditions = json_at(pod, "status", "conditions", NULL);
     for (uint32_t i = 0; i < json_len(conditions); i++)
-        if (str_eqc(json_text(json_get(conditions->items[i], "reason")), "SchedulingGated"))
+        if (str_eqc(json_text(json_get(conditions->items[i], "type")), "PodScheduled") &&
+            str_eqc(json_text(json_get(conditions->items[i], "reason")), "SchedulingGated"))
             s.reason = S("SchedulingGated");
     s.containers = (int64_t)json_len(json_at(pod, "spec", "containers", NULL));
     for (uint32_t i = 0; i < json_len(inits); i++)
