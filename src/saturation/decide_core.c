@@ -95,7 +95,8 @@ static void leave_enough(struct arena *a, struct decide_answers *answers,
 {
     int left = 0;
     for (size_t i = 0; i < answers->n; i++)
-        left += MIN(answers->at[i].target, answers->at[i].current);
+        left += MIN(answers->at[i].target,
+                    answers->at[i].current - state_of(in, answers->at[i].variant)->stuck);
     for (size_t i = 0; i < answers->n; i++) {
         struct decide_answer *x = &answers->at[i];
         int most = sat_bounded(state_of(in, x->variant), x->current);

@@ -52,11 +52,25 @@ static bool is_settled(const struct saturation *s, struct variant *v, int curren
     return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
 }
 
+/* Replicas that have had their time to become ready. Before is_settled(), which notes `current`. */
+static int stuck_replicas(const struct saturation *s, struct variant *v, int current, int ready,
+                          int64_t now_ns)
+{
+    if (ready >= current)
+        v->waiting_ns = 0;
+    else if (!v->waiting_ns || ready > v->seen_ready || current > v->seen_current)
+        v->waiting_ns = now_ns;
+    v->seen_ready = ready;
+    int64_t since_ns = MAX(v->waiting_ns, v->decided_ns);
+    return v->waiting_ns && now_ns - since_ns > s->o.transition_ns ? current - ready : 0;
+}
+
 static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
 {
     struct variant_bounds b = saturation_bounds(g->s, v);
-    int wanted = to_count(w->wanted), current = to_count(w->replicas);
+    int wanted = to_count(w->wanted), current = to_count(w->replicas), ready = to_count(w->ready);
     current = current ? current : wanted;
+    int stuck = stuck_replicas(g->s, v, current, ready, g->now_ns);
     bool by_hpa = b.hpa && !v->spec.writes_scale;
     g->variants[g->n] = v;
     g->wanted[g->n] = wanted;
@@ -66,7 +80,8 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
         .variant = v->name,
         .current = current,
         .desired = v->desired,
-        .pending = MAX(0, current - to_count(w->ready)),
+        .pending = MAX(0, current - ready),
+        .stuck = stuck,
         .min = b.min,
         .max = b.max,
         .cost = v->spec.cost,

@@ -141,8 +141,8 @@ void saturation_meet(struct variant *v, const struct workload_record *w)
         return;
     if (v->workload_uid) {
         v->decided = v->growing = v->warned_rival = false;
-        v->desired = v->seen_current = 0;
-        v->decided_ns = v->steady_ns = v->grown_ns = 0;
+        v->desired = v->seen_current = v->seen_ready = 0;
+        v->decided_ns = v->steady_ns = v->waiting_ns = v->grown_ns = 0;
         scale_history_done(&v->history);
         v->history = (struct scale_history){ 0 };
     }

@@ -53,8 +53,10 @@ struct variant {
     int64_t decided_ns;
     int seen_current;  /* at the last look */
     int64_t steady_ns; /* mono: since when nothing moves; 0: it moves */
-    bool growing;      /* a growth was decided on and has not arrived */
-    int64_t grown_ns;  /* mono: when the last one had; 0: never */
+    int seen_ready;
+    int64_t waiting_ns; /* mono: since when no replica has become ready that should; 0: all are */
+    bool growing;       /* a growth was decided on and has not arrived */
+    int64_t grown_ns;   /* mono: when the last one had; 0: never */
     struct variant_shown shown;
     struct variant_echo echo;
     struct scale_history history; /* actuation Scale */

@@ -102,7 +102,7 @@ static void grow(struct plan *p, int missing)
     while (missing > 0) {
         size_t best = SIZE_MAX;
         for (size_t i = 0; i < p->n; i++)
-            if (!used[i] && p->target[i] < upper(p->states[i]) &&
+            if (!used[i] && p->target[i] < upper(p->states[i]) && !p->states[i]->stuck &&
                 (best == SIZE_MAX || cheaper(p, i, best)))
                 best = i;
         if (best == SIZE_MAX)
@@ -163,6 +163,9 @@ static str reason_for(struct plan *p, size_t i, const struct sat_analysis *analy
                             needed, analysis->replicas);
     if (analysis->scale_up && p->target[i] >= upper(s))
         return arena_printf(p->arena, "at its maximum of %d", upper(s));
+    if (analysis->scale_up && s->stuck)
+        return arena_printf(p->arena, "no scale-up: %d of its replicas do not become ready",
+                            s->stuck);
     return S("no change needed");
 }
 
@@ -187,9 +190,9 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
         const struct sat_state *s = p.states[i];
         int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
         moving |= on_its_way(s);
-        all_report &= reporting >= s->current && s->pending <= 0;
+        all_report &= reporting >= s->current - s->stuck && s->pending <= s->stuck;
         p.target[i] = sat_bounded(s, on_its_way(s) ? s->desired : s->current);
-        total += p.target[i];
+        total += p.target[i] - s->stuck;
     }
     if (analysis->replicas == 0)
         return answer(&p, analysis, 0); /* nothing is known: hold */

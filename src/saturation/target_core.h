@@ -13,6 +13,7 @@ struct sat_state { /* what is known of a variant besides its metrics */
     /* Used by sat_decide only. */
     int min, max;     /* bounds in force (variant, HPA, ScaledObject); max 0: none */
     double cost;      /* used when no replica reports */
+    int stuck;        /* of the pending ones: not ready for longer than a transition may take */
     bool settled;     /* current has stood still for longer than a transition may take */
     double tolerance; /* of the HPA that follows the target; 0: it is written directly */
 };
@@ -38,7 +39,8 @@ struct sat_targets {
 
 /* Our rule: the model gets the number of replicas that its load needs, the cheapest variants growing
  * first and the most expensive shrinking first, within bounds. A variant on its way to an earlier
- * target holds only while it can still get there. */
+ * target holds only while it can still get there; replicas that do not become ready (no room, a crash) are
+ * no capacity, and their variant does not grow. */
 struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
                               const struct sat_analysis *analysis, const struct sat_state *states,
                               size_t n);

@@ -26,6 +26,40 @@ static void pods_that_get_no_requests_are_no_capacity(void)
     }
 }
 
+/* Two of the cheap ones find no room: they are waited for, then the dear ones grow in their place; and they keep
+ * the model from shrinking no longer than that either. */
+static void replicas_that_never_come_are_not_waited_for(void)
+{
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "cheap", 3);
+    models_workload(&w, "dear", 1);
+    models_variant(&w, "cheap", "L40S", "1", "");
+    models_variant(&w, "dear", "H100", "10", "");
+    for (int i = 0; i < 2; i++)
+        models_ready(&w, w.pods[i].name, false);
+    models_patch(&w, &resource_deployments, "cheap", "status",
+                 S("{\"status\":{\"replicas\":3,\"readyReplicas\":1}}"));
+    models_load(&w, "cheap", 0.9, 9);
+    models_load(&w, "dear", 0.9, 9);
+    models_operate(&w, NULL);
+    models_pass(&w, 240);
+    EQ_INT(models_desired(&w, "cheap"), 3);
+    EQ_INT(models_desired(&w, "dear"), 1); /* four are enough, if they come */
+    models_pass(&w, 120);
+    EQ_INT(models_desired(&w, "dear"), 3);
+    EQ_INT(models_desired(&w, "cheap"), 3);
+    MODELS_SAYS(&w, "cheap", "OptimizationReady", "message",
+                "saturation-only decision: no scale-up: 2 of its replicas do not become ready "
+                "(target: 3 replicas)");
+    models_scale(&w, "dear", 3);
+    models_load(&w, "dear", 0.1, 0);
+    models_load(&w, "cheap", 0.1, 0);
+    models_pass(&w, 61);
+    EQ_INT(models_desired(&w, "dear"), 1);
+    models_stop(&w);
+}
+
 /* Servers of something else: they answer, but not about this model. */
 static void servers_of_another_model_say_nothing(void)
 {
@@ -492,6 +526,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(pods_that_get_no_requests_are_no_capacity),
+        TAP(replicas_that_never_come_are_not_waited_for),
         TAP(servers_of_another_model_say_nothing),
         TAP(a_new_workload_begins_anew),
         TAP(what_is_being_deleted_counts_no_more),
