@@ -74,6 +74,8 @@ str kind_selector_text(struct arena *a, const struct json *selector);
 void kind_check_immutable(const struct json *object, const struct json *old,
                           const struct field_path *at, struct field_errors *errors);
 
+/* of a pod (pod_status.c) */
+void pod_check_status(const struct kind_change *c, struct field_errors *errors);
 /* of a job (job_status.c) */
 void job_check_status(const struct kind_change *c, struct field_errors *errors);
 

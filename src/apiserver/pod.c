@@ -528,19 +528,7 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
 {
     struct field_path spec = { NULL, .key = S("spec") };
     if (c->sub == KIND_STATUS) {
-        const struct json *was = json_at(c->old, "status", "qosClass", NULL);
-        if (was)
-            kind_check_immutable(json_at(c->object, "status", "qosClass", NULL), was,
-                                 AT(AT(NULL, "status"), "qosClass"), errors);
-        const struct json *seen = json_at(c->object, "status", "observedGeneration", NULL);
-        if (json_int(seen, 0) < 0)
-            field_invalid(errors, AT(AT(NULL, "status"), "observedGeneration"), seen,
-                          "must be a non-negative integer");
-        const struct json *nominated = json_at(c->object, "status", "nominatedNodeName", NULL);
-        if (json_text(json_at(c->object, "spec", "nodeName", NULL)).n && nominated &&
-            !json_eq(nominated, json_at(c->old, "status", "nominatedNodeName", NULL)))
-            field_forbidden(errors, AT(AT(NULL, "status"), "nominatedNodeName"),
-                            "may not be set on pods that are already bound to a node");
+        pod_check_status(c, errors);
         return;
     }
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);

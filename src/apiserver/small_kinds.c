@@ -455,8 +455,13 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
                          struct field_errors *errors)
 {
     struct field_path spec = { NULL, .key = S("spec") };
-    if (c->sub == KIND_STATUS)
+    if (c->sub == KIND_STATUS) {
+        struct field_path at = { AT(NULL, "status"), .key = S("capacity") };
+        json_each(m, json_at(c->object, "status", "capacity", NULL))
+            if (str_starts(json_text(m->value), S("-")))
+                field_invalid(errors, AT_KEY(&at, m->key), m->value, "must not be negative");
         return;
+    }
     kind_check_claim(json_get(c->object, "spec"), &spec, errors);
     if (c->old)
         check_claim_change(c, &spec, errors);
