@@ -2,6 +2,7 @@
 #include "file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { STEP_BYTES = 4096 };
@@ -28,5 +29,14 @@ int file_read(const char *path, size_t max, struct buf *out, err_t *e)
         }
         if (!n)
             return 0;
+    }
+}
+
+void file_allow_many(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
 }

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -406,13 +405,4 @@ int cgroup_set_limit(const struct cgroup *g, int64_t milli, err_t *e)
     else
         snprintf(text, sizeof(text), "%lld", (long long)quota);
     return write_file(g, v2 ? "cpu.max" : "cpu.cfs_quota_us", str_c(text), e);
-}
-
-void cgroup_raise_descriptors(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }

@@ -36,7 +36,4 @@ int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec);
 int cgroup_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e);
 int cgroup_set_limit(const struct cgroup *g, int64_t milli, err_t *e);
 
-/* Lets this process keep as many descriptors as the system permits. */
-void cgroup_raise_descriptors(void);
-
 #endif

@@ -2,6 +2,7 @@
  * cluster may not have (ServiceMonitor, ScaledObject) are looked for and watched once they are there. */
 #include "saturation_controller.h"
 
+#include "../base/file.h"
 #include "../base/log.h"
 #include "saturation_state.h"
 
@@ -218,6 +219,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     struct saturation *s = mem_zero(1, sizeof(*s));
     *ret_state = s;
     s->manager = m;
+    file_allow_many(); /* each pod that is asked, and each question that hangs, has a socket */
     s->collector = (struct sat_collector){
         .loop = manager_loop(m), .pods = each_pod, .fetched = fetched, .context = s
     };

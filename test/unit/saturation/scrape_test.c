@@ -2,6 +2,8 @@
 #include "saturation/collect.h"
 #include "saturation_world.h"
 
+#include <sys/resource.h>
+
 #define CACHE(engine, value)                                                                       \
     "vllm:kv_cache_usage_perc{engine=\"" engine "\",model_name=\"llama\"} " value "\n"
 #define QUEUE(engine, value)                                                                       \
@@ -108,12 +110,35 @@ static void pods_may_have_ipv6_addresses(void)
         SKIP("this machine has no IPv6");
 }
 
+/* More pods than a program may have files at its start are asked at a time. */
+static void many_pods_are_asked_at_once(void)
+{
+    enum { PODS = 40 };
+    struct rlimit before, few;
+    struct models w;
+    models_begin(&w);
+    models_workload(&w, "web", PODS);
+    models_variant(&w, "web", "A100", "10", "");
+    models_load(&w, "web", 0.6, 0);
+    OK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    few = before;
+    few.rlim_cur = 3 * PODS; /* its servers listen, and a question and its answer are two files */
+    OK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    models_operate(&w, NULL);
+    models_pass(&w, 2);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "message",
+                "Saturation metrics data is available for scaling decisions");
+    models_stop(&w);
+    OK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(a_pod_is_as_full_as_its_fullest_engine),
         TAP(a_silent_engine_does_not_hide_a_full_one),
         TAP(pods_may_have_ipv6_addresses),
+        TAP(many_pods_are_asked_at_once),
         { 0 },
     });
 }
