@@ -158,8 +158,10 @@ static void ours_apply(struct ours *o, struct world *w, int pod, int64_t limit, 
          world_limits(w, true) + grows > o->capacity)) /* it waits for those that shrink */
         return;
     int64_t applied = world_resize(w, pod, limit, second);
-    if (applied != o->pods[pod].limit_milli)
-        pod_applied(&o->pods[pod], applied, limit_request(applied));
+    if (applied == o->pods[pod].limit_milli)
+        return;
+    pod_applied(&o->pods[pod], applied, limit_request(applied));
+    pod_resize_took(&o->pods[pod], 1);
 }
 
 static void ours_second(struct ours *o, struct world *w, int second)

@@ -82,8 +82,11 @@ static void note_in_force(struct market_agent *a, struct agent_pod *pod,
 {
     sampled_in_force(&pod->sampled, view->limit_milli, view->request_milli);
     struct agent_changes *c = pod->changes;
-    if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli)
-        agent_changes_arrived(c, (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9);
+    if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli) {
+        double seconds = (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9;
+        pod_resize_took(&pod->sampled.market, seconds);
+        agent_changes_arrived(c, seconds);
+    }
 }
 
 static int32_t tighter(int32_t a, int32_t b) /* of two limits, 0: none */

@@ -10,9 +10,8 @@
 
 #include <math.h>
 
-/* In slow windows: how far ahead a growing pod is served, and how long one is watched before anything is done
- * that can wait. */
-enum { FORECAST_WINDOWS = 4, PEAKS_TO_KNOW = 8 };
+/* Slow windows for which a pod is watched before anything is done that can wait. */
+enum { PEAKS_TO_KNOW = 8 };
 
 /* Of the limit: use above the first makes it grow; an allocation below the second makes it shrink, as a
  * smaller cut can wait until somebody needs it. */
@@ -291,7 +290,7 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
     double need = MAX((double)pod_need(pod), (double)pod->slo_milli);
-    float ahead_s = (float)FORECAST_WINDOWS * (float)rules->slow_ns / 1e9F;
+    float ahead_s = (float)rules->slow_ns / 1e9F + pod->resize_s; /* until the next limit holds */
     bool foresees = rules->kalman && !rules->agent.cost_efficiency;
     double forecast = foresees ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
     need = MAX(need, forecast);
@@ -365,4 +364,10 @@ void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_mi
         pod->smoothed_milli = 0;
     pod->limit_milli = milli32(limit_milli);
     pod->request_milli = milli32(request_milli);
+}
+
+void pod_resize_took(struct market_pod *pod, double seconds)
+{
+    double old = (double)pod->resize_s;
+    pod->resize_s = (float)(old > 0 ? 0.8 * old + 0.2 * seconds : seconds);
 }

@@ -51,6 +51,7 @@ struct market_pod {
     float slo_weight;                   /* grows while the objective is missed, 0.5 .. 4 */
     float reward;                       /* of the last slow window, what the agent learnt from */
 
+    float resize_s;    /* how long a limit takes to come into force, as far as is known */
     float saved_milli; /* smoothed demand of costEfficiencyMode; 0: not begun */
 
     /* the last clearing */
@@ -108,6 +109,8 @@ int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_
 
 /* Tells the pod what was really applied. */
 void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli);
+/* So many seconds after it was asked for. */
+void pod_resize_took(struct market_pod *pod, double seconds);
 
 int64_t pod_need(const struct market_pod *pod); /* the peak of the window, millicores */
 

@@ -311,22 +311,38 @@ static void a_high_price_lowers_demand(void)
     scene_end(&s);
 }
 
+static int64_t most_after_growth(bool kalman, double resize_seconds)
+{
+    struct scene s;
+    scene_start(&s, 4000);
+    s.config.kalman = kalman;
+    scene_rules(&s);
+    if (resize_seconds > 0)
+        pod_resize_took(&s.pod, resize_seconds);
+    for (int64_t usage = 500; usage < 1500; usage += 10) /* a tenth of a core in 10 s */
+        run(&s, 1, usage, 0);
+    pod_close_window(&s.pod, &s.rules, s.now_ns);
+    int64_t most = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).max_milli;
+    scene_end(&s);
+    return most;
+}
+
+/* Until the next limit is in force: a slow round, and as long as a resize takes. */
 static void who_grows_is_served_ahead(void)
 {
-    int64_t most[2];
-    for (int kalman = 0; kalman < 2; kalman++) {
-        struct scene s;
-        scene_start(&s, 4000);
-        s.config.kalman = kalman;
-        scene_rules(&s);
-        for (int64_t usage = 500; usage < 1500; usage += 10) /* a tenth of a core in 10 s */
-            run(&s, 1, usage, 0);
-        pod_close_window(&s.pod, &s.rules, s.now_ns);
-        most[kalman] = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).max_milli;
-        scene_end(&s);
-    }
-    OK(most[0] < 1750);
-    OK(most[1] > 2000); /* it will use 2100 in a minute */
+    OK(most_after_growth(false, 0) < 1750); /* 1490 and 15 % */
+    int64_t soon = most_after_growth(true, 0), later = most_after_growth(true, 45);
+    OK(soon > 1800 && soon < 2100);
+    OK(later > soon + 300);
+}
+
+static void how_long_resizes_take_is_averaged(void)
+{
+    struct market_pod pod = { 0 };
+    pod_resize_took(&pod, 5);
+    OK(fabsf(pod.resize_s - 5) < 1e-6F);
+    pod_resize_took(&pod, 10);
+    OK(fabsf(pod.resize_s - 6) < 1e-6F);
 }
 
 /* ---- boosts */
@@ -464,6 +480,7 @@ int main(void)
         TAP(only_who_is_well_explores),
         TAP(a_high_price_lowers_demand),
         TAP(who_grows_is_served_ahead),
+        TAP(how_long_resizes_take_is_averaged),
         TAP(a_boost_only_raises_and_is_bounded),
         TAP(a_boost_is_no_larger_than_a_step),
         TAP(a_boost_is_held),
