@@ -104,6 +104,11 @@ static void warn_of_pod(const struct warner *w, const struct json *spec)
                  "%s.topologySpreadConstraints[%u].labelSelector: a null labelSelector results in "
                  "matching no pod",
                  w->at, i);
+    if (json_int(json_get(spec, "terminationGracePeriodSeconds"), 0) < 0)
+        WARN(w->env,
+             "%s.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
+             "will be treated as 1",
+             w->at);
     warn_of_pull_secrets(w, json_get(spec, "imagePullSecrets"));
     for (size_t l = 0; l < countof(lists); l++) {
         const struct json *containers = json_get(spec, lists[l]);
@@ -119,10 +124,14 @@ static void warn_of_service(struct kind_env *env, const struct json *spec)
 {
     bool headless = str_eqc(json_text(json_get(spec, "clusterIP")), "None");
     bool named = str_eqc(json_text(json_get(spec, "type")), "ExternalName");
+    if (headless && json_text(json_get(spec, "loadBalancerIP")).n)
+        WARN(env, "spec.loadBalancerIP is ignored for headless services");
     if (json_len(json_get(spec, "externalIPs")))
         WARN(env, headless ? "spec.externalIPs is ignored for headless services"
                            : "spec.externalIPs is deprecated and may no longer be implemented in "
                              "some clusters");
+    if (headless && str_eqc(json_text(json_get(spec, "sessionAffinity")), "ClientIP"))
+        WARN(env, "spec.SessionAffinity is ignored for headless services");
     if (str_eqc(json_text(json_get(spec, "trafficDistribution")), "PreferClose"))
         WARN(env, "spec.trafficDistribution: \"PreferClose\" is deprecated; use "
                   "\"PreferSameZone\"");

@@ -316,7 +316,9 @@ static void check_tolerations_kept(const struct json *new, const struct json *ol
 static void check_deadline(const struct json *new, const struct json *old,
                            const struct field_path *at, struct field_errors *errors)
 {
-    if (old && !new)
+    if (json_int(new, 0) < 0)
+        field_invalid(errors, at, new, "must not be negative");
+    else if (old && !new)
         field_invalid(errors, at, new, "cannot be taken back");
     else if (old && json_int(new, 0) > json_int(old, 0))
         field_invalid(errors, at, new, "cannot be extended");

@@ -79,7 +79,7 @@ static void fill_host_ports(struct arena *a, struct json *container)
 static void fill_containers(struct arena *a, struct json *spec, const char *key, bool is_pod)
 {
     struct json *list = list_of(spec, key);
-    bool host_network = json_bool(json_get(spec, "hostNetwork"), false);
+    bool host_network = is_pod && json_bool(json_get(spec, "hostNetwork"), false);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct json *container = list->items[i];
         if (!json_is(container, JSON_OBJ))
@@ -133,7 +133,7 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
         fill_pod_requests(a, spec);
     fill_volumes(a, spec);
     const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
-    if (json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */
+    if (is_pod && json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */
         json_set_int(a, spec, "terminationGracePeriodSeconds", 1);
     /* one name under two keys, the older kept for old clients */
     str account = json_text(json_get(spec, "serviceAccountName"));

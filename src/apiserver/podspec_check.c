@@ -409,10 +409,6 @@ static void check_resize_policy(const struct json *policies, const struct field_
 static void check_container(const struct json *container, const struct json *volumes,
                             const struct field_path *at, struct field_errors *errors)
 {
-    const struct json *image = json_get(container, "image");
-    str text = json_text(image);
-    if (text.n != str_trim(text).n)
-        field_invalid(errors, AT(at, "image"), image, "must not start or end with a blank");
     check_ports(json_get(container, "ports"), AT(at, "ports"), errors);
     check_env(json_get(container, "env"), AT(at, "env"), errors);
     check_mounts(json_get(container, "volumeMounts"), volumes, AT(at, "volumeMounts"), errors);
@@ -485,8 +481,8 @@ static void check_containers(const struct json *spec, const char *key, const str
         check_container(list->items[i], volumes, &at, errors);
         const struct json *sleep =
             json_at(list->items[i], "lifecycle", "preStop", "sleep", "seconds", NULL);
-        if (json_int(sleep, 0) < 0 ||
-            json_int(sleep, 0) > json_int(json_get(spec, "terminationGracePeriodSeconds"), 0))
+        int64_t grace = json_int(json_get(spec, "terminationGracePeriodSeconds"), 0);
+        if (sleep && (json_int(sleep, 0) < 0 || json_int(sleep, 0) > grace))
             field_invalid(errors, AT(AT(AT(&at, "lifecycle"), "preStop"), "sleep"), sleep,
                           "must be between 0 and terminationGracePeriodSeconds");
         if (str_eqc(json_text(json_get(spec, "restartPolicy")), "Never"))
@@ -553,6 +549,20 @@ static void check_numbers(const struct json *spec, const struct field_path *at,
                       "must be between 1 and 2147483647");
 }
 
+/* A template may still be put right. */
+static void check_images(const struct json *spec, const char *key, const struct field_path *up,
+                         struct field_errors *errors)
+{
+    const struct json *list = json_get(spec, key);
+    struct field_path at = { up, .key = str_c(key) };
+    for (uint32_t i = 0; i < json_len(list); i++) {
+        const struct json *image = json_get(list->items[i], "image");
+        if (json_text(image).n != str_trim(json_text(image)).n)
+            field_invalid(errors, AT(AT_INDEX(&at, i), "image"), image,
+                          "must not start or end with a blank");
+    }
+}
+
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors)
 {
@@ -560,6 +570,10 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
         podspec_check_volumes(json_get(spec, "volumes"), AT(at, "volumes"), errors);
     check_containers(spec, "containers", volumes, at, errors);
     check_containers(spec, "initContainers", volumes, at, errors);
+    if (!rules.template) {
+        check_images(spec, "containers", at, errors);
+        check_images(spec, "initContainers", at, errors);
+    }
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);

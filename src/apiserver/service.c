@@ -118,6 +118,20 @@ static void check_external_name(const struct json *spec, const struct field_path
         field_forbidden(errors, AT(at, "clusterIPs"), "an ExternalName has no address");
 }
 
+/* Addresses that stay on the machine or the link. */
+static bool is_near(str ip)
+{
+    static const char *const ranges[] = { "127.", "169.254.", "224.0.0.", "fe80:" };
+    static const char *const single[] = { "0.0.0.0", "::", "::1" };
+    for (size_t i = 0; i < countof(ranges); i++)
+        if (str_starts(ip, str_c(ranges[i])))
+            return true;
+    for (size_t i = 0; i < countof(single); i++)
+        if (str_eqc(ip, single[i]))
+            return true;
+    return false;
+}
+
 static void check_outside(const struct json *object, const struct json *spec,
                           const struct field_path *at, struct field_errors *errors)
 {
@@ -127,6 +141,9 @@ static void check_outside(const struct json *object, const struct json *spec,
         if (!format_is_ip(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
                           "must be an IP address");
+        else if (is_near(json_text(addresses->items[i])))
+            field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
+                          "must be an address that others can reach");
     if (policy && !service_has_node_ports(object) && !json_len(addresses))
         field_invalid(errors, AT(at, "externalTrafficPolicy"), policy,
                       "belongs to services that are reached from outside");
@@ -146,11 +163,11 @@ static void check_balancer(const struct json *object, const struct json *spec,
             errors, AT(at, "healthCheckNodePort"), health,
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
             "'Local'");
+    for (uint32_t i = 0; i < json_len(ranges); i++)
+        if (!format_fits(S("cidr"), str_trim(json_text(ranges->items[i]))))
+            field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
+                          "must be a range of addresses, such as 10.9.8.0/24");
     if (str_eqc(service_type(object), "LoadBalancer")) {
-        for (uint32_t i = 0; i < json_len(ranges); i++)
-            if (!format_fits(S("cidr"), str_trim(json_text(ranges->items[i]))))
-                field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
-                              "must be a range of addresses, such as 10.9.8.0/24");
         if (class)
             kind_check_qualified(class, AT(at, "loadBalancerClass"), errors);
         return;
@@ -269,6 +286,9 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                  json_at(c->old, "spec", "loadBalancerClass", NULL)))
         field_invalid(errors, AT(&at, "loadBalancerClass"), json_get(spec, "loadBalancerClass"),
                       "may not change once set");
+    if (c->old && json_get(spec, "loadBalancerClass") &&
+        !str_eqc(service_type(c->object), "LoadBalancer")) /* told twice */
+        field_forbidden(errors, AT(&at, "loadBalancerClass"), "belongs to the type LoadBalancer");
     check_families(spec, &at, errors);
     check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
