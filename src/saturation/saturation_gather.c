@@ -86,7 +86,8 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
         .max = b.max,
         .cost = v->spec.cost,
         .settled = is_settled(g->s, v, current, wanted, g->now_ns),
-        .tolerance = by_hpa ? 0.1 : 0,
+        .tolerance_up = by_hpa ? b.tolerance_up : 0,
+        .tolerance_down = by_hpa ? b.tolerance_down : 0,
     };
     g->at = v;
     g->unknown = 0;

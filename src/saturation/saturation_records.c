@@ -49,14 +49,23 @@ static const struct field configmap_fields[] = {
 static const struct field hpa_fields[] = {
     { "spec.minReplicas", F_INT, AT(bounds_record, min), .otherwise = 1 },
     { "spec.maxReplicas", F_INT, AT(bounds_record, max) },
+    { "spec.behavior.scaleUp.tolerance", F_MILLI, AT(bounds_record, up_milli), .otherwise = 100 },
+    { "spec.behavior.scaleDown.tolerance", F_MILLI, AT(bounds_record, down_milli),
+      .otherwise = 100 },
     { "spec.scaleTargetRef.kind", F_WORD, AT(bounds_record, target_kind) },
     { "spec.scaleTargetRef.name", F_STR, AT(bounds_record, target_name) },
 };
+
+#define KEDA_HPA "spec.advanced.horizontalPodAutoscalerConfig"
 
 static const struct field scaled_object_fields[] = {
     { "spec.minReplicaCount", F_INT, AT(bounds_record, min) },
     { "spec.maxReplicaCount", F_INT, AT(bounds_record, max), .otherwise = 100 },
     { "spec.idleReplicaCount", F_HAS, AT(bounds_record, idles) },
+    { KEDA_HPA ".behavior.scaleUp.tolerance", F_MILLI, AT(bounds_record, up_milli),
+      .otherwise = 100 },
+    { KEDA_HPA ".behavior.scaleDown.tolerance", F_MILLI, AT(bounds_record, down_milli),
+      .otherwise = 100 },
     { "spec.scaleTargetRef.kind", F_WORD, AT(bounds_record, target_kind) },
     { "spec.scaleTargetRef.name", F_STR, AT(bounds_record, target_name) },
 };

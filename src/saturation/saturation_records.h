@@ -43,6 +43,7 @@ struct configmap_record {
 struct bounds_record { /* an HPA or ScaledObject */
     struct record meta;
     int64_t min, max;
+    int64_t up_milli, down_milli; /* by how much a target may differ and be taken for noise */
     bool idles; /* KEDA: to zero, whatever the minimum (no other idleReplicaCount is allowed) */
     str target_kind, target_name; /* the name is index 0 */
 };

@@ -3,6 +3,8 @@
 
 #include "../base/log.h"
 
+#include <math.h>
+
 /* ---- models */
 
 static struct sat_model *model_of(struct saturation *s, str ns, str id)
@@ -219,6 +221,8 @@ static void narrow(struct variant_bounds *b, const struct bounds_record *r, cons
     if (!has_workload(r, v))
         return;
     b->hpa = true;
+    b->tolerance_up = fmax(b->tolerance_up, (double)r->up_milli / 1000);
+    b->tolerance_down = fmax(b->tolerance_down, (double)r->down_milli / 1000);
     b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
         b->max = (int)MIN(r->max, (int64_t)INT32_MAX);

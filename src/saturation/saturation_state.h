@@ -114,8 +114,9 @@ bool saturation_is_statefulset(const struct variant *v);
 bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why);
 
 struct variant_bounds {
-    int min, max;   /* max 0: none */
-    bool hpa;       /* an HPA or ScaledObject has the workload */
+    int min, max; /* max 0: none */
+    bool hpa;     /* an HPA or ScaledObject has the workload */
+    double tolerance_up, tolerance_down;
     bool keeps_min; /* against zero too: it was asked for, or who follows would not go there */
 };
 struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v);

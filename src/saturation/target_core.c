@@ -92,8 +92,8 @@ static bool cheaper(const struct plan *p, size_t i, size_t best)
 /* The least target that the HPA will not take for noise. */
 static int clear_tolerance_up(const struct sat_state *s, int target)
 {
-    int least = (int)floor(s->current * (1 + s->tolerance) + 1e-9) + 1;
-    return s->tolerance > 0 ? MAX(target, least) : target;
+    int least = (int)floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
+    return s->tolerance_up > 0 ? MAX(target, least) : target;
 }
 
 static void grow(struct plan *p, int missing)
@@ -121,8 +121,8 @@ static void grow(struct plan *p, int missing)
 /* The target nearest below that the HPA will not take for noise; current if that is too low. */
 static int clear_tolerance_down(const struct sat_state *s, int target)
 {
-    int most = (int)ceil(s->current * (1 - s->tolerance) - 1e-9) - 1;
-    if (s->tolerance <= 0 || target >= s->current || target <= most)
+    int most = (int)ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1;
+    if (s->tolerance_down <= 0 || target >= s->current || target <= most)
         return target;
     return s->current;
 }
@@ -179,10 +179,21 @@ static struct sat_targets answer(struct plan *p, const struct sat_analysis *anal
     return result;
 }
 
+/* Where the load fits to the last digit, rounding must not ask for a replica that the next look finds to be
+ * one too many. */
+static bool needs_more(const struct sat_config *c, const struct sat_analysis *analysis)
+{
+    static const double rounding = 1e-9;
+    return analysis->spare_kv < c->kv_spare_trigger - rounding ||
+           analysis->spare_queue < c->queue_spare_trigger - rounding;
+}
+
 struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
-                              const struct sat_analysis *analysis, const struct sat_state *states,
+                              const struct sat_analysis *seen, const struct sat_state *states,
                               size_t n)
 {
+    struct sat_analysis judged = *seen, *analysis = &judged;
+    judged.scale_up = seen->scale_up && needs_more(config, seen);
     struct plan p = make_plan(a, analysis, states, n);
     bool moving = false, all_report = true;
     int total = 0;

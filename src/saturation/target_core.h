@@ -11,11 +11,11 @@ struct sat_state { /* what is known of a variant besides its metrics */
     int pending; /* replicas that are not ready yet */
 
     /* Used by sat_decide only. */
-    int min, max;     /* bounds in force (variant, HPA, ScaledObject); max 0: none */
-    double cost;      /* used when no replica reports */
-    int stuck;        /* of the pending ones: not ready for longer than a transition may take */
-    bool settled;     /* current has stood still for longer than a transition may take */
-    double tolerance; /* of the HPA that follows the target; 0: it is written directly */
+    int min, max; /* bounds in force (variant, HPA, ScaledObject); max 0: none */
+    double cost;  /* used when no replica reports */
+    int stuck;    /* of the pending ones: not ready for longer than a transition may take */
+    bool settled; /* current has stood still for longer than a transition may take */
+    double tolerance_up, tolerance_down; /* of the HPA that follows; 0: it is written directly */
 };
 
 /* The nearest number of replicas that the bounds allow. */

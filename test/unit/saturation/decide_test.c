@@ -40,7 +40,8 @@ static void make(struct trial *t, uint64_t seed)
             .min = min,
             .max = random_below(&t->random, 2) ? min + 8 : 0,
             .cost = 1 + random_below(&t->random, 50),
-            .tolerance = random_below(&t->random, 2) ? 0.1 : 0,
+            .tolerance_up = random_below(&t->random, 2) ? 0.1 : 0,
+            .tolerance_down = random_below(&t->random, 2) ? 0.2 : 0,
         };
     }
     for (size_t i = 0; i < t->n; i++)

@@ -169,7 +169,11 @@ static void an_hpa_is_given_what_it_will_follow(void)
     models_operate(&w, NULL);
     models_pass(&w, 2);
     EQ_INT(models_desired(&w, "web"), 23);
-    models_scale(&w, "web", 23);
+    models_patch(&w, &resource_hpas, "web-deployment", NULL,
+                 S("{\"spec\":{\"behavior\":{\"scaleUp\":{\"tolerance\":\"300m\"}}}}"));
+    models_pass(&w, 400); /* it has not followed, and would take 26 for noise */
+    EQ_INT(models_desired(&w, "web"), 27);
+    models_scale(&w, "web", 27);
     models_load(&w, "web", 0.01, 0);
     models_pass(&w, 100);
     EQ_INT(models_desired(&w, "web"), 3);

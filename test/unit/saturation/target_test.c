@@ -46,7 +46,8 @@ static struct model random_model(struct random *r)
             .min = min,
             .max = max,
             .cost = 1 + random_below(r, 5),
-            .tolerance = random_below(r, 2) ? 0.1 : 0,
+            .tolerance_up = random_below(r, 2) ? 0.1 : 0,
+            .tolerance_down = random_below(r, 2) ? 0.1 : 0,
         };
         m.states[v].desired = random_below(r, 3) ? 0 : (int)random_below(r, 20);
         m.states[v].settled = random_below(r, 2);
@@ -178,10 +179,29 @@ static void grows_though_the_sum_would_do(void)
 static void clears_the_tolerance_of_an_hpa(void)
 {
     auto_arena struct arena a = { 0 };
-    struct sat_state s = { .variant = S("a"), .current = 20, .max = 50, .tolerance = 0.1 };
+    struct sat_state s = {
+        .variant = S("a"), .current = 20, .max = 50, .tolerance_up = 0.1, .tolerance_down = 0.1
+    };
     EQ_INT(one_variant(&a, s, 20, 0.72).at[0].replicas, 23); /* 21 would be ignored for ever */
     EQ_INT(one_variant(&a, s, 20, 0.64).at[0].replicas, 20); /* 19 likewise: hold */
     EQ_INT(one_variant(&a, s, 20, 0.50).at[0].replicas, 15);
+}
+
+/* 16 carry it exactly: in binary a hair too little is left of them, and a hair too much for 17. */
+static void a_load_that_fits_exactly_rests(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct sat_config exact = { 0.616, 9.776, 0.162, 0.034 };
+    struct sat_replica replicas[17];
+    for (int n = 16; n <= 17; n++) {
+        for (int i = 0; i < n; i++)
+            replicas[i] = (struct sat_replica){
+                .pod = S("p"), .variant = S("a"), .cost = 1, .kv_usage = 7.264 / n
+            };
+        struct sat_state s = { .variant = S("a"), .current = n, .min = 1 };
+        struct sat_analysis analysis = sat_analyse(&a, &exact, replicas, (size_t)n);
+        EQ_INT(sat_decide(&a, &exact, &analysis, &s, 1).at[0].replicas, 16);
+    }
 }
 
 static void a_bound_does_not_freeze(void)
@@ -217,6 +237,7 @@ int main(void)
                                         TAP(jumps_to_what_is_needed),
                                         TAP(grows_though_the_sum_would_do),
                                         TAP(clears_the_tolerance_of_an_hpa),
+                                        TAP(a_load_that_fits_exactly_rests),
                                         TAP(a_bound_does_not_freeze),
                                         TAP(silence_is_not_idleness),
                                         { 0 } });
