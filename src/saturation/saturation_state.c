@@ -216,13 +216,19 @@ static bool has_workload(const struct bounds_record *r, const struct variant *v)
            str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
 }
 
+/* Who takes even a doubling for noise wants to be left alone: nobody is made to grow further for that. */
+static double tolerance_of(int64_t milli)
+{
+    return milli < 1000 ? (double)MAX(milli, (int64_t)0) / 1000 : 0;
+}
+
 static void narrow(struct variant_bounds *b, const struct bounds_record *r, const struct variant *v)
 {
     if (!has_workload(r, v))
         return;
     b->hpa = true;
-    b->tolerance_up = fmax(b->tolerance_up, (double)r->up_milli / 1000);
-    b->tolerance_down = fmax(b->tolerance_down, (double)r->down_milli / 1000);
+    b->tolerance_up = fmax(b->tolerance_up, tolerance_of(r->up_milli));
+    b->tolerance_down = fmax(b->tolerance_down, tolerance_of(r->down_milli));
     b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
         b->max = (int)MIN(r->max, (int64_t)INT32_MAX);

@@ -92,8 +92,8 @@ static bool cheaper(const struct plan *p, size_t i, size_t best)
 /* The least target that the HPA will not take for noise. */
 static int clear_tolerance_up(const struct sat_state *s, int target)
 {
-    int least = (int)floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
-    return s->tolerance_up > 0 ? MAX(target, least) : target;
+    double least = floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
+    return s->tolerance_up > 0 ? MAX(target, (int)fmin(least, INT32_MAX)) : target;
 }
 
 static void grow(struct plan *p, int missing)
@@ -121,7 +121,7 @@ static void grow(struct plan *p, int missing)
 /* The target nearest below that the HPA will not take for noise; current if that is too low. */
 static int clear_tolerance_down(const struct sat_state *s, int target)
 {
-    int most = (int)ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1;
+    int most = (int)fmax(ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1, -1);
     if (s->tolerance_down <= 0 || target >= s->current || target <= most)
         return target;
     return s->current;

@@ -173,7 +173,11 @@ static void an_hpa_is_given_what_it_will_follow(void)
                  S("{\"spec\":{\"behavior\":{\"scaleUp\":{\"tolerance\":\"300m\"}}}}"));
     models_pass(&w, 400); /* it has not followed, and would take 26 for noise */
     EQ_INT(models_desired(&w, "web"), 27);
-    models_scale(&w, "web", 27);
+    models_patch(&w, &resource_hpas, "web-deployment", NULL,
+                 S("{\"spec\":{\"behavior\":{\"scaleUp\":{\"tolerance\":\"5\"}}}}"));
+    models_pass(&w, 400); /* not 121 */
+    EQ_INT(models_desired(&w, "web"), 21);
+    models_scale(&w, "web", 21);
     models_load(&w, "web", 0.01, 0);
     models_pass(&w, 100);
     EQ_INT(models_desired(&w, "web"), 3);

@@ -185,6 +185,9 @@ static void clears_the_tolerance_of_an_hpa(void)
     EQ_INT(one_variant(&a, s, 20, 0.72).at[0].replicas, 23); /* 21 would be ignored for ever */
     EQ_INT(one_variant(&a, s, 20, 0.64).at[0].replicas, 20); /* 19 likewise: hold */
     EQ_INT(one_variant(&a, s, 20, 0.50).at[0].replicas, 15);
+    s.tolerance_up = s.tolerance_down = 1e15;
+    EQ_INT(one_variant(&a, s, 20, 0.72).at[0].replicas, 50);
+    EQ_INT(one_variant(&a, s, 20, 0.50).at[0].replicas, 20);
 }
 
 /* 16 carry it exactly: in binary a hair too little is left of them, and a hair too much for 17. */
