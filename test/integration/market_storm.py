@@ -262,6 +262,7 @@ class World(harness.World):
 
     def trouble(self):
         """What an agreement that does not come about looks like, from all sides."""
+        self.api.close()  # two minutes without a request: the server has
         listed = len(self.api.get(ALLOCATIONS)["items"])
         return "\n".join(self.differences()[:10] + [
             "the server has %d allocations, the watch %d" % (listed, len(self.watched.allocations.objects)),
