@@ -266,7 +266,7 @@ class World(harness.World):
         listed = len(self.api.get(ALLOCATIONS)["items"])
         return "\n".join(self.differences()[:10] + [
             "the server has %d allocations, the watch %d" % (listed, len(self.watched.allocations.objects)),
-            *self.log("agent").splitlines()[-5:], *self.log("node").splitlines()[-5:]])
+            *(line for name in ("operator", "agent", "node") for line in self.log(name).splitlines()[-5:])])
 
     def reasons(self, names=None):
         return [a.get("status", {}).get("reason") for a in self.watched.allocations.all()
