@@ -153,9 +153,11 @@ int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_n
 void workqueue_hurry(struct workqueue *q, int64_t now_ns)
 {
     struct work_key *key;
-    for (size_t at = 0; (key = (struct work_key *)set_next(&q->keys, &at));)
+    for (size_t at = 0; (key = (struct work_key *)set_next(&q->keys, &at));) {
         if (key->failures && key->due.place)
             add_now(q, key, now_ns);
+        key->failures = 0;
+    }
     q->tokens = retries_at_once;
     q->tokens_ns = now_ns;
 }

@@ -45,7 +45,7 @@ void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
  * by haste. Returns when. */
 int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns);
 
-/* What they failed of is over: all that wait after a failure are ready. A further failure waits longer still. */
+/* What they failed of is over: failures are forgotten, and all that wait after one are ready. */
 void workqueue_hurry(struct workqueue *q, int64_t now_ns);
 
 /* When workqueue_take() may have something: INT64_MAX when nothing waits, `now_ns` at once. */

@@ -30,15 +30,15 @@ static void allocation_deleted(struct market_controller *m, const struct allocat
     }
 }
 
+/* A change of the status, too: it may be a write of ours whose answer was lost, and about which a turn was wrong that
+ * did not know of it yet. */
 static void allocation_changed(struct controller *c, const struct record *old,
                                const struct record *now)
 {
-    const struct allocation_record *was = (const struct allocation_record *)(const void *)old;
-    const struct allocation_record *is = (const struct allocation_record *)(const void *)now;
-    if (!is)
-        allocation_deleted(controller_context(c), was);
-    else if (allocation_record_matters(was, is))
+    if (now)
         controller_add(c, now->ns, now->name);
+    else
+        allocation_deleted(controller_context(c), (const void *)old);
 }
 
 /* Those that were deleted are few and short-lived: they are found by looking at all. */

@@ -86,10 +86,3 @@ const struct cache_spec market_pod_cache = {
     .keep = &pod_kept,
     .indexes = { offsetof(struct market_pod_record, node) },
 };
-
-bool allocation_record_matters(const struct allocation_record *old,
-                               const struct allocation_record *now)
-{
-    return !old || !now || old->generation != now->generation ||
-           !str_eq(old->meta.uid, now->meta.uid) || !str_eq(old->owner_uid, now->owner_uid);
-}

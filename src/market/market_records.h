@@ -57,8 +57,4 @@ extern const struct cache_spec allocation_cache, market_pod_cache;
 enum { ALLOCATIONS_BY_POD }; /* by the pod's name; compare the namespace */
 enum { MARKET_PODS_BY_NODE };
 
-/* Did anything change but what the controller and the agent say in the status? */
-bool allocation_record_matters(const struct allocation_record *old,
-                               const struct allocation_record *now);
-
 #endif

@@ -34,6 +34,24 @@ static void nothing_to_do_is_said_once(void)
     cluster_stop(&c);
 }
 
+/* As a write of our own does that comes to light late: it was carried out and its answer lost. */
+static void a_status_that_is_not_so_is_put_right(void)
+{
+    struct cluster c;
+    start_with(&c, POD("a", "", BURSTABLE));
+    want(&c, "a", "250m", "500m");
+    pass(&c, 5);
+    is_said(&c, "a", "Applied", "Applied");
+    patch(&c, &podallocation_resource, "default-a", "status",
+          S("{\"status\":{\"phase\":\"Pending\",\"reason\":\"Applying\"}}"));
+    pass(&c, 1);
+    is_said(&c, "a", "Applied", "Applied");
+    size_t writes = c.operator_writes;
+    pass(&c, 600);
+    EQ_INT(c.operator_writes, writes);
+    cluster_stop(&c);
+}
+
 static void the_next_resize_waits_five_seconds(void)
 {
     struct cluster c;
@@ -437,6 +455,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(a_wish_is_applied_and_verified),
         TAP(nothing_to_do_is_said_once),
+        TAP(a_status_that_is_not_so_is_put_right),
         TAP(the_next_resize_waits_five_seconds),
         TAP(a_step_too_large_is_taken_in_several),
         TAP(what_cannot_be_read_is_said),
