@@ -111,8 +111,8 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
     total -=
         take_back_slack(r, rules->min_change_percent, x, ret_limits, total - r->capacity_milli);
     grow_less(r, ret_limits, total - r->capacity_milli);
-    for (size_t i = 0; i < r->n;
-         i++) { /* a crumb of growth is worth a resize only for who lacks it */
+    /* a crumb of growth is worth a resize only for who lacks it */
+    for (size_t i = 0; i < r->n; i++) {
         const struct market_pod *pod = r->pods[i];
         bool lacks = (double)pod->slow_throttled > rules->target_throttling ||
                      pod->limit_milli < pod->min_milli;
