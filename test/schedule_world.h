@@ -24,8 +24,9 @@ struct world {
     int64_t workload; /* its replicas; -1: cannot be scaled */
     str rival;
     struct schedule_memory memory;
-    int failures;   /* so many writes to come are refused with a conflict */
-    bool rejecting; /* the server refuses the bounds for good */
+    int failures;    /* so many writes to come are refused with a conflict */
+    bool rejecting;  /* the server refuses the bounds... */
+    bool forbidding; /* ...because they may not be written, not for what they are */
 
     int64_t wake;
     struct schedule_plan plan; /* the last one */
@@ -93,6 +94,7 @@ static bool world_obey(struct world *w, struct schedule_pass *pass,
     }
     if (plan->patch && w->rejecting) {
         pass->rejected = true;
+        w->memory.forbidden += w->forbidding;
         pass->trouble = S("the server refused the bounds");
         return true;
     }

@@ -211,7 +211,7 @@ static void on_head(void *context, const struct http_head *head)
     struct kube_call *call = context;
     int64_t seconds;
     call->status = head->status;
-    kube_heard(call->k, head->status < 502 || head->status > 504);
+    kube_heard(call->k, head->status);
     str after = http_header_get(head->headers, S("retry-after"));
     call->retry_after_s = -1;
     if (after.p && str_to_i64(after, &seconds) == 0 && seconds >= 0)
@@ -250,7 +250,7 @@ static void on_done(void *context, const err_t *failure)
     call->http = NULL; /* over: nothing to cancel */
     count(call, failure ? 0 : call->status);
     if (failure)
-        kube_heard(k, false);
+        kube_heard(k, 0);
     if (!failure && call->status == 401)
         credentials_refused(k->credentials);
     if (try_again(call, failure))

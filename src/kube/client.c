@@ -11,6 +11,7 @@ static void pump_soon(struct deferred *deferred);
 static const int64_t rest_ns = 50 * NS_PER_MS;
 
 static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter is a broken connection */
+static const int64_t starting_most_ns = 30 * NS_PER_S;
 
 /* ---- connections */
 
@@ -320,20 +321,30 @@ void kube_on_return_forget(struct kube *k, struct kube_return *me)
         }
 }
 
-void kube_heard(struct kube *k, bool answer)
+void kube_heard(struct kube *k, int status)
 {
     int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
-    if (!answer) {
+    if (!status || (status >= 502 && status <= 504)) { /* those are of a proxy without a server */
         k->away_ns = since ? since : now;
+        k->starting_ns = 0;
         return;
     }
+    if (since && !k->starting_ns)
+        k->starting_ns = now;
+    if (!since || (status == 403 && kube_may_be_starting(k)))
+        return;
     k->away_ns = 0;
-    if (!since || now - since < away_least_ns)
+    if (now - since < away_least_ns)
         return;
     for (struct kube_return *one = k->returns, *next; one; one = next) {
         next = one->next;
         one->returned(one);
     }
+}
+
+bool kube_may_be_starting(const struct kube *k)
+{
+    return k->starting_ns && loop_mono_ns(k->loop) - k->starting_ns < starting_most_ns;
 }
 
 /* ---- the gate */

@@ -73,9 +73,9 @@ enum kube_reason {
     KUBE_TIMEOUT, /* Timeout, ServerTimeout */
     KUBE_TOO_MANY_REQUESTS,
     KUBE_VERSION_TOO_LARGE, /* Timeout with the cause ResourceVersionTooLarge */
-    KUBE_UNAVAILABLE,       /* ServiceUnavailable, InternalError and other 5xx */
-    KUBE_REFUSED,           /* any other answer that is no success */
-    KUBE_NO_ANSWER,         /* no connection, cut, timed out, not allowed by the gate */
+    KUBE_UNAVAILABLE, /* ServiceUnavailable, InternalError, other 5xx, and 403 of one that is starting */
+    KUBE_REFUSED,   /* any other answer that is no success */
+    KUBE_NO_ANSWER, /* no connection, cut, timed out, not allowed by the gate */
     KUBE_REASON_N
 };
 

@@ -69,7 +69,8 @@ struct kube {
     struct timer gate;
     struct metrics *metrics, *own_metrics; /* the second is ours to free */
     struct metric_family *requests, *durations;
-    int64_t away_ns;                 /* mono: since then the server does not answer; 0: it does */
+    int64_t away_ns;     /* mono: since then the server does not answer; 0: it does */
+    int64_t starting_ns; /* mono: its first answer after that; 0: none yet, or it never was away */
     struct kube_return *returns;     /* to be told when it does again */
     struct kube_question *questions; /* discovery.c's, open */
     struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
@@ -93,6 +94,9 @@ void kube_questions_free(struct kube *k);
 /* client.c */
 void kube_pump(struct kube *k);
 void kube_link_release(struct kube_link *link);
-void kube_heard(struct kube *k, bool answer); /* or none, or that of a proxy without a server */
+void kube_heard(struct kube *k, int status); /* 0: nothing */
+
+/* It was away a moment ago. Until it has read its roles a server that is starting forbids everything. */
+bool kube_may_be_starting(const struct kube *k);
 
 #endif

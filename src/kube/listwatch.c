@@ -268,7 +268,7 @@ static bool refuses_streaming(const struct kube_reply *reply)
     case KUBE_OK:
         return false;
     default:
-        return true;
+        return reply->code != 403;
     }
 }
 

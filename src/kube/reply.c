@@ -95,6 +95,8 @@ void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
     if (success)
         return;
     ret->reason = reason_of(ret->object, call->status);
+    if (ret->reason == KUBE_FORBIDDEN && kube_may_be_starting(call->k))
+        ret->reason = KUBE_UNAVAILABLE; /* no verdict yet */
     ret->message = message_of(ret->object, body);
     ret->failure = arena_printf(&call->arena, STR_FMT ": the server says %d %s%s" STR_FMT,
                                 STR_ARG(call->subject), call->status, http_reason(call->status),

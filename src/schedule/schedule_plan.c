@@ -30,6 +30,15 @@ static void wake_by(struct planner *p, int64_t at)
     p->plan.wake = MIN(p->plan.wake, MAX(at, p->pass->now + 1));
 }
 
+/* A server that is starting forbids everything until it has read its roles: what is not allowed is tried again, ever
+ * less often. What is invalid stays so until something changes. */
+static void wake_for_refused(struct planner *p)
+{
+    unsigned times = p->pass->memory->forbidden;
+    if (times)
+        wake_by(p, p->pass->now + (INT64_C(1) << MIN(times - 1, 10U)));
+}
+
 /* ---- template and target */
 
 /* True when an HPA must be created first. */
@@ -220,6 +229,8 @@ static const struct json *bounds_patch(struct planner *p)
 static bool plan_patch(struct planner *p)
 {
     struct schedule_plan *plan = &p->plan;
+    if (p->pass->rejected)
+        wake_for_refused(p);
     if (schedule_bounds_equal(plan->target, p->pass->hpa.bounds) || p->pass->rejected)
         return false;
     bool drift = is_drift(p);
@@ -276,6 +287,11 @@ static void plan_deletion(struct planner *p)
         p->plan.to = p->plan.target;
         p->plan.phase = SCHEDULE_PHASE_RESTORE;
         p->plan.patch = bounds_patch(p);
+        return;
+    }
+    if (restore && pass->rejected && pass->memory->forbidden &&
+        pass->memory->forbidden < SCHEDULE_FORBIDDEN_MAX) {
+        wake_for_refused(p);
         return;
     }
     p->plan.remove_finalizer = true;

@@ -26,6 +26,8 @@ enum {
     SCHEDULE_MISSING_RETRY_S = 30, /* the HPA is not there */
     SCHEDULE_REVERTS_MAX = 5,      /* within SCHEDULE_CONTEND_S: somebody else writes too */
     SCHEDULE_CONTEND_S = 600,
+    SCHEDULE_FORBIDDEN_MAX =
+        6, /* refusals, about a minute, until a deletion leaves the bounds as they are */
 };
 
 struct schedule_object {
@@ -46,10 +48,11 @@ struct schedule_hpa {
     int64_t replicas; /* status.currentReplicas; -1: not known */
 };
 
-/* Drift corrections of the last minutes. May be lost: then counting begins again. */
+/* May be lost: then counting begins again. */
 struct schedule_memory {
-    int64_t reverts[SCHEDULE_REVERTS_MAX];
+    int64_t reverts[SCHEDULE_REVERTS_MAX]; /* drift corrections of the last minutes */
     size_t next;
+    unsigned forbidden; /* patches in a row that were not allowed */
 };
 
 enum schedule_scaled {

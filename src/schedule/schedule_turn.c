@@ -199,6 +199,14 @@ static int64_t spread_ns(const struct schedule_turn *turn)
     return width_ms ? (int64_t)(map_hash(str_c(turn->tracked->key)) % width_ms) * NS_PER_MS : 0;
 }
 
+static void wake_as_planned(struct reconcile *r, const struct schedule_turn *turn)
+{
+    int64_t after = turn->plan.wake * NS_PER_S - r->now_ns;
+    if (turn->plan.wake == turn->plan.effective.next)
+        after += spread_ns(turn);
+    reconcile_again(r, MAX(after, NS_PER_MS));
+}
+
 static void finish(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_plan *plan = &turn->plan;
@@ -210,10 +218,7 @@ static void finish(struct reconcile *r, struct schedule_turn *turn)
     schedule_targets_keep_zero(&turn->state->targets, turn->tracked,
                                plan->effective.config.has_desired &&
                                    plan->effective.config.desired == 0);
-    int64_t after = plan->wake * NS_PER_S - r->now_ns;
-    if (plan->wake == plan->effective.next)
-        after += spread_ns(turn);
-    reconcile_again(r, MAX(after, NS_PER_MS));
+    wake_as_planned(r, turn);
     schedule_turn_advise(r, turn);
 }
 
@@ -309,6 +314,7 @@ static void note_patch(struct schedule_turn *turn, const struct kube_reply *repl
     schedule_metrics_write(&turn->state->metrics, &pass->object, plan, late);
     if (plan->reverts)
         schedule_memory_revert(pass->memory, pass->now);
+    pass->memory->forbidden = 0;
     pass->changed = true;
     pass->changed_from = pass->hpa.bounds;
     pass->hpa.bounds = plan->to;
@@ -358,6 +364,7 @@ static void hpa_patched(struct reconcile *r, const struct kube_reply *reply)
         schedule_turn_step(r, turn);
     } else if (reply->reason == KUBE_INVALID || reply->reason == KUBE_BAD_REQUEST ||
                reply->reason == KUBE_FORBIDDEN) {
+        pass->memory->forbidden = reply->reason == KUBE_FORBIDDEN ? pass->memory->forbidden + 1 : 0;
         pass->rejected = true;
         pass->trouble = arena_str(r->arena, str_c(reply->failure));
         schedule_turn_step(r, turn);
@@ -402,6 +409,8 @@ void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
         send_finalizers(r, turn, false);
     } else if (!turn->pass.object.deleting) {
         finish(r, turn);
+    } else if (turn->pass.rejected) {
+        wake_as_planned(r, turn);
     }
 }
 

@@ -189,6 +189,38 @@ static void refusals_have_reasons(void)
     fake_stop(&f);
 }
 
+static int status;
+
+static void serve_status(struct fake *f, struct exchange *x)
+{
+    (void)f;
+    fake_answer(x, status, "{}");
+}
+
+static enum kube_reason reason_of(struct fake *f, int answer)
+{
+    status = answer;
+    return ask(f, (struct kube_request){ .verb = KUBE_GET, .path = S("/version") }).reason;
+}
+
+static void a_server_that_is_starting_forbids_nothing_for_good(void)
+{
+    struct fake f;
+    fake_start(&f, serve_status);
+    EQ_INT(reason_of(&f, 403), KUBE_FORBIDDEN);
+    EQ_INT(reason_of(&f, 503), KUBE_UNAVAILABLE);
+    EQ_INT(reason_of(&f, 403), KUBE_UNAVAILABLE);
+    EQ_INT(reason_of(&f, 200), KUBE_OK);
+    EQ_INT(reason_of(&f, 403), KUBE_UNAVAILABLE); /* it reads its roles one by one */
+    fake_for(&f, 31 * NS_PER_S);
+    EQ_INT(reason_of(&f, 403), KUBE_FORBIDDEN);
+    EQ_INT(reason_of(&f, 503), KUBE_UNAVAILABLE);
+    EQ_INT(reason_of(&f, 403), KUBE_UNAVAILABLE);
+    fake_for(&f, 31 * NS_PER_S);
+    EQ_INT(reason_of(&f, 403), KUBE_FORBIDDEN); /* and nothing else was heard of it */
+    fake_stop(&f);
+}
+
 /* ---- */
 
 static void serve_busy(struct fake *f, struct exchange *x)
@@ -401,6 +433,7 @@ int main(void)
     return tap_run((struct tap_case[]){ TAP(every_verb),
                                         TAP(patches_say_their_kind),
                                         TAP(refusals_have_reasons),
+                                        TAP(a_server_that_is_starting_forbids_nothing_for_good),
                                         TAP(waits_as_the_server_asks),
                                         TAP(gives_up_on_a_busy_server),
                                         TAP(only_reads_are_repeated),

@@ -300,6 +300,17 @@ static void a_server_that_is_back_keeps_nobody_waiting(void)
     run_stop(&run);
 }
 
+static void a_server_that_still_forbids_is_not_back(void)
+{
+    struct run run;
+    run_start_failing(&run, 503);
+    ask(&run, 403);
+    EQ_INT(turns_within(&run, 1), 0);
+    ask(&run, 200);
+    EQ_INT(turns_within(&run, 1), 1);
+    run_stop(&run);
+}
+
 static void other_failures_keep_their_time(void)
 {
     struct run run;
@@ -403,6 +414,7 @@ int main(void)
                                         TAP(failures_are_retried),
                                         TAP(a_turn_lasts_until_its_writes_are_answered),
                                         TAP(a_server_that_is_back_keeps_nobody_waiting),
+                                        TAP(a_server_that_still_forbids_is_not_back),
                                         TAP(other_failures_keep_their_time),
                                         TAP(turns_can_be_cut_off),
                                         TAP(a_turn_can_have_steps),

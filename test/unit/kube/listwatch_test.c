@@ -429,6 +429,28 @@ static void a_pause_ends_when_another_is_answered(void)
     run_stop(&run);
 }
 
+/* Nor does it refuse to stream for good. */
+static void one_that_is_starting_streams_later(void)
+{
+    struct run run;
+    run_start(&run);
+    run.m.streams = true;
+    model_change(&run.m, 1, 1);
+    void (*known)(struct fake *f, struct exchange *x) = run.m.f.serve;
+    run.m.f.serve = serve_refusal;
+    refusal = 503;
+    run_watch(&run);
+    run_for(&run, 7 * NS_PER_S);
+    refusal = 403;
+    run_for(&run, 20 * NS_PER_S);
+    run.m.f.serve = known;
+    buf_clear(&run.m.f.log);
+    run_for(&run, 61 * NS_PER_S);
+    OK(agrees(&run));
+    OK(str_find(buf_str(&run.m.f.log), S("sendInitialEvents=true")) != SIZE_MAX);
+    run_stop(&run);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(streams_where_it_can),
@@ -444,5 +466,6 @@ int main(void)
                                         TAP(what_need_not_be_there_is_empty),
                                         TAP(what_was_there_stays),
                                         TAP(a_pause_ends_when_another_is_answered),
+                                        TAP(one_that_is_starting_streams_later),
                                         { 0 } });
 }

@@ -207,6 +207,29 @@ static void a_boundary_while_the_server_is_away(void)
     cluster_stop(&c);
 }
 
+static void a_right_that_comes_late_is_used_soon(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, &schedule_resource, SCHEDULE("office", "deletionPolicy: Restore, " DAY));
+    cluster_until(&c, at("2026-06-03T08:59:59Z"));
+    c.fail_path = "/horizontalpodautoscalers/";
+    c.fail_code = 403;
+    c.failures = 3;
+    pass(&c, 3);
+    has_condition(&c, "office", "Ready", "Rejected");
+    pass(&c, 8);
+    has_bounds(&c, 8, 20);
+    has_condition(&c, "office", "Ready", "Reconciled");
+    c.failures = 3;
+    cluster_do(&c, KUBE_DELETE, &schedule_resource, ns, "office", S(""));
+    pass(&c, 3);
+    has_bounds(&c, 8, 20);
+    pass(&c, 8);
+    has_bounds(&c, 2, 9);
+    cluster_stop(&c);
+}
+
 /* Without being told, the controller would sleep on for up to five minutes. */
 static void the_wall_clock_is_set(void)
 {
@@ -381,6 +404,7 @@ int main(void)
         TAP(an_hpa_that_goes_and_comes_back),
         TAP(a_storm_of_conflicts_is_outlived),
         TAP(a_boundary_while_the_server_is_away),
+        TAP(a_right_that_comes_late_is_used_soon),
         TAP(the_wall_clock_is_set),
         TAP(the_older_of_two_governs),
         TAP(deletion_restores_when_asked_to),

@@ -259,6 +259,37 @@ static void a_refused_write_is_reported(void)
     has_bounds(&w, 8, 20);
 }
 
+static void what_is_forbidden_is_tried_again_ever_less_often(void)
+{
+    auto_world struct world w = world_new(OFFICE, "2026-06-03T10:00:00Z");
+    w.rejecting = w.forbidding = true;
+    for (int64_t wait = 1; wait <= 256; wait *= 2) {
+        world_pass(&w);
+        EQ_INT(w.wake - w.now, wait);
+        w.now = w.wake;
+    }
+    world_pass(&w);
+    EQ_INT(w.wake - w.now, 300);
+    is(&w, "Ready", "False", "Rejected");
+    EQ_INT(world_count(&w, "HPAUpdateFailed"), 1);
+}
+
+static void a_deletion_waits_a_minute_for_the_right_to_restore(void)
+{
+    auto_world struct world w =
+        world_new(OFFICE "deletionPolicy: Restore\n", "2026-06-03T10:00:00Z");
+    world_pass(&w);
+    int64_t deleted = w.now;
+    w.deleting = w.rejecting = w.forbidding = true;
+    while (!w.gone && w.now < deleted + 300) {
+        world_pass(&w);
+        w.now = w.wake;
+    }
+    OK(w.gone && w.now < deleted + 400);
+    EQ_INT(w.memory.forbidden, SCHEDULE_FORBIDDEN_MAX);
+    has_bounds(&w, 8, 20);
+}
+
 static void impossible_bounds_change_nothing(void)
 {
     auto_world struct world w = world_new(
@@ -480,6 +511,8 @@ int main(void)
         TAP(the_older_object_governs),
         TAP(suspended_and_paused_write_nothing),
         TAP(a_refused_write_is_reported),
+        TAP(what_is_forbidden_is_tried_again_ever_less_often),
+        TAP(a_deletion_waits_a_minute_for_the_right_to_restore),
         TAP(impossible_bounds_change_nothing),
         TAP(each_problem_is_told_once),
         TAP(events_follow_the_triggers),
