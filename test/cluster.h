@@ -40,6 +40,7 @@ struct cluster {
     int watch_code;        /* its watches are refused with this; 0: they are not */
     bool deaf;             /* the server answers nobody */
     bool operator_cut;     /* nor does it answer the operator's writes */
+    bool operator_over;    /* the operator says that it should end */
     size_t operator_requests, operator_writes;
     struct buf log;   /* "METHOD path body\n" of the operator's writes */
     struct buf reads; /* "path\n" of its reads but watches */
@@ -218,6 +219,12 @@ static UNUSED const char *cluster_setting(void *context, const char *name)
     return NULL;
 }
 
+static UNUSED void cluster_over(void *context)
+{
+    struct cluster *c = context;
+    c->operator_over = true;
+}
+
 static UNUSED void cluster_operator(struct cluster *c, const struct feature *feature,
                                     const char *const *settings)
 {
@@ -228,6 +235,7 @@ static UNUSED void cluster_operator(struct cluster *c, const struct feature *fea
                                                          .identity = S("operator"),
                                                          .seed = 1,
                                                          .setting = cluster_setting,
+                                                         .on_lost = cluster_over,
                                                          .context = c },
                               &c->manager, &e),
                   &e);

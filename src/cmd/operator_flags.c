@@ -123,6 +123,9 @@ int operator_flags_original(struct runtime *rt, err_t *e)
     rt->lease_duration_ns = 60 * NS_PER_S;
     rt->renew_deadline_ns = 50 * NS_PER_S;
     rt->retry_period_ns = 10 * NS_PER_S;
+    for (size_t i = 0; i < rt->settings.n; i++)
+        if (!strcmp(rt->settings.at[i]->name, "wva-prometheus-probe"))
+            rt->settings.at[i]->value = "true";
     o->metrics_listen = "0";
     o->health_listen = OPERATOR_PROBES;
     if (o->config_file && *o->config_file && read_config_file(o->config_file, e) < 0)

@@ -91,6 +91,17 @@ static bool all_synced(const struct manager *m)
     return true;
 }
 
+static bool features_ready(const struct manager *m, struct buf *why_not)
+{
+    bool ready = true;
+    for (size_t i = 0; i < m->features.n; i++) {
+        const struct manager_feature *f = &m->features.at[i];
+        if (f->feature->ready && !f->feature->ready(f->state, why_not))
+            ready = false;
+    }
+    return ready;
+}
+
 bool manager_ready(const struct manager *m, struct buf *why_not)
 {
     if (!m->running) {
@@ -101,7 +112,7 @@ bool manager_ready(const struct manager *m, struct buf *why_not)
         if (!cache_synced(c->cache))
             buf_printf(why_not, "%swaiting for %s", why_not->n ? ", " : "",
                        cache_spec(c->cache)->resource->plural);
-    return all_synced(m);
+    return all_synced(m) && features_ready(m, why_not);
 }
 
 /* ---- controllers */
@@ -115,10 +126,19 @@ struct controller *manager_controller(struct manager *m, const struct controller
     return c;
 }
 
+static int stand_if_due(struct manager *m, err_t *e);
+
 static void begin_if_due(struct manager *m)
 {
-    bool leads = !m->o.elect || election_leads(m->election);
-    if (m->begun || !m->running || m->stopping || !leads || !all_synced(m))
+    err_t e;
+    auto_buf struct buf why_not = { 0 };
+    if (m->begun || !m->running || m->stopping)
+        return;
+    if (stand_if_due(m, &e) < 0) {
+        manager_give_up(m, e.text);
+        return;
+    }
+    if (!manager_leads(m) || !manager_ready(m, &why_not))
         return;
     m->begun = true;
     log_info("controllers begin", KV_INT("controllers", m->controllers.n),
@@ -126,6 +146,13 @@ static void begin_if_due(struct manager *m)
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_start(m->controllers.at[i]);
 }
+
+void manager_go_on(struct manager *m)
+{
+    begin_if_due(m);
+}
+
+/* ---- election */
 
 static void on_lead(void *context)
 {
@@ -150,8 +177,19 @@ static void on_election_trouble(void *context, const char *sentence)
     log_warn("leader election has trouble", KV_C("error", sentence));
 }
 
-int manager_run(struct manager *m, err_t *e)
+void manager_give_up(struct manager *m, const char *why)
 {
+    log_error("this process cannot do its work", KV_C("error", why));
+    if (m->o.on_lost)
+        m->o.on_lost(m->o.context);
+}
+
+/* Who is not ready must not take the lease from one who is. */
+static int stand_if_due(struct manager *m, err_t *e)
+{
+    auto_buf struct buf why_not = { 0 };
+    if (!m->o.elect || m->election || !features_ready(m, &why_not))
+        return 0;
     struct election_options election = m->o.election;
     election.kube = m->o.kube;
     election.identity = m->o.identity;
@@ -160,7 +198,12 @@ int manager_run(struct manager *m, err_t *e)
     election.on_lost = on_lost;
     election.on_trouble = on_election_trouble;
     election.context = m;
-    int r = m->o.elect ? election_start(&election, &m->election, e) : 0;
+    return election_start(&election, &m->election, e);
+}
+
+int manager_run(struct manager *m, err_t *e)
+{
+    int r = stand_if_due(m, e);
     if (r < 0)
         return r;
     m->running = true;

@@ -30,6 +30,9 @@ struct feature {
     const struct feature_setting *settings;
     /* Declares caches and controllers. `*ret_state` is given to stop, also after a failure. */
     int (*start)(struct manager *m, void **ret_state, err_t *e);
+    /* May the program begin? Until all say so it stands for no election and is not ready; `why_not` says
+     * what is waited for. Who said no calls manager_go_on() when that has changed. NULL: it may. */
+    bool (*ready)(void *state, struct buf *why_not);
     /* Asked to end: begins the last writes. Called again until it answers false, 5 s at most. May be
      * NULL. */
     bool (*flush)(void *state);
@@ -46,7 +49,7 @@ struct manager_options {
     /* Values for features' settings: NULL for "not given". */
     const char *(*setting)(void *context, const char *name);
     void *context;
-    void (*on_lost)(void *context); /* leadership is gone: the program should end */
+    void (*on_lost)(void *context); /* leadership is gone, or hope: the program should end */
 };
 
 int manager_new(const struct manager_options *options, struct manager **ret, err_t *e);
@@ -55,7 +58,7 @@ int manager_run(struct manager *m, err_t *e); /* starts caches and election; ret
 void manager_stop(struct manager *m, void (*done)(void *context), void *context);
 void manager_free(struct manager *m); /* features' stop is called */
 
-bool manager_ready(const struct manager *m, struct buf *why_not); /* all caches synced */
+bool manager_ready(const struct manager *m, struct buf *why_not); /* caches and features are */
 bool manager_leads(const struct manager *m);
 
 /* ---- for features, in start() and later */
@@ -67,6 +70,9 @@ struct events *manager_events(const struct manager *m);
 str manager_identity(const struct manager *m);
 str manager_watch_namespace(const struct manager *m);
 const char *manager_setting(const struct manager *m, const char *name); /* or its default */
+
+void manager_go_on(struct manager *m); /* a feature that was not ready may be so now */
+void manager_give_up(struct manager *m, const char *why); /* the program cannot do its work */
 
 /* A cache that the manager fills and owns. --watch-namespace applies to namespaced kinds. */
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e);

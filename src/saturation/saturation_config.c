@@ -28,6 +28,8 @@ const struct feature_setting saturation_settings[] = {
       "name in its certificate, in place of the host; $PROMETHEUS_SERVER_NAME" },
     { "wva-prometheus-skip-verify", NULL,
       "true: take any certificate; $PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
+    { "wva-prometheus-probe", NULL,
+      "true, which --wva means too: begin when it has answered, and end where it does not" },
     { "wva-rules", NULL,
       "need, or the original's seed or 2026: how many replicas a step may change, and when it waits" },
     { "wva-optimizer", NULL,
@@ -126,6 +128,7 @@ int saturation_read_options(struct saturation *s, err_t *e)
     s->o.instance = text_setting(s, "wva-instance", "CONTROLLER_INSTANCE", "");
     s->o.zero_by_default = flag_setting(s, "", "WVA_SCALE_TO_ZERO");
     s->o.defaults = read_defaults(s);
+    s->probe.due = flag_setting(s, "wva-prometheus-probe", NULL);
     s->o.transition_ns = 300 * NS_PER_S;
     if (timeout && duration_parse(str_c(timeout), &s->o.transition_ns, e) < 0)
         return err_wrap(e, "--wva-transition-timeout");
@@ -226,8 +229,10 @@ static void restart_feeds(struct saturation *s, struct prom_client *client)
         collect_stop(&m->feed);
         m->fed = false;
     }
+    saturation_probe_stop(s);
     prom_client_free(s->collector.prometheus);
     s->collector.prometheus = client;
+    saturation_probe(s);
     controller_add(s->engine, S(""), S("cycle"));
 }
 
@@ -523,5 +528,6 @@ void saturation_config_done(struct saturation *s)
     free(take(s->classes_text));
     free(take(s->connection));
     free(take(s->no_metrics));
+    saturation_probe_stop(s);
     prom_client_free(s->collector.prometheus);
 }

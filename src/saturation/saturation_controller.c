@@ -254,6 +254,11 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     return 0;
 }
 
+static bool ready(void *state, struct buf *why_not)
+{
+    return saturation_probe_over(state, why_not);
+}
+
 static void stop(void *state)
 {
     struct saturation *s = state;
@@ -269,5 +274,6 @@ const struct feature saturation_feature = {
     .summary = "how many replicas of which variant of a model (VariantAutoscaling)",
     .settings = saturation_settings,
     .start = start,
+    .ready = ready,
     .stop = stop,
 };

@@ -3,6 +3,7 @@
 #ifndef FLYBALL_SATURATION_STATE_H
 #define FLYBALL_SATURATION_STATE_H
 
+#include "../base/random.h"
 #include "../kube/manager.h"
 #include "collect.h"
 #include "decide_core.h"
@@ -75,6 +76,16 @@ struct saturation_options {
     int64_t transition_ns;
 };
 
+/* The start's question to Prometheus: see saturation_probe.c. */
+struct sat_probe {
+    bool due; /* nothing begins before it was answered */
+    int attempts_left;
+    int64_t pause_ns; /* the next one, before jitter */
+    struct random random;
+    struct timer pause;
+    struct prom_call *call; /* NULL: none under way */
+};
+
 struct saturation {
     struct manager *manager;
     struct arena arena; /* of the options */
@@ -92,6 +103,7 @@ struct saturation {
     char *connection; /* owned; what the client of Prometheus was made of */
     char *no_metrics; /* owned; why there can be none; NULL: there can */
     struct sat_collector collector;
+    struct sat_probe probe;
     struct map by_key; /* of struct variant, owned */
     struct map models; /* of struct sat_model, owned */
     struct saturation_metrics metrics;
@@ -140,6 +152,12 @@ int saturation_read_options(struct saturation *s, err_t *e);
 const char *saturation_setting(const struct saturation *s, const char *flag, const char *env);
 void saturation_config_done(struct saturation *s);
 extern const struct feature_setting saturation_settings[];
+
+/* ---- saturation_probe.c */
+
+void saturation_probe(struct saturation *s); /* of the client that there is, from the beginning */
+void saturation_probe_stop(struct saturation *s);
+bool saturation_probe_over(const struct saturation *s, struct buf *why_not);
 
 /* ---- saturation_engine.c */
 

@@ -49,12 +49,67 @@ def answers(url, wanted, **more):
     return until(question)
 
 
+class Prometheus(http.server.BaseHTTPRequestHandler):
+    """Knows nothing, by HTTPS; remembers who asked."""
+    asked = []
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        certificate = self.connection.getpeercert()
+        name = dict(part[0] for part in certificate["subject"])["commonName"] if certificate else None
+        Prometheus.asked.append((self.headers.get("Authorization"), name))
+        text = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """Who hangs up has its reasons."""
+
+
+def openssl(world, *words):
+    subprocess.run(["openssl", *words], cwd=world.folder, check=True, capture_output=True)
+
+
+def certify(world, name, authority):
+    """NAME.pem and NAME.key, signed by an authority of that name, which is made where there is none."""
+    if not pathlib.Path(world.folder, authority + ".pem").exists():
+        openssl(world, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+                "-subj", "/CN=" + authority, "-keyout", authority + ".key", "-out", authority + ".pem")
+    openssl(world, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name,
+            "-addext", "subjectAltName=DNS:" + name, "-keyout", name + ".key", "-out", name + ".csr")
+    openssl(world, "x509", "-req", "-in", name + ".csr", "-CA", authority + ".pem", "-CAkey", authority + ".key",
+            "-CAcreateserial", "-days", "1", "-copy_extensions", "copy", "-out", name + ".pem")
+
+
+def serve_prometheus(world, name, authority=None, port=0):
+    """With the certificate of that name; who comes with one of the authority's is known by it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.folder + "/%s.pem" % name, world.folder + "/%s.key" % name)
+    if authority:
+        context.load_verify_locations(world.folder + "/%s.pem" % authority)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server(("127.0.0.1", port), Prometheus)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
 class World(harness.World):
     FEATURE = "saturation"
 
     def prepare(self):
         self.define(TOP / "deploy/crds/llmd.ai_variantautoscalings.yaml")
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+        certify(self, "prometheus.example", "ours")
+        self.prometheus = serve_prometheus(self, "prometheus.example", "ours")
 
     def start(self, *flags, kubeconfig=None, **env):
         """The original's Deployment, but for image and command. Its ports are free ones."""
@@ -69,7 +124,8 @@ class World(harness.World):
                  "--leader-elect=true", "--health-probe-bind-address=:%d" % self.probes,
                  "--metrics-bind-address=:%d" % self.metrics, *flags]
         settings = {"LOG_LEVEL": "debug", "POD_NAMESPACE": HOME,
-                    "PROMETHEUS_BASE_URL": "https://127.0.0.1:9", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "true",
+                    "PROMETHEUS_BASE_URL": "https://127.0.0.1:%d" % self.prometheus.server_port,
+                    "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "true",
                     "PROMETHEUS_TOKEN_PATH": str(token), "WVA_SCALE_TO_ZERO": "false", **env}
         self.log = open(self.folder + "/operator.log", "w+")
         self.operator = subprocess.Popen(words, stdout=self.log, stderr=self.log,
@@ -235,72 +291,24 @@ def instances_leave_each_others_variants_alone(world):
         assert blue.wait(60) == 0
 
 
-class Prometheus(http.server.BaseHTTPRequestHandler):
-    """Knows nothing, by HTTPS; remembers who asked."""
-    asked = []
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        certificate = self.connection.getpeercert()
-        name = dict(part[0] for part in certificate["subject"])["commonName"] if certificate else None
-        Prometheus.asked.append((self.headers.get("Authorization"), name))
-        text = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
-
-
-class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, *_):
-        """Who hangs up has its reasons."""
-
-
-def openssl(world, *words):
-    subprocess.run(["openssl", *words], cwd=world.folder, check=True, capture_output=True)
-
-
-def certify(world, name, authority):
-    """NAME.pem and NAME.key, signed by an authority of that name, which is made where there is none."""
-    if not pathlib.Path(world.folder, authority + ".pem").exists():
-        openssl(world, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
-                "-subj", "/CN=" + authority, "-keyout", authority + ".key", "-out", authority + ".pem")
-    openssl(world, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name,
-            "-addext", "subjectAltName=DNS:" + name, "-keyout", name + ".key", "-out", name + ".csr")
-    openssl(world, "x509", "-req", "-in", name + ".csr", "-CA", authority + ".pem", "-CAkey", authority + ".key",
-            "-CAcreateserial", "-days", "1", "-copy_extensions", "copy", "-out", name + ".pem")
-
-
 def prometheus_is_trusted_and_told_who_asks(world):
     def path(name):
         return world.folder + "/" + name
-    certify(world, "prometheus.example", "ours")
     certify(world, "flyball", "ours")
     certify(world, "nobody", "theirs")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path("prometheus.example.pem"), path("prometheus.example.key"))
-    context.load_verify_locations(path("ours.pem"))
-    context.verify_mode = ssl.CERT_OPTIONAL
-    server = Server(("127.0.0.1", 0), Prometheus)
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     token = pathlib.Path(path("prometheus.token"))
     token.write_text("first\n")
-    strict = {"PROMETHEUS_BASE_URL": "https://127.0.0.1:%d" % server.server_port, "GLOBAL_OPT_INTERVAL": "200ms",
-              "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "false", "PROMETHEUS_TOKEN_PATH": str(token)}
+    strict = {"GLOBAL_OPT_INTERVAL": "200ms", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY": "false",
+              "PROMETHEUS_TOKEN_PATH": str(token)}
     named = {"PROMETHEUS_SERVER_NAME": "prometheus.example"}
     world.apply({"apiVersion": "v1", "kind": "ConfigMap",
                  "metadata": {"name": "saturation-scaling-config", "namespace": HOME},
                  "data": {"default": "kvCacheThreshold: 0.8"}}, *variant("asked"))
 
-    def begin(**env):
+    def begin(*flags, **env):
         world.stop_operator()
         del Prometheus.asked[:]
-        world.launch(**env)
+        world.launch(*flags, **env)
 
     def asks(*who, **env):
         """Is it asked so, by and by?"""
@@ -309,7 +317,7 @@ def prometheus_is_trusted_and_told_who_asks(world):
 
     def refuses(word, **env):
         """Does it see whom it should not ask, and say why?"""
-        begin(**strict, **env)
+        begin("--wva-prometheus-probe=false", **strict, **env)
         assert until(lambda: word in world.said()), world.said()
         return not Prometheus.asked
     ours, theirs = {"PROMETHEUS_CA_CERT_PATH": path("ours.pem")}, {"PROMETHEUS_CA_CERT_PATH": path("theirs.pem")}
@@ -323,10 +331,25 @@ def prometheus_is_trusted_and_told_who_asks(world):
     assert refuses("reason=PrometheusError", **ours)  # for another name
     strict["PROMETHEUS_TLS_INSECURE_SKIP_VERIFY"] = "true"
     assert asks("Bearer second", None, **theirs), world.said()
+
+
+def the_start_waits_for_prometheus(world):
+    """Alive, but neither ready nor a candidate."""
+    port = free_port()
+    world.start(PROMETHEUS_BASE_URL="https://127.0.0.1:%d" % port)
+    probes = "http://127.0.0.1:%d" % world.probes
+    assert answers(probes + "/healthz", 200), world.said()
+    assert until(lambda: "Prometheus does not answer yet" in world.said()), world.said()
+    assert until(lambda: get(probes + "/readyz") == (503, "waiting for Prometheus\n")), get(probes + "/readyz")
+    assert "this process leads" not in world.said(), world.said()
+    server = serve_prometheus(world, "prometheus.example", port=port)
+    assert answers(probes + "/readyz", 200), world.said()
+    assert until(lambda: "this process leads" in world.said()), world.said()
     server.shutdown()
 
 
 harness.main(World, [
     its_deployment_starts_and_is_ready, metrics_are_not_for_everybody, the_given_certificate_is_shown,
     plain_metrics_are_for_everybody, environment_and_file_count_after_flags, what_cannot_be_is_refused,
-    instances_leave_each_others_variants_alone, prometheus_is_trusted_and_told_who_asks, the_api_server_says_who_may_read])
+    instances_leave_each_others_variants_alone, prometheus_is_trusted_and_told_who_asks,
+    the_start_waits_for_prometheus, the_api_server_says_who_may_read])
