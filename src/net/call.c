@@ -82,17 +82,11 @@ static void free_call(struct grave *grave)
 static void detach(struct http_call *call)
 {
     struct http_client *c = call->client;
-    if (call->state == CALL_QUEUED)
-        client_dequeue(c, call);
+    list_remove(&call->queued);
     if (call->session)
         call->session->ops->drop(call->session, call);
     call->session = NULL;
-    if (call->next)
-        call->next->previous = call->previous;
-    if (call->previous)
-        call->previous->next = call->next;
-    else
-        c->calls = call->next;
+    list_remove(&call->item);
     deferred_cancel(&call->deliver);
     timer_stop(&call->deadline);
     call->dead = true;
@@ -167,13 +161,9 @@ struct http_call *http_client_send(struct http_client *c, const struct http_requ
     call->magic = CALL_MAGIC;
     call->client = c;
     copy_request(call, request);
-    call->next = c->calls;
-    if (call->next)
-        call->next->previous = call;
-    c->calls = call;
+    list_prepend(&c->calls, &call->item);
     err_t e;
     if (fault(request, &e) < 0) {
-        call->state = CALL_LOOSE;
         call->ended = true;
         call->failure = mem_alloc(sizeof(e));
         *call->failure = e;
@@ -277,7 +267,6 @@ static void run_deliver(struct deferred *d)
 static void loosen(struct http_call *call)
 {
     call->session = NULL;
-    call->state = CALL_LOOSE;
     call->ended = true;
 }
 

@@ -97,8 +97,8 @@ void http_client_free(struct http_client *c)
     c->closing = true;
     err_t e;
     err_set(&e, ECANCELED, "%s: the client is being closed", c->name);
-    while (c->calls)
-        call_finish(c->calls, &e);
+    while (c->calls.n)
+        call_finish(list_first(&c->calls, struct http_call, item), &e);
     pool_close(c);
     deferred_cancel(&c->pump);
     loop_bury(c->loop, &c->grave, destroy);
@@ -113,36 +113,10 @@ void http_client_reconnect(struct http_client *c)
 size_t http_client_connections(const struct http_client *c)
 {
     CHECK(c, CLIENT_MAGIC);
-    return c->conn_count;
+    return c->conns.n;
 }
 
 void client_enqueue(struct http_client *c, struct http_call *call, bool first)
 {
-    call->state = CALL_QUEUED;
-    call->doomed = false;
-    call->queue_next = first ? c->queue_first : NULL;
-    call->queue_previous = first ? NULL : c->queue_last;
-    if (call->queue_next)
-        call->queue_next->queue_previous = call;
-    else
-        c->queue_last = call;
-    if (call->queue_previous)
-        call->queue_previous->queue_next = call;
-    else
-        c->queue_first = call;
-    c->queued++;
-}
-
-void client_dequeue(struct http_client *c, struct http_call *call)
-{
-    if (call->queue_next)
-        call->queue_next->queue_previous = call->queue_previous;
-    else
-        c->queue_last = call->queue_previous;
-    if (call->queue_previous)
-        call->queue_previous->queue_next = call->queue_next;
-    else
-        c->queue_first = call->queue_next;
-    call->queue_next = call->queue_previous = NULL;
-    c->queued--;
+    (first ? list_prepend : list_append)(&c->queue, &call->queued);
 }

@@ -8,6 +8,7 @@
 #ifndef FLYBALL_CLIENT_INTERNAL_H
 #define FLYBALL_CLIENT_INTERNAL_H
 
+#include "../base/list.h"
 #include "../base/vec.h"
 #include "gzip.h"
 #include "http_client.h"
@@ -24,17 +25,14 @@ struct http_header_list {
     VEC(struct http_header) headers;
 };
 
-enum call_state { CALL_QUEUED, CALL_CARRIED, CALL_LOOSE };
-
 struct http_call {
     unsigned magic;
     struct http_client *client;
-    struct http_call *next, *previous;             /* of all calls of the client */
-    struct http_call *queue_next, *queue_previous; /* while queued */
-    enum call_state state;
-    struct client_session *session;                    /* while carried */
-    struct http_call *session_next, *session_previous; /* HTTP/2: of the calls it carries */
-    int32_t stream_id;                                 /* HTTP/2 */
+    struct list_item item;          /* of all calls of the client */
+    struct list_item queued;        /* while it waits for a connection */
+    struct client_session *session; /* while carried */
+    struct list_item carried;       /* HTTP/2: of the calls that the session has */
+    int32_t stream_id;              /* HTTP/2 */
 
     struct arena arena; /* owns the texts of `request` */
     struct http_request request;
@@ -45,7 +43,6 @@ struct http_call {
     bool head_seen;    /* HTTP/2: what follows are trailers */
     bool idempotent;
     bool patient; /* its bytes may be a little late */
-    bool doomed;  /* waited for a connection that could not be made */
     unsigned attempts;
 
     bool paused, ended;
@@ -124,11 +121,10 @@ struct http_client {
     char *url, *user_agent, *authority, *name;
     struct uri uri; /* borrows url */
     struct tls *tls;
-    struct http_call *calls;                    /* all */
-    struct http_call *queue_first, *queue_last; /* waiting for a connection */
-    size_t queued;
-    struct pool_conn *conns;
-    size_t conn_count, dialling;
+    struct list calls; /* all */
+    struct list queue; /* those that wait for a connection */
+    struct list conns;
+    size_t dialling;
     bool http1; /* the endpoint spoke HTTP/1.1 last time */
     bool closing;
     struct grave grave;
@@ -140,7 +136,6 @@ void pool_reconnect(struct http_client *c);
 void pool_close(struct http_client *c);
 
 void client_enqueue(struct http_client *c, struct http_call *call, bool first);
-void client_dequeue(struct http_client *c, struct http_call *call);
 
 /* --- dial.c --- */
 

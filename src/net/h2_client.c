@@ -20,8 +20,8 @@ enum {
 struct h2_client {
     struct client_session base;
     nghttp2_session *ng;
-    size_t limit;            /* of streams, by the peer */
-    struct http_call *calls; /* those carried; a stream may not exist before its first frame left */
+    size_t limit;      /* of streams, by the peer */
+    struct list calls; /* those carried; a stream may not exist before its first frame left */
     /* The header block being read; nghttp2 never interleaves two. */
     struct http_header_list headers;
     size_t header_bytes;
@@ -49,11 +49,7 @@ static struct http_call *call_of(struct h2_client *h, int32_t stream_id)
 
 static void join(struct h2_client *h, struct http_call *call)
 {
-    call->session_previous = NULL;
-    call->session_next = h->calls;
-    if (h->calls)
-        h->calls->session_previous = call;
-    h->calls = call;
+    list_prepend(&h->calls, &call->carried);
     h->base.carried++;
     h->base.patient += call->patient;
 }
@@ -61,13 +57,7 @@ static void join(struct h2_client *h, struct http_call *call)
 /* The stream and the call know each other no more. */
 static void part(struct h2_client *h, struct http_call *call)
 {
-    if (call->session_next)
-        call->session_next->session_previous = call->session_previous;
-    if (call->session_previous)
-        call->session_previous->session_next = call->session_next;
-    else
-        h->calls = call->session_next;
-    call->session_next = call->session_previous = NULL;
+    list_remove(&call->carried);
     h->base.carried--;
     h->base.patient -= call->patient;
     if (call->stream_id > 0)
@@ -203,9 +193,9 @@ static int on_frame_not_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *fr
     struct h2_client *h = data;
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
-    struct http_call *call = h->calls;
-    while (call && call->stream_id != frame->hd.stream_id)
-        call = call->session_next;
+    struct http_call *call = NULL;
+    list_each(struct http_call, c, &h->calls, carried) if (c->stream_id == frame->hd.stream_id)
+        call = c;
     if (!call)
         return 0;
     part(h, call);
@@ -344,8 +334,9 @@ static void h2_closed(struct client_session *s, const err_t *why)
     err_set(&e, ECONNRESET, "the connection was closed before the answer was whole");
     s->over = true;
     s->room = 0;
-    while (h->calls) { /* the owner's code, in call_fail(), may end others: look afresh each time */
-        struct http_call *call = h->calls;
+    while (
+        h->calls.n) { /* the owner's code, in call_fail(), may end others: look afresh each time */
+        struct http_call *call = list_first(&h->calls, struct http_call, carried);
         part(h, call);
         call_fail(call, why ? why : &e, false);
     }

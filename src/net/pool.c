@@ -14,7 +14,7 @@ enum { DIALS_MAX = 64 }; /* at a time: more handshakes at once only make each of
 
 struct pool_conn {
     struct http_client *client;
-    struct pool_conn *next, *previous;
+    struct list_item item;
     struct lookup *lookup;
     struct address *addresses; /* owned */
     size_t address_count, address_at;
@@ -54,13 +54,7 @@ static void conn_free(struct pool_conn *conn)
     if (conn->dead)
         return;
     conn->dead = true;
-    if (conn->next)
-        conn->next->previous = conn->previous;
-    if (conn->previous)
-        conn->previous->next = conn->next;
-    else
-        c->conns = conn->next;
-    c->conn_count--;
+    list_remove(&conn->item);
     if (!conn->session)
         c->dialling--;
     lookup_cancel(conn->lookup);
@@ -106,7 +100,7 @@ static void settle(struct pool_conn *conn)
     else if (conn->idle_since_ns)
         arm(conn, conn->idle_since_ns +
                       loop_io_span(conn->client->loop, conn->client->options.idle_timeout_ns));
-    if (s->room && conn->client->queued)
+    if (s->room && conn->client->queue.n)
         pool_pump(conn->client);
 }
 
@@ -190,21 +184,16 @@ static void on_fill(void *owner, struct buf *out, size_t room)
 static void dial_failed(struct pool_conn *conn, const err_t *why)
 {
     struct http_client *c = conn->client;
-    size_t count = c->http1 ? 1 : c->queued;
-    for (struct http_call *call = c->queue_first; call && count--; call = call->queue_next)
-        call->doomed = true;
+    struct list doomed = { 0 }; /* an owner's code, in call_fail(), may end others of them */
+    for (size_t left = c->http1 ? MIN(c->queue.n, 1u) : c->queue.n; left; left--)
+        list_move(&doomed, c->queue.first);
     conn_free(conn);
-    for (;;) {
-        struct http_call *call = c->queue_first;
-        while (call && !call->doomed)
-            call = call->queue_next;
-        if (!call)
-            break;
-        client_dequeue(c, call);
-        call->state = CALL_LOOSE;
+    while (doomed.n) {
+        struct http_call *call = list_first(&doomed, struct http_call, queued);
+        list_remove(&call->queued);
         call_fail(call, why, false);
     }
-    if (!c->closing && c->queued)
+    if (!c->closing && c->queue.n)
         pool_pump(c);
 }
 
@@ -277,11 +266,7 @@ static void dial(struct http_client *c)
 {
     struct pool_conn *conn = mem_zero(1, sizeof(*conn));
     conn->client = c;
-    conn->next = c->conns;
-    if (conn->next)
-        conn->next->previous = conn;
-    c->conns = conn;
-    c->conn_count++;
+    list_prepend(&c->conns, &conn->item);
     c->dialling++;
     conn->generation = c->tls ? tls_generation(c->tls) : 0;
     conn->dial_end_ns = c->loop->mono_ns + loop_io_span(c->loop, c->options.dial_timeout_ns);
@@ -347,7 +332,8 @@ static void on_timer(struct timer *timer)
 static struct pool_conn *pick(struct http_client *c, unsigned generation)
 {
     struct pool_conn *best = NULL;
-    for (struct pool_conn *conn = c->conns; conn; conn = conn->next) {
+    list_each(struct pool_conn, conn, &c->conns, item)
+    {
         if (!conn->session || conn->retired || conn->session->over)
             continue;
         if (c->tls && conn->generation != generation) {
@@ -362,8 +348,7 @@ static struct pool_conn *pick(struct http_client *c, unsigned generation)
 
 static void start(struct pool_conn *conn, struct http_call *call)
 {
-    client_dequeue(conn->client, call);
-    call->state = CALL_CARRIED;
+    list_remove(&call->queued);
     call->session = conn->session;
     call->attempts++;
     call->reused = conn->session->served > 0;
@@ -375,21 +360,21 @@ static void start(struct pool_conn *conn, struct http_call *call)
  * are full. */
 static void dial_for_queue(struct http_client *c)
 {
-    size_t wanted = MIN(c->queued, c->http1 ? (size_t)DIALS_MAX : 1);
-    for (struct pool_conn *conn = c->conns; conn && !c->http1; conn = conn->next)
-        if (conn->session && conn->session->settling && !conn->session->over && !conn->retired)
-            return;
-    while (c->dialling < wanted && c->conn_count < c->options.max_connections)
+    size_t wanted = MIN(c->queue.n, c->http1 ? (size_t)DIALS_MAX : 1);
+    list_each(struct pool_conn, conn, &c->conns,
+              item) if (!c->http1 && conn->session && conn->session->settling &&
+                        !conn->session->over && !conn->retired) return;
+    while (c->dialling < wanted && c->conns.n < c->options.max_connections)
         dial(c);
 }
 
 static void run_pump(struct deferred *d)
 {
     struct http_client *c = container_of(d, struct http_client, pump);
-    unsigned generation = c->tls && c->queued ? tls_generation(c->tls) : 0;
+    unsigned generation = c->tls && c->queue.n ? tls_generation(c->tls) : 0;
     struct pool_conn *conn;
-    while (c->queue_first && (conn = pick(c, generation)))
-        start(conn, c->queue_first);
+    while (c->queue.n && (conn = pick(c, generation)))
+        start(conn, list_first(&c->queue, struct http_call, queued));
     if (!c->closing)
         dial_for_queue(c);
 }
@@ -401,8 +386,9 @@ void pool_pump(struct http_client *c)
 
 void pool_reconnect(struct http_client *c)
 {
-    for (struct pool_conn *conn = c->conns, *next; conn; conn = next) {
-        next = conn->next;
+    for (struct list_item *item = c->conns.first, *next; item; item = next) {
+        struct pool_conn *conn = container_of(item, struct pool_conn, item);
+        next = item->next;
         conn->retired = true;
         if (conn->session && !conn->session->carried)
             link_finish(conn->link);
@@ -411,6 +397,6 @@ void pool_reconnect(struct http_client *c)
 
 void pool_close(struct http_client *c)
 {
-    while (c->conns)
-        conn_free(c->conns);
+    while (c->conns.n)
+        conn_free(list_first(&c->conns, struct pool_conn, item));
 }
