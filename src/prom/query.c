@@ -3,12 +3,17 @@
  * are POSTs, as the original's; where these are refused (a proxy that authorises by verb, a server
  * that knows only GET) those that are not too long for a target are GETs from then on.
  *
- * Calls that hang must not keep others waiting, and Prometheus must not be asked everything at once: so
- * many calls may be young, and one that was not answered for a second no longer counts as such. It keeps
- * its connection; the next one gets another. What hangs costs those behind it a second, not its timeout. */
+ * Calls that hang must not keep others waiting, and Prometheus must not be asked everything at once. So each that is
+ * asked has one of a fixed number of places, and with it a connection:
+ *   young     not answered yet; for a second while few wait, for less the more there are;
+ *   old       was not answered in that time. Where there are too many, the oldest is doubted;
+ *   doubtful  is asked anew, in places of its own, and so is what its owner doubts from the beginning.
+ * What hangs costs those behind it a second at most, and once it is known to hang, nothing: who is not doubted never
+ * waits for who is. */
 #include "query.h"
 
 #include "../base/file.h"
+#include "../base/list.h"
 #include "../base/random.h"
 
 enum {
@@ -17,7 +22,9 @@ enum {
     BODY_BYTES_MAX = 64 << 20,
     MARGIN_MS = 100, /* left to the caller before its own deadline */
     YOUNG_MAX = 128,
-    CONNECTIONS_MAX = 1024,
+    OLD_MAX = 512,
+    DOUBTFUL_MAX = 384,
+    FEW = 192, /* that wait */
 };
 
 static const int64_t YOUNG_NS = NS_PER_S;
@@ -33,26 +40,28 @@ struct prom_client {
     struct prom_retry retry;
     size_t max_body_bytes;
     struct random random;
-    bool gets;               /* POST is refused */
-    struct prom_call *calls; /* under way */
-    size_t young;
-    struct prom_call *queue_first, *queue_last; /* that wait to be young */
+    bool gets;                          /* POST is refused */
+    struct list calls;                  /* under way */
+    struct list young, old, doubtful;   /* that are asked, from the first on */
+    struct list waiting, doubt_waiting; /* to be young, and to be doubtful */
+    struct timer ageing;                /* of the first of the young */
 };
 
 struct prom_call {
     struct prom_client *client;
-    struct prom_call *next, *previous; /* in the client's list */
-    struct buf path, form;             /* "/api/v1/query" and its encoded parameters */
-    struct http_call *http;            /* NULL during a pause */
-    bool young, queued, posted;
-    struct prom_call *queue_next, *queue_previous;
+    struct list_item item;  /* of all calls */
+    struct list_item place; /* where it is asked, or waits for that; none during a pause */
+    struct buf path, form;  /* "/api/v1/query" and its encoded parameters */
+    struct http_call *http; /* NULL: it is not being asked */
+    bool doubted, posted;
+    int64_t asked_ns;   /* mono */
     struct arena arena; /* of this attempt's result */
     struct prom_reader reader;
     int status;
     size_t body_bytes;
     bool broken; /* the answer cannot be read, as `problem` says */
     err_t problem;
-    struct timer pause;  /* or the end of youth, or of waiting */
+    struct timer pause;  /* or the end of waiting */
     int64_t deadline_ns; /* mono */
     int64_t pause_ns;    /* the next one, before jitter */
     int attempts_left;
@@ -65,73 +74,78 @@ static void attempt(struct prom_call *call);
 static void send_request(struct prom_call *call);
 static void finish(struct prom_call *call, const struct prom_result *result, const err_t *failure);
 
-/* ---- the queue */
+/* ---- places */
 
-static void leave_queue(struct prom_call *call)
-{
-    struct prom_client *c = call->client;
-    if (!call->queued)
-        return;
-    if (call->queue_next)
-        call->queue_next->queue_previous = call->queue_previous;
-    else
-        c->queue_last = call->queue_previous;
-    if (call->queue_previous)
-        call->queue_previous->queue_next = call->queue_next;
-    else
-        c->queue_first = call->queue_next;
-    call->queued = false;
-}
+static void admit(struct prom_client *c);
 
 static void on_waited_too_long(struct timer *timer)
 {
+    struct prom_call *call = container_of(timer, struct prom_call, pause);
     err_t e;
-    err_set(&e, ETIMEDOUT, "Prometheus was not asked in time: too many queries wait for an answer");
-    finish(container_of(timer, struct prom_call, pause), NULL, &e);
-}
-
-static void enter_queue(struct prom_call *call)
-{
-    struct prom_client *c = call->client;
-    call->queued = true;
-    call->queue_next = NULL;
-    call->queue_previous = c->queue_last;
-    if (c->queue_last)
-        c->queue_last->queue_next = call;
-    else
-        c->queue_first = call;
-    c->queue_last = call;
-    timer_set(c->loop, &call->pause, call->deadline_ns, on_waited_too_long);
-}
-
-static void end_youth(struct prom_call *call)
-{
-    struct prom_client *c = call->client;
-    if (!call->young)
-        return;
-    call->young = false;
-    c->young--;
-    if (c->queue_first)
-        attempt(c->queue_first);
-}
-
-static void on_grown_up(struct timer *timer)
-{
-    end_youth(container_of(timer, struct prom_call, pause));
+    err_set(&e, call->doubted ? ETIMEDOUT : EBUSY,
+            "Prometheus was not asked in time: too many queries wait for an answer");
+    finish(call, NULL, &e);
 }
 
 static void attempt(struct prom_call *call)
 {
     struct prom_client *c = call->client;
-    if (c->young >= YOUNG_MAX) {
-        enter_queue(call);
-        return;
-    }
-    leave_queue(call);
-    call->young = true;
-    c->young++;
-    timer_set(c->loop, &call->pause, loop_mono_ns(c->loop) + YOUNG_NS, on_grown_up);
+    list_move(call->doubted ? &c->doubt_waiting : &c->waiting, &call->place);
+    timer_set(c->loop, &call->pause, call->deadline_ns, on_waited_too_long);
+    admit(c);
+}
+
+static void doubt(struct prom_call *call)
+{
+    http_call_cancel(take(call->http));
+    call->doubted = true;
+    attempt(call);
+}
+
+static void on_ageing(struct timer *timer)
+{
+    struct prom_client *c = container_of(timer, struct prom_client, ageing);
+    if (c->young.n)
+        list_move(&c->old, c->young.first);
+    if (c->old.n > OLD_MAX)
+        doubt(list_first(&c->old, struct prom_call, place));
+    admit(c);
+}
+
+/* Nobody's youth ends while nobody waits for the place. */
+static void watch_youth(struct prom_client *c)
+{
+    const struct prom_call *first = list_first(&c->young, struct prom_call, place);
+    size_t n = c->waiting.n;
+    if (first && n)
+        timer_set(c->loop, &c->ageing, first->asked_ns + YOUNG_NS * FEW / (int64_t)MAX(n, FEW),
+                  on_ageing);
+    else
+        timer_stop(&c->ageing);
+}
+
+static void ask_first(struct prom_client *c, struct list *of, struct list *places)
+{
+    struct prom_call *call = list_first(of, struct prom_call, place);
+    list_move(places, &call->place);
+    timer_stop(&call->pause);
+    call->asked_ns = loop_mono_ns(c->loop);
     send_request(call);
+}
+
+static void admit(struct prom_client *c)
+{
+    while (c->waiting.n && c->young.n < YOUNG_MAX)
+        ask_first(c, &c->waiting, &c->young);
+    while (c->doubt_waiting.n && c->doubtful.n < DOUBTFUL_MAX)
+        ask_first(c, &c->doubt_waiting, &c->doubtful);
+    watch_youth(c);
+}
+
+static void leave(struct prom_call *call)
+{
+    list_remove(&call->place);
+    admit(call->client);
 }
 
 /* ---- client */
@@ -185,7 +199,7 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
                                         .tls = o->tls,
                                         .authorize = authorize,
                                         .context = c,
-                                        .max_connections = CONNECTIONS_MAX };
+                                        .max_connections = YOUNG_MAX + OLD_MAX + DOUBTFUL_MAX };
     if (r == 0)
         r = http_client_new(loop, &http, &c->http, e);
     if (r) {
@@ -198,17 +212,11 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
 
 static void call_free(struct prom_call *call)
 {
-    leave_queue(call);
-    end_youth(call);
     timer_stop(&call->pause);
     if (call->http)
         http_call_cancel(call->http);
-    if (call->previous)
-        call->previous->next = call->next;
-    else
-        call->client->calls = call->next;
-    if (call->next)
-        call->next->previous = call->previous;
+    list_remove(&call->item);
+    leave(call);
     prom_reader_done(&call->reader);
     arena_done(&call->arena);
     buf_done(&call->path);
@@ -233,8 +241,8 @@ void prom_client_free(struct prom_client *c)
         return;
     err_t gone;
     err_set(&gone, ECANCELED, "the Prometheus client was closed");
-    while (c->calls)
-        finish(c->calls, NULL, &gone);
+    while (c->calls.n)
+        finish(list_first(&c->calls, struct prom_call, item), NULL, &gone);
     http_client_free(c->http);
     if (c->token.p)
         explicit_bzero(c->token.p, c->token.cap);
@@ -255,7 +263,7 @@ static void failed(struct prom_call *call, const err_t *why, bool final)
 {
     struct prom_client *c = call->client;
     int64_t pause = call->pause_ns;
-    end_youth(call);
+    leave(call);
     pause += (int64_t)((double)pause * call->retry.jitter * random_unit(&c->random));
     int64_t now = loop_mono_ns(c->loop);
     if (final || --call->attempts_left <= 0 || pause >= call->deadline_ns - now) {
@@ -306,7 +314,6 @@ static void on_answer(struct prom_call *call)
     bool refused = call->status == 403 || call->status == 405 || call->status == 501;
     if (refused && call->posted && call->form.n <= GET_BYTES_MAX) {
         call->client->gets = true;
-        end_youth(call);
         attempt(call);
         return;
     }
@@ -402,10 +409,8 @@ struct prom_call *prom_client_query(struct prom_client *c, const struct prom_que
     if (q->deadline_ns)
         call->deadline_ns = MIN(call->deadline_ns, q->deadline_ns - MARGIN_MS * NS_PER_MS);
     call->deadline_ns = MAX(call->deadline_ns, now + NS_PER_MS);
-    call->next = c->calls;
-    if (c->calls)
-        c->calls->previous = call;
-    c->calls = call;
+    call->doubted = q->doubted;
+    list_prepend(&c->calls, &call->item);
     put_request(call, q);
     attempt(call);
     return call;

@@ -47,8 +47,9 @@ struct prom_query {
     int64_t
         deadline_ns; /* of what this is a part of, loop's mono clock; the query ends 100 ms before; 0: none */
     struct prom_retry retry; /* {0}: the client's */
+    bool doubted;            /* the last like it was not answered in time: others go before it */
     /* Exactly once unless cancelled, never from inside prom_client_query(): `result`, which is valid
-     * during the call, or `failure`; the other is NULL. */
+     * during the call, or `failure`; the other is NULL. ETIMEDOUT: it hung; EBUSY: it was not even asked. */
     void (*on_done)(void *context, const struct prom_result *result, const err_t *failure);
     void *context;
 };

@@ -54,6 +54,7 @@ struct sat_feed {
     double requests;
     int64_t since_ns, busy_ns; /* scrapes: watched since; last seen at work */
 
+    unsigned hung; /* Prometheus: a bit for each question that was not answered in time */
     struct timer timer;
     struct sat_inquiry *inquiry; /* under way */
 };

@@ -152,10 +152,11 @@ static void ask(struct sat_inquiry *q, enum question question)
     *query = (struct collect_query){ .inquiry = q, .question = question };
     put_question(&promql, q->feed, question);
     q->left++;
-    query->call =
-        prom_client_query(q->feed->collector->prometheus,
-                          &(struct prom_query){
-                              .promql = buf_str(&promql), .on_done = answered, .context = query });
+    query->call = prom_client_query(q->feed->collector->prometheus,
+                                    &(struct prom_query){ .promql = buf_str(&promql),
+                                                          .doubted = q->feed->hung >> question & 1,
+                                                          .on_done = answered,
+                                                          .context = query });
 }
 
 static void ask_the_others(struct sat_inquiry *q)
@@ -177,7 +178,9 @@ static void answered(void *context, const struct prom_result *result, const err_
 {
     struct collect_query *query = context;
     struct sat_inquiry *q = query->inquiry;
+    bool hung = failure && failure->code == ETIMEDOUT;
     query->call = NULL;
+    q->feed->hung = (q->feed->hung & ~(1u << query->question)) | (unsigned)hung << query->question;
     if (result)
         take_answer(q, query->question, result);
     else if (query->question == KV || query->question == QUEUE)

@@ -2,6 +2,8 @@
 #include "tap.h"
 
 #include "base/buf.h"
+#include "base/file.h"
+#include "base/vec.h"
 #include "net/http_server.h"
 #include "prom/query.h"
 
@@ -25,11 +27,11 @@ static struct {
     const struct step *steps;
     int requests;
     int64_t at_ns[16];
-    struct exchange *waiting[512];
-    int waiting_n;
+    VEC(struct exchange *) waiting;
+    size_t most_connections;
     char method[8], path[64], query[8192], token[64];
 
-    int done;
+    int done, good, unasked;
     int64_t done_ns;
     size_t series;
     double value;
@@ -55,11 +57,12 @@ static void on_request(void *context, struct exchange *x)
     for (int i = 0; i < t.requests && step[1].body; i++)
         step++;
     t.requests++;
-    if (step->status)
+    t.most_connections = MAX(t.most_connections, http_server_connections(t.server));
+    if (step->status && !strstr(t.query, "hangs"))
         exchange_answer(x, step->status, HTTP_HEADERS({ S("content-type"), S("application/json") }),
                         str_c(step->body));
     else
-        t.waiting[t.waiting_n++] = x;
+        vec_push(&t.waiting, x);
 }
 
 static void on_done(void *context, const struct prom_result *result, const err_t *failure)
@@ -67,6 +70,8 @@ static void on_done(void *context, const struct prom_result *result, const err_t
     (void)context;
     t.done++;
     t.done_ns = loop_mono_ns(t.loop);
+    t.good += result != NULL;
+    t.unasked += failure && failure->code == EBUSY;
     OK(!result != !failure);
     if (result) {
         t.series = result->n;
@@ -95,8 +100,9 @@ static void start(const struct step *steps, struct prom_client_options options)
 static void stop(void)
 {
     prom_client_free(t.client);
-    for (int i = 0; i < t.waiting_n; i++)
-        exchange_abort(t.waiting[i]);
+    for (size_t i = 0; i < t.waiting.n; i++)
+        exchange_abort(t.waiting.at[i]);
+    vec_done(&t.waiting);
     http_server_free(t.server);
     loop_free(t.loop);
 }
@@ -303,6 +309,61 @@ static void what_hangs_is_passed(void)
     EQ_INT(t.done, ASKED - 2 + ASKED + AT_ONCE + 1);
 }
 
+/* At first nobody knows who hangs: many at once shorten the time that each is waited for. Later they have places of
+ * their own, and the others lose no time at all. */
+static void what_is_known_to_hang_delays_nobody(void)
+{
+    enum { HUNG = 3000, WELL = 50, PLACES = 1024 };
+    start(ANSWERS, (struct prom_client_options){ 0 });
+    for (int round = 0; round < 3; round++) {
+        int64_t before = loop_mono_ns(t.loop);
+        t.done = t.good = 0;
+        for (int i = 0; i < HUNG; i++)
+            ask((struct prom_query){ .promql = S("hangs"), .doubted = round > 0 });
+        for (int i = 0; i < WELL; i++)
+            ask((struct prom_query){ 0 });
+        while (t.done < HUNG + WELL && t.good < WELL)
+            loop_turn(t.loop);
+        EQ_INT(t.good, WELL);
+        OK(t.done_ns - before < (round ? 100 * NS_PER_MS : 6 * NS_PER_S));
+        if (round < 2) { /* else they end with the client */
+            while (t.done < HUNG + WELL)
+                loop_turn(t.loop);
+            EQ_INT(t.failure.code, ETIMEDOUT);
+            EQ_INT((t.done_ns - before) / NS_PER_S, 10);
+        }
+    }
+    OK(t.most_connections <= PLACES);
+    stop();
+}
+
+/* Who is doubted without reason loses nothing while there is room; who was never asked is not said to hang. */
+static void doubts_end_with_an_answer(void)
+{
+    enum { PLACES = 384 };
+    start(ANSWERS, (struct prom_client_options){ 0 });
+    int64_t before = loop_mono_ns(t.loop);
+    ask((struct prom_query){ .doubted = true });
+    wait_for(&t.good, 1);
+    EQ_INT((t.done_ns - before) / NS_PER_S, 0);
+    struct prom_call *first = ask((struct prom_query){ .promql = S("hangs"), .doubted = true });
+    for (int i = 1; i < PLACES; i++)
+        ask((struct prom_query){ .promql = S("hangs"), .doubted = true });
+    ask((struct prom_query){ .doubted = true });
+    wait_for(&t.requests, 1 + PLACES);
+    EQ_INT(t.good, 1);
+    prom_call_cancel(first);
+    wait_for(&t.good, 2);
+    EQ_INT((t.done_ns - before) / NS_PER_S, 0);
+    for (int i = 0; i < 1000; i++)
+        ask((struct prom_query){ .promql = S("hangs"),
+                                 .deadline_ns = loop_mono_ns(t.loop) + 150 * NS_PER_MS });
+    t.done = 0;
+    wait_for(&t.done, 1000);
+    OK(t.unasked > 0 && t.unasked <= 1000 - 128);
+    stop();
+}
+
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -399,6 +460,7 @@ static void escapes_values(void)
 
 int main(void)
 {
+    file_allow_many();
     return tap_run((struct tap_case[]){ TAP(asks_an_instant_query),
                                         TAP(asks_a_range_query),
                                         TAP(gets_where_it_may_not_post),
@@ -407,6 +469,8 @@ int main(void)
                                         TAP(does_not_repeat_a_wrong_query),
                                         TAP(ends_in_time),
                                         TAP(what_hangs_is_passed),
+                                        TAP(what_is_known_to_hang_delays_nobody),
+                                        TAP(doubts_end_with_an_answer),
                                         TAP(reads_the_token_anew),
                                         TAP(bounds_the_answer),
                                         TAP(can_be_cancelled),

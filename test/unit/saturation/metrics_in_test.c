@@ -179,6 +179,21 @@ static void a_slow_model_delays_no_other(void)
     models_stop(&w);
 }
 
+/* So many whose questions are never answered, and a workload for one whose are. */
+static void begin_slow(struct models *w, struct fake_prometheus *p, int slow)
+{
+    models_begin(w);
+    prometheus_start(p, w);
+    for (int i = 0; i < slow; i++)
+        models_create(w, &variant_resource, MODELS_NS,
+                      arena_printf(&w->c.arena,
+                                   "{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, "
+                                   "metadata: {name: slow-%d}, spec: {modelID: slow-%d, "
+                                   "scaleTargetRef: {kind: Deployment, name: none}}}",
+                                   i, i));
+    models_workload(w, "web", 1);
+}
+
 /* More of them than are asked about at a time: one that came first is passed after a second, and later its
  * questions, which never end, keep nobody from a connection. */
 static void many_slow_models_delay_no_other(void)
@@ -186,16 +201,7 @@ static void many_slow_models_delay_no_other(void)
     enum { SLOW = 300 };
     struct models w;
     struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow" };
-    models_begin(&w);
-    prometheus_start(&p, &w);
-    for (int i = 0; i < SLOW; i++)
-        models_create(&w, &variant_resource, MODELS_NS,
-                      arena_printf(&w.c.arena,
-                                   "{apiVersion: llmd.ai/v1alpha1, kind: VariantAutoscaling, "
-                                   "metadata: {name: slow-%d}, spec: {modelID: slow-%d, "
-                                   "scaleTargetRef: {kind: Deployment, name: none}}}",
-                                   i, i));
-    models_workload(&w, "web", 1);
+    begin_slow(&w, &p, SLOW);
     models_operate(&w, settings(&w, &p, NULL, NULL));
     models_variant(&w, "web", "A100", "10", "");
     models_pass(&w, 3);
@@ -207,6 +213,34 @@ static void many_slow_models_delay_no_other(void)
     p.kv = 0.9;
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 2);
+    prometheus_stop(&p);
+    models_stop(&w);
+}
+
+/* Who hung is asked again only in the places for such: 384 of 1,024. When all answer, all are heard at once. */
+static void models_that_hung_leave_the_places_to_others(void)
+{
+    enum { SLOW = 500, PLACES = 384 };
+    struct models w;
+    struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow" };
+    begin_slow(&w, &p, SLOW);
+    setenv("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "1s", 1);
+    models_operate(&w, settings(&w, &p, NULL, NULL));
+    unsetenv("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL");
+    models_pass(&w, 8);
+    OK(http_server_connections(p.server) > PLACES);
+    models_pass(&w, 22);
+    OK(http_server_connections(p.server) <= PLACES);
+    OK(http_server_connections(p.server) > PLACES / 2);
+    p.slow = NULL;
+    models_pass(&w, 12);
+    buf_clear(&p.asked);
+    models_pass(&w, 2);
+    size_t queues = 0; /* asked for once the KV cache is known */
+    str line, rest = buf_str(&p.asked);
+    while (str_cut(&rest, '\n', &line))
+        queues += str_find(line, S("num_requests_waiting")) != SIZE_MAX;
+    OK(queues >= SLOW);
     prometheus_stop(&p);
     models_stop(&w);
 }
@@ -540,6 +574,7 @@ int main(void)
         TAP(prometheus_is_asked_in_the_originals_words),
         TAP(a_slow_model_delays_no_other),
         TAP(many_slow_models_delay_no_other),
+        TAP(models_that_hung_leave_the_places_to_others),
         TAP(what_is_old_is_not_believed),
         TAP(the_optimizer_and_capacity_agree_or_capacity_wins),
         TAP(the_optimizer_takes_nothing_unknown_for_idle),
