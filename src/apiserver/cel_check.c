@@ -15,6 +15,7 @@ enum type_kind {
     CEL_LIST,
     CEL_MAP,
     CEL_OBJECT,
+    CEL_METADATA, /* of which rules see the names only */
 };
 
 struct type {
@@ -181,13 +182,15 @@ static struct type select_field(struct parser *p, struct type t, str word)
         return dyn;
     if (t.kind == CEL_MAP)
         return element_of(t);
+    if (t.kind == CEL_METADATA && (str_eqc(word, "name") || str_eqc(word, "generateName")))
+        return (struct type){ CEL_STRING };
     if (t.kind != CEL_OBJECT)
         return fail(p, "there is no field", word);
     bool whole = t.root || json_bool(json_get(t.schema, "x-kubernetes-embedded-resource"), false);
     if (whole && (str_eqc(word, "apiVersion") || str_eqc(word, "kind")))
         return (struct type){ CEL_STRING };
     if (whole && str_eqc(word, "metadata"))
-        return dyn;
+        return (struct type){ CEL_METADATA };
     json_each(m, json_get(t.schema, "properties"))
         if (names_field(word, m->key))
             return type_of_schema(m->value, false);
@@ -418,6 +421,8 @@ static struct type parse_member(struct parser *p)
     struct type t = parse_primary(p);
     while (!p->failed) {
         if (accept(p, "[")) {
+            if (t.kind == CEL_OBJECT)
+                return fail(p, "an object is no map to look up in", S("["));
             accept(p, "?");
             parse_expr(p);
             expect(p, "]");
@@ -535,18 +540,32 @@ static struct type parse_expr(struct parser *p)
     return t;
 }
 
-int cel_check(const struct json *openapi, bool root, str rule, err_t *e)
+static int check(const struct cel_place *place, str text, struct type *ret, err_t *e)
 {
-    struct parser p = { .text = rule, .e = e };
-    struct type self = type_of_schema(openapi, root);
+    struct parser p = { .text = text, .e = e };
+    struct type self = type_of_schema(place->openapi, place->root);
     push_variable(&p, S("self"), self);
-    push_variable(&p, S("oldSelf"), self);
-    struct type result = parse_expr(&p);
+    push_variable(&p, S("oldSelf"), place->optional_old ? dyn : self);
+    *ret = parse_expr(&p);
     if (!p.failed && peek(&p))
-        fail(&p, "unexpected", str_upto(str_from(rule, p.at), 8));
-    if (p.failed)
-        return p.failed;
-    if (result.kind != CEL_BOOL && result.kind != CEL_DYN)
-        return err_set(e, EINVAL, "a rule must be true or false in the end");
-    return 0;
+        fail(&p, "unexpected", str_upto(str_from(text, p.at), 8));
+    return p.failed;
+}
+
+int cel_check(const struct cel_place *place, str rule, err_t *e)
+{
+    struct type result;
+    int failed = check(place, rule, &result, e);
+    if (!failed && result.kind != CEL_BOOL && result.kind != CEL_DYN)
+        failed = err_set(e, EINVAL, "a rule must be true or false in the end");
+    return failed;
+}
+
+int cel_check_message(const struct cel_place *place, str expression, err_t *e)
+{
+    struct type result;
+    int failed = check(place, expression, &result, e);
+    if (!failed && result.kind != CEL_STRING && result.kind != CEL_DYN)
+        failed = err_set(e, EINVAL, "a messageExpression must be a string in the end");
+    return failed;
 }

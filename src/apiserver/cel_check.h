@@ -10,7 +10,15 @@
 void cel_check_schema(const struct json *openapi, const struct field_path *at,
                       struct field_errors *errors);
 
-/* One rule, `self` being described by `openapi`: -EINVAL and a sentence when it is no rule. */
-int cel_check(const struct json *openapi, bool root, str rule, err_t *e);
+/* What `self` is. */
+struct cel_place {
+    const struct json *openapi;
+    bool root;         /* the whole object: has kind and metadata */
+    bool optional_old; /* oldSelf may be absent */
+};
+
+/* One rule, or what tells of its failure: -EINVAL and a sentence when it is none. */
+int cel_check(const struct cel_place *place, str rule, err_t *e);
+int cel_check_message(const struct cel_place *place, str expression, err_t *e);
 
 #endif

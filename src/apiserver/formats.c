@@ -411,3 +411,11 @@ bool format_known(str format, str type)
             return true;
     return false;
 }
+
+bool format_among(str text, const char *const *words)
+{
+    for (; *words; words++)
+        if (str_eqc(text, *words))
+            return true;
+    return false;
+}

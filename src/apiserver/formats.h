@@ -20,6 +20,7 @@ const char *format_port_name(str text);      /* 15 of [a-z0-9-] with a letter */
 const char *format_env_name(str text);
 const char *format_path_segment(str text); /* not . or .., no / or % */
 
+bool format_among(str text, const char *const *words); /* ended by NULL */
 bool format_is_ipv4(str text);
 bool format_is_ipv6(str text);
 bool format_is_ip(str text);

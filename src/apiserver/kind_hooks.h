@@ -92,8 +92,18 @@ struct podspec_rules {
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors);
 /* Answers the volumes that are in order: only those can be mounted. */
-struct json *podspec_check_volumes(const struct json *volumes, const struct field_path *up,
-                                   struct field_errors *errors);
+struct json *podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
+                                   const struct field_path *up, struct field_errors *errors);
+void podspec_check_mounts(const struct json *container, const struct json *volumes,
+                          const struct field_path *up, struct field_errors *errors);
+/* env and envFrom of a container; what they and volumes tell of the pod: a field of those allowed, a
+ * resource (of a container that must be named?). */
+void podspec_check_env(const struct json *container, const struct field_path *at,
+                       struct field_errors *errors);
+void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
+                             const struct field_path *at, struct field_errors *errors);
+void podspec_check_resource_ref(const struct json *ref, bool names_container,
+                                const struct field_path *at, struct field_errors *errors);
 void podspec_check_place(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors);
 /* securityContext of a pod or a container; what it takes of the host. */

@@ -148,151 +148,6 @@ static void check_ports(const struct json *ports, const struct field_path *up,
     }
 }
 
-/* What a pod can tell its containers about itself. */
-static bool field_of_pod(str path)
-{
-    static const char *const paths[] = { "metadata.name",  "metadata.namespace",
-                                         "metadata.uid",   "spec.nodeName",
-                                         "status.hostIP",  "spec.serviceAccountName",
-                                         "status.hostIPs", "status.podIP",
-                                         "status.podIPs" };
-    for (size_t i = 0; i < countof(paths); i++)
-        if (str_eqc(path, paths[i]))
-            return true;
-    return str_starts(path, S("metadata.labels['")) ||
-           str_starts(path, S("metadata.annotations['"));
-}
-
-static void check_key_ref(const struct json *from, const char *key, const struct field_path *up,
-                          struct field_errors *errors)
-{
-    const struct json *ref = json_get(from, key);
-    struct field_path at = { up, .key = str_c(key) };
-    if (!ref)
-        return;
-    const struct json *name = json_get(ref, "name"), *entry = json_get(ref, "key");
-    if (format_dns_subdomain(json_text(name)))
-        field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_subdomain(json_text(name)));
-    if (!json_text(entry).n)
-        field_required(errors, AT(&at, "key"), NULL);
-    else if (format_config_key(json_text(entry)))
-        field_invalid(errors, AT(&at, "key"), entry, "%s", format_config_key(json_text(entry)));
-}
-
-static void check_resource_ref(const struct json *ref, const struct field_path *at,
-                               struct field_errors *errors)
-{
-    static const char *const known[] = { "limits.cpu",
-                                         "limits.ephemeral-storage",
-                                         "limits.memory",
-                                         "requests.cpu",
-                                         "requests.ephemeral-storage",
-                                         "requests.memory",
-                                         NULL };
-    const struct json *resource = json_get(ref, "resource");
-    str text = json_text(resource);
-    bool fits =
-        str_starts(text, S("limits.hugepages-")) || str_starts(text, S("requests.hugepages-"));
-    for (size_t i = 0; known[i]; i++)
-        fits = fits || str_eqc(text, known[i]);
-    if (ref && !text.n)
-        field_required(errors, AT(at, "resource"), NULL);
-    else if (ref && !fits)
-        field_not_supported(errors, AT(at, "resource"), resource, known);
-}
-
-static void check_value_from(const struct json *from, const struct field_path *at,
-                             struct field_errors *errors)
-{
-    const struct json *path = json_at(from, "fieldRef", "fieldPath", NULL);
-    struct field_path ref = { at, .key = S("fieldRef") };
-    if (!json_len(from))
-        field_invalid(errors, at, from, "must name one source");
-    if (json_len(from) > 1)
-        field_invalid(errors, at, from, "must not name two sources");
-    if (json_get(from, "fieldRef") && !json_text(path).n)
-        field_required(errors, AT(&ref, "fieldPath"), NULL);
-    else if (path && !field_of_pod(json_text(path)))
-        field_invalid(errors, AT(&ref, "fieldPath"), path, "is no field that a pod tells");
-    check_resource_ref(json_get(from, "resourceFieldRef"), AT(at, "resourceFieldRef"), errors);
-    check_key_ref(from, "configMapKeyRef", at, errors);
-    check_key_ref(from, "secretKeyRef", at, errors);
-}
-
-static void check_env(const struct json *env, const struct field_path *up,
-                      struct field_errors *errors)
-{
-    for (uint32_t i = 0; i < json_len(env); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *name = json_get(env->items[i], "name");
-        const struct json *from = json_get(env->items[i], "valueFrom");
-        if (!json_text(name).n) {
-            field_required(errors, AT(&at, "name"), NULL);
-        } else {
-            const char *fault = format_env_name(json_text(name));
-            if (fault)
-                field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-        }
-        if (from && json_text(json_get(env->items[i], "value")).n)
-            field_invalid(errors, AT(&at, "valueFrom"), from, "excludes a value");
-        else if (from)
-            check_value_from(from, AT(&at, "valueFrom"), errors);
-    }
-}
-
-static void check_env_from(const struct json *list, const struct field_path *up,
-                           struct field_errors *errors)
-{
-    static const char *const sources[] = { "configMapRef", "secretRef" };
-    for (uint32_t i = 0; i < json_len(list); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *prefix = json_get(list->items[i], "prefix");
-        size_t n = 0;
-        if (json_text(prefix).n && format_env_name(json_text(prefix)))
-            field_invalid(errors, AT(&at, "prefix"), prefix, "%s",
-                          format_env_name(json_text(prefix)));
-        for (size_t j = 0; j < countof(sources); j++) {
-            const struct json *name = json_at(list->items[i], sources[j], "name", NULL);
-            struct field_path ref = { &at, .key = str_c(sources[j]) };
-            n += json_get(list->items[i], sources[j]) != NULL;
-            if (json_get(list->items[i], sources[j]) && !json_text(name).n)
-                field_required(errors, AT(&ref, "name"), NULL);
-            else if (name && format_dns_subdomain(json_text(name)))
-                field_invalid(errors, AT(&ref, "name"), name, "%s",
-                              format_dns_subdomain(json_text(name)));
-        }
-        if (n != 1) /* told of the list */
-            field_invalid(errors, up, json_new_str(errors->arena, S("")),
-                          "must have one of configMapRef and secretRef");
-    }
-}
-
-static bool volume_named(const struct json *volumes, const struct json *name)
-{
-    for (uint32_t i = 0; i < json_len(volumes); i++)
-        if (same_text(json_get(volumes->items[i], "name"), name))
-            return true;
-    return false;
-}
-
-static void check_mounts(const struct json *mounts, const struct json *volumes,
-                         const struct field_path *up, struct field_errors *errors)
-{
-    for (uint32_t i = 0; i < json_len(mounts); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *name = json_get(mounts->items[i], "name");
-        const struct json *path = json_get(mounts->items[i], "mountPath");
-        if (!json_text(name).n)
-            field_required(errors, AT(&at, "name"), NULL);
-        if (!json_text(name).n || !volume_named(volumes, name))
-            field_not_found(errors, AT(&at, "name"), name);
-        if (!json_text(path).n)
-            field_required(errors, AT(&at, "mountPath"), NULL);
-        else if (taken(mounts, i, "mountPath"))
-            field_invalid(errors, AT(&at, "mountPath"), path, "must be unique");
-    }
-}
-
 static void check_port_value(const struct json *port, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -410,14 +265,13 @@ static void check_container(const struct json *container, const struct json *vol
                             const struct field_path *at, struct field_errors *errors)
 {
     check_ports(json_get(container, "ports"), AT(at, "ports"), errors);
-    check_env(json_get(container, "env"), AT(at, "env"), errors);
-    check_mounts(json_get(container, "volumeMounts"), volumes, AT(at, "volumeMounts"), errors);
+    podspec_check_mounts(container, volumes, AT(at, "volumeMounts"), errors);
     check_probe(json_get(container, "livenessProbe"), false, AT(at, "livenessProbe"), errors);
     check_probe(json_get(container, "readinessProbe"), true, AT(at, "readinessProbe"), errors);
     check_probe(json_get(container, "startupProbe"), false, AT(at, "startupProbe"), errors);
     podspec_check_context(json_get(container, "securityContext"), AT(at, "securityContext"),
                           errors);
-    check_env_from(json_get(container, "envFrom"), AT(at, "envFrom"), errors);
+    podspec_check_env(container, at, errors);
     check_lifecycle(json_get(container, "lifecycle"), AT(at, "lifecycle"), errors);
     check_resize_policy(json_get(container, "resizePolicy"), AT(at, "resizePolicy"), errors);
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
@@ -455,6 +309,14 @@ static void check_never_restarts(const struct json *policies, const struct field
     }
 }
 
+static bool named(const struct json *list, const struct json *name)
+{
+    for (uint32_t i = 0; i < json_len(list); i++)
+        if (same_text(json_get(list->items[i], "name"), name))
+            return true;
+    return false;
+}
+
 static void check_containers(const struct json *spec, const char *key, const struct json *volumes,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -469,7 +331,7 @@ static void check_containers(const struct json *spec, const char *key, const str
             const char *fault = format_dns_label(json_text(name));
             if (fault)
                 field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-            else if (taken(list, i, "name") || volume_named(others, name))
+            else if (taken(list, i, "name") || named(others, name))
                 field_duplicate(errors, AT(&at, "name"), name);
         }
         const struct json *restart = json_get(list->items[i], "restartPolicy");
@@ -567,7 +429,7 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
                    struct field_errors *errors)
 {
     const struct json *volumes =
-        podspec_check_volumes(json_get(spec, "volumes"), AT(at, "volumes"), errors);
+        podspec_check_volumes(json_get(spec, "volumes"), rules, AT(at, "volumes"), errors);
     check_containers(spec, "containers", volumes, at, errors);
     check_containers(spec, "initContainers", volumes, at, errors);
     if (!rules.template) {

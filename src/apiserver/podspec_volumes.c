@@ -3,7 +3,8 @@
 #include "formats.h"
 #include "kind_hooks.h"
 
-enum { TOKEN_SECONDS_MIN = 600 };
+#define TOKEN_SECONDS_MIN 600
+#define TOKEN_SECONDS_MAX (1LL << 32)
 
 static void need(const struct json *source, const char *key, const struct field_path *at,
                  struct field_errors *errors)
@@ -20,17 +21,24 @@ static bool goes_up(str path)
     return false;
 }
 
-/* A path inside the volume. */
+static void check_descending(const struct json *path, const struct field_path *at,
+                             struct field_errors *errors)
+{
+    if (str_starts(json_text(path), S("/")))
+        field_invalid(errors, at, path, "must be a relative path");
+    if (goes_up(json_text(path)))
+        field_invalid(errors, at, path, "must not contain '..'");
+}
+
+/* Of a file inside the volume. */
 static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
-    str text = json_text(path);
-    if (!text.n)
+    if (!json_text(path).n)
         field_required(errors, at, NULL);
-    else if (text.p[0] == '/')
-        field_invalid(errors, at, path, "must be a relative path");
-    if (goes_up(text))
-        field_invalid(errors, at, path, "must not contain '..'");
+    check_descending(path, at, errors);
+    if (str_starts(json_text(path), S("..")) && !goes_up(json_text(path)))
+        field_invalid(errors, at, path, "must not start with '..'");
 }
 
 static void check_mode(const struct json *holder, const char *key, const struct field_path *at,
@@ -57,11 +65,20 @@ static void check_items(const struct json *source, const struct field_path *up,
 static void check_downward(const struct json *source, const struct field_path *at,
                            struct field_errors *errors)
 {
+    static const char *const fields[] = { "metadata.annotations", "metadata.labels",
+                                          "metadata.name",        "metadata.namespace",
+                                          "metadata.uid",         NULL };
     const struct json *items = json_get(source, "items");
     for (uint32_t i = 0; i < json_len(items); i++) {
         const struct json *item = items->items[i];
-        bool field = json_get(item, "fieldRef"), resource = json_get(item, "resourceFieldRef");
+        const struct json *field = json_get(item, "fieldRef");
+        const struct json *resource = json_get(item, "resourceFieldRef");
         check_path(json_get(item, "path"), AT(at, "path"), errors);
+        check_mode(item, "mode", at, errors);
+        if (field)
+            podspec_check_field_ref(field, fields, AT(at, "fieldRef"), errors);
+        else
+            podspec_check_resource_ref(resource, true, AT(at, "resourceFieldRef"), errors);
         if (field && resource)
             field_invalid(errors, at, item, "fieldRef and resourceFieldRef exclude each other");
         else if (!field && !resource)
@@ -69,28 +86,56 @@ static void check_downward(const struct json *source, const struct field_path *a
     }
 }
 
+/* Files of one volume that would lie over each other. */
+static void claim_paths(const struct json *source, struct json *taken, const struct field_path *at,
+                        struct field_errors *errors)
+{
+    const struct json *items = json_get(source, "items");
+    for (uint32_t i = 0; i < json_len(items); i++) {
+        str path = json_text(json_get(items->items[i], "path"));
+        if (path.n && json_get_str(taken, path))
+            field_invalid(errors, at, json_get(source, "name"), "conflicting duplicate paths");
+        else if (path.n)
+            json_append(errors->arena, taken, path, json_new_null(errors->arena));
+    }
+}
+
+static void check_token(const struct json *token, const struct field_path *volume,
+                        const struct field_path *source, struct field_errors *errors)
+{
+    const struct json *seconds = json_get(token, "expirationSeconds");
+    struct field_path at = { source, .key = S("serviceAccountToken") };
+    if (!token)
+        return;
+    check_path(json_get(token, "path"), AT(volume, "path"), errors);
+    if (json_int(seconds, TOKEN_SECONDS_MIN) < TOKEN_SECONDS_MIN ||
+        json_int(seconds, 0) > TOKEN_SECONDS_MAX)
+        field_invalid(errors, AT(&at, "expirationSeconds"), seconds,
+                      "must be at least %d and at most %lld", TOKEN_SECONDS_MIN, TOKEN_SECONDS_MAX);
+}
+
 static void check_projected(const struct json *source, const struct field_path *at,
                             struct field_errors *errors)
 {
     const struct json *list = json_get(source, "sources");
     static const char *const named[] = { "secret", "configMap" };
+    struct json *taken = json_new_obj(errors->arena);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path item = { AT(at, "sources"), .index = i, .how = FIELD_INDEX };
+        const struct json *downward = json_get(list->items[i], "downwardAPI");
         for (size_t j = 0; j < countof(named); j++) {
             const struct json *part = json_get(list->items[i], named[j]);
             struct field_path in = { &item, .key = str_c(named[j]) };
             if (part)
                 need(part, "name", &in, errors);
             check_items(part, &in, errors);
+            claim_paths(part, taken, at, errors);
         }
-        check_downward(json_get(list->items[i], "downwardAPI"), AT(&item, "downwardAPI"), errors);
-        const struct json *token = json_get(list->items[i], "serviceAccountToken");
-        const struct json *seconds = json_get(token, "expirationSeconds");
-        if (token)
-            check_path(json_get(token, "path"), AT(at, "path"), errors);
-        if (json_int(seconds, TOKEN_SECONDS_MIN) < TOKEN_SECONDS_MIN)
-            field_invalid(errors, AT(at, "expirationSeconds"), seconds, "must be at least %d",
-                          TOKEN_SECONDS_MIN);
+        check_downward(downward, AT(&item, "downwardAPI"), errors);
+        claim_paths(downward, taken, at, errors);
+        check_token(json_get(list->items[i], "serviceAccountToken"), at, &item, errors);
+        if (json_len(list->items[i]) > 1)
+            field_forbidden(errors, &item, "may not specify more than 1 volume type per source");
     }
 }
 
@@ -143,8 +188,8 @@ static str first_source(const struct json *volume)
     return S("");
 }
 
-static void check_volume(const struct json *volume, const struct field_path *at,
-                         struct field_errors *errors)
+static void check_volume(const struct json *volume, struct podspec_rules rules,
+                         const struct field_path *at, struct field_errors *errors)
 {
     const struct json *name = json_get(volume, "name");
     str source = first_source(volume);
@@ -155,21 +200,23 @@ static void check_volume(const struct json *volume, const struct field_path *at,
         else if (!str_eqc(m->key, "name"))
             field_forbidden(errors, &in, "a volume has one source");
     }
+    if (str_eqc(source, "image") && !rules.template) /* a template may be filled in later */
+        need(json_get(volume, "image"), "reference", AT(at, "image"), errors);
     if (!json_text(name).n)
         field_required(errors, AT(at, "name"), NULL);
     else if (format_dns_label(json_text(name)))
         field_invalid(errors, AT(at, "name"), name, "%s", format_dns_label(json_text(name)));
 }
 
-struct json *podspec_check_volumes(const struct json *volumes, const struct field_path *up,
-                                   struct field_errors *errors)
+struct json *podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
+                                   const struct field_path *up, struct field_errors *errors)
 {
     struct json *good = json_new_arr(errors->arena);
     for (uint32_t i = 0; i < json_len(volumes); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(volumes->items[i], "name");
         size_t before = errors->n;
-        check_volume(volumes->items[i], &at, errors);
+        check_volume(volumes->items[i], rules, &at, errors);
         for (uint32_t j = 0; json_text(name).n && j < good->n; j++)
             if (json_eq(json_get(good->items[j], "name"), name))
                 field_duplicate(errors, AT(&at, "name"), name);
@@ -177,4 +224,72 @@ struct json *podspec_check_volumes(const struct json *volumes, const struct fiel
             json_push(errors->arena, good, volumes->items[i]);
     }
     return good;
+}
+
+/* ---- where containers see them; half of it is told of the list, not of its element */
+
+static void check_propagation(const struct json *mount, bool privileged,
+                              const struct field_path *list, struct field_errors *errors)
+{
+    static const char *const ways[] = { "Bidirectional", "HostToContainer", "None", NULL };
+    static const char *const depths[] = { "Disabled", "Enabled", "IfPossible", NULL };
+    const struct json *way = json_get(mount, "mountPropagation");
+    const struct json *depth = json_get(mount, "recursiveReadOnly");
+    if (way && !format_among(json_text(way), ways))
+        field_not_supported(errors, AT(list, "mountPropagation"), way, ways);
+    else if (str_eqc(json_text(way), "Bidirectional") && !privileged)
+        field_forbidden(errors, AT(list, "mountPropagation"),
+                        "is available only to privileged containers");
+    if (!depth || str_eqc(json_text(depth), "Disabled"))
+        return;
+    if (!format_among(json_text(depth), depths))
+        field_not_supported(errors, AT(list, "recursiveReadOnly"), depth, depths);
+    else if (!json_bool(json_get(mount, "readOnly"), false))
+        field_forbidden(errors, AT(list, "recursiveReadOnly"), "needs readOnly");
+    else if (way && !str_eqc(json_text(way), "None"))
+        field_forbidden(errors, AT(list, "recursiveReadOnly"), "excludes mountPropagation");
+}
+
+static void check_sub_path(const struct json *mount, const char *key, const struct field_path *list,
+                           struct field_errors *errors)
+{
+    const struct json *path = json_get(mount, key);
+    if (json_text(path).n)
+        check_descending(path, &(struct field_path){ list, .key = str_c(key) }, errors);
+}
+
+static bool named(const struct json *volumes, const struct json *name)
+{
+    for (uint32_t i = 0; i < json_len(volumes); i++)
+        if (json_eq(json_get(volumes->items[i], "name"), name))
+            return true;
+    return false;
+}
+
+void podspec_check_mounts(const struct json *container, const struct json *volumes,
+                          const struct field_path *up, struct field_errors *errors)
+{
+    const struct json *mounts = json_get(container, "volumeMounts");
+    bool privileged = json_bool(json_at(container, "securityContext", "privileged", NULL), false);
+    for (uint32_t i = 0; i < json_len(mounts); i++) {
+        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *mount = mounts->items[i];
+        const struct json *name = json_get(mount, "name"), *path = json_get(mount, "mountPath");
+        bool again = false;
+        for (uint32_t j = 0; j < i; j++)
+            again = again || json_eq(json_get(mounts->items[j], "mountPath"), path);
+        need(mount, "name", &at, errors);
+        if (!json_text(name).n || !named(volumes, name))
+            field_not_found(errors, AT(&at, "name"), name);
+        if (!json_text(path).n)
+            field_required(errors, AT(&at, "mountPath"), NULL);
+        else if (again)
+            field_invalid(errors, AT(&at, "mountPath"), path, "must be unique");
+        check_sub_path(mount, "subPath", up, errors);
+        check_sub_path(mount, "subPathExpr", up, errors);
+        if (json_text(json_get(mount, "subPath")).n && json_text(json_get(mount, "subPathExpr")).n)
+            field_invalid(errors, AT(&at, "subPathExpr"), json_get(mount, "subPathExpr"),
+                          "subPathExpr and subPath are mutually exclusive");
+        check_propagation(mount, privileged, up, errors);
+    }
 }

@@ -39,10 +39,12 @@ static void prune(const struct schema *s, struct json *value, bool whole,
 {
     if (json_is(value, JSON_OBJ)) {
         prune_object(s, value, whole, up, unknown);
-    } else if (json_is(value, JSON_ARR) && schema_list_element(s)) {
+    } else if (json_is(value, JSON_ARR) && (schema_list_element(s) || !s->preserve_unknown)) {
+        static const struct schema nothing; /* known of the items */
+        const struct schema *element = schema_list_element(s) ? s->element : &nothing;
         for (uint32_t i = 0; i < value->n; i++) {
             struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-            prune(s->element, value->items[i], false, &at, unknown);
+            prune(element, value->items[i], false, &at, unknown);
         }
     }
 }

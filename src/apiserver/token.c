@@ -7,32 +7,11 @@
 #include "auth.h"
 #include "remove.h"
 
-static void encode(struct buf *out, str bytes)
-{
-    size_t from = out->n;
-    base64_encode(out, bytes);
-    while (out->n > from && out->p[out->n - 1] == '=')
-        out->p[--out->n] = '\0';
-    for (size_t i = from; i < out->n; i++)
-        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
-}
-
-static bool decode(struct buf *out, str text)
-{
-    auto_buf struct buf plain = { 0 };
-    buf_put(&plain, text);
-    for (size_t i = 0; i < plain.n; i++)
-        plain.p[i] = plain.p[i] == '-' ? '+' : plain.p[i] == '_' ? '/' : plain.p[i];
-    while (plain.n % 4)
-        buf_put(&plain, S("="));
-    return base64_decode(out, buf_str(&plain)) == 0;
-}
-
 static void sign(struct server *s, str text, struct buf *out)
 {
     unsigned char mac[TLS_MAC_BYTES];
     tls_mac(auth_key(s->auth), text, mac);
-    encode(out, (str){ (const char *)mac, sizeof(mac) });
+    base64url_encode(out, (str){ (const char *)mac, sizeof(mac) });
 }
 
 static struct json *reference(struct arena *a, str name, str uid)
@@ -73,9 +52,9 @@ str token_make(struct server *s, struct arena *a, const struct token_claims *c)
                  arena_printf(a, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(c->ns),
                               STR_ARG(c->account)));
     auto_buf struct buf out = { 0 };
-    encode(&out, S("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    base64url_encode(&out, S("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
     buf_put(&out, S("."));
-    encode(&out, json_to_str(a, claims));
+    base64url_encode(&out, json_to_str(a, claims));
     auto_buf struct buf signature = { 0 };
     sign(s, buf_str(&out), &signature);
     buf_put(&out, S("."));
@@ -95,8 +74,8 @@ static struct json *claims_of(struct server *s, struct arena *a, str token)
         return NULL;
     sign(s, text, &signature);
     struct json *tree = NULL;
-    if (!tls_same_secret(buf_str(&signature), str_from(token, last)) || !decode(&json, claims) ||
-        json_parse(a, buf_str(&json), &tree, NULL) < 0)
+    if (!tls_same_secret(buf_str(&signature), str_from(token, last)) ||
+        base64url_decode(&json, claims) < 0 || json_parse(a, buf_str(&json), &tree, NULL) < 0)
         return NULL;
     return tree;
 }

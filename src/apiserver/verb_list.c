@@ -6,6 +6,7 @@
  *
  * Small lists are one buffer. Large ones are streamed item by item from the shared objects, so
  * listing 100 MB costs an array of references. */
+#include "../base/base64.h"
 #include "read.h"
 #include "server.h"
 #include "verbs.h"
@@ -16,7 +17,7 @@ struct page {
     struct object **objects; /* owned references */
     size_t n;
     int64_t rev;
-    str next;          /* key that the next page starts with; "" at the end */
+    str next;          /* where below the prefix the next page starts; "" at the end */
     int64_t remaining; /* -1: not known */
 };
 
@@ -28,42 +29,55 @@ static void page_done(struct page *p)
     *p = (struct page){ 0 };
 }
 
-/* ---- tokens: "1.VERSION.KEY-IN-HEX"; version 0 is the current one */
+/* ---- tokens, in the form of the real server: base64 of {"v", "rv", "start"}
+ *
+ * "start" is a key below the list's prefix. Negative versions stand for the current one. */
 
-static str make_token(struct arena *a, int64_t rev, str key)
+static str make_token(struct arena *a, int64_t rev, str start)
 {
-    auto_buf struct buf out = { 0 };
-    buf_printf(&out, "1.%lld.", (long long)rev);
-    for (size_t i = 0; i < key.n; i++)
-        buf_printf(&out, "%02x", (unsigned char)key.p[i]);
+    auto_buf struct buf text = { 0 }, out = { 0 };
+    buf_printf(&text, "{\"v\":\"meta.k8s.io/v1\",\"rv\":%lld,\"start\":", (long long)rev);
+    json_write_text(&text, start);
+    buf_putc(&text, '}');
+    base64url_encode(&out, buf_str(&text));
     return arena_str(a, buf_str(&out));
 }
 
-static int hex_digit(char c)
+/* No way out of the prefix. */
+static bool clean_path(str path)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    for (str part; str_cut(&path, '/', &part);)
+        if (!part.n || str_eq(part, S(".")) || str_eq(part, S("..")))
+            return false;
+    return true;
 }
 
-static bool read_token(struct arena *a, str token, str prefix, int64_t *ret_rev, str *ret_key)
+/* What is wrong with the token, or NULL. */
+static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str *ret_start)
 {
-    str part;
-    if (!str_cut(&token, '.', &part) || !str_eq(part, S("1")) || !str_cut(&token, '.', &part) ||
-        str_to_i64(part, ret_rev) < 0 || *ret_rev < 0 || !token.p || token.n % 2)
-        return false;
-    char *key = arena_alloc(a, token.n / 2 + 1);
-    for (size_t i = 0; i < token.n / 2; i++) {
-        int high = hex_digit(token.p[2 * i]), low = hex_digit(token.p[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        key[i] = (char)(high << 4 | low);
-    }
-    *ret_key = (str){ key, token.n / 2 };
-    return str_starts(*ret_key, prefix);
+    auto_buf struct buf text = { 0 };
+    struct json *tree;
+    err_t e;
+    if (base64url_decode(&text, token) < 0)
+        return "illegal base64 data";
+    if (json_parse(a, arena_str(a, buf_str(&text)), &tree, &e) < 0 || !json_is(tree, JSON_OBJ))
+        return "it holds no JSON object";
+    if (!str_eq(json_text(json_get(tree, "v")), S("meta.k8s.io/v1")))
+        return "server does not recognize this encoded version";
+    *ret_rev = json_int(json_get(tree, "rv"), 0);
+    *ret_start = json_text(json_get(tree, "start"));
+    if (!*ret_rev)
+        return "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+    if (!ret_start->n)
+        return "encoded start key empty (version meta.k8s.io/v1)";
+    if (ret_start->p[0] == '/')
+        *ret_start = str_from(*ret_start, 1);
+    return ret_start->n && !clean_path(*ret_start) ? "the start key leaves the list" : NULL;
 }
 
 /* ---- selecting */
 
-static void expired(struct call *c, const struct list_options *o, str from)
+static void expired(struct call *c, const struct list_options *o, str start)
 {
     if (!o->continue_token.n) {
         call_expired(c, "The resourceVersion for the provided list is too old.");
@@ -73,10 +87,12 @@ static void expired(struct call *c, const struct list_options *o, str from)
     s.message =
         S("The provided continue parameter is too old to display a consistent list result. You "
           "can start a new list without the continue parameter, or use the continue token in "
-          "this response to retrieve the remainder of the results.");
+          "this response to retrieve the remainder of the results. Continuing with the provided "
+          "token results in an inconsistent list - objects that were created, modified, or deleted "
+          "between the time the first chunk was returned and now may show up in the list.");
     struct json *tree = status_tree(c->arena, &s);
     json_set(c->arena, json_make(c->arena, tree, "metadata", NULL), S("continue"),
-             json_new_str(c->arena, make_token(c->arena, 0, from)));
+             json_new_str(c->arena, make_token(c->arena, -1, start)));
     call_json(c, 410, tree);
 }
 
@@ -90,7 +106,7 @@ static bool candidates(struct call *c, const struct list_options *o, str prefix,
         if (history_state(store_history(store), store_tree(store), ret->rev, prefix, from,
                           &ret->objects, &ret->n))
             return true;
-        expired(c, o, from);
+        expired(c, o, str_from(from, prefix.n));
         return false;
     }
     ret->rev = store_rev(store);
@@ -104,7 +120,7 @@ static bool candidates(struct call *c, const struct list_options *o, str prefix,
 }
 
 /* Keeps what is selected and cuts at the limit. */
-static void cut_page(struct call *c, const struct list_options *o, struct page *p)
+static void cut_page(struct call *c, const struct list_options *o, str prefix, struct page *p)
 {
     size_t kept = 0;
     bool selective = o->labels.n || o->fields.n;
@@ -117,7 +133,8 @@ static void cut_page(struct call *c, const struct list_options *o, struct page *
             continue;
         }
         if (full && !p->next.n && read_selected(c->kind, o, each)) {
-            p->next = arena_str(c->arena, object_key(each));
+            str last = str_from(object_key(p->objects[kept - 1]), prefix.n);
+            p->next = arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* just behind it */
             p->remaining = selective ? -1 : (int64_t)(p->n - i);
         }
         object_unref(each);
@@ -134,14 +151,17 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
             call_bad_request(c, "specifying resource version is not allowed when using continue");
             return false;
         }
-        if (!read_token(c->arena, o->continue_token, prefix, &p.rev, &from)) {
-            call_bad_request(c, "invalid continue token: it is not one of this server's");
+        str start;
+        const char *fault = read_token(c->arena, o->continue_token, &p.rev, &start);
+        if (fault) {
+            call_bad_request(c, "invalid continue token: continue key is not valid: %s", fault);
             return false;
         }
+        from = arena_join(c->arena, (str[]){ prefix, start }, 2);
     }
     if (call_from_the_future(c, MAX(o->rev, p.rev)) || !candidates(c, o, prefix, from, &p))
         return false;
-    cut_page(c, o, &p);
+    cut_page(c, o, prefix, &p);
     *ret = p;
     return true;
 }

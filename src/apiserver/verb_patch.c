@@ -63,17 +63,26 @@ static bool check_options(struct call *c, const struct write_options *o, enum la
     return errors.n == 0;
 }
 
+struct duplicate {
+    struct arena *arena;
+    str key; /* the last that stood twice; "" */
+};
+
 static void note_duplicate(void *context, str path)
 {
-    *(str *)context = path;
+    struct duplicate *d = context;
+    str part;
+    while (str_cut(&path, '.', &part))
+        d->key = part;
+    d->key = arena_str(d->arena, d->key); /* the path is the parser's */
 }
 
 static struct json *read_patch(struct call *c, const struct write_options *o,
                                enum language language)
 {
-    str twice = S("");
+    struct duplicate twice = { c->arena, S("") };
     struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &twice };
-    if (language == PATCH_APPLY && o->strict)
+    if (language == PATCH_APPLY && (o->strict || o->warn))
         limits.duplicate = note_duplicate;
     struct json *patch = NULL;
     err_t e = { 0 };
@@ -90,13 +99,17 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
         call_bad_request(c, "error decoding patch: it must be an object, not %s",
                          json_type_name(patch));
-    else if (twice.n)
+    else if (twice.key.n && o->strict)
         call_bad_request(c,
                          "error strict decoding YAML: error converting YAML to JSON: yaml: "
                          "unmarshal errors: key \"" STR_FMT "\" already set in map",
-                         STR_ARG(twice));
-    else
+                         STR_ARG(twice.key));
+    else {
+        if (twice.key.n)
+            call_warn(c, arena_printf(c->arena, "key \"" STR_FMT "\" already set in map",
+                                      STR_ARG(twice.key)));
         return patch;
+    }
     return NULL;
 }
 
@@ -292,8 +305,11 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     }
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
+    struct write_options told = *o;
+    if (c->kind->custom) /* what is pruned is not told here */
+        told.warn = told.strict = false;
     if (!object || !write_check_place(c, config) || !check_nulls(c, object) ||
-        !decode(c, o, c->kind, object))
+        !decode(c, &told, c->kind, object))
         return;
     if (!old) {
         json_del(json_make(c->arena, object, "metadata", NULL), S("resourceVersion"));
@@ -336,6 +352,12 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
         return;
     }
     struct json *object = managed_apply(c, o, tree, config);
+    if (object && replicas && c->kind->custom) { /* the real server cannot either */
+        call_status(c, &(struct status){ .code = 500,
+                                         .message = S("the scale of a custom resource cannot be "
+                                                      "applied: patch or replace it") });
+        return;
+    }
     if (object && write_check_place(c, scale) && decode(c, o, c->kind, object))
         write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
 }

@@ -59,3 +59,26 @@ bad:
     out->n = before;
     return -EINVAL;
 }
+
+void base64url_encode(struct buf *out, str bytes)
+{
+    size_t from = out->n;
+    base64_encode(out, bytes);
+    while (out->n > from && out->p[out->n - 1] == '=')
+        out->p[--out->n] = '\0';
+    for (size_t i = from; i < out->n; i++)
+        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+}
+
+int base64url_decode(struct buf *out, str text)
+{
+    if (str_find_char(text, '=') != SIZE_MAX)
+        return -EINVAL;
+    auto_buf struct buf plain = { 0 };
+    buf_put(&plain, text);
+    for (size_t i = 0; i < plain.n; i++)
+        plain.p[i] = plain.p[i] == '-' ? '+' : plain.p[i] == '_' ? '/' : plain.p[i];
+    while (plain.n % 4)
+        buf_put(&plain, S("="));
+    return base64_decode(out, buf_str(&plain));
+}

@@ -7,4 +7,8 @@
 void base64_encode(struct buf *out, str bytes);
 int base64_decode(struct buf *out, str text); /* appends; -EINVAL leaves `out` as it was */
 
+/* The same in the alphabet of RFC 4648 §5, which URLs take, and without padding. */
+void base64url_encode(struct buf *out, str bytes);
+int base64url_decode(struct buf *out, str text);
+
 #endif

@@ -51,7 +51,7 @@ static void rules_that_can_run(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(rules); i++) {
         err_t e;
-        if (cel_check(schema(&a), true, str_c(rules[i]), &e) != 0)
+        if (cel_check(&(struct cel_place){ schema(&a), .root = true }, str_c(rules[i]), &e) != 0)
             tap_note(__FILE__, __LINE__, "%s: %s", rules[i], e.text);
     }
 }
@@ -81,7 +81,8 @@ static void rules_that_never_could(void)
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(rules); i++) {
         err_t e;
-        if (cel_check(schema(&a), true, str_c(rules[i]), &e) != -EINVAL)
+        if (cel_check(&(struct cel_place){ schema(&a), .root = true }, str_c(rules[i]), &e) !=
+            -EINVAL)
             tap_note(__FILE__, __LINE__, "accepted: %s", rules[i]);
     }
 }
@@ -93,7 +94,7 @@ static void deep_rules_are_refused(void)
     err_t e;
     for (int i = 0; i < 5000; i++)
         buf_putc(&rule, '(');
-    EQ_INT(cel_check(schema(&a), true, buf_str(&rule), &e), -EINVAL);
+    EQ_INT(cel_check(&(struct cel_place){ schema(&a), .root = true }, buf_str(&rule), &e), -EINVAL);
 }
 
 static void errors_have_their_place(void)

@@ -40,7 +40,18 @@ static void refuses(void)
     }
 }
 
+static void texts_for_urls(void)
+{
+    auto_buf struct buf text = { 0 }, back = { 0 };
+    base64url_encode(&text, S("\xfb\xff?x"));
+    EQ_STR(buf_str(&text), S("-_8_eA"));
+    EQ_INT(base64url_decode(&back, buf_str(&text)), 0);
+    EQ_STR(buf_str(&back), S("\xfb\xff?x"));
+    EQ_INT(base64url_decode(&back, S("eA==")), -EINVAL); /* no padding */
+    EQ_INT(base64url_decode(&back, S("!!")), -EINVAL);
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(examples), TAP(refuses), { 0 } });
+    return tap_run((struct tap_case[]){ TAP(examples), TAP(refuses), TAP(texts_for_urls), { 0 } });
 }
