@@ -5,11 +5,13 @@
 #include "claims.h"
 #include "configs.h"
 #include "consumer.h"
+#include "own_write.h"
 #include "runtimeconfig_metrics.h"
 #include "service_world.h"
 
 /* What the server answered to our last status write, used until the cache shows it: otherwise a pass
  * that comes in between would tell every event twice. */
+#define AIM_ECHO_NS (5 * NS_PER_S)
 struct aim_echo {
     char *rv, *status; /* owned; NULL: nothing */
     int64_t until_ns;  /* mono; then the cache is believed whatever it shows */
@@ -25,6 +27,7 @@ struct aim_tracked {
     bool conflict;             /* AIMService: somebody else has it */
     unsigned missing;          /* passes in a row without the configuration it names */
     struct aim_echo echo;
+    struct own_write status;
     struct map applied;    /* "Kind name" to struct aim_applied, owned */
     struct aim_turn *turn; /* under way, in the turn's arena; NULL: none */
 };

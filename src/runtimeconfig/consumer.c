@@ -3,8 +3,6 @@
 
 #include "../base/log.h"
 
-static const int64_t echo_ns = 5 * NS_PER_S;
-
 /* ---- who there is */
 
 struct aim_tracked *consumer_find(const struct aim_consumers *of, str ns, str name)
@@ -91,6 +89,8 @@ static void tell_events(const struct aim_turn *t)
 static void status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = turn_of(r);
+    if (t && own_write_end(&t->tracked->status, reply))
+        reconcile_again(r, AIM_ECHO_NS);
     if (!t || reply->reason == KUBE_NOT_FOUND)
         return;
     if (reply->failure) {
@@ -102,7 +102,7 @@ static void status_written(struct reconcile *r, const struct kube_reply *reply)
     str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
     echo_clear(echo);
     *echo = (struct aim_echo){ mem_dup(rv.p, rv.n), mem_dup(status.p, status.n),
-                               loop_mono_ns(manager_loop(t->aim->manager)) + echo_ns };
+                               loop_mono_ns(manager_loop(t->aim->manager)) + AIM_ECHO_NS };
 }
 
 static void write_status(struct aim_turn *t)
@@ -111,6 +111,7 @@ static void write_status(struct aim_turn *t)
     if (!patch)
         return;
     tell_events(t);
+    own_write_begin(&t->tracked->status);
     reconcile_call(t->r,
                    &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                            .resource = &t->aim->kinds->at[t->of->kind],

@@ -55,8 +55,13 @@ static void consumer_changed(struct controller *c, const struct record *old,
         consumer_drop(of, old->ns, old->name);
         return;
     }
-    if (!aim_record_matters(before, after))
+    if (!aim_record_matters(before, after)) {
+        struct aim_tracked *tracked = consumer_find(of, now->ns, now->name);
+        if (tracked &&
+            !own_write_shows(&tracked->status, now)) /* looked at when no echo hides it */
+            controller_add_after(c, now->ns, now->name, AIM_ECHO_NS);
         return;
+    }
     resolution_place(of->aim, consumer_put(of, after), after);
     controller_add(c, now->ns, now->name);
 }

@@ -145,6 +145,42 @@ static void status_churn_costs_no_request(void)
     cluster_stop(&c);
 }
 
+static void patch_status(struct cluster *c, const char *name, const char *body)
+{
+    struct cluster_answer a = { .c = c };
+    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                               .resource = &schedule_resource,
+                                               .ns = str_c(ns),
+                                               .name = str_c(name),
+                                               .subresource = "status",
+                                               .body = str_c(body),
+                                               .done = cluster_answered,
+                                               .context = &a });
+    while (!a.done)
+        loop_turn(c->loop);
+    EQ_INT(a.code, 200);
+}
+
+/* As a write of our own does that comes to light late: it was carried out and its answer lost. No schedule is left
+ * without a look for longer than five minutes. */
+static void a_status_that_is_not_so_is_put_right(void)
+{
+    struct cluster c;
+    start(&c);
+    create(&c, &schedule_resource, SCHEDULE("office", DAY));
+    cluster_until(&c, at("2026-06-03T10:00:00Z"));
+    size_t writes = writes_to(&c, "/status");
+    patch_status(&c, "office",
+                 "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":"
+                 "\"TargetNotFound\",\"message\":\"\",\"lastTransitionTime\":"
+                 "\"2026-06-03T09:30:00Z\"}]}}");
+    pass(&c, 301);
+    has_condition(&c, "office", "Ready", "Reconciled");
+    pass(&c, 600);
+    EQ_INT((int64_t)writes_to(&c, "/status"), (int64_t)writes + 1);
+    cluster_stop(&c);
+}
+
 static void an_edit_in_an_open_window_counts_at_once(void)
 {
     struct cluster c;
@@ -400,6 +436,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(windows_are_applied_at_their_second),
         TAP(status_churn_costs_no_request),
+        TAP(a_status_that_is_not_so_is_put_right),
         TAP(an_edit_in_an_open_window_counts_at_once),
         TAP(an_hpa_that_goes_and_comes_back),
         TAP(a_storm_of_conflicts_is_outlived),

@@ -1,0 +1,29 @@
+/* See own_write.h. */
+#include "own_write.h"
+
+#include "../base/map.h"
+
+void own_write_begin(struct own_write *w)
+{
+    w->under_way = true;
+    w->seen_n = 0;
+}
+
+bool own_write_shows(struct own_write *w, const struct record *now)
+{
+    uint64_t version = map_hash(now->rv);
+    if (!w->under_way)
+        return version == w->version;
+    w->seen = version;
+    w->seen_n++;
+    return true;
+}
+
+bool own_write_end(struct own_write *w, const struct kube_reply *reply)
+{
+    w->under_way = false;
+    if (!reply->failure)
+        w->version =
+            map_hash(json_text(json_at(reply->object, "metadata", "resourceVersion", NULL)));
+    return w->seen_n > 1 || (w->seen_n == 1 && w->seen != w->version);
+}
