@@ -47,6 +47,21 @@ static struct json *refer_either(struct arena *a, struct json *schemas, bool qua
     return refer(a, name);
 }
 
+/* Values of no type at all; they have names of their own. */
+static struct json *refer_any(struct arena *a, struct json *schemas, bool fields)
+{
+    str name = fields ? S("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
+                      : S("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON");
+    if (!json_get_str(schemas, name)) {
+        struct json *node = json_new_obj(a);
+        json_set_str(a, node, "description", fields ? S("A tree of fields.") : S("Any value."));
+        if (fields)
+            json_set_str(a, node, "type", S("object"));
+        json_set(a, schemas, name, node);
+    }
+    return refer(a, name);
+}
+
 static struct json *of_scalar(struct arena *a, struct json *schemas, const struct schema *s)
 {
     static const char *const types[SCHEMA_TYPE_N] = {
@@ -141,7 +156,9 @@ void openapi_add_type(struct arena *a, struct json *schemas, const struct schema
         const struct schema_field *f = &m->fields[i];
         if (!f->name.n)
             continue;
-        struct json *property = of_schema(a, schemas, &f->schema, true);
+        struct json *property = f->schema.type == SCHEMA_ANY && !f->schema.element
+                                    ? refer_any(a, schemas, str_eqc(f->name, "fieldsV1"))
+                                    : of_schema(a, schemas, &f->schema, true);
         add_patch(a, f, property);
         json_set(a, properties, f->name, property);
         if (f->required)

@@ -76,6 +76,7 @@ enum {
     SCHEMA_HAS_MULTIPLE = 4,
     SCHEMA_EXCLUSIVE_MINIMUM = 8,
     SCHEMA_EXCLUSIVE_MAXIMUM = 16,
+    SCHEMA_WORDS_UNCHECKED = 32, /* of one_of_values: code says where a fault of them is told */
 };
 
 struct schema_message;

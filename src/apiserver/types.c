@@ -172,6 +172,9 @@ static void read_option(struct schema_field *f, str option)
         s->fallback = fallback;
     } else if (str_eqc(name, "enum")) {
         read_enum(s, value);
+    } else if (str_eqc(name, "words")) {
+        read_enum(s, value);
+        limits_of(s)->has |= SCHEMA_WORDS_UNCHECKED;
     } else if (str_eqc(name, "min")) {
         limits_of(s)->minimum = number_of(value);
         limits_of(s)->has |= SCHEMA_HAS_MINIMUM;
