@@ -115,6 +115,7 @@ void kind_store(const struct kind *k, struct arena *a, struct json *object)
         schema_default(k->storage->schema, a, object);
     } else if (k->storage != k && k->hooks->to_storage) {
         k->hooks->to_storage(a, object);
+        schema_decode(k->storage->schema, a, object, NULL, NULL);
     }
     json_set_str(a, object, "apiVersion", kind_api_version(a, k->storage));
 }

@@ -4,19 +4,35 @@
 #include "ownership.h"
 #include "server.h"
 
-/* Entries written through another version are read by that version's shape. */
-static const struct shape *shape_of_version(void *context, str version)
+/* The same kind in another version; NULL: not served, or of another group. */
+static const struct kind *kind_at(struct call *c, str version)
 {
-    struct call *c = context;
     str group = S(""), rest = version;
     if (str_find_char(version, '/') != SIZE_MAX)
         str_cut(&rest, '/', &group);
     struct kind_set *set;
-    const struct kind *k =
-        str_eq(group, c->kind->group)
-            ? registry_find(&c->server->registry, group, rest, c->kind->plural, &set)
-            : NULL;
+    return str_eq(group, c->kind->group)
+               ? registry_find(&c->server->registry, group, rest, c->kind->plural, &set)
+               : NULL;
+}
+
+/* Entries written through another version are read by that version's shape. */
+static const struct shape *shape_of_version(void *context, str version)
+{
+    const struct kind *k = kind_at(context, version);
     return k ? schema_shape(k->schema) : NULL;
+}
+
+static const struct json *view_of_version(void *context, str version, const struct json *object)
+{
+    struct call *c = context;
+    const struct kind *k = kind_at(c, version);
+    if (!k || k->custom) /* versions of custom resources have the same fields */
+        return object;
+    struct json *copy = json_copy(c->arena, object);
+    kind_store(c->kind, c->arena, copy);
+    kind_read(k, c->arena, copy);
+    return copy;
 }
 
 static struct ownership request_of(struct call *c, const struct write_options *o,
@@ -25,6 +41,7 @@ static struct ownership request_of(struct call *c, const struct write_options *o
     bool known = json_len(json_at(live, "metadata", "managedFields", NULL)) > 0;
     return (struct ownership){ .shape = schema_shape(c->kind->schema),
                                .shape_of = shape_of_version,
+                               .view = view_of_version,
                                .context = c,
                                .ignored = kind_reset_fields(c->kind, c->sub),
                                .version = kind_api_version(c->arena, c->kind),

@@ -25,6 +25,7 @@ static struct apply_request request_of(const struct ownership *o, const struct f
 {
     return (struct apply_request){ .shape = o->shape,
                                    .shape_of = o->shape_of,
+                                   .view = o->view,
                                    .context = o->context,
                                    .ignored = ignored->n ? ignored : NULL,
                                    .version = o->version,

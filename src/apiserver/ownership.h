@@ -7,7 +7,9 @@
 
 struct ownership {
     const struct shape *shape;
-    const struct shape *(*shape_of)(void *context, str version); /* NULL result: not served */
+    /* other versions: see apply.h */
+    const struct shape *(*shape_of)(void *context, str version);
+    const struct json *(*view)(void *context, str version, const struct json *object);
     void *context;
     const char *const *ignored; /* dotted paths, NULL-ended; NULL: none */
     str version, subresource, manager, now;

@@ -30,6 +30,13 @@ static const struct shape *shape_at(const struct work *w, str version)
     return w->r->shape_of(w->r->context, version);
 }
 
+static const struct json *seen_at(const struct work *w, str version, const struct json *object)
+{
+    if (!w->r->view || str_eq(version, w->r->version))
+        return object;
+    return w->r->view(w->r->context, version, object);
+}
+
 static struct json *without_managed(struct arena *a, const struct json *object)
 {
     struct json *copy = json_copy(a, object);
@@ -111,7 +118,8 @@ static struct clash *find_clashes(struct work *w, const struct manager *self,
         if (m == self || !shape)
             continue;
         if (shape != seen) {
-            changes = changes_at(w, shape, old, new);
+            changes =
+                changes_at(w, shape, seen_at(w, m->version, old), seen_at(w, m->version, new));
             seen = shape;
         }
         struct fieldset set = fieldset_union(w->arena, &changes.modified, &changes.added);
@@ -210,6 +218,18 @@ static void starting_managers(struct work *w)
         w->managed = (struct managed){ 0 };
 }
 
+/* Who wrote another version must be able to read it. */
+static int check_readers(struct work *w, const struct json *object)
+{
+    for (size_t i = 0; i < w->managed.n; i++) {
+        str version = w->managed.at[i].version;
+        const struct shape *theirs = shape_at(w, version);
+        if (theirs && typed_check(theirs, seen_at(w, version, object), true, w->e) < 0)
+            return err_wrap(w->e, "failed to convert new object");
+    }
+    return 0;
+}
+
 struct json *apply_update(struct arena *a, const struct apply_request *r)
 {
     err_t ignored;
@@ -222,12 +242,8 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
     if (typed_check(r->shape, object, true, &ignored) < 0 ||
         typed_check(r->shape, w.live, true, &ignored) < 0)
         return object;
-    for (size_t i = 0; i < w.managed.n;
-         i++) { /* who wrote another version must be able to read it */
-        const struct shape *theirs = shape_at(&w, w.managed.at[i].version);
-        if (theirs && typed_check(theirs, object, true, &ignored) < 0)
-            return object;
-    }
+    if (check_readers(&w, object) < 0)
+        return object;
     own_changes(&w, w.live, object, manager_name(r));
     with_managed(&w, object);
     apply_keep_times(a, r->live, object);
@@ -456,6 +472,8 @@ int apply_patch(struct arena *a, const struct apply_request *r, struct apply_res
     self->version = r->version;
     self->set = without_ignored(&w, typed_fields(a, r->shape, r->object));
     object = prune(&w, object, last.set.n ? &last : NULL);
+    if ((result = check_readers(&w, object)) < 0)
+        return result;
 
     struct typed_changes changes;
     struct clash *clashes = find_clashes(&w, self, w.live, object, &changes);

@@ -25,6 +25,8 @@ struct apply_request {
     /* The shape at another version, for entries written there; NULL result: no longer served, the
      * entry is dropped. Without the function every version has `shape`. */
     const struct shape *(*shape_of)(void *context, str version);
+    /* An object of this version as the other one shows it; NULL: the same, but for its apiVersion. */
+    const struct json *(*view)(void *context, str version, const struct json *object);
     void *context;
     /* Fields this (sub)resource does not write, and so never owns: {status} for an object with a
      * status subresource, {spec, metadata} or what the kind says for /status. NULL: none. */
