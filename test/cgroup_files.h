@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CGROUP_FILES_H
 #define FLYBALL_CGROUP_FILES_H
 
-#include "base/str.h"
+#include "base/buf.h"
 
 #include <ftw.h>
 #include <limits.h>
@@ -38,23 +38,23 @@ static UNUSED void cgroup_files_done(struct cgroup_files *f)
 static UNUSED void cgroup_files_put(const struct cgroup_files *f, const char *path,
                                     const char *text)
 {
-    char full[PATH_MAX];
-    snprintf(full, sizeof(full), "%s/%s", f->root, path);
-    for (char *slash = full + strlen(f->root) + 1; (slash = strchr(slash, '/')); slash++) {
+    auto_buf struct buf full = { 0 };
+    buf_printf(&full, "%s/%s", f->root, path);
+    for (char *slash = full.p + strlen(f->root) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        mkdir(full, 0755);
+        mkdir(full.p, 0755);
         *slash = '/';
     }
-    FILE *out = fopen(full, "w");
+    FILE *out = fopen(full.p, "w");
     if (!out || fputs(text, out) < 0 || fclose(out) != 0)
         abort();
 }
 
 static UNUSED void cgroup_files_drop(const struct cgroup_files *f, const char *path)
 {
-    char full[PATH_MAX];
-    snprintf(full, sizeof(full), "%s/%s", f->root, path);
-    nftw(full, cgroup_files_remove, 16, FTW_DEPTH | FTW_PHYS);
+    auto_buf struct buf full = { 0 };
+    buf_printf(&full, "%s/%s", f->root, path);
+    nftw(full.p, cgroup_files_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif

@@ -52,8 +52,7 @@ static void nothing(void *owner UNUSED)
 /* As the pool does it. */
 static void start(struct client_session *s, struct http_call *call)
 {
-    client_dequeue(call->client, call);
-    call->state = CALL_CARRIED;
+    list_remove(&call->queued);
     call->session = s;
     call->attempts++;
     s->ops->start(s, call);
@@ -71,8 +70,8 @@ static void run(struct client_session *s, struct http_client *c, str bytes)
     err_t e;
     bool good = true;
     while (bytes.n && good) {
-        while (s->room && !s->over && c->queue_first)
-            start(s, c->queue_first);
+        while (s->room && !s->over && c->queue.n)
+            start(s, list_first(&c->queue, struct http_call, queued));
         fill(s);
         str part = str_upto(bytes, step);
         bytes = str_from(bytes, part.n);
