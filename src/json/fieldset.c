@@ -5,8 +5,6 @@
  * kept. */
 #include "fieldset.h"
 
-#include <stdarg.h>
-
 /* ---- order: names, then keys, then values, then indices */
 
 static int number_cmp(double a, double b)
@@ -165,27 +163,6 @@ const struct fieldset_node *fieldset_find(const struct fieldset *s,
     uint32_t at = position(s, element);
     bool found = at < s->n && fieldset_element_cmp(&s->nodes[at].element, element) == 0;
     return found ? &s->nodes[at] : NULL;
-}
-
-struct fieldset fieldset_of(struct arena *a, const char *path, ...)
-{
-    struct fieldset all = { 0 };
-    va_list paths;
-    va_start(paths, path);
-    for (; path; path = va_arg(paths, const char *)) {
-        struct fieldset *in = &all;
-        struct fieldset_node *node = NULL;
-        str rest = str_c(path), name;
-        while (str_cut(&rest, '.', &name)) {
-            struct fieldset_element element = fieldset_name(arena_str(a, name));
-            node = fieldset_at(a, in, &element);
-            in = &node->below;
-        }
-        if (node)
-            node->member = true;
-    }
-    va_end(paths);
-    return all;
 }
 
 bool fieldset_empty(const struct fieldset *s)

@@ -52,9 +52,6 @@ struct fieldset_node *fieldset_at(struct arena *a, struct fieldset *s,
 void fieldset_append(struct arena *a, struct fieldset *s, struct fieldset_node node);
 void fieldset_sort(struct arena *a, struct fieldset *s);
 
-/* A set of plain paths: fieldset_of(a, "status", "metadata.labels", NULL). */
-struct fieldset fieldset_of(struct arena *a, const char *path, ...) __attribute__((sentinel));
-
 static inline struct fieldset_element fieldset_name(str name)
 {
     return (struct fieldset_element){ .kind = FIELD_NAME, .name = name };
