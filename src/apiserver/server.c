@@ -70,16 +70,15 @@ str server_name_suffix(struct server *s, struct arena *a)
 
 static void commit_soon(struct deferred *d);
 
-static void run_write(void *context)
+static void run_write(struct work *work)
 {
-    batch_write(context);
+    batch_write(container_of(work, struct server, writing)->out);
 }
 
-static void wrote(void *context)
+static void wrote(struct work *work)
 {
-    struct batch *b = context;
-    struct server *s = batch_context(b);
-    s->out = NULL;
+    struct server *s = container_of(work, struct server, writing);
+    struct batch *b = take(s->out);
     s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
     server_commit_soon(s); /* what gathered meanwhile */
@@ -87,7 +86,7 @@ static void wrote(void *context)
 
 /* A single write is committed in the turn when nobody else has called since the commit before the last:
  * handing it to a thread and back costs as much as the commit itself. When somebody has, or the disk is slow,
- * it goes to the pool, so that the loop takes calls meanwhile and never stands still for long. */
+ * it goes to the thread, so that the loop takes calls meanwhile and never stands still for long. */
 static bool commits_here(struct server *s, const struct batch *b)
 {
     bool was_crowded = s->crowded;
@@ -105,10 +104,10 @@ static void commit_soon(struct deferred *d)
         return;
     s->out = b;
     if (commits_here(s, b)) {
-        run_write(b);
-        wrote(b);
+        run_write(&s->writing);
+        wrote(&s->writing);
     } else {
-        loop_work(s->loop, run_write, wrote, b);
+        worker_do(s->writer, &s->writing);
     }
 }
 
@@ -318,7 +317,10 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
                                 .history_events = options->history_events,
                                 .published = published,
                                 .context = s };
+    s->writing = (struct work){ run_write, wrote };
     int result = store_open(&so, &s->store, e);
+    if (result == 0 && loop && options->db_path)
+        result = worker_new(loop, &s->writer, e);
     if (result < 0) {
         server_free(s);
         return result;
@@ -370,6 +372,7 @@ void server_free(struct server *s)
     vec_done(&s->crds);
     vec_done(&s->claims);
     gc_free(s->gc);
+    worker_free(s->writer);
     store_close(s->store);
     registry_done(&s->registry);
     free(s);

@@ -34,10 +34,12 @@ struct server {
     struct deferred commit, tend;
     struct timer ticker;   /* every minute */
     struct timer patience; /* server_tend_later */
-    struct batch *out;     /* being written */
-    int64_t commit_ns;     /* what a commit takes, smoothed */
-    size_t calls;          /* since the last commit began */
-    bool crowded;          /* it was for more than one call */
+    struct batch *out;     /* being written... */
+    struct worker *writer; /* ...by this thread; NULL: there is no file */
+    struct work writing;
+    int64_t commit_ns; /* what a commit takes, smoothed */
+    size_t calls;      /* since the last commit began */
+    bool crowded;      /* it was for more than one call */
     struct random random;
     int64_t time_s; /* the second of `time`, which is in time_text */
     str time;

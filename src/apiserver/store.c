@@ -283,11 +283,6 @@ int64_t batch_took_ns(const struct batch *b)
     return b->took_ns;
 }
 
-void *batch_context(const struct batch *b)
-{
-    return b->store->options.context;
-}
-
 bool store_is_durable(const struct store *s)
 {
     return s->db != NULL;

@@ -65,7 +65,6 @@ void store_wait(struct store *s, struct store_waiter *w);
 
 struct batch *store_flush(struct store *s);   /* NULL: nothing staged, or a batch is out */
 void batch_write(struct batch *b);            /* blocks; any thread */
-void *batch_context(const struct batch *b);   /* the context of the store's options */
 size_t batch_size(const struct batch *b);     /* writes in it */
 int64_t batch_took_ns(const struct batch *b); /* how long batch_write() took */
 bool store_is_durable(const struct store *s); /* batch_write() waits for a disk */

@@ -15,8 +15,8 @@
  *   scaled    the same, `speed` times as fast (a day of schedule in a minute). Network timeouts
  *             keep their real length.
  *   virtual   starts at `start_wall_ns` and stands still while anything can run. When a poll that
- *             does not wait finds nothing, no deferred call is left and nobody holds the loop (pool
- *             work, name lookups, child processes and loop_hold() do), time jumps to the next
+ *             does not wait finds nothing, no deferred call is left and nobody holds the loop (work
+ *             on threads, name lookups, child processes and loop_hold() do), time jumps to the next
  *             timer. Client and server that share a virtual loop are joined by socket pairs in
  *             place of TCP (the kernel may delay TCP, even on loopback, but not those), so a run
  *             depends on its inputs alone. Peers in other processes are not waited for: hold the
@@ -39,8 +39,8 @@ struct loop_options {
 };
 
 int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *e);
-/* Waits for pool work still running (its `done` is called), then frees. Servers, clients, watches
- * and children must have been freed before. NULL is fine, here and in every other _free. */
+/* Waits for name lookups still running, then frees. Servers, clients, watches, workers and children
+ * must have been freed before. NULL is fine, here and in every other _free. */
 void loop_free(struct loop *loop);
 
 void loop_run(struct loop *loop);  /* turns until loop_stop() */
@@ -104,19 +104,19 @@ void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
                 void (*run)(struct deferred *)); /* does nothing when it already waits */
 void deferred_cancel(struct deferred *call);     /* harmless when not waiting */
 
-/* --- threads --- */
+/* --- threads ---
+ *
+ * A worker is one thread; work lives inside its owner. `run` on the thread, one after the other, then `done` on the
+ * loop. `run` must not touch the loop or anything on it. Work cannot be called back: who owns it outlives it. */
+struct work {
+    void (*run)(struct work *);
+    void (*done)(struct work *);
+};
 
-/* `run` on a pool thread, then `done` on the loop. `run` sees only `context` and must not touch the
- * loop or anything on it. It cannot be called back: an owner that goes away tells its context. */
-void loop_work(struct loop *loop, void (*run)(void *context), void (*done)(void *context),
-               void *context);
-
-/* wakeup_send() is thread-safe and may be called from a signal handler; `fn` runs on the loop, once
- * for any number of sends that came before it. */
-struct wakeup;
-struct wakeup *wakeup_new(struct loop *loop, void (*fn)(void *context), void *context);
-void wakeup_send(struct wakeup *w);
-void wakeup_free(struct wakeup *w);
+struct worker;
+int worker_new(struct loop *loop, struct worker **ret, err_t *e);
+void worker_do(struct worker *w, struct work *work); /* at most 4,096 at a time */
+void worker_free(struct worker *w); /* waits for what is under way; not from `done` */
 
 /* --- signals, descriptors --- */
 

@@ -41,7 +41,7 @@ struct loop {
     uint64_t activity;                /* callbacks so far: tells whether a poll found something */
     bool clocks_read;                 /* since this turn's wait */
     size_t holds;                     /* virtual time stands still while > 0 */
-    size_t jobs;                      /* pool work under way */
+    size_t jobs;                      /* name lookups on libuv's pool */
     struct local_listener *listeners; /* of this process: see link.h */
     struct wall_watch *wall_watches;  /* wallclock.c's */
 };

@@ -145,105 +145,86 @@ static void deferring_for_ever_does_not_starve(void)
 }
 
 struct job {
+    struct work work;
     struct loop *loop;
     int result;
     bool done;
     int64_t done_at;
+    int64_t behind_ns; /* how far the loop's clock was behind the machine's */
 };
 
-static void job_run(void *context)
+static void job_run(struct work *work)
 {
-    struct job *j = context;
-    usleep(20000); /* stands for work; time must not jump meanwhile */
+    struct job *j = container_of(work, struct job, work);
+    usleep(200000); /* stands for work; time must not jump meanwhile */
     j->result = 42;
 }
 
-static void job_done(void *context)
+static void job_done(struct work *work)
 {
-    struct job *j = context;
+    struct job *j = container_of(work, struct job, work);
     j->done = true;
     j->done_at = loop_mono_ns(j->loop);
+    j->behind_ns = clock_mono_ns() - loop_mono_ns(j->loop);
+}
+
+static struct worker *worker(struct loop *loop)
+{
+    struct worker *w = NULL;
+    err_t e;
+    OK_CALL(worker_new(loop, &w, &e), &e);
+    return w;
 }
 
 static void work_holds_virtual_time(void)
 {
     struct loop *loop = virtual_loop();
-    struct job j = { .loop = loop };
+    struct worker *w = worker(loop);
+    struct job j = { .work = { job_run, job_done }, .loop = loop };
     struct tick t = { .loop = loop, .name = "" };
     int64_t start = loop_mono_ns(loop);
     timer_set(loop, &t.timer, start + NS_PER_S, on_tick);
-    loop_work(loop, job_run, job_done, &j);
+    worker_do(w, &j.work);
     while (!t.fired_at)
         loop_turn(loop);
     OK(j.done);
     EQ_INT(j.result, 42);
     EQ_INT(j.done_at, start);
+    worker_free(w);
     loop_free(loop);
 }
 
 static void freeing_waits_for_work(void)
 {
     struct loop *loop = virtual_loop();
-    struct job j = { .loop = loop };
-    loop_work(loop, job_run, job_done, &j);
+    struct worker *w = worker(loop);
+    struct job j[3] = { 0 };
+    for (size_t i = 0; i < countof(j); i++) {
+        j[i] = (struct job){ .work = { job_run, job_done }, .loop = loop };
+        worker_do(w, &j[i].work);
+    }
+    worker_free(w);
+    for (size_t i = 0; i < countof(j); i++)
+        OK(j[i].done && j[i].result == 42);
     loop_free(loop);
-    OK(j.done);
-}
-
-static void send_wakeup(void *context)
-{
-    wakeup_send(context);
-}
-
-static void on_wakeup(void *context)
-{
-    (*(int *)context)++;
-}
-
-static void threads_wake_the_loop(void)
-{
-    struct loop *loop = make((struct loop_options){ 0 });
-    int count = 0;
-    struct wakeup *w = wakeup_new(loop, on_wakeup, &count);
-    loop_work(loop, send_wakeup, NULL, w);
-    while (!count)
-        loop_turn(loop);
-    wakeup_free(w);
-    loop_free(loop);
-}
-
-struct late {
-    struct loop *loop;
-    struct wakeup *wakeup;
-    int64_t behind_ns; /* how far the loop's clock was behind the machine's */
-    bool woken;
-};
-
-static void wake_later(void *context)
-{
-    struct late *late = context;
-    nanosleep(&(struct timespec){ .tv_nsec = 200 * NS_PER_MS }, NULL); /* an idle loop */
-    wakeup_send(late->wakeup);
-}
-
-static void on_late(void *context)
-{
-    struct late *late = context;
-    late->behind_ns = clock_mono_ns() - loop_mono_ns(late->loop);
-    late->woken = true;
 }
 
 /* A deadline set in the first callback after a long wait must not have passed already. */
 static void callbacks_see_the_time_after_the_wait(void)
 {
-    struct late late = { .loop = make((struct loop_options){ 0 }) };
-    late.wakeup = wakeup_new(late.loop, on_late, &late);
-    loop_work(late.loop, wake_later, NULL, &late);
-    while (!late.woken)
-        loop_turn(late.loop);
-    OK(late.behind_ns < 150 * NS_PER_MS);
-    wakeup_free(late.wakeup);
-    loop_free(late.loop);
+    struct job j = { .work = { job_run, job_done }, .loop = make((struct loop_options){ 0 }) };
+    struct worker *w = worker(j.loop);
+    worker_do(w, &j.work);
+    while (!j.done)
+        loop_turn(j.loop);
+    OK(j.behind_ns < 150 * NS_PER_MS);
+    worker_free(w);
+    loop_free(j.loop);
+}
+
+static void on_signal(void *context)
+{
+    (*(int *)context)++;
 }
 
 static void signals_arrive(void)
@@ -251,12 +232,12 @@ static void signals_arrive(void)
     struct loop *loop = make((struct loop_options){ 0 });
     int count = 0;
     struct signal_watch *w = NULL;
-    OK(signal_watch_new(loop, SIGUSR1, on_wakeup, &count, &w) == 0);
+    OK(signal_watch_new(loop, SIGUSR1, on_signal, &count, &w) == 0);
     kill(getpid(), SIGUSR1);
     while (!count)
         loop_turn(loop);
     signal_watch_free(w);
-    OK(signal_watch_new(loop, 4711, on_wakeup, &count, &w) < 0);
+    OK(signal_watch_new(loop, 4711, on_signal, &count, &w) < 0);
     loop_free(loop);
 }
 
@@ -383,7 +364,6 @@ int main(void)
                                               TAP(deferring_for_ever_does_not_starve),
                                               TAP(work_holds_virtual_time),
                                               TAP(freeing_waits_for_work),
-                                              TAP(threads_wake_the_loop),
                                               TAP(callbacks_see_the_time_after_the_wait),
                                               TAP(signals_arrive),
                                               TAP(descriptors_are_watched),
