@@ -133,7 +133,7 @@ void object_text(struct arena *a, struct json *tree, int64_t rev, struct buf *ou
                          S("managedFields") };
     struct json *metadata = json_make(a, tree, "metadata", NULL);
     json_set(a, metadata, S("resourceVersion"),
-             json_new_str(a, arena_printf(a, "%lld", (long long)rev)));
+             json_new_str(a, str_of_i64(rev, (char[STR_I64_ROOM]){ 0 })));
     order_members(a, metadata, meta, countof(meta));
     order_members(a, tree, top, countof(top));
     json_write(out, tree);

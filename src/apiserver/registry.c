@@ -60,11 +60,15 @@ const struct kind *registry_find(const struct registry *r, str group, str versio
                                  struct kind_set **ret_set)
 {
     char path[800];
-    int n = snprintf(path, sizeof(path), STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(group),
-                     STR_ARG(version), STR_ARG(plural));
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return NULL;
-    const struct kind *k = map_get(&r->by_path, (str){ path, (size_t)n });
+    const str parts[] = { group, S("/"), version, S("/"), plural };
+    size_t n = 0;
+    for (size_t i = 0; i < countof(parts); n += parts[i++].n) {
+        if (parts[i].n > sizeof(path) - n)
+            return NULL;
+        if (parts[i].n)
+            memcpy(path + n, parts[i].p, parts[i].n);
+    }
+    const struct kind *k = map_get(&r->by_path, (str){ path, n });
     *ret_set = set_of(r, k);
     return k;
 }

@@ -3,6 +3,8 @@
 
 #include "read.h"
 
+enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
+
 static struct object *stage(struct server *s, struct arena *a, const struct kind *k, str key,
                             struct json *tree, bool deleted, err_t *e)
 {
@@ -13,6 +15,7 @@ static struct object *stage(struct server *s, struct arena *a, const struct kind
     }
     int64_t rev = store_next_rev(s->store);
     auto_buf struct buf text = { 0 };
+    buf_reserve(&text, USUAL_BYTES);
     struct json *stored = tree;
     if (k != k->storage) {
         stored = json_copy(a, tree);

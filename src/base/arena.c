@@ -5,13 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { BLOCK_MIN = 4096, BLOCK_MAX = 256 * 1024, ALIGN = 16 };
-
-struct arena_block {
-    struct arena_block *next;
-    size_t used, cap;
-    _Alignas(ALIGN) char bytes[];
-};
+enum { BLOCK_MIN = 4096, BLOCK_MAX = 256 * 1024 };
 
 void arena_done(struct arena *a)
 {
@@ -42,15 +36,15 @@ static void advance(struct arena *a, size_t need)
     a->current = kept;
 }
 
-void *arena_alloc(struct arena *a, size_t bytes)
+void *arena_room(struct arena *a, size_t bytes)
 {
     assert(bytes < SIZE_MAX / 2); /* callers bound what strangers send */
-    size_t need = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    size_t need = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     if (!a->current || a->current->cap - a->current->used < need)
         advance(a, need);
     char *p = a->current->bytes + a->current->used;
     a->current->used += need;
-    return memset(p, 0, need);
+    return p;
 }
 
 void *arena_array(struct arena *a, size_t count, size_t bytes)
@@ -63,9 +57,10 @@ void *arena_array(struct arena *a, size_t count, size_t bytes)
 
 str arena_str(struct arena *a, str text)
 {
-    char *copy = arena_alloc(a, text.n + 1);
+    char *copy = arena_room(a, text.n + 1);
     if (text.n)
         memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
     return (str){ copy, text.n };
 }
 
@@ -92,7 +87,8 @@ str arena_join(struct arena *a, const str *parts, size_t n)
     size_t bytes = 0, used = 0;
     for (size_t i = 0; i < n; i++)
         bytes += parts[i].n;
-    char *text = arena_alloc(a, bytes + 1);
+    char *text = arena_room(a, bytes + 1);
+    text[bytes] = '\0';
     for (size_t i = 0; i < n; used += parts[i++].n)
         if (parts[i].n)
             memcpy(text + used, parts[i].p, parts[i].n);

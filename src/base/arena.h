@@ -7,7 +7,13 @@
 
 #include "str.h"
 
-struct arena_block;
+enum { ARENA_ALIGN = 16 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, cap;
+    _Alignas(ARENA_ALIGN) char bytes[];
+};
 
 struct arena {
     struct arena_block *first, *current; /* owned chain; blocks after `current` are free */
@@ -21,7 +27,21 @@ struct arena_mark {
 void arena_done(struct arena *a);
 #define auto_arena __attribute__((cleanup(arena_done)))
 
-void *arena_alloc(struct arena *a, size_t bytes);               /* zeroed, aligned for anything */
+void *arena_room(struct arena *a,
+                 size_t bytes); /* aligned for anything; holds what was there before */
+
+/* The same, zeroed. In place, because most are small and of a size that the compiler knows. */
+static inline void *arena_alloc(struct arena *a, size_t bytes)
+{
+    struct arena_block *b = a->current;
+    size_t need = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+    if (!b || need < bytes || b->cap - b->used < need)
+        return memset(arena_room(a, bytes), 0, bytes);
+    void *p = b->bytes + b->used;
+    b->used += need;
+    return memset(p, 0, bytes);
+}
+
 void *arena_array(struct arena *a, size_t count, size_t bytes); /* the same, overflow-checked */
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 

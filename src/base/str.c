@@ -116,3 +116,16 @@ int str_to_f64(str s, double *ret)
     *ret = value;
     return 0;
 }
+
+str str_of_i64(int64_t value, char room[STR_I64_ROOM])
+{
+    char *end = room + STR_I64_ROOM - 1, *at = end;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    *end = '\0';
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0)
+        *--at = '-';
+    return (str){ at, (size_t)(end - at) };
+}

@@ -37,10 +37,27 @@ static const struct json *seen_at(const struct work *w, str version, const struc
     return w->r->view(w->r->context, version, object);
 }
 
+/* A node of its own with the members of another. */
+static struct json *shallow(struct arena *a, const struct json *v)
+{
+    struct json *copy = arena_new(a, struct json);
+    *copy = *v;
+    copy->cap = v->n;
+    copy->members = arena_array(a, v->n, sizeof(*copy->members));
+    if (v->n)
+        memcpy(copy->members, v->members, v->n * sizeof(*copy->members));
+    return copy;
+}
+
+/* Shares everything below with `object`: only its metadata are ever set. */
 static struct json *without_managed(struct arena *a, const struct json *object)
 {
-    struct json *copy = json_copy(a, object);
-    json_del(json_get(copy, "metadata"), S("managedFields"));
+    const struct json *metadata = json_get(object, "metadata");
+    if (!json_is(metadata, JSON_OBJ))
+        return json_copy(a, object);
+    struct json *copy = shallow(a, object), *own = shallow(a, metadata);
+    json_del(own, S("managedFields"));
+    json_set(a, copy, S("metadata"), own);
     return copy;
 }
 

@@ -14,7 +14,7 @@
  * Both return the object with its managedFields, with the old times where nothing else changed, so
  * that comparing with the stored object tells whether to write.
  *
- * Everything is a pure function: the trees given are not changed, and the result is new. */
+ * Everything is a pure function: the trees given are not changed. The result may share parts with them. */
 #ifndef FLYBALL_APPLY_H
 #define FLYBALL_APPLY_H
 

@@ -242,6 +242,12 @@ static struct fieldset combine(struct arena *a, enum operation operation, const 
 
 struct fieldset fieldset_union(struct arena *a, const struct fieldset *x, const struct fieldset *y)
 {
+    if (!x->n || !y->n ||
+        (x->nodes == y->nodes && x->n == y->n)) { /* one of them is all, and is shared */
+        struct fieldset all = x->n ? *x : *y;
+        all.cap = all.n;
+        return all;
+    }
     return combine(a, UNION, x, y);
 }
 

@@ -54,12 +54,15 @@ static unsigned compare(struct arena *a, const struct shape *shape, const struct
 static void record(struct arena *a, struct typed_changes *to, const struct fieldset_element *at,
                    unsigned flags, const struct typed_changes *below)
 {
-    fieldset_append(a, &to->added,
-                    (struct fieldset_node){ *at, (flags & ADDED) != 0, below->added });
-    fieldset_append(a, &to->modified,
-                    (struct fieldset_node){ *at, (flags & MODIFIED) != 0, below->modified });
-    fieldset_append(a, &to->removed,
-                    (struct fieldset_node){ *at, (flags & REMOVED) != 0, below->removed });
+    if ((flags & ADDED) || below->added.n)
+        fieldset_append(a, &to->added,
+                        (struct fieldset_node){ *at, (flags & ADDED) != 0, below->added });
+    if ((flags & MODIFIED) || below->modified.n)
+        fieldset_append(a, &to->modified,
+                        (struct fieldset_node){ *at, (flags & MODIFIED) != 0, below->modified });
+    if ((flags & REMOVED) || below->removed.n)
+        fieldset_append(a, &to->removed,
+                        (struct fieldset_node){ *at, (flags & REMOVED) != 0, below->removed });
 }
 
 static void sort_changes(struct arena *a, struct typed_changes *c)

@@ -23,14 +23,51 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
+/* Eight bytes at once: none is a control, a quote, a backslash or beyond ASCII. What is taken from a byte
+ * spills into the next only where that byte is not plain itself. */
+static bool are_plain(const char *p)
+{
+    const uint64_t each = UINT64_MAX / 255;
+    uint64_t x;
+    memcpy(&x, p, sizeof(x));
+    uint64_t quote = x ^ (each * '"'), slash = x ^ (each * '\\');
+    uint64_t marks = x | (x - each * 0x20) | ((quote - each) & ~quote) | ((slash - each) & ~slash);
+    return !(marks & (each * 0x80));
+}
+
+static size_t plain_length(str text)
+{
+    size_t n = 0;
+    while (text.n - n >= 8 && are_plain(text.p + n))
+        n += 8;
+    if (n && text.n - n < 8 && are_plain(text.p + text.n - 8))
+        return text.n; /* the last bytes, with some that were looked at */
+    while (n < text.n && is_plain((unsigned char)text.p[n]))
+        n++;
+    return n;
+}
+
+static void put_plain(struct buf *out, str text)
+{
+    char *end = buf_reserve(out, text.n + 2);
+    end[0] = '"';
+    if (text.n)
+        memcpy(end + 1, text.p, text.n);
+    end[text.n + 1] = '"';
+    end[text.n + 2] = '\0';
+    out->n += text.n + 2;
+}
+
 /* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written can
  * always be read again. */
 void json_write_text(struct buf *out, str text)
 {
     static const str replacement = STR_INIT("\xef\xbf\xbd");
-    size_t whole = 0, plain = 0;
-    while (whole < text.n && is_plain((unsigned char)text.p[whole]))
-        whole++;
+    size_t whole = plain_length(text), plain = 0;
+    if (whole == text.n) {
+        put_plain(out, text);
+        return;
+    }
     buf_reserve(out, text.n + 2);
     buf_putc(out, '"');
     for (size_t i = whole, n; i < text.n; i += n) {
@@ -100,7 +137,9 @@ static void write_member(struct buf *out, const struct json_member *m, enum styl
 {
     break_line(out, style, depth);
     json_write_text(out, m->key);
-    buf_put(out, style == PRETTY ? S(": ") : S(":"));
+    buf_putc(out, ':');
+    if (style == PRETTY)
+        buf_putc(out, ' ');
     write_value(out, m->value, style, depth);
 }
 
@@ -159,7 +198,7 @@ static void write_value(struct buf *out, const struct json *v, enum style style,
         buf_put(out, v->boolean ? S("true") : S("false"));
         break;
     case JSON_INT:
-        buf_printf(out, "%lld", (long long)v->integer);
+        buf_put(out, str_of_i64(v->integer, (char[STR_I64_ROOM]){ 0 }));
         break;
     case JSON_REAL:
         json_write_real(out, v->real);

@@ -5,9 +5,10 @@
  * the peer has room. So an idle watch costs this struct and what nghttp2 keeps for a stream. */
 #include "exchange.h"
 
+#include "loop_internal.h"
 #include "session.h"
 
-enum { PULL_BYTES = 64 * 1024 };
+enum { PULL_BYTES = 64 * 1024, KEPT_REQUESTS = 8, KEPT_BYTES = 32 * 1024 };
 
 struct peer *peer_ref(struct peer *p)
 {
@@ -23,6 +24,60 @@ void peer_unref(struct peer *p)
     free(p);
 }
 
+/* --- the memory of requests: a busy server takes it from the last, not from malloc --- */
+
+static void request_free(struct request *r)
+{
+    arena_done(&r->arena);
+    vec_done(&r->headers);
+    vec_done(&r->added);
+    buf_done(&r->body);
+    free(r);
+}
+
+void loop_forget_requests(struct loop *loop)
+{
+    for (struct request *r = loop->kept_requests, *next; r; r = next) {
+        next = r->next;
+        request_free(r);
+    }
+    loop->kept_requests = NULL;
+    loop->n_kept_requests = 0;
+}
+
+static struct request *request_take(struct loop *loop)
+{
+    struct request *r = loop->kept_requests;
+    if (!r)
+        return mem_zero(1, sizeof(*r));
+    loop->kept_requests = r->next;
+    loop->n_kept_requests--;
+    return r;
+}
+
+static void request_release(struct loop *loop, struct request *r)
+{
+    if (!r)
+        return;
+    peer_unref(r->peer);
+    if (loop->n_kept_requests == KEPT_REQUESTS ||
+        arena_bytes(&r->arena) + r->body.cap + r->headers.cap * sizeof(struct http_header) >
+            KEPT_BYTES) {
+        request_free(r);
+        return;
+    }
+    arena_reset(&r->arena, (struct arena_mark){ 0 });
+    r->headers.n = r->added.n = 0;
+    buf_clear(&r->body);
+    *r = (struct request){ .next = loop->kept_requests,
+                           .arena = r->arena,
+                           .headers = r->headers,
+                           .added = r->added,
+                           .body = r->body };
+    loop->kept_requests = r;
+    loop->n_kept_requests++;
+}
+
 /* --- life --- */
 
 struct exchange *exchange_new(struct session *session, struct loop *loop, struct peer *peer)
@@ -31,22 +86,10 @@ struct exchange *exchange_new(struct session *session, struct loop *loop, struct
     x->magic = EXCHANGE_MAGIC;
     x->loop = loop;
     x->left = -1;
-    x->request = mem_zero(1, sizeof(*x->request));
+    x->request = request_take(loop);
     x->request->peer = peer_ref(peer);
     session_add(session, x);
     return x;
-}
-
-static void request_free(struct request *r)
-{
-    if (!r)
-        return;
-    arena_done(&r->arena);
-    vec_done(&r->headers);
-    vec_done(&r->added);
-    buf_done(&r->body);
-    peer_unref(r->peer);
-    free(r);
 }
 
 static void exchange_free(struct exchange *x)
@@ -54,7 +97,7 @@ static void exchange_free(struct exchange *x)
     if (x->session)
         session_del(x->session, x);
     deferred_cancel(&x->lost);
-    request_free(x->request);
+    request_release(x->loop, x->request);
     buf_done(&x->pending);
     gzip_free(x->gzip);
     x->magic = 0;
@@ -201,7 +244,7 @@ static void begin(struct exchange *x, int status, struct http_headers headers, i
         x->ended = true;
     }
     x->session->ops->begin_answer(x->session, x, &head);
-    request_free(x->request);
+    request_release(x->loop, x->request);
     x->request = NULL;
 }
 
@@ -275,7 +318,7 @@ void exchange_abort(struct exchange *x)
         return;
     }
     x->state = EXCHANGE_ANSWERING;
-    request_free(x->request);
+    request_release(x->loop, x->request);
     x->request = NULL;
     x->ended = x->cut = true;
     x->session->ops->abort(x->session, x);

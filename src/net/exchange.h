@@ -25,8 +25,9 @@ struct peer {
 struct peer *peer_ref(struct peer *p);
 void peer_unref(struct peer *p);
 
-/* The texts of a request; freed when its answer begins. */
+/* The texts of a request; let go when its answer begins. */
 struct request {
+    struct request *next; /* among those that the loop keeps for the next exchange */
     struct arena arena;
     str method, target;
     VEC(struct http_header) headers;

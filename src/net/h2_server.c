@@ -8,7 +8,6 @@
 #include "session.h"
 
 #include <nghttp2/nghttp2.h>
-#include <stdio.h>
 
 enum {
     STREAM_WINDOW = 256 * 1024, /* of request bodies */
@@ -261,18 +260,15 @@ static void h2_begin_answer(struct session *s, struct exchange *x, const struct 
 {
     struct h2_server *h = h2_of(s);
     struct header_block block = { .arena = &x->request->arena };
-    char status[12], length[24];
-    snprintf(status, sizeof(status), "%d", head->status);
-    put_header(&block, S(":status"), str_c(status));
+    char status[STR_I64_ROOM], length[STR_I64_ROOM];
+    put_header(&block, S(":status"), str_of_i64(head->status, status));
     put_header(&block, S("date"), loop_http_date(h->base.host.loop));
     if (head->gzip) {
         put_header(&block, S("content-encoding"), S("gzip"));
         put_header(&block, S("vary"), S("accept-encoding"));
     }
-    if (head->length >= 0 && head->status != 204 && head->status != 304) {
-        snprintf(length, sizeof(length), "%lld", (long long)head->length);
-        put_header(&block, S("content-length"), str_c(length));
-    }
+    if (head->length >= 0 && head->status != 204 && head->status != 304)
+        put_header(&block, S("content-length"), str_of_i64(head->length, length));
     put_headers(&block, head->added);
     put_headers(&block, head->headers);
     nghttp2_data_provider body = { .source.ptr = x, .read_callback = read_body };

@@ -99,6 +99,7 @@ void loop_free(struct loop *loop)
     (void)r;
     heap_done(&loop->timers);
     arena_done(&loop->scratch);
+    loop_forget_requests(loop);
     loop->magic = 0;
     free(loop);
 }

@@ -9,6 +9,7 @@
 #define LOOP_MAGIC 0x100bcafeu
 
 struct local_listener;
+struct request;
 
 /* What has ended but may still be held by a callback under way: freed when the turn is over.
  * Counting the callbacks instead was the first attempt; this is shorter and cannot be forgotten. */
@@ -44,6 +45,8 @@ struct loop {
     size_t jobs;                      /* name lookups on libuv's pool */
     struct local_listener *listeners; /* of this process: see link.h */
     struct wall_watch *wall_watches;  /* wallclock.c's */
+    struct request *kept_requests;    /* exchange.c's: empty ones with their memory */
+    size_t n_kept_requests;
 };
 
 /* Every callback of libuv begins with this: it counts, and the first after a wait reads the clocks,
@@ -55,5 +58,6 @@ void loop_set_alarm(struct loop *loop); /* timer.c: wake up for the earliest tim
 void loop_fire_due(struct loop *loop);  /* timer.c */
 void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *));
 bool loop_deferred_left(const struct loop *loop);
+void loop_forget_requests(struct loop *loop); /* exchange.c */
 
 #endif
