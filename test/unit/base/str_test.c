@@ -56,6 +56,16 @@ static void reads_integers(void)
     }
 }
 
+static void prints_integers(void)
+{
+    char room[STR_I64_ROOM];
+    EQ_STR(str_of_i64(0, room), S("0"));
+    EQ_STR(str_of_i64(-7, room), S("-7"));
+    EQ_STR(str_of_i64(1000, room), S("1000"));
+    EQ_STR(str_of_i64(INT64_MAX, room), S("9223372036854775807"));
+    EQ_STR(str_of_i64(INT64_MIN, room), S("-9223372036854775808"));
+}
+
 static void reads_reals(void)
 {
     static const struct {
@@ -80,6 +90,7 @@ int main(void)
                                         TAP(finds_and_trims),
                                         TAP(cuts),
                                         TAP(reads_integers),
+                                        TAP(prints_integers),
                                         TAP(reads_reals),
                                         { 0 } });
 }

@@ -130,6 +130,31 @@ static void canonical_is_sorted(void)
     EQ_STR(buf_str(&out), S("{\"a\":[{\"c\":2,\"d\":1}],\"b\":{\"y\":2,\"z\":1}}"));
 }
 
+/* Every byte at every place of texts of every length: text is looked at several bytes at a time. */
+static void odd_bytes_are_found_anywhere(void)
+{
+    auto_arena struct arena a = { 0 };
+    size_t wrong = 0;
+    for (size_t length = 1; length <= 20; length++) {
+        for (size_t at = 0; at < length; at++) {
+            for (int byte = 0; byte < 0x80; byte++) {
+                char text[20];
+                memset(text, 'x', sizeof(text));
+                text[at] = (char)byte;
+                str want = { text, length };
+                auto_buf struct buf out = { 0 };
+                json_write_text(&out, want);
+                struct json *read = NULL;
+                bool plain = byte >= 0x20 && byte != '"' && byte != '\\';
+                wrong += json_parse(&a, buf_str(&out), &read, NULL) < 0 ||
+                         !str_eq(json_text(read), want) || (out.n == length + 2) != plain;
+            }
+            arena_reset(&a, (struct arena_mark){ 0 });
+        }
+    }
+    EQ_INT(wrong, 0);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(round_trips),
@@ -140,5 +165,6 @@ int main(void)
                                         TAP(builds_and_changes),
                                         TAP(equality_ignores_order),
                                         TAP(canonical_is_sorted),
+                                        TAP(odd_bytes_are_found_anywhere),
                                         { 0 } });
 }
