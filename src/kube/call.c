@@ -98,22 +98,8 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->context = r->context;
     int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : k->timeout_ns;
     call->deadline_ns = loop_mono_ns(k->loop) + loop_io_span(k->loop, timeout_ns);
-    call->next = k->calls;
-    if (k->calls)
-        k->calls->previous = call;
-    k->calls = call;
+    list_prepend(&k->calls, &call->item);
     return call;
-}
-
-static void leave_waiting(struct kube_call *call)
-{
-    struct kube *k = call->k;
-    for (struct kube_call **at = &k->waiting; *at; at = &(*at)->next_waiting)
-        if (*at == call) {
-            if (!(*at = call->next_waiting))
-                k->last_waiting = at;
-            return;
-        }
 }
 
 static void drop_attempt(struct kube_call *call)
@@ -133,12 +119,8 @@ static void detach(struct kube_call *call)
 {
     drop_attempt(call);
     timer_stop(&call->pause);
-    if (call->state == CALL_WAITING)
-        leave_waiting(call);
-    if (call->next)
-        call->next->previous = call->previous;
-    *(call->previous ? &call->previous->next : &call->k->calls) = call->next;
-    call->next = call->previous = NULL;
+    list_remove(&call->waiting);
+    list_remove(&call->item);
 }
 
 static void destroy(struct kube_call *call)
@@ -180,7 +162,6 @@ static void pause_over(struct timer *timer)
 static void pause_for(struct kube_call *call, int64_t ns)
 {
     drop_attempt(call);
-    call->state = CALL_PAUSED;
     timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, pause_over);
 }
 
@@ -266,7 +247,6 @@ static void on_done(void *context, const err_t *failure)
 void kube_call_run(struct kube_call *call)
 {
     struct kube *k = call->k;
-    call->state = CALL_RUNNING;
     call->attempts++;
     call->status = 0;
     call->retry_after_s = -1;

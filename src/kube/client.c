@@ -97,13 +97,11 @@ static void credentials_changed(void *context, const char *failure, bool cert)
         kube_pump(k);
         return;
     }
-    struct kube_call *call = k->waiting, *next;
-    k->waiting = NULL;
-    k->last_waiting = &k->waiting;
-    for (; call; call = next) {
-        next = call->next_waiting;
-        kube_call_fail(call, failure);
-    }
+    struct list told = { 0 }; /* their owners may end others of them, and send new ones */
+    while (k->waiting.n)
+        list_move(&told, k->waiting.first);
+    while (told.n)
+        kube_call_fail(list_first(&told, struct kube_call, waiting), failure);
 }
 
 /* ---- the object */
@@ -174,7 +172,6 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->config = config_copy(o->config);
     k->user_agent = arena_str(&k->config->arena,
                               o->user_agent.n ? o->user_agent : S("flyball/" FLYBALL_VERSION));
-    k->last_waiting = &k->waiting;
     k->rate = o->rate > 0 ? o->rate : o->rate < 0 ? 0 : 20;
     k->timeout_ns = o->timeout_ns > 0 ? o->timeout_ns : 60 * NS_PER_S;
     k->burst = o->burst > 0 ? o->burst : 30;
@@ -196,8 +193,8 @@ void kube_free(struct kube *k)
 {
     if (!k)
         return;
-    while (k->calls)
-        kube_call_free(k->calls);
+    while (k->calls.n)
+        kube_call_free(list_first(&k->calls, struct kube_call, item));
     kube_questions_free(k);
     deferred_cancel(&k->pump);
     timer_stop(&k->pump_later);
@@ -268,15 +265,13 @@ static bool may_go(struct kube *k, struct kube_call *call)
 void kube_pump(struct kube *k)
 {
     struct kube_call *call;
-    while ((call = k->waiting)) {
+    while ((call = list_first(&k->waiting, struct kube_call, waiting))) {
         int64_t now = loop_mono_ns(k->loop);
         bool shut = call->gated && now >= k->gate_ns;
         bool late = call->deadline_ns && now >= call->deadline_ns;
         if (!shut && !late && !may_go(k, call))
             return;
-        if (!(k->waiting = call->next_waiting))
-            k->last_waiting = &k->waiting;
-        call->next_waiting = NULL;
+        list_remove(&call->waiting);
         call->paid = true;
         if (shut)
             kube_call_fail(call, "not sent, as this process does not lead");
@@ -295,12 +290,7 @@ static void pump_soon(struct deferred *deferred)
 void kube_call_wait(struct kube_call *call)
 {
     struct kube *k = call->k;
-    call->state = CALL_WAITING;
-    struct kube_call **place = call->urgent ? &k->waiting : k->last_waiting;
-    call->next_waiting = *place;
-    *place = call;
-    if (!call->next_waiting)
-        k->last_waiting = &call->next_waiting;
+    (call->urgent ? list_prepend : list_append)(&k->waiting, &call->waiting);
     loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
 }
 
@@ -355,13 +345,12 @@ static void gate_shut(struct timer *timer)
     if (loop_mono_ns(k->loop) < k->gate_ns)
         return;
     /* a callback may end other calls: look from the start after each */
-    for (struct kube_call *call = k->calls; call;) {
-        if (call->gated && call->state != CALL_WAITING) {
+    for (struct list_item *item = k->calls.first; item;) {
+        struct kube_call *call = container_of(item, struct kube_call, item);
+        bool under_way = call->gated && !call->waiting.in;
+        if (under_way)
             kube_call_fail(call, "cut off, as this process does not lead any more");
-            call = k->calls;
-        } else {
-            call = call->next;
-        }
+        item = under_way ? k->calls.first : item->next;
     }
     loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon); /* those that wait are refused there */
 }

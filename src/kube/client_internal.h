@@ -2,6 +2,7 @@
 #ifndef FLYBALL_KUBE_CLIENT_INTERNAL_H
 #define FLYBALL_KUBE_CLIENT_INTERNAL_H
 
+#include "../base/list.h"
 #include "../base/map.h"
 #include "../net/http_client.h"
 #include "client.h"
@@ -15,17 +16,10 @@ struct kube_link {
     bool retired;
 };
 
-enum call_state {
-    CALL_WAITING, /* for credentials or for the rate limit: in `waiting` */
-    CALL_PAUSED,  /* for Retry-After */
-    CALL_RUNNING,
-};
-
 struct kube_call {
     struct kube *k;
-    struct kube_call *next, *previous; /* of all calls */
-    struct kube_call *next_waiting;
-    enum call_state state;
+    struct list_item item;    /* of all calls */
+    struct list_item waiting; /* for credentials or for the rate limit */
 
     /* the request */
     struct arena arena; /* texts, and the reply's tree */
@@ -55,10 +49,10 @@ struct kube {
     struct kube_config *config; /* owned */
     struct kube_link *link;
     struct credentials *credentials;
-    str user_agent;                            /* in the config's arena */
-    str host;                                  /* "10.0.0.1:6443", likewise */
-    struct kube_call *calls;                   /* all */
-    struct kube_call *waiting, **last_waiting; /* in the order they came */
+    str user_agent;      /* in the config's arena */
+    str host;            /* "10.0.0.1:6443", likewise */
+    struct list calls;   /* all */
+    struct list waiting; /* in the order they came */
     struct deferred pump;
     struct timer pump_later;
     double rate, burst, tokens;

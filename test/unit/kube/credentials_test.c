@@ -202,6 +202,39 @@ static void failing_plugins_say_why(void)
     fake_stop(&f);
 }
 
+static void cancel_another(void *context, const struct kube_reply *reply)
+{
+    struct kube_call **others = context;
+    OK(reply->failure);
+    for (int i = 0; i < 2; i++)
+        kube_call_cancel(take(others[i]));
+}
+
+/* Whose owner, when it hears that there are no credentials, ends others that wait for them. */
+static void who_waits_may_be_cancelled_by_who_fails(void)
+{
+    put("bad", "#!/bin/sh\nexit 3\n");
+    struct exec_plugin x = plugin("bad");
+    struct fake f;
+    struct answer never = { 0 }, last = { 0 };
+    struct kube_call *others[2];
+    struct kube_request request = { .verb = KUBE_GET, .path = S("/version") };
+    start_with(&f, (struct kube_config){ .exec = &x });
+    request.done = cancel_another;
+    request.context = others;
+    kube_send(f.kube, &request);
+    request.done = on_reply;
+    request.context = &never;
+    for (int i = 0; i < 2; i++)
+        others[i] = kube_send(f.kube, &request);
+    request.context = &last;
+    kube_send(f.kube, &request);
+    fake_until(&f, &last.done);
+    OK(strstr(last.failure, "credential plugin"));
+    OK(!never.done && !others[0]);
+    fake_stop(&f);
+}
+
 static void answers_are_checked(void)
 {
     auto_arena struct arena a = { 0 };
@@ -233,6 +266,7 @@ int main(void)
                                          TAP(token_files_are_read_again),
                                          TAP(plugins_are_asked_once),
                                          TAP(failing_plugins_say_why),
+                                         TAP(who_waits_may_be_cancelled_by_who_fails),
                                          TAP(answers_are_checked),
                                          { 0 } });
     char command[120];
