@@ -64,7 +64,8 @@ static void find_formats(struct arena *a, const struct json *node, struct json *
     for (uint32_t i = 0; json_is(node, JSON_ARR) && i < node->n; i++)
         find_formats(a, node->items[i], seen);
     json_each(m, node)
-        if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum"))
+        if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum") &&
+            !str_eqc(m->key, "additionalPrinterColumns"))
             find_formats(a, m->value, seen);
 }
 

@@ -346,25 +346,6 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
     }
 }
 
-/* Told where an older version of the API had the fields. */
-static void check_conversion(const struct json *conversion, const struct field_path *at,
-                             struct field_errors *errors)
-{
-    bool webhook = str_eqc(json_text(json_get(conversion, "strategy")), "Webhook");
-    const struct json *config = json_at(conversion, "webhook", "clientConfig", NULL);
-    const struct json *reviews = json_at(conversion, "webhook", "conversionReviewVersions", NULL);
-    struct field_path in_config = { at, .key = S("webhookClientConfig") };
-    struct field_path in_reviews = { at, .key = S("conversionReviewVersions") };
-    if (webhook && !config)
-        field_required(errors, &in_config, "required when strategy is set to Webhook");
-    if (webhook && !json_len(reviews))
-        field_required(errors, &in_reviews, NULL);
-    if (!webhook && config)
-        field_forbidden(errors, &in_config, "belongs to the strategy Webhook");
-    if (!webhook && json_len(reviews))
-        field_forbidden(errors, &in_reviews, "belongs to the strategy Webhook");
-}
-
 /* ---- the whole */
 
 static bool established(const struct json *crd)
@@ -425,7 +406,7 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
                       json_get(spec, "preserveUnknownFields"),
                       "must be false; schemas keep unknown fields where they say so");
     check_versions(spec, &at, errors);
-    check_conversion(json_get(spec, "conversion"), AT(&at, "conversion"), errors);
+    crd_check_conversion(json_get(spec, "conversion"), AT(&at, "conversion"), errors);
     check_stored_versions(c->object, errors);
     if (c->old)
         check_fixed(c, &at, errors);

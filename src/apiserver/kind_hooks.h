@@ -82,6 +82,8 @@ void job_check_status(const struct kind_change *c, struct field_errors *errors);
 /* definitions of custom resources (crd.c, crd_check.c) */
 void crd_mark_deleting(struct arena *a, struct json *object);
 void crd_check(const struct kind_change *c, struct kind_env *env, struct field_errors *errors);
+void crd_check_conversion(const struct json *conversion, const struct field_path *at,
+                          struct field_errors *errors);
 
 /* pods and templates: defaults and rules of a PodSpec (podspec.c, podspec_check.c) */
 void podspec_fill(struct arena *a, struct json *spec, bool is_pod);

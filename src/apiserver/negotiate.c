@@ -78,6 +78,13 @@ static bool take_form(struct call *c, const struct clause *clause)
     return false;
 }
 
+/* A list as one object's metadata: asked for first, it is what a reader wants, and cannot be. */
+static bool is_misfit(const struct call *c, const struct clause *clause)
+{
+    return c->verb == VERB_LIST && str_eq(clause->as, S("PartialObjectMetadata")) &&
+           str_eq(clause->group, S("meta.k8s.io"));
+}
+
 /* ?includeObject= of a table. False: answered. */
 static bool check_include(struct call *c)
 {
@@ -105,10 +112,12 @@ bool call_negotiate(struct call *c)
             clauses.at[at] = clauses.at[at - 1];
         clauses.at[at] = clause;
     }
-    bool found = false;
-    for (size_t i = 0; i < clauses.n && !found; i++)
-        found = clauses.at[i].weight > 0 && take_text(c, clauses.at[i].type) &&
-                take_form(c, &clauses.at[i]);
+    bool found = false, misfit = false;
+    for (size_t i = 0; i < clauses.n && !found && !misfit; i++)
+        if (clauses.at[i].weight > 0 && take_text(c, clauses.at[i].type)) {
+            found = take_form(c, &clauses.at[i]);
+            misfit = !found && is_misfit(c, &clauses.at[i]);
+        }
     vec_done(&clauses);
     if (!found) {
         c->text = TEXT_JSON;

@@ -128,13 +128,15 @@ static void put_event(struct watch *w, struct buf *out, const char *type, const 
     w->told_rev = MAX(w->told_rev, rev);
 }
 
-/* Only kind, version and resourceVersion; what Go types always write (spec: {}) is left out. */
+/* Kind, version, resourceVersion, and what a type always writes (spec: {}). */
 static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
 {
     auto_arena struct arena scratch = { 0 };
-    struct json *tree = json_new_obj(&scratch);
+    struct json *nothing = kind_nothing(w->kind, &scratch), *tree = json_new_obj(&scratch);
     json_set_str(&scratch, tree, "kind", w->kind->kind);
     json_set_str(&scratch, tree, "apiVersion", kind_api_version(&scratch, w->kind));
+    json_each(m, nothing)
+        json_set(&scratch, tree, m->key, m->value);
     struct json *metadata = json_make(&scratch, tree, "metadata", NULL);
     json_set_str(&scratch, metadata, "resourceVersion", S(""));
     if (initial_end)
@@ -314,6 +316,8 @@ void verb_watch(struct call *c)
     struct list_options o;
     if (!call_list_options(c, &o))
         return;
+    if (o.rev == 0 && call_query(c, "sendInitialEvents").p && !o.initial_events)
+        o.rev = store_rev(c->server->store); /* only what comes */
     if (c->text == TEXT_YAML) {
         call_status(c, &(struct status){ .code = 406,
                                          .reason = "NotAcceptable",
