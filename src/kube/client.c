@@ -100,8 +100,8 @@ static void credentials_changed(void *context, const char *failure, bool cert)
     struct list told = { 0 }; /* their owners may end others of them, and send new ones */
     while (k->waiting.n)
         list_move(&told, k->waiting.first);
-    while (told.n)
-        kube_call_fail(list_first(&told, struct kube_call, waiting), failure);
+    for (struct kube_call *call; (call = list_first(&told, struct kube_call, waiting));)
+        kube_call_fail(call, failure);
 }
 
 /* ---- the object */
@@ -193,8 +193,8 @@ void kube_free(struct kube *k)
 {
     if (!k)
         return;
-    while (k->calls.n)
-        kube_call_free(list_first(&k->calls, struct kube_call, item));
+    for (struct kube_call *call; (call = list_first(&k->calls, struct kube_call, item));)
+        kube_call_free(call);
     kube_questions_free(k);
     deferred_cancel(&k->pump);
     timer_stop(&k->pump_later);

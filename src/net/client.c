@@ -97,8 +97,8 @@ void http_client_free(struct http_client *c)
     c->closing = true;
     err_t e;
     err_set(&e, ECANCELED, "%s: the client is being closed", c->name);
-    while (c->calls.n)
-        call_finish(list_first(&c->calls, struct http_call, item), &e);
+    for (struct http_call *call; (call = list_first(&c->calls, struct http_call, item));)
+        call_finish(call, &e);
     pool_close(c);
     deferred_cancel(&c->pump);
     loop_bury(c->loop, &c->grave, destroy);

@@ -194,8 +194,9 @@ static int on_frame_not_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *fr
     if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
     struct http_call *call = NULL;
-    list_each(struct http_call, c, &h->calls, carried) if (c->stream_id == frame->hd.stream_id)
-        call = c;
+    list_each(struct http_call, c, &h->calls, carried)
+        if (c->stream_id == frame->hd.stream_id)
+            call = c;
     if (!call)
         return 0;
     part(h, call);
@@ -334,9 +335,8 @@ static void h2_closed(struct client_session *s, const err_t *why)
     err_set(&e, ECONNRESET, "the connection was closed before the answer was whole");
     s->over = true;
     s->room = 0;
-    while (
-        h->calls.n) { /* the owner's code, in call_fail(), may end others: look afresh each time */
-        struct http_call *call = list_first(&h->calls, struct http_call, carried);
+    struct http_call *call; /* the owner's code, in call_fail(), may end others: look afresh */
+    while ((call = list_first(&h->calls, struct http_call, carried))) {
         part(h, call);
         call_fail(call, why ? why : &e, false);
     }

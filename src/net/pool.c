@@ -188,8 +188,7 @@ static void dial_failed(struct pool_conn *conn, const err_t *why)
     for (size_t left = c->http1 ? MIN(c->queue.n, 1u) : c->queue.n; left; left--)
         list_move(&doomed, c->queue.first);
     conn_free(conn);
-    while (doomed.n) {
-        struct http_call *call = list_first(&doomed, struct http_call, queued);
+    for (struct http_call *call; (call = list_first(&doomed, struct http_call, queued));) {
         list_remove(&call->queued);
         call_fail(call, why, false);
     }
@@ -332,8 +331,7 @@ static void on_timer(struct timer *timer)
 static struct pool_conn *pick(struct http_client *c, unsigned generation)
 {
     struct pool_conn *best = NULL;
-    list_each(struct pool_conn, conn, &c->conns, item)
-    {
+    list_each(struct pool_conn, conn, &c->conns, item) {
         if (!conn->session || conn->retired || conn->session->over)
             continue;
         if (c->tls && conn->generation != generation) {
@@ -361,9 +359,10 @@ static void start(struct pool_conn *conn, struct http_call *call)
 static void dial_for_queue(struct http_client *c)
 {
     size_t wanted = MIN(c->queue.n, c->http1 ? (size_t)DIALS_MAX : 1);
-    list_each(struct pool_conn, conn, &c->conns,
-              item) if (!c->http1 && conn->session && conn->session->settling &&
-                        !conn->session->over && !conn->retired) return;
+    list_each(struct pool_conn, conn, &c->conns, item)
+        if (!c->http1 && conn->session && conn->session->settling && !conn->session->over &&
+            !conn->retired)
+            return;
     while (c->dialling < wanted && c->conns.n < c->options.max_connections)
         dial(c);
 }
@@ -373,8 +372,9 @@ static void run_pump(struct deferred *d)
     struct http_client *c = container_of(d, struct http_client, pump);
     unsigned generation = c->tls && c->queue.n ? tls_generation(c->tls) : 0;
     struct pool_conn *conn;
-    while (c->queue.n && (conn = pick(c, generation)))
-        start(conn, list_first(&c->queue, struct http_call, queued));
+    struct http_call *call;
+    while ((call = list_first(&c->queue, struct http_call, queued)) && (conn = pick(c, generation)))
+        start(conn, call);
     if (!c->closing)
         dial_for_queue(c);
 }
@@ -397,6 +397,6 @@ void pool_reconnect(struct http_client *c)
 
 void pool_close(struct http_client *c)
 {
-    while (c->conns.n)
-        conn_free(list_first(&c->conns, struct pool_conn, item));
+    for (struct pool_conn *conn; (conn = list_first(&c->conns, struct pool_conn, item));)
+        conn_free(conn);
 }

@@ -107,8 +107,9 @@ static void on_ageing(struct timer *timer)
     struct prom_client *c = container_of(timer, struct prom_client, ageing);
     if (c->young.n)
         list_move(&c->old, c->young.first);
-    if (c->old.n > OLD_MAX)
-        doubt(list_first(&c->old, struct prom_call, place));
+    struct prom_call *oldest = list_first(&c->old, struct prom_call, place);
+    if (oldest && c->old.n > OLD_MAX)
+        doubt(oldest);
     admit(c);
 }
 
@@ -124,21 +125,21 @@ static void watch_youth(struct prom_client *c)
         timer_stop(&c->ageing);
 }
 
-static void ask_first(struct prom_client *c, struct list *of, struct list *places)
+static void fill(struct list *places, size_t most, struct list *from)
 {
-    struct prom_call *call = list_first(of, struct prom_call, place);
-    list_move(places, &call->place);
-    timer_stop(&call->pause);
-    call->asked_ns = loop_mono_ns(c->loop);
-    send_request(call);
+    struct prom_call *call;
+    while (places->n < most && (call = list_first(from, struct prom_call, place))) {
+        list_move(places, &call->place);
+        timer_stop(&call->pause);
+        call->asked_ns = loop_mono_ns(call->client->loop);
+        send_request(call);
+    }
 }
 
 static void admit(struct prom_client *c)
 {
-    while (c->waiting.n && c->young.n < YOUNG_MAX)
-        ask_first(c, &c->waiting, &c->young);
-    while (c->doubt_waiting.n && c->doubtful.n < DOUBTFUL_MAX)
-        ask_first(c, &c->doubt_waiting, &c->doubtful);
+    fill(&c->young, YOUNG_MAX, &c->waiting);
+    fill(&c->doubtful, DOUBTFUL_MAX, &c->doubt_waiting);
     watch_youth(c);
 }
 
@@ -241,8 +242,8 @@ void prom_client_free(struct prom_client *c)
         return;
     err_t gone;
     err_set(&gone, ECANCELED, "the Prometheus client was closed");
-    while (c->calls.n)
-        finish(list_first(&c->calls, struct prom_call, item), NULL, &gone);
+    for (struct prom_call *call; (call = list_first(&c->calls, struct prom_call, item));)
+        finish(call, NULL, &gone);
     http_client_free(c->http);
     if (c->token.p)
         explicit_bzero(c->token.p, c->token.cap);

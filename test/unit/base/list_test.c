@@ -13,8 +13,7 @@ static void check(const struct list *l, const char *want)
 {
     auto_buf struct buf seen = { 0 };
     size_t n = 0;
-    list_each(struct word, w, l, item)
-    {
+    list_each(struct word, w, l, item) {
         buf_putc(&seen, w->letter);
         OK(w->item.in == l);
         n++;
