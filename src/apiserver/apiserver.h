@@ -6,7 +6,7 @@
  *   server.h      all of it together, and the controllers            (gc, namespace, definition, watch)
  *   apiserver.h   the same on a socket, with its keys and tokens     (this file; credentials)
  *
- * Everything runs on the loop it was given; only commits run on a pool thread. The server never includes
+ * Everything runs on the loop it was given; only commits run on another thread. The server never includes
  * the client: they meet on the wire.
  *
  *     struct apiserver *s;

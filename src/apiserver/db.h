@@ -3,8 +3,8 @@
  *
  *     sqlite3 state.db "select rev, key, deleted from log order by rev desc limit 10"
  *
- * A connection belongs to one thread at a time; the store hands it to a pool thread for a batch and gets
- * it back with the result. */
+ * A connection belongs to one thread at a time; the store hands it to another for a batch and gets it back
+ * with the result. */
 #ifndef FLYBALL_DB_H
 #define FLYBALL_DB_H
 

@@ -8,8 +8,8 @@
  *         .on_head = head, .on_data = data, .on_done = done, .context = watch });
  *
  * Connections: HTTP/2 where TLS offers it; one is filled to the peer's MAX_CONCURRENT_STREAMS
- * before another is opened. Else HTTP/1.1, one call at a time on each, reused. Name lookups run in
- * the thread pool; all addresses of a name are tried in turn. TCP_NODELAY and keep-alive are on.
+ * before another is opened. Else HTTP/1.1, one call at a time on each, reused. Name lookups run on
+ * threads; all addresses of a name are tried in turn. TCP_NODELAY and keep-alive are on.
  * HTTP/2 links are pinged after 30 s without a frame and closed after 15 s without an answer. After
  * GOAWAY the calls that were accepted go on and new ones open elsewhere.
  *

@@ -1,15 +1,18 @@
 /* net: the loop, TLS and HTTP. The only folder that sees libuv, OpenSSL, nghttp2, llhttp and zlib;
  * its headers show none of them.
  *
- *   loop           time (real, scaled or virtual), timers, deferred calls, thread pool, signals,
- *                  child processes, descriptors
- *   tls, cert      contexts for both sides, identities from client certificates, making
- *   certificates http           words both sides share: headers, status texts, percent-encoding,
- *   queries http_server    HTTP/1.1 and HTTP/2: exchanges that are answered at once, later, or as
- *   streams http_client    calls over pooled HTTP/1.1 and HTTP/2 connections
+ *   loop           time (real, scaled or virtual), timers, deferred calls, workers, signals, child
+ *                  processes, descriptors
  *
- * One thread: everything here belongs to the thread that runs its loop, except what is marked
- * thread-safe in loop.h. Nothing blocks. A callback may call anything, also what ends the object it
+ *   tls, cert      contexts for both sides, identities from client certificates, making certificates
+ *
+ *   http           words both sides share: headers, status texts, percent-encoding, queries
+ *
+ *   http_server    HTTP/1.1 and HTTP/2: exchanges that are answered at once, later, or as streams
+ *
+ *   http_client    calls over pooled HTTP/1.1 and HTTP/2 connections
+ *
+ * One thread: everything here belongs to the thread that runs its loop. Nothing blocks. A callback may call anything, also what ends the object it
  * was called for; where an object dies is said at its functions.
  *
  * Memory: what a callback is given (`str`, headers) is borrowed and dies when the callback returns,
