@@ -1,7 +1,7 @@
 /* The life of the server: opening, the path of a call, commits, and tending.
  *
- * A turn of the loop: calls run and stage writes; at its end (LOOP_COMMIT) the batch goes to a thread, which waits for the
- * disk. When it comes back its events are published (watches wake, controllers are
+ * A turn of the loop: calls run and stage writes; at its end (LOOP_COMMIT) the batch goes to a thread,
+ * which waits for the disk. When it comes back its events are published (watches wake, controllers are
  * told), the calls that waited are answered, and controllers do what the events asked for, which stages
  * the next batch. */
 #include "server.h"

@@ -12,8 +12,9 @@
  *
  *   http_client    calls over pooled HTTP/1.1 and HTTP/2 connections
  *
- * One thread: everything here belongs to the thread that runs its loop. Nothing blocks. A callback may call anything, also what ends the object it
- * was called for; where an object dies is said at its functions.
+ * One thread: everything here belongs to the thread that runs its loop. Nothing blocks. A callback
+ * may call anything, also what ends the object it was called for; where an object dies is said at its
+ * functions.
  *
  * Memory: what a callback is given (`str`, headers) is borrowed and dies when the callback returns,
  * unless its header says otherwise; what is passed in is copied, unless it is passed as a buffer to
