@@ -2,7 +2,8 @@
  * for as long as it is open, which also spares the shared-memory file.
  *
  * The log is filled with zeros ahead of what SQLite appends: so a commit overwrites, and the disk has no
- * new length to record beside the data (a third of the wait). It is also the reserve of a full disk: when
+ * new length to record beside the data (a third of the wait). That and moving the log into the file are done
+ * when nobody writes, if there is such a moment in time. The zeros are also the reserve of a full disk: when
  * no more can be laid up, what is there serves deletions alone.
  *
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
@@ -23,10 +24,12 @@
 enum {
     DATA_VERSION = 1,
     APPLICATION_ID = 0x666c7962, /* "flyb" */
-    CHECKPOINT_FRAMES = 1000,
+    LONG_FRAMES = 1000,
+    TOO_LONG_FRAMES = 2000,
     FRAME_BYTES = 4096 + 24, /* a page of SQLite's and its head in the log; a guess will do */
     RESERVE_BYTES = 128 << 10,
     AHEAD_BYTES = 1 << 20, /* at most; laid up when less than the reserve is left */
+    LOG_BYTES = TOO_LONG_FRAMES * FRAME_BYTES + 2 * RESERVE_BYTES, /* laid up in idle moments */
 };
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move the file away to start empty"
@@ -39,6 +42,7 @@ struct db {
     sqlite3_file *log;       /* borrowed from sqlite */
     sqlite3_int64 log_bytes; /* its length, zeros included */
     int log_frames;          /* how many SQLite has written since it began the log anew */
+    bool in_vain; /* the last db_tidy() could do nothing, and nothing was committed since */
 };
 
 static int damaged(struct db *db, err_t *e, const char *why)
@@ -110,14 +114,11 @@ void db_close(struct db *db)
     free(db);
 }
 
-/* Called by SQLite after each commit, in place of its own that only checkpoints. Whether that succeeds does
- * not matter here: the log keeps what could not be moved, and the next commit tries again. */
-static int committed(void *context, sqlite3 *sqlite, const char *name, int frames)
+/* Called by SQLite after each commit, in place of its own that would checkpoint there and then. */
+static int committed(void *context, sqlite3 *sqlite UNUSED, const char *name UNUSED, int frames)
 {
     struct db *db = context;
     db->log_frames = frames;
-    if (frames >= CHECKPOINT_FRAMES)
-        (void)sqlite3_wal_checkpoint_v2(sqlite, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return SQLITE_OK;
 }
 
@@ -377,23 +378,62 @@ static int write_all(struct db *db, const struct db_transaction *t)
     return code;
 }
 
-/* Zeros ahead of the log's end, a piece at a time. Only a full disk is a failure: the commit itself tells of
- * any other. */
-static int lay_up(struct db *db)
+/* Zeros ahead of the log's end, a piece at a time. */
+static int lay_until(struct db *db, sqlite3_int64 until)
 {
     static char zeros[16 << 10];
+    int code = SQLITE_OK;
+    while (code == SQLITE_OK && db->log_bytes < until) {
+        code = db->log->pMethods->xWrite(db->log, zeros, sizeof(zeros), db->log_bytes);
+        if (code == SQLITE_OK)
+            db->log_bytes += (sqlite3_int64)sizeof(zeros);
+    }
+    return code;
+}
+
+/* Before a commit. Only a full disk is a failure: the commit itself tells of any other. */
+static int lay_up(struct db *db)
+{
     sqlite3_int64 end = (sqlite3_int64)db->log_frames * FRAME_BYTES;
     db->log_bytes = MAX(db->log_bytes, end);
     if (db->log_bytes - end >= RESERVE_BYTES)
         return SQLITE_OK;
     sqlite3_int64 more = MIN(MAX(end, RESERVE_BYTES), AHEAD_BYTES);
-    int code = SQLITE_OK;
-    while (code == SQLITE_OK && db->log_bytes - end < RESERVE_BYTES + more) {
-        code = db->log->pMethods->xWrite(db->log, zeros, sizeof(zeros), db->log_bytes);
-        if (code == SQLITE_OK)
-            db->log_bytes += (sqlite3_int64)sizeof(zeros);
-    }
+    int code = lay_until(db, end + RESERVE_BYTES + more);
     return code == SQLITE_FULL ? code : SQLITE_OK;
+}
+
+static bool move_log(struct db *db)
+{
+    int frames = 0, moved = -1;
+    int code =
+        sqlite3_wal_checkpoint_v2(db->sqlite, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
+    if (code != SQLITE_OK || frames != moved)
+        return false;
+    db->log_frames = 0; /* the next commit begins it anew */
+    return true;
+}
+
+enum db_need db_need(const struct db *db)
+{
+    if (db->in_vain)
+        return DB_NEEDS_NOTHING;
+    if (db->log_frames >= TOO_LONG_FRAMES)
+        return DB_NEEDS_IT_NOW;
+    return db->log_frames >= LONG_FRAMES || db->log_bytes < LOG_BYTES ? DB_NEEDS_A_MOMENT
+                                                                      : DB_NEEDS_NOTHING;
+}
+
+void db_tidy(struct db *db)
+{
+    if (db->log_frames >= LONG_FRAMES) {
+        db->in_vain = !move_log(db);
+        return;
+    }
+    int code = lay_until(db, MIN(db->log_bytes + AHEAD_BYTES, (sqlite3_int64)LOG_BYTES));
+    if (code == SQLITE_OK)
+        code = db->log->pMethods->xSync(db->log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    db->in_vain = code != SQLITE_OK;
 }
 
 static bool only_removes(const struct db_transaction *t)
@@ -406,7 +446,10 @@ static bool only_removes(const struct db_transaction *t)
 
 int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
 {
+    db->in_vain = false;
     int code = lay_up(db);
+    if (code == SQLITE_FULL && db->log_frames >= LONG_FRAMES && move_log(db))
+        code = lay_up(db); /* the log begins anew, where there is room */
     if (code == SQLITE_OK || only_removes(t))
         code = step(db->begin);
     if (code == SQLITE_OK)

@@ -42,4 +42,12 @@ struct db_transaction {
  * not known what the file holds, and it must not be written again. */
 int db_commit(struct db *db, const struct db_transaction *t, err_t *e);
 
+/* What takes as long as many commits is done between them: moving what the log has gathered into the file, and
+ * laying up what the log will need. It can wait for an idle moment, but not until the log is so long that a
+ * start after a crash would read it for long. */
+enum db_need { DB_NEEDS_NOTHING, DB_NEEDS_A_MOMENT, DB_NEEDS_IT_NOW };
+enum db_need db_need(const struct db *db);
+/* A part of it; blocks. Nothing is lost when it fails. */
+void db_tidy(struct db *db);
+
 #endif

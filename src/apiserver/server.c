@@ -17,6 +17,7 @@ enum {
     TICK_S = 60,
     EVENT_LIFE_S = 3600,
     PATIENCE_MS = 250,
+    LULL_MS = 100,
     TEND_ROUNDS = 100,               /* without a loop: more is a livelock */
     QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
 };
@@ -68,7 +69,24 @@ str server_name_suffix(struct server *s, struct arena *a)
 
 /* ---- commits */
 
-static void commit_soon(struct deferred *d);
+static void lull(struct timer *t);
+
+static void await_lull(struct server *s)
+{
+    if (s->writer && !s->stopping)
+        timer_set(s->loop, &s->lull, loop_mono_ns(s->loop) + LULL_MS * NS_PER_MS, lull);
+}
+
+/* When nobody writes, nobody waits for what takes longer than a commit. */
+static void lull(struct timer *t)
+{
+    struct server *s = container_of(t, struct server, lull);
+    struct batch *b = store_tidy(s->store, true);
+    if (!b)
+        return; /* there is nothing to move, or another batch is out */
+    s->out = b;
+    worker_do(s->writer, &s->writing);
+}
 
 static void run_write(struct work *work)
 {
@@ -79,9 +97,11 @@ static void wrote(struct work *work)
 {
     struct server *s = container_of(work, struct server, writing);
     struct batch *b = take(s->out);
-    s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
+    if (batch_size(b))
+        s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
     server_commit_soon(s); /* what gathered meanwhile */
+    await_lull(s);
 }
 
 /* A single write is committed in the turn when nobody else has called since the commit before the last:
@@ -99,11 +119,12 @@ static bool commits_here(struct server *s, const struct batch *b)
 static void commit_soon(struct deferred *d)
 {
     struct server *s = container_of(d, struct server, commit);
-    struct batch *b = store_flush(s->store);
+    struct batch *tidying = store_tidy(s->store, false);
+    struct batch *b = tidying ? tidying : store_flush(s->store);
     if (!b)
         return;
     s->out = b;
-    if (commits_here(s, b)) {
+    if (!tidying && commits_here(s, b)) {
         run_write(&s->writing);
         wrote(&s->writing);
     } else {
@@ -333,6 +354,7 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     server_settle(s);
     if (fresh)
         store_forget(s->store);
+    await_lull(s);
     if (loop)
         timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, tick);
     *ret = s;
@@ -344,6 +366,7 @@ void server_stop(struct server *s)
     s->stopping = true;
     timer_stop(&s->ticker);
     timer_stop(&s->patience);
+    timer_stop(&s->lull);
     watch_end_all(s, S(""));
 }
 
@@ -357,8 +380,10 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
+    worker_free(s->writer); /* first: what comes back may set the others */
     timer_stop(&s->ticker);
     timer_stop(&s->patience);
+    timer_stop(&s->lull);
     deferred_cancel(&s->commit);
     deferred_cancel(&s->tend);
     assert(!s->n_watches);
@@ -372,7 +397,6 @@ void server_free(struct server *s)
     vec_done(&s->crds);
     vec_done(&s->claims);
     gc_free(s->gc);
-    worker_free(s->writer);
     store_close(s->store);
     registry_done(&s->registry);
     free(s);

@@ -37,6 +37,7 @@ struct server {
     struct batch *out;     /* being written... */
     struct worker *writer; /* ...by this thread; NULL: there is no file */
     struct work writing;
+    struct timer lull; /* fires when nothing was written for a moment */
     int64_t commit_ns; /* what a commit takes, smoothed */
     size_t calls;      /* since the last commit began */
     bool crowded;      /* it was for more than one call */

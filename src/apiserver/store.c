@@ -261,8 +261,20 @@ struct batch *store_flush(struct store *s)
     return b;
 }
 
+struct batch *store_tidy(struct store *s, bool idle)
+{
+    if (s->out || !s->db || s->broken ||
+        db_need(s->db) < (idle ? DB_NEEDS_A_MOMENT : DB_NEEDS_IT_NOW))
+        return NULL;
+    return s->out = batch_new(s);
+}
+
 void batch_write(struct batch *b)
 {
+    if (!b->writes.n) {
+        db_tidy(b->store->db);
+        return;
+    }
     struct db_transaction t = { .rows = b->rows.at,
                                 .n_rows = b->rows.n,
                                 .garbage = b->garbage.at,
@@ -336,7 +348,7 @@ void store_finish(struct store *s, struct batch *b)
 
 void store_commit(struct store *s)
 {
-    for (struct batch *b; (b = store_flush(s));) {
+    for (struct batch *b; (b = store_tidy(s, false)) || (b = store_flush(s));) {
         batch_write(b);
         store_finish(s, b);
     }

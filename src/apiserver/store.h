@@ -69,6 +69,10 @@ size_t batch_size(const struct batch *b);     /* writes in it */
 int64_t batch_took_ns(const struct batch *b); /* how long batch_write() took */
 bool store_is_durable(const struct store *s); /* batch_write() waits for a disk */
 void store_finish(struct store *s, struct batch *b);
+
+/* A batch without writes, for what takes the file as long as many commits: batch_write() does a part of it.
+ * NULL: a batch is out, there is nothing to do, or it can wait until the store is idle. */
+struct batch *store_tidy(struct store *s, bool idle);
 void store_commit(struct store *s); /* all of the above, at once: start-up and tests */
 
 /* History begins now: what came before (the seed of a new store) cannot be watched. */

@@ -292,6 +292,45 @@ static void a_commit_is_one_sync_and_no_growth(void)
     remove_dir();
 }
 
+static int tidy_all(struct store *s)
+{
+    int parts = 0;
+    for (struct batch *b; (b = store_tidy(s, true)); parts++) {
+        OK(!store_flush(s)); /* the file is in use */
+        batch_write(b);
+        store_finish(s, b);
+    }
+    return parts;
+}
+
+static void idle_moments_make_the_log_ready(void)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s", fresh_path());
+    struct store *s = open_at(path, 0);
+    OK(tidy_all(s) > 1);
+    off_t bytes = log_bytes();
+    EQ_INT(tidy_all(s), 0);
+    int64_t last = 0;
+    for (int i = 0; i < 1200; i++) {
+        last = put(s, i % 2 ? "/t//a" : "/t//b", "1");
+        store_commit(s);
+    }
+    EQ_INT(log_bytes(), bytes);
+    OK(!store_tidy(s, false)); /* it is long, but not too long */
+    EQ_INT(tidy_all(s), 1);
+    for (int i = 0; i < 2200; i++) { /* nobody is idle, and it does not grow either */
+        last = put(s, "/t//a", "2");
+        store_commit(s);
+    }
+    EQ_INT(log_bytes(), bytes);
+    store_close(s);
+    s = open_at(path, 0);
+    EQ_INT(store_get(s, S("/t//a"))->rev, last);
+    store_close(s);
+    remove_dir();
+}
+
 static int commit_result(struct store *s)
 {
     struct outcome w = { .waiter.done = note };
@@ -455,6 +494,7 @@ int main(void)
                                         TAP(one_process_at_a_time),
                                         TAP(a_full_disk_refuses_writes_and_goes_on),
                                         TAP(a_commit_is_one_sync_and_no_growth),
+                                        TAP(idle_moments_make_the_log_ready),
                                         TAP(a_full_disk_still_deletes),
                                         TAP(a_failed_sync_ends_writing_but_not_reading),
                                         { 0 } });
