@@ -359,10 +359,12 @@ static void start(struct pool_conn *conn, struct http_call *call)
 static void dial_for_queue(struct http_client *c)
 {
     size_t wanted = MIN(c->queue.n, c->http1 ? (size_t)DIALS_MAX : 1);
-    list_each(struct pool_conn, conn, &c->conns, item)
-        if (!c->http1 && conn->session && conn->session->settling && !conn->session->over &&
-            !conn->retired)
+    list_each(struct pool_conn, conn, &c->conns, item) {
+        if (c->http1)
+            break;
+        if (conn->session && conn->session->settling && !conn->session->over && !conn->retired)
             return;
+    }
     while (c->dialling < wanted && c->conns.n < c->options.max_connections)
         dial(c);
 }

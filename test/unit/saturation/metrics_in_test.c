@@ -220,11 +220,11 @@ static void many_slow_models_delay_no_other(void)
 /* Who hung is asked again only in the places for such: 384 of 1,024. When all answer, all are heard at once. */
 static void models_that_hung_leave_the_places_to_others(void)
 {
-    enum { SLOW = 500, PLACES = 384 };
+    enum { SLOW = 520, PLACES = 384 };
     struct models w;
     struct fake_prometheus p = { .kv = 0.5, .pods = { "web-1-0" }, .slow = "model_name=\"slow" };
     begin_slow(&w, &p, SLOW);
-    setenv("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "1s", 1);
+    setenv("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL", "4s", 1);
     models_operate(&w, settings(&w, &p, NULL, NULL));
     unsetenv("PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL");
     models_pass(&w, 8);
@@ -233,9 +233,9 @@ static void models_that_hung_leave_the_places_to_others(void)
     OK(http_server_connections(p.server) <= PLACES);
     OK(http_server_connections(p.server) > PLACES / 2);
     p.slow = NULL;
-    models_pass(&w, 12);
+    models_pass(&w, 11);
     buf_clear(&p.asked);
-    models_pass(&w, 2);
+    models_pass(&w, 5);
     size_t queues = 0; /* asked for once the KV cache is known */
     str line, rest = buf_str(&p.asked);
     while (str_cut(&rest, '\n', &line))
