@@ -24,8 +24,7 @@ struct kind_hooks {
 extern const struct kind_hooks hooks_namespace, hooks_node, hooks_pod, hooks_configmap,
     hooks_secret, hooks_serviceaccount, hooks_service, hooks_event, hooks_event_v1, hooks_pvc,
     hooks_deployment, hooks_replicaset, hooks_statefulset, hooks_daemonset, hooks_job, hooks_hpa,
-    hooks_hpa_v1, hooks_lease, hooks_crd, hooks_access_review, hooks_rules_review, hooks_role,
-    hooks_binding;
+    hooks_hpa_v1, hooks_lease, hooks_crd, hooks_access_review, hooks_role, hooks_binding;
 
 /* ---- shared by the kinds */
 

@@ -231,7 +231,11 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
     check_words(metadata, &at, errors);
     check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     if (!c->old) {
+        const struct json *generation = json_get(metadata, "generation");
         check_names(c, metadata, &at, errors);
+        if (json_int(generation, 0) < 0)
+            field_invalid(errors, AT(&at, "generation"), generation,
+                          "must be greater than or equal to 0");
         return;
     }
     for (int i = 0; i < 2 + again; i++)

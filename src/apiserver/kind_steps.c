@@ -192,10 +192,8 @@ static void count_generation(const struct kind_change *c, struct arena *a)
 {
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     if (!c->kind->has_generation) {
-        if (c->old)
+        if (c->old) /* whoever made it may have given one */
             restore(a, metadata, json_get(c->old, "metadata"), "generation");
-        else
-            json_del(metadata, S("generation"));
         return;
     }
     int64_t generation = 1;

@@ -185,14 +185,20 @@ static void root(struct call *c)
     call_json(c, 200, v);
 }
 
+/* The pages that only GET reads; the others do not ask for the method, as with the real server. */
+static bool wants_get(str path)
+{
+    return str_eq(path, S("/version")) || str_eq(path, S("/api")) || str_starts(path, S("/api/")) ||
+           (str_starts(path, S("/apis/")) && str_find_char(str_from(path, 6), '/') != SIZE_MAX);
+}
+
 void serve_page(struct call *c)
 {
     str path = c->request->path;
     while (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
     const char *wants = call_wants_aggregated(c);
-    bool reads = str_eq(c->request->method, S("GET")) || str_eq(c->request->method, S("HEAD"));
-    if (!reads && !str_eq(path, S("/apis")))
+    if (!str_eq(c->request->method, S("GET")) && wants_get(path))
         call_method_not_allowed(c);
     else if (str_eq(path, S("/")))
         root(c);

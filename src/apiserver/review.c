@@ -38,15 +38,6 @@ static void validate_access(const struct kind_change *c, struct kind_env *env UN
                       "disallowed on this kind of request");
 }
 
-static void validate_rules(const struct kind_change *c, struct kind_env *env UNUSED,
-                           struct field_errors *errors)
-{
-    struct field_path at = { NULL, .key = S("spec") };
-    if (!json_text(json_at(c->object, "spec", "namespace", NULL)).n)
-        field_required(errors, AT(&at, "namespace"), "rules are told of one namespace");
-}
-
-const struct kind_hooks hooks_rules_review = { .validate = validate_rules };
 const struct kind_hooks hooks_access_review = { .validate = validate_access };
 
 /* ---- may they */
@@ -108,6 +99,10 @@ static void answer_rules(struct call *c, struct json *review)
 {
     struct arena *a = c->arena;
     str ns = json_text(json_at(review, "spec", "namespace", NULL));
+    if (!ns.n) {
+        call_bad_request(c, "no namespace on request");
+        return;
+    }
     struct json *all = access_rules(c->server, a, &c->user, ns), *own = json_new_arr(a);
     struct json *resources = json_new_arr(a), *pages = json_new_arr(a);
     if (c->user.reader && !c->user.admin)

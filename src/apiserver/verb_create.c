@@ -82,7 +82,7 @@ static void generate_name(struct call *c, struct json *metadata)
 static void set_system_metadata(struct call *c, struct json *metadata)
 {
     const str never[] = { S("deletionTimestamp"), S("deletionGracePeriodSeconds"), S("selfLink"),
-                          S("resourceVersion"), S("generation") };
+                          S("resourceVersion") };
     for (size_t i = 0; i < countof(never); i++)
         json_del(metadata, never[i]);
     if (!json_text(json_get(metadata, "name")).n && json_text(json_get(metadata, "generateName")).n)
