@@ -73,12 +73,11 @@ static void check_selector(const struct json *spec, const struct field_path *at,
     const struct json *selector = json_get(spec, "selector");
     const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     struct field_path template = { at, .key = S("template") };
-    if (!json_is(selector, JSON_OBJ)) {
+    if (!json_is(selector, JSON_OBJ))
         field_required(errors, AT(at, "selector"), NULL);
-        return;
-    }
-    kind_check_selector(selector, AT(at, "selector"), errors);
-    if (!kind_selector_matches(selector, labels))
+    else
+        kind_check_selector(selector, AT(at, "selector"), errors);
+    if (!json_is(selector, JSON_OBJ) || !kind_selector_matches(selector, labels))
         field_invalid(errors, AT(AT(&template, "metadata"), "labels"), labels,
                       "the selector does not match them");
 }
@@ -286,7 +285,10 @@ static void check_spec(const struct json *spec, const struct field_path *at,
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
-    static const char *const fixed[] = { "completions", "selector", "template", "completionMode" };
+    static const char *const fixed[] = { "completions",      "selector",
+                                         "template",         "completionMode",
+                                         "podFailurePolicy", "backoffLimitPerIndex",
+                                         "managedBy",        "successPolicy" };
     const struct json *spec = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     const struct json *selector = json_get(spec, "selector");
     struct field_path at = { NULL, .key = S("spec") };
@@ -302,8 +304,11 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     bool waits = json_bool(json_get(old, "suspend"), false);
     if (waits)
         check_waiting_template(c, AT(&at, "template"), errors);
+    bool grows = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
+                 json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
     for (size_t i = 0; c->old && i < countof(fixed); i++)
-        if (!waits || !str_eqc(str_c(fixed[i]), "template"))
+        if (!(waits && str_eqc(str_c(fixed[i]), "template")) &&
+            !(grows && str_eqc(str_c(fixed[i]), "completions")))
             kind_check_immutable(json_get(spec, fixed[i]), json_get(old, fixed[i]),
                                  &(struct field_path){ &at, .key = str_c(fixed[i]) }, errors);
 }

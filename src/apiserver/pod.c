@@ -267,13 +267,26 @@ static void prepare_resize(const struct kind_change *c, struct kind_env *env,
     check_node(c, env, fault);
 }
 
+/* What admission gave a new pod stays when an update does not name it. */
+static void prepare_update(const struct kind_change *c, struct arena *a)
+{
+    static const char *const given[] = { "priority", "preemptionPolicy" };
+    struct json *spec = json_make(a, c->object, "spec", NULL);
+    for (size_t i = 0; i < countof(given); i++) {
+        const struct json *was = json_at(c->old, "spec", given[i], NULL);
+        if (was && !json_get(spec, given[i]))
+            json_set(a, spec, str_c(given[i]), json_copy(a, was));
+    }
+    add_tolerations(a, spec);
+    count_generation(c, a);
+}
+
 static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     if (!c->old) {
         prepare_create(c, env, fault);
     } else if (c->sub == KIND_MAIN) {
-        add_tolerations(env->arena, json_make(env->arena, c->object, "spec", NULL));
-        count_generation(c, env->arena);
+        prepare_update(c, env->arena);
     } else if (c->sub == KIND_RESIZE) {
         prepare_resize(c, env, fault);
     } else if (c->sub == KIND_STATUS) {
@@ -525,6 +538,24 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
     check_resized_list(c, "initContainers", &spec, errors);
 }
 
+/* A token is somebody's. */
+static void check_tokens(const struct json *spec, const struct field_path *at,
+                         struct field_errors *errors)
+{
+    const struct json *volumes = json_get(spec, "volumes");
+    if (json_text(json_get(spec, "serviceAccountName")).n)
+        return;
+    for (uint32_t i = 0; i < json_len(volumes); i++) {
+        const struct json *sources = json_at(volumes->items[i], "projected", "sources", NULL);
+        struct field_path volume = { AT(at, "volumes"), .index = i, .how = FIELD_INDEX };
+        struct field_path list = { AT(&volume, "projected"), .key = S("sources") };
+        for (uint32_t j = 0; j < json_len(sources); j++)
+            if (json_get(sources->items[j], "serviceAccountToken"))
+                field_forbidden(errors, AT(AT_INDEX(&list, j), "serviceAccountToken"),
+                                "must not be specified when serviceAccountName is not set");
+    }
+}
+
 static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                      struct field_errors *errors)
 {
@@ -534,6 +565,7 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
         return;
     }
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);
+    check_tokens(json_get(c->object, "spec"), &spec, errors);
     if (c->sub == KIND_RESIZE)
         check_resize(c, errors);
     else if (c->old)

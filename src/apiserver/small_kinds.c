@@ -321,12 +321,16 @@ static const struct json *storage_of(const struct json *claim)
     return json_at(claim, "spec", "resources", "requests", "storage", NULL);
 }
 
+/* Nothing is as little as zero. */
 static int compare(const struct json *a, const struct json *b)
 {
     struct quantity x, y;
-    bool both =
-        quantity_parse(json_text(a), &x, NULL) == 0 && quantity_parse(json_text(b), &y, NULL) == 0;
-    return both ? quantity_cmp(&x, &y) : 0;
+    bool some = quantity_parse(json_text(a), &x, NULL) == 0;
+    bool others = quantity_parse(json_text(b), &y, NULL) == 0;
+    return some && others ? quantity_cmp(&x, &y)
+           : some         ? !quantity_is_zero(&x)
+           : others       ? -!quantity_is_zero(&y)
+                          : 0;
 }
 
 static bool is_bound(const struct json *claim)
@@ -345,12 +349,11 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
         struct json *requests = json_make(errors->arena, new, "resources", "requests", NULL);
         json_set(errors->arena, requests, S("storage"),
                  json_copy(errors->arena, storage_of(c->old)));
-        if (compare(storage_of(c->object), storage_of(c->old)) < 0 &&
-            compare(storage_of(c->object),
-                    json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
-            field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
-                            "field can not be less than status.capacity");
     }
+    if (compare(storage_of(c->object), storage_of(c->old)) < 0 &&
+        compare(storage_of(c->object), json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
+        field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
+                        "field can not be less than status.capacity");
     if (!json_text(json_get(old, "volumeName")).n)
         json_del(new, S("volumeName"));
     if (!json_get(old, "storageClassName") && !is_bound(c->old))
@@ -378,17 +381,18 @@ static bool is_claim(const struct json *source)
 }
 
 /* Where the first content of a volume comes from: two fields for one thing, of which clients may give either.
- * An old one that names something new is forgotten, as it always was. */
-static void settle_sources(struct arena *a, struct json *spec)
+ * An old one that names something new is forgotten in a new claim, as it always was. */
+static void settle_sources(struct arena *a, struct json *spec, bool created)
 {
     struct json *old = json_get(spec, "dataSource"), *new = json_get(spec, "dataSourceRef");
     if (json_text(json_get(new, "namespace")).n) {
-        json_del(spec, S("dataSourceRef")); /* of another namespace: off unless asked for */
+        if (created)
+            json_del(spec, S("dataSourceRef")); /* of another namespace: off unless asked for */
         return;
     }
     bool snapshot = str_eqc(json_text(json_get(old, "kind")), "VolumeSnapshot") &&
                     str_eqc(json_text(json_get(old, "apiGroup")), "snapshot.storage.k8s.io");
-    if (old && !new && !is_claim(old) && !snapshot)
+    if (created && old && !new && !is_claim(old) && !snapshot)
         json_del(spec, S("dataSource"));
     else if (old && !new)
         json_set(a, spec, S("dataSourceRef"), json_copy(a, old));
@@ -481,16 +485,21 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
                                     "resized and the storageclass that provisions the pvc must "
                                     "support resize",
                                     STR_ARG(json_text(json_get(metadata, "name")))));
+    if (c->sub == KIND_MAIN)
+        settle_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
     if (c->old)
         return;
-    settle_sources(a, json_get(c->object, "spec"));
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
     if (!list_holds(list, S("kubernetes.io/pvc-protection")))
         json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
 }
 
-const struct kind_hooks hooks_pvc = { .prepare = prepare_pvc, .validate = validate_pvc };
+const struct kind_hooks hooks_pvc = {
+    .prepare = prepare_pvc,
+    .validate = validate_pvc,
+    .metadata_twice = true,
+};
 
 /* ---- Lease */
 

@@ -48,8 +48,9 @@ static const struct json *with_claims(struct arena *a, const struct json *pod,
         if (!is_named(volumes, json_get(volume, "name")))
             json_push(a, volumes, volume);
     }
+    const struct json claimed = *volumes;
     for (uint32_t i = 0; i < json_len(own); i++) /* a claim hides a volume of its name */
-        if (!is_named(volumes, json_get(own->items[i], "name")))
+        if (!is_named(&claimed, json_get(own->items[i], "name")))
             json_push(a, volumes, own->items[i]);
     json_set(a, spec, S("volumes"), volumes);
     return spec;
