@@ -145,34 +145,31 @@ struct connection {
     const char *url, *token, *token_file, *ca, *cert, *key, *server_name, *skip, *allow_http;
 };
 
+/* A flag counts in any case. Where it or the environment names a URL, the ConfigMap has no say; where the ConfigMap
+ * does, it goes before the environment. */
 static struct connection read_connection(const struct saturation *s, const struct json *data)
 {
-    struct connection c = {
-        saturation_setting(s, "wva-prometheus-url", "PROMETHEUS_BASE_URL"),
-        saturation_setting(s, "", "PROMETHEUS_BEARER_TOKEN"),
-        saturation_setting(s, "wva-prometheus-token-file", "PROMETHEUS_TOKEN_PATH"),
-        saturation_setting(s, "wva-prometheus-ca-file", "PROMETHEUS_CA_CERT_PATH"),
-        saturation_setting(s, "wva-prometheus-cert-file", "PROMETHEUS_CLIENT_CERT_PATH"),
-        saturation_setting(s, "wva-prometheus-key-file", "PROMETHEUS_CLIENT_KEY_PATH"),
-        saturation_setting(s, "wva-prometheus-server-name", "PROMETHEUS_SERVER_NAME"),
-        saturation_setting(s, "wva-prometheus-skip-verify", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY"),
-        saturation_setting(s, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP"),
+    struct connection c = { 0 };
+    const struct {
+        const char **to, *flag, *key;
+    } all[] = {
+        { &c.url, "wva-prometheus-url", "PROMETHEUS_BASE_URL" },
+        { &c.token, "", "PROMETHEUS_BEARER_TOKEN" },
+        { &c.token_file, "wva-prometheus-token-file", "PROMETHEUS_TOKEN_PATH" },
+        { &c.ca, "wva-prometheus-ca-file", "PROMETHEUS_CA_CERT_PATH" },
+        { &c.cert, "wva-prometheus-cert-file", "PROMETHEUS_CLIENT_CERT_PATH" },
+        { &c.key, "wva-prometheus-key-file", "PROMETHEUS_CLIENT_KEY_PATH" },
+        { &c.server_name, "wva-prometheus-server-name", "PROMETHEUS_SERVER_NAME" },
+        { &c.skip, "wva-prometheus-skip-verify", "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
+        { &c.allow_http, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP" },
     };
-    if (c.url) /* then the ConfigMap has no say */
-        return c;
-    static const char *const keys[] = {
-        "PROMETHEUS_BASE_URL",         "PROMETHEUS_BEARER_TOKEN",
-        "PROMETHEUS_TOKEN_PATH",       "PROMETHEUS_CA_CERT_PATH",
-        "PROMETHEUS_CLIENT_CERT_PATH", "PROMETHEUS_CLIENT_KEY_PATH",
-        "PROMETHEUS_SERVER_NAME",      "PROMETHEUS_TLS_INSECURE_SKIP_VERIFY",
-        "PROMETHEUS_ALLOW_HTTP",
-    };
-    const char **fields[] = { &c.url, &c.token,       &c.token_file, &c.ca,        &c.cert,
-                              &c.key, &c.server_name, &c.skip,       &c.allow_http };
-    for (size_t i = 0; i < countof(keys); i++) {
-        str value = json_text(json_get(data, keys[i]));
-        if (value.n)
-            *fields[i] = value.p;
+    for (size_t i = 0; i < countof(all); i++)
+        *all[i].to = saturation_setting(s, all[i].flag, all[i].key);
+    bool named = c.url != NULL;
+    for (size_t i = 0; !named && i < countof(all); i++) {
+        str value = json_text(json_get(data, all[i].key));
+        if (value.n && !saturation_setting(s, all[i].flag, NULL))
+            *all[i].to = value.p;
     }
     return c;
 }
@@ -201,12 +198,12 @@ static int open_prometheus(struct saturation *s, const struct connection *c,
                            struct prom_client **ret, err_t *e)
 {
     struct tls *tls = NULL;
-    bool pair = c->cert && c->key;
-    struct tls_client_options t = { .ca_file = c->ca,
+    bool pair = c->cert && c->key, skips = c->skip && !strcmp(c->skip, "true");
+    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* which may say nothing */
                                     .cert_file = pair ? c->cert : NULL,
                                     .key_file = pair ? c->key : NULL,
                                     .server_name = str_c(c->server_name),
-                                    .skip_verify = c->skip && !strcmp(c->skip, "true") };
+                                    .skip_verify = skips };
     int r = check_connection(c, e);
     if (r == 0 && str_starts(str_c(c->url), S("https://")))
         r = tls_client_new(&t, &tls, e);

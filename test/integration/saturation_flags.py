@@ -331,6 +331,8 @@ def prometheus_is_trusted_and_told_who_asks(world):
     assert refuses("reason=PrometheusError", **ours)  # for another name
     strict["PROMETHEUS_TLS_INSECURE_SKIP_VERIFY"] = "true"
     assert asks("Bearer second", None, **theirs), world.said()
+    pathlib.Path(path("placeholder.pem")).write_text("# the authority's certificate goes here\n")
+    assert asks("Bearer second", None, PROMETHEUS_CA_CERT_PATH=path("placeholder.pem")), world.said()
 
 
 def the_start_waits_for_prometheus(world):

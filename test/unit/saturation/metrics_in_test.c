@@ -537,7 +537,7 @@ static void the_configmap_has_no_say_where_a_url_is_given(void)
 static void http_needs_to_be_allowed(void)
 {
     static const struct {
-        const char *more, *said;
+        const char *more, *said, *flag;
     } t[] = {
         { "", "PROMETHEUS_ALLOW_HTTP" },
         { ", PROMETHEUS_ALLOW_HTTP: 'yes'", "PROMETHEUS_ALLOW_HTTP" },
@@ -549,6 +549,8 @@ static void http_needs_to_be_allowed(void)
           "settings of TLS" },
         { ", PROMETHEUS_ALLOW_HTTP: 'true', PROMETHEUS_TLS_INSECURE_SKIP_VERIFY: 'false'",
           "Failed to query Prometheus" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'no'", "Failed to query Prometheus", "true" },
+        { ", PROMETHEUS_ALLOW_HTTP: 'true'", "PROMETHEUS_ALLOW_HTTP", "no" },
     };
     for (size_t i = 0; i < countof(t); i++) {
         struct models w;
@@ -558,7 +560,7 @@ static void http_needs_to_be_allowed(void)
             arena_printf(&w.c.arena, "{PROMETHEUS_BASE_URL: 'http://127.0.0.1:1'%s}", t[i].more).p);
         models_workload(&w, "web", 1);
         models_variant(&w, "web", "A100", "10", "");
-        models_operate(&w, NULL);
+        models_operate(&w, (const char *const[]){ "wva-prometheus-allow-http", t[i].flag, NULL });
         models_pass(&w, 20);
         MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
         str message = models_condition(&w, "web", "MetricsAvailable", "message");
