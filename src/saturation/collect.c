@@ -1,6 +1,8 @@
 /* Feeds: see collect.h. */
 #include "collect.h"
 
+#include "../base/sum.h"
+
 #include <math.h>
 
 static const struct sat_load_view unknown_load = { NAN, NAN, NAN, NAN, NAN };
@@ -119,9 +121,7 @@ static void fire_first(struct timer *timer)
 {
     struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
     struct loop *loop = feed->collector->loop;
-    uint64_t hash = 1469598103934665603u;
-    for (size_t i = 0; i < feed->model.n; i++)
-        hash = (hash ^ (unsigned char)feed->model.p[i]) * 1099511628211u;
+    uint64_t hash = sum64(feed->model, sum64(feed->ns, 0)); /* tenants may have the same models */
     int64_t place = feed->interval_ns / 2 + (int64_t)(hash % 1024) * (feed->interval_ns / 2048);
     timer_set(loop, timer, loop_mono_ns(loop) + place, fire);
     ask(feed);
