@@ -80,9 +80,31 @@ static void warn_of_formats(const struct kind_change *c, struct kind_env *env)
                                                  STR_ARG(m->key)));
 }
 
-static void prepare(const struct kind_change *c, struct kind_env *env,
-                    struct kind_fault *fault UNUSED)
+/* A schema or a bool, where both may stand. */
+static bool readable(const struct json *node)
 {
+    bool good = true;
+    for (uint32_t i = 0; json_is(node, JSON_ARR) && good && i < node->n; i++)
+        good = readable(node->items[i]);
+    json_each(m, node) {
+        bool either = str_eqc(m->key, "additionalProperties") || str_eqc(m->key, "additionalItems");
+        if (either && !json_is(m->value, JSON_OBJ) && !json_is(m->value, JSON_BOOL) &&
+            !json_is(m->value, JSON_NULL))
+            return false;
+        if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum") && !str_eqc(m->key, "example"))
+            good = good && readable(m->value);
+    }
+    return good;
+}
+
+static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+{
+    if (!readable(json_at(c->object, "spec", "versions", NULL))) {
+        kind_fault_set(fault, 400, "BadRequest",
+                       S("CustomResourceDefinition in version \"v1\" cannot be handled as a "
+                         "CustomResourceDefinition: boolean or JSON schema expected"));
+        return;
+    }
     bool status = c->sub == KIND_STATUS;
     if (!status || !json_len(json_at(c->object, "status", "storedVersions", NULL)))
         remember_versions(c, env->arena);
