@@ -149,6 +149,6 @@ void collect_stop(struct sat_feed *feed)
     inquiry_free(take(feed->inquiry));
     collect_samples_free(&feed->samples);
     free(take(feed->failure));
-    feed->fetched_ns = feed->load_ns = 0;
+    feed->fetched_ns = feed->load_ns = feed->since_ns = 0;
     feed->asked = false;
 }

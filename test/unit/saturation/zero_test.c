@@ -63,11 +63,35 @@ static void an_idle_model_may_go_to_zero_and_come_back(void)
     models_stop(&w);
 }
 
+/* While another was asked the pods may have had requests: only the time since counts. */
+static void idleness_is_watched_without_a_break(void)
+{
+    static const char map[] = "workload-variant-autoscaler-variantautoscaling-config";
+    struct models w;
+    setenv("WVA_SCALE_TO_ZERO", "true", 1);
+    models_web(&w, 1, 0, 0, "");
+    unsetenv("WVA_SCALE_TO_ZERO");
+    models_pass(&w, 400);
+    models_config(&w, MODELS_HOME, map,
+                  "{PROMETHEUS_BASE_URL: 'http://127.0.0.1:1', PROMETHEUS_ALLOW_HTTP: 'true'}");
+    models_pass(&w, 400);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "PrometheusError");
+    w.pods[0].requests = 100;
+    models_edit(&w, map, "{PROMETHEUS_BASE_URL: null}");
+    models_pass(&w, 500);
+    MODELS_SAYS(&w, "web", "MetricsAvailable", "reason", "MetricsFound");
+    EQ_INT(models_desired(&w, "web"), 1);
+    models_pass(&w, 200);
+    EQ_INT(models_desired(&w, "web"), 0);
+    models_stop(&w);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(zero_may_be_the_rule),
         TAP(an_idle_model_may_go_to_zero_and_come_back),
+        TAP(idleness_is_watched_without_a_break),
         { 0 },
     });
 }
