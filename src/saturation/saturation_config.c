@@ -317,6 +317,18 @@ static void tell_problems(const struct sat_load *load, str ns)
     }
 }
 
+/* What the original would choose by it is not here yet, and nobody should believe that it is. */
+static void tell_idle(const struct sat_table *table)
+{
+    const struct sat_entry *x = sat_table_find(table, S("default"));
+    bool tokens = x && str_eqc(x->analyzer, "saturation"), limits = x && x->limiter;
+    if (tokens || limits)
+        log_warn("these saturation settings have no meaning here and are ignored",
+                 KV_C("settings", !limits  ? "analyzerName"
+                                  : tokens ? "analyzerName, enableLimiter"
+                                           : "enableLimiter"));
+}
+
 static void tell_zero_problems(str problems, str ns)
 {
     if (problems.n)
@@ -408,6 +420,7 @@ static void saturation_changed(void *context, const struct record *old, const st
     log_info("Updated global saturation config from ConfigMap",
              KV_INT("entries", news.global.loaded));
     tell_problems(&news.global, s->o.ns);
+    tell_idle(&s->snapshot->saturation);
 }
 
 static void zero_changed(void *context, const struct record *old, const struct record *now)

@@ -136,6 +136,21 @@ static void configuration_is_live(void)
     models_stop(&w);
 }
 
+/* Not silently: the original would use another analyzer, and a limiter. */
+static void what_is_not_here_yet_is_told(void)
+{
+    struct models w;
+    models_web(&w, 1, 0.5, 0, "");
+    OK(!models_logged(&w, "have no meaning here"));
+    models_edit(
+        &w, "saturation-scaling-config",
+        "{default: \"enableLimiter: true\\nanalyzerName: saturation\\nscaleUpThreshold: 0.85"
+        "\\nscaleDownBoundary: 0.7\\n\"}");
+    models_pass(&w, 1);
+    OK(models_logged(&w, "ignored settings=\"analyzerName, enableLimiter\""));
+    models_stop(&w);
+}
+
 static void the_interval_is_live(void)
 {
     struct models w;
@@ -552,6 +567,7 @@ int main(void)
         TAP(a_variant_may_come_before_its_workload),
         TAP(silent_pods_hold_the_last_decision),
         TAP(configuration_is_live),
+        TAP(what_is_not_here_yet_is_told),
         TAP(the_interval_is_live),
         TAP(without_configuration_it_says_so),
         TAP(replicas_are_written_when_asked_for),
