@@ -19,6 +19,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -418,10 +419,18 @@ enum db_need db_need(const struct db *db)
 {
     if (db->in_vain)
         return DB_NEEDS_NOTHING;
-    if (db->log_frames >= TOO_LONG_FRAMES)
+    bool all_laid = db->log_bytes >= LOG_BYTES;
+    if (db->log_frames >= (all_laid ? TOO_LONG_FRAMES : LONG_FRAMES))
         return DB_NEEDS_IT_NOW;
-    return db->log_frames >= LONG_FRAMES || db->log_bytes < LOG_BYTES ? DB_NEEDS_A_MOMENT
-                                                                      : DB_NEEDS_NOTHING;
+    return db->log_frames >= LONG_FRAMES || !all_laid ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
+}
+
+/* On a small disk the file needs the room that the log would take. */
+static bool has_room(const struct db *db)
+{
+    struct statvfs disk;
+    return statvfs(db->path, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize / 16 > (uint64_t)LOG_BYTES;
 }
 
 void db_tidy(struct db *db)
@@ -430,7 +439,9 @@ void db_tidy(struct db *db)
         db->in_vain = !move_log(db);
         return;
     }
-    int code = lay_until(db, MIN(db->log_bytes + AHEAD_BYTES, (sqlite3_int64)LOG_BYTES));
+    int code = SQLITE_FULL;
+    if (has_room(db))
+        code = lay_until(db, MIN(db->log_bytes + AHEAD_BYTES, (sqlite3_int64)LOG_BYTES));
     if (code == SQLITE_OK)
         code = db->log->pMethods->xSync(db->log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
     db->in_vain = code != SQLITE_OK;
