@@ -13,6 +13,7 @@
 #include "net/net.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -42,9 +43,18 @@ static void die(const char *what, const char *why)
 
 /* ---- the server under test */
 
+static char dir[] = "/tmp/flyball-bench-XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
 static void start_server(const char *program)
 {
-    static char dir[] = "/tmp/flyball-bench-XXXXXX";
     int out[2];
     if (!mkdtemp(dir) || pipe(out) < 0)
         die("start", strerror(errno));
@@ -476,6 +486,7 @@ int main(int argc, char **argv)
     if (own) {
         kill(pid, SIGTERM);
         waitpid(pid, NULL, 0);
+        nftw(dir, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
     }
     tls_unref(tls);
     loop_free(loop);
