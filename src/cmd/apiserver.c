@@ -9,6 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* Most clients that ask one thing after another ask again within this. */
+static const int64_t LINGER_NS = 200 * 1000;
+
 static const char about[] =
     "Usage: flyball apiserver [FLAGS]\n\n"
     "Runs a Kubernetes API server on this machine, without a cluster. Use it with kubectl or any\n"
@@ -82,7 +85,7 @@ static int serve(const struct apiserver_options *o)
     struct run r = { 0 };
     struct signal_watch *term = NULL, *interrupt = NULL;
     err_t e = { 0 };
-    if (loop_new(&(struct loop_options){ 0 }, &r.loop, &e) < 0 ||
+    if (loop_new(&(struct loop_options){ .linger_ns = LINGER_NS }, &r.loop, &e) < 0 ||
         apiserver_new(r.loop, o, &r.server, &e) < 0) {
         fprintf(stderr, "flyball apiserver: %s\n", e.text);
         loop_free(r.loop);

@@ -9,6 +9,7 @@
 #include "loop_internal.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 /* A turn that keeps deferring goes round so often before the next poll gets its chance. */
 enum { ROUNDS_MAX = 16 };
@@ -53,6 +54,8 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
 
     loop->time = options->time;
     loop->speed = options->speed;
+    loop->linger_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? options->linger_ns : 0;
+    loop->last_wait_ns = INT64_MAX;
     loop->real_start_ns = loop->mono_ns = clock_mono_ns();
     if (loop->time == LOOP_VIRTUAL)
         loop->real_start_ns = loop->mono_ns = NS_PER_S; /* the same in every run */
@@ -127,6 +130,23 @@ void loop_woken(struct loop *loop)
     loop->clocks_read = true;
 }
 
+/* Waking a processor that sleeps takes longer than most answers. So after a short wait the next one begins with
+ * looking again and again: who asks one thing after another finds us awake. A long wait ends that, at the price of
+ * one look in vain. While work is out on a thread, the processor is left to it. */
+static void wait_for_events(struct loop *loop)
+{
+    int64_t begin = clock_mono_ns();
+    uint64_t before = loop->activity;
+    bool lingers = loop->last_wait_ns < loop->linger_ns && !loop->holds;
+    while (lingers && loop->activity == before && clock_mono_ns() - begin < loop->linger_ns)
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+    if (loop->activity == before) {
+        loop_set_alarm(loop);
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    }
+    loop->last_wait_ns = clock_mono_ns() - begin;
+}
+
 static void begin_turn(struct loop *loop)
 {
     loop->clocks_read = false;
@@ -135,8 +155,7 @@ static void begin_turn(struct loop *loop)
     } else if (loop_deferred_left(loop) || loop_timer_due(loop)) {
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     } else {
-        loop_set_alarm(loop);
-        uv_run(&loop->uv, UV_RUN_ONCE);
+        wait_for_events(loop);
     }
     read_clocks(loop);
     loop->clocks_read = true; /* within the turn the time stands */

@@ -36,6 +36,9 @@ struct loop_options {
     enum loop_time time;
     double speed;          /* scaled: loop seconds a real second, > 0 */
     int64_t start_wall_ns; /* scaled and virtual: the wall clock at the start; 0: the machine's */
+    /* Real, with processors to spare: after a wait shorter than this the next one begins with being awake
+     * for so long. A caller is answered sooner, a timer may be late by that. */
+    int64_t linger_ns;
 };
 
 int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *e);

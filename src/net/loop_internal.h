@@ -24,6 +24,7 @@ struct loop {
     uv_async_t keep;  /* stays active, so that waiting without any other handle waits */
     uv_timer_t alarm; /* the earliest of `timers`, in real time */
     bool stopping;
+    int64_t linger_ns, last_wait_ns;
 
     enum loop_time time;
     double speed;

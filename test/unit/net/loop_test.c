@@ -222,6 +222,56 @@ static void callbacks_see_the_time_after_the_wait(void)
     loop_free(j.loop);
 }
 
+static int64_t awake_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void nap(struct work *work)
+{
+    (void)work;
+    usleep(20000);
+}
+
+static void nothing(struct timer *timer)
+{
+    (void)timer;
+}
+
+/* How long the thread is awake in the second of two short waits. */
+static int64_t awake_in_wait(struct loop_options options, bool working)
+{
+    struct loop *loop = make(options);
+    struct worker *w = worker(loop);
+    struct job j = { .work = { nap, job_done }, .loop = loop };
+    struct timer t = { 0 };
+    timer_set(loop, &t, loop_mono_ns(loop) + NS_PER_MS, nothing);
+    loop_turn(loop);
+    if (working)
+        worker_do(w, &j.work);
+    else
+        timer_set(loop, &t, loop_mono_ns(loop) + 20 * NS_PER_MS, nothing);
+    int64_t before = awake_ns();
+    loop_turn(loop);
+    int64_t awake = awake_ns() - before;
+    worker_free(w);
+    timer_stop(&t);
+    loop_free(loop);
+    return awake;
+}
+
+static void a_short_wait_is_spent_awake(void)
+{
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        SKIP("one processor is not to be kept from others");
+    struct loop_options lingering = { .linger_ns = 20 * NS_PER_MS };
+    OK(awake_in_wait(lingering, false) > NS_PER_MS);
+    OK(awake_in_wait(lingering, true) < NS_PER_MS); /* the processor is for the work */
+    OK(awake_in_wait((struct loop_options){ 0 }, false) < NS_PER_MS);
+}
+
 static void on_signal(void *context)
 {
     (*(int *)context)++;
@@ -365,6 +415,7 @@ int main(void)
                                               TAP(work_holds_virtual_time),
                                               TAP(freeing_waits_for_work),
                                               TAP(callbacks_see_the_time_after_the_wait),
+                                              TAP(a_short_wait_is_spent_awake),
                                               TAP(signals_arrive),
                                               TAP(descriptors_are_watched),
                                               TAP(children_are_heard),
