@@ -28,18 +28,12 @@ static UNUSED struct cluster_answer patch_sub(struct cluster *c, const struct re
                                               const char *ns, const char *name, const char *sub,
                                               str body)
 {
-    struct cluster_answer a = { .c = c };
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = resource,
-                                               .ns = str_c(ns),
-                                               .name = str_c(name),
-                                               .subresource = sub,
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
-    return a;
+    return cluster_ask(c, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                 .resource = resource,
+                                                 .ns = str_c(ns),
+                                                 .name = str_c(name),
+                                                 .subresource = sub,
+                                                 .body = body });
 }
 
 /* ---- pods */

@@ -151,21 +151,26 @@ static UNUSED void cluster_answered(void *context, const struct kube_reply *repl
     a->object = reply->object ? json_copy(&a->c->arena, reply->object) : NULL;
 }
 
+static UNUSED struct cluster_answer cluster_ask(struct cluster *c, struct kube_request request)
+{
+    struct cluster_answer a = { .c = c };
+    request.done = cluster_answered;
+    request.context = &a;
+    kube_send(c->kube, &request);
+    while (!a.done)
+        loop_turn(c->loop);
+    return a;
+}
+
 static UNUSED struct cluster_answer cluster_do(struct cluster *c, enum kube_verb verb,
                                                const struct resource *resource, const char *ns,
                                                const char *name, str body)
 {
-    struct cluster_answer a = { .c = c };
-    kube_send(c->kube, &(struct kube_request){ .verb = verb,
-                                               .resource = resource,
-                                               .ns = str_c(ns),
-                                               .name = str_c(name),
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
-    return a;
+    return cluster_ask(c, (struct kube_request){ .verb = verb,
+                                                 .resource = resource,
+                                                 .ns = str_c(ns),
+                                                 .name = str_c(name),
+                                                 .body = body });
 }
 
 static UNUSED struct json *cluster_get(struct cluster *c, const struct resource *resource,

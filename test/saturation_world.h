@@ -81,17 +81,12 @@ static UNUSED struct cluster_answer models_patch(struct models *w, const struct 
                                                  const char *name, const char *subresource,
                                                  str body)
 {
-    struct cluster_answer a = { .c = &w->c };
-    kube_send(w->c.kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                                 .resource = resource,
-                                                 .ns = S(MODELS_NS),
-                                                 .name = str_c(name),
-                                                 .subresource = subresource,
-                                                 .body = body,
-                                                 .done = cluster_answered,
-                                                 .context = &a });
-    while (!a.done)
-        loop_turn(w->c.loop);
+    struct cluster_answer a = cluster_ask(&w->c, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                        .resource = resource,
+                                                                        .ns = S(MODELS_NS),
+                                                                        .name = str_c(name),
+                                                                        .subresource = subresource,
+                                                                        .body = body });
     if (a.code != 200)
         fprintf(stderr, "patch %s %s: %d %s\n", resource->plural, name, a.code,
                 json_to_str(&w->c.arena, a.object).p);

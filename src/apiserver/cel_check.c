@@ -540,32 +540,29 @@ static struct type parse_expr(struct parser *p)
     return t;
 }
 
-static int check(const struct cel_place *place, str text, struct type *ret, err_t *e)
+/* `otherwise`: what is said of another type. */
+static int check(const struct cel_place *place, str text, enum type_kind wanted,
+                 const char *otherwise, err_t *e)
 {
     struct parser p = { .text = text, .e = e };
     struct type self = type_of_schema(place->openapi, place->root);
     push_variable(&p, S("self"), self);
     push_variable(&p, S("oldSelf"), place->optional_old ? dyn : self);
-    *ret = parse_expr(&p);
+    struct type result = parse_expr(&p);
     if (!p.failed && peek(&p))
         fail(&p, "unexpected", str_upto(str_from(text, p.at), 8));
+    if (!p.failed && result.kind != wanted && result.kind != CEL_DYN)
+        return err_set(e, EINVAL, "%s", otherwise);
     return p.failed;
 }
 
 int cel_check(const struct cel_place *place, str rule, err_t *e)
 {
-    struct type result;
-    int failed = check(place, rule, &result, e);
-    if (!failed && result.kind != CEL_BOOL && result.kind != CEL_DYN)
-        failed = err_set(e, EINVAL, "a rule must be true or false in the end");
-    return failed;
+    return check(place, rule, CEL_BOOL, "a rule must be true or false in the end", e);
 }
 
 int cel_check_message(const struct cel_place *place, str expression, err_t *e)
 {
-    struct type result;
-    int failed = check(place, expression, &result, e);
-    if (!failed && result.kind != CEL_STRING && result.kind != CEL_DYN)
-        failed = err_set(e, EINVAL, "a messageExpression must be a string in the end");
-    return failed;
+    return check(place, expression, CEL_STRING, "a messageExpression must be a string in the end",
+                 e);
 }

@@ -298,17 +298,12 @@ void kube_call_wait(struct kube_call *call)
 
 void kube_on_return(struct kube *k, struct kube_return *me)
 {
-    me->next = k->returns;
-    k->returns = me;
+    list_prepend(&k->returns, &me->item);
 }
 
-void kube_on_return_forget(struct kube *k, struct kube_return *me)
+void kube_on_return_forget(struct kube_return *me)
 {
-    for (struct kube_return **at = &k->returns; *at; at = &(*at)->next)
-        if (*at == me) {
-            *at = me->next;
-            return;
-        }
+    list_remove(&me->item);
 }
 
 void kube_heard(struct kube *k, int status)
@@ -326,10 +321,8 @@ void kube_heard(struct kube *k, int status)
     k->away_ns = 0;
     if (now - since < away_least_ns)
         return;
-    for (struct kube_return *one = k->returns, *next; one; one = next) {
-        next = one->next;
+    list_each(struct kube_return, one, &k->returns, item)
         one->returned(one);
-    }
 }
 
 bool kube_may_be_starting(const struct kube *k)

@@ -21,6 +21,7 @@
 #ifndef FLYBALL_KUBE_CLIENT_H
 #define FLYBALL_KUBE_CLIENT_H
 
+#include "../base/list.h"
 #include "../base/metrics.h"
 #include "../json/json.h"
 #include "../net/loop.h"
@@ -149,14 +150,14 @@ void kube_gate(struct kube *k, int64_t mono_ns);
 /* ---- a server that was away */
 
 struct kube_return {
-    struct kube_return *next;
+    struct list_item item;
     void (*returned)(struct kube_return *me);
 };
 
 /* `returned` is called when the server answers again after 5 s or more in which it did not: what waits because of
  * that need not wait any longer. */
 void kube_on_return(struct kube *k, struct kube_return *me);
-void kube_on_return_forget(struct kube *k, struct kube_return *me);
+void kube_on_return_forget(struct kube_return *me);
 
 /* ---- small bodies */
 

@@ -2,7 +2,6 @@
 #ifndef FLYBALL_KUBE_CLIENT_INTERNAL_H
 #define FLYBALL_KUBE_CLIENT_INTERNAL_H
 
-#include "../base/list.h"
 #include "../base/map.h"
 #include "../net/http_client.h"
 #include "client.h"
@@ -65,7 +64,7 @@ struct kube {
     struct metric_family *requests, *durations;
     int64_t away_ns;     /* mono: since then the server does not answer; 0: it does */
     int64_t starting_ns; /* mono: its first answer after that; 0: none yet, or it never was away */
-    struct kube_return *returns;     /* to be told when it does again */
+    struct list returns; /* struct kube_return: to be told when it does again */
     struct kube_question *questions; /* discovery.c's, open */
     struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
 };

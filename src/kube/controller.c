@@ -456,7 +456,7 @@ void controller_free(struct controller *c)
         next = w->next;
         free(w);
     }
-    kube_on_return_forget(c->kube, &c->returned);
+    kube_on_return_forget(&c->returned);
     complaints_done(&c->complaints);
     controller_metrics_free(c->metrics);
     workqueue_done(&c->queue);

@@ -495,7 +495,7 @@ void listwatch_stop(struct listwatch *w)
 {
     if (!w)
         return;
-    kube_on_return_forget(w->o.kube, &w->returned);
+    kube_on_return_forget(&w->returned);
     drop_call(w);
     frame_done(&w->frame);
     buf_done(&w->rv);

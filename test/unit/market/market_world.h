@@ -24,17 +24,12 @@ static UNUSED struct json *from_yaml(struct cluster *c, const char *yaml)
 static UNUSED struct cluster_answer patch(struct cluster *c, const struct resource *resource,
                                           const char *name, const char *subresource, str body)
 {
-    struct cluster_answer a = { .c = c };
-    kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = resource,
-                                               .ns = S("default"),
-                                               .name = str_c(name),
-                                               .subresource = subresource,
-                                               .body = body,
-                                               .done = cluster_answered,
-                                               .context = &a });
-    while (!a.done)
-        loop_turn(c->loop);
+    struct cluster_answer a = cluster_ask(c, (struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                    .resource = resource,
+                                                                    .ns = S("default"),
+                                                                    .name = str_c(name),
+                                                                    .subresource = subresource,
+                                                                    .body = body });
     if (a.code != 200)
         fprintf(stderr, "# patch %s %s: %d " STR_FMT "\n", resource->plural, name, a.code,
                 STR_ARG(json_to_str(&c->arena, a.object)));
