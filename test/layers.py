@@ -21,7 +21,12 @@ MAY_SEE = {
     "net": ["base", "json"],
     "kube": BELOW_KUBE,
     "prom": BELOW_KUBE,
-    "apiserver": BELOW_KUBE,
+    "apiserver/schema": BELOW_KUBE,
+    "apiserver/kinds": BELOW_KUBE + ["apiserver/schema"],
+    "apiserver/store": BELOW_KUBE,
+    "apiserver/http": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store"],
+    "apiserver/controllers": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store", "apiserver/http"],
+    "apiserver": BELOW_KUBE + ["apiserver/http", "apiserver/controllers"],
     **{feature: BELOW_FEATURE for feature in FEATURES},
     "testbed": BELOW_FEATURE + FEATURES,
     "web": BELOW_FEATURE + FEATURES,
@@ -38,7 +43,7 @@ EXTERNAL = {
     "nghttp2/": "net",
     "llhttp.h": "net",
     "zlib.h": "net",
-    "sqlite3.h": "apiserver",
+    "sqlite3.h": "apiserver/store",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -47,7 +52,7 @@ PURE = re.compile(r".*_(core|spec)\.[ch]")
 
 def folder_of(path, src):
     parts = path.relative_to(src).parts
-    return parts[0] if len(parts) > 1 else "."
+    return "/".join(parts[:-1]) if len(parts) > 1 else "."
 
 
 def includes(path):

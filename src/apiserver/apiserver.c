@@ -2,10 +2,11 @@
 #include "apiserver.h"
 
 #include "../base/log.h"
-#include "auth.h"
-#include "credentials.h"
-#include "server.h"
-#include "watch.h"
+#include "controllers/controllers.h"
+#include "http/auth.h"
+#include "http/credentials.h"
+#include "http/server.h"
+#include "http/watch.h"
 
 #include <stdio.h>
 
@@ -127,7 +128,8 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
 {
     auto_buf struct buf path = { 0 };
     buf_printf(&path, "%s/state.db", o->data);
-    struct server_options so = { .db_path = o->in_memory ? NULL : path.p,
+    struct server_options so = { .controllers = controllers_all,
+                                 .db_path = o->in_memory ? NULL : path.p,
                                  .history_events = o->history_events };
     int result = server_new(s->loop, &so, &s->server, e);
     if (result < 0)

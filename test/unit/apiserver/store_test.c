@@ -2,7 +2,7 @@
  * demand through a SQLite VFS that refuses to write, as a full or dying disk does. */
 #include "tap.h"
 
-#include "apiserver/store.h"
+#include "apiserver/store/store.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
