@@ -146,7 +146,7 @@ need_for() {
     case $1 in
     build | up | golden) need $PACKAGES_BUILD ;;
     test) need $PACKAGES_BUILD $PACKAGES_TEST ;;
-    check) need $PACKAGES_BUILD $PACKAGES_CLANG $PACKAGES_CHECK ;;
+    check) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK ;;
     format) need clang-format-19 ;;
     fuzz) need $PACKAGES_BUILD $PACKAGES_CLANG ;;
     kube | bench) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_KUBE ;;
