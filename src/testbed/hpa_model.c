@@ -189,6 +189,10 @@ static struct hpa_decision bound(const struct hpa_history *h, const struct hpa_i
 
 struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_input *in)
 {
+    /* The first look takes what is there for a recommendation (recordInitialRecommendation): a target that has just
+     * got its HPA, or whose controller has just started, is not scaled down before the window has passed. */
+    if (!history->recommendations.n)
+        vec_push(&history->recommendations, ((struct hpa_sample){ in->now_s, in->current }));
     if (in->current == 0) /* switched off by whoever scaled to zero */
         return (struct hpa_decision){ 0, "DesiredWithinRange", false };
     if (in->current > in->max)

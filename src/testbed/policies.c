@@ -59,6 +59,9 @@ static const struct policy_kind kinds[] = {
     { "2026", policy_2026 },
     { "seed", policy_seed },
     { "v2", policy_v2 },
+    { "need-direct", policy_need_direct },
+    { "2026-direct", policy_2026_direct },
+    { "v2-direct", policy_v2_direct },
     { "hpa-running", policy_hpa_running },
     { "hpa-kv", policy_hpa_kv },
     { "hpa-queue", policy_hpa_queue },
@@ -67,7 +70,8 @@ static const struct policy_kind kinds[] = {
 };
 
 const char policy_names[] =
-    "need, 2026, seed, v2, hpa-running, hpa-kv, hpa-queue, keda, static, static-peak, oracle";
+    "need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, hpa-running, hpa-kv, hpa-queue, keda, "
+    "static, static-peak, oracle";
 
 struct fleet_policy *policy_new(str name, const struct fleet_config *config)
 {

@@ -6,6 +6,7 @@
  *   slo           the product's latency policy (slo_core.h)
  *   need, 2026, seed   the product's saturation rules (decide_core.h), through an HPA as users run them
  *   v2            capacity in tokens (token_core.h), through an HPA
+ *   need-direct, 2026-direct, v2-direct   the same, writing the scale themselves
  *   queue-model   the product's optimizer (optimize_core.h) with the true profile
  *   hpa-running, hpa-kv, hpa-queue   HPA v2 (hpa_model.h) on a vLLM metric
  *   keda          a KEDA ScaledObject on waiting requests: polling 30 s, target average, HPA beneath */
@@ -44,6 +45,9 @@ struct fleet_policy *policy_need(const struct fleet_config *config);
 struct fleet_policy *policy_seed(const struct fleet_config *config);
 struct fleet_policy *policy_2026(const struct fleet_config *config);
 struct fleet_policy *policy_v2(const struct fleet_config *config);
+struct fleet_policy *policy_need_direct(const struct fleet_config *config);
+struct fleet_policy *policy_2026_direct(const struct fleet_config *config);
+struct fleet_policy *policy_v2_direct(const struct fleet_config *config);
 struct fleet_policy *policy_queue_model(const struct fleet_config *config);
 
 /* An HPA per variant that follows a desired number of replicas (metric type External, AverageValue 1). */

@@ -1,7 +1,8 @@
 /* The product's saturation rules as policies: what saturation_engine.c does for one model in one cycle, with the
  * same cores. Metrics are those of collect_prometheus.c (the highest of a minute per pod), the states those of
  * saturation_gather.c. Decisions go through an HPA per variant (metric External, AverageValue 1, default
- * behavior), as most users run them; the engine looks every 30 s, the HPA every 15 s. */
+ * behavior), as most users run them; the engine looks every 30 s, the HPA every 15 s. The policies with the suffix
+ * -direct write the scale themselves. */
 #include "fleet_query.h"
 #include "policies.h"
 
@@ -26,6 +27,7 @@ struct rules_policy {
     struct fleet_policy policy;
     enum decide_rules rules;
     bool by_tokens; /* version 2 */
+    bool direct;    /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
     struct token_store store;
     struct policy_followers *followers;
@@ -277,7 +279,10 @@ static void step_rules(struct fleet_policy *policy, const struct fleet *f,
     int desired[FLEET_VARIANTS_MAX];
     for (size_t v = 0; v < f->config->variant_n; v++)
         desired[v] = p->tracked[v].desired > 0 ? p->tracked[v].desired : f->current[v];
-    policy_follow(p->followers, f, desired, answer->targets);
+    if (p->direct)
+        memcpy(answer->targets, desired, f->config->variant_n * sizeof(*desired));
+    else
+        policy_follow(p->followers, f, desired, answer->targets);
     snprintf(answer->reason, sizeof(answer->reason), "%s", p->reason);
 }
 
@@ -297,28 +302,35 @@ static struct rules_policy *rules_new(const struct fleet_config *c, const char *
     p->policy = (struct fleet_policy){ name, sync_s, step_rules, free_rules };
     p->rules = rules;
     p->followers = policy_followers_new(c->variant_n);
+    p->direct = strstr(name, "-direct") != NULL;
     return p;
 }
 
-struct fleet_policy *policy_need(const struct fleet_config *config)
-{
-    return &rules_new(config, "need", DECIDE_BY_NEED)->policy;
-}
+#define RULES_POLICY(function, name, rules)                                                        \
+    struct fleet_policy *function(const struct fleet_config *config)                               \
+    {                                                                                              \
+        return &rules_new(config, name, rules)->policy;                                            \
+    }
+RULES_POLICY(policy_need, "need", DECIDE_BY_NEED)
+RULES_POLICY(policy_need_direct, "need-direct", DECIDE_BY_NEED)
+RULES_POLICY(policy_seed, "seed", DECIDE_SEED)
+RULES_POLICY(policy_2026, "2026", DECIDE_2026)
+RULES_POLICY(policy_2026_direct, "2026-direct", DECIDE_2026)
 
-struct fleet_policy *policy_seed(const struct fleet_config *config)
+static struct fleet_policy *v2_new(const struct fleet_config *config, const char *name)
 {
-    return &rules_new(config, "seed", DECIDE_SEED)->policy;
-}
-
-struct fleet_policy *policy_2026(const struct fleet_config *config)
-{
-    return &rules_new(config, "2026", DECIDE_2026)->policy;
+    struct rules_policy *p = rules_new(config, name, DECIDE_2026);
+    p->by_tokens = true;
+    know_templates(p, config);
+    return &p->policy;
 }
 
 struct fleet_policy *policy_v2(const struct fleet_config *config)
 {
-    struct rules_policy *p = rules_new(config, "v2", DECIDE_2026);
-    p->by_tokens = true;
-    know_templates(p, config);
-    return &p->policy;
+    return v2_new(config, "v2");
+}
+
+struct fleet_policy *policy_v2_direct(const struct fleet_config *config)
+{
+    return v2_new(config, "v2-direct");
 }
