@@ -17,7 +17,7 @@
 enum { POLICIES_MAX = 32 };
 
 struct options {
-    const char *trace, *variants, *policies, *start, *initial, *output;
+    const char *trace, *variants, *policies, *start, *initial, *reserve, *output;
     int64_t ttft_ns, itl_ns, seed;
     double goal, scale;
     bool explain, no_gateway;
@@ -72,6 +72,20 @@ static int parse_start(const char *text, double *ret_mean, double *ret_sd, err_t
         return err_set(e, EINVAL, "--start %s: want 0s to 24h, and a deviation below it", text);
     *ret_mean = (double)mean_ns / 1e9;
     *ret_sd = sd_ns >= 0 ? (double)sd_ns / 1e9 : *ret_mean / 8;
+    return 0;
+}
+
+/* "20%" of what the load needs, or a number of replicas. */
+static int parse_reserve(const char *text, struct fleet_config *c, err_t *e)
+{
+    str value = str_c(text ? text : "0");
+    bool percent = str_ends(value, S("%"));
+    double n;
+    if (str_to_f64(percent ? str_upto(value, value.n - 1) : value, &n) < 0 ||
+        !(n >= 0 && n <= 10000))
+        return err_set(e, EINVAL, "--reserve %s: want a number of replicas, or a percentage", text);
+    c->reserve = percent ? n / 100 : 0;
+    c->reserve_replicas = percent ? 0 : n;
     return 0;
 }
 
@@ -146,6 +160,7 @@ static int load_inputs(struct simulation *s, err_t *e)
     struct fleet_config *c = &s->config;
     struct fleet_variant *variants = NULL;
     if (parse_start(o->start, &c->start_mean_s, &c->start_sd_s, e) < 0 ||
+        parse_reserve(o->reserve, c, e) < 0 ||
         simulate_read_variants(&s->arena, o->variants, &variants, &c->variant_n, e) < 0 ||
         trace_load(o->trace, &s->trace, e) < 0)
         return -e->code;
@@ -297,7 +312,7 @@ static void simulation_done(struct simulation *s)
 
 int cmd_simulate(int argc, char **argv)
 {
-    struct options o = { .policies = "need,2026,v2,hpa-running,keda,static-peak",
+    struct options o = { .policies = "slo,need,2026,v2,hpa-running,keda,static-peak",
                          .start = "120s+-15s",
                          .output = "table",
                          .ttft_ns = 2 * NS_PER_S,
@@ -317,6 +332,8 @@ int cmd_simulate(int argc, char **argv)
         { "initial", "LIST", FLAG_TEXT, &o.initial,
           "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the first "
           "five minutes need)" },
+        { "reserve", "N", FLAG_TEXT, &o.reserve,
+          "policy slo: replicas to hold free, or N% of what the load needs (default 0)" },
         { "seed", "N", FLAG_INT, &o.seed, "seed of all random numbers" },
         { "no-gateway", NULL, FLAG_BOOL, &o.no_gateway, "policies get no metrics from a gateway" },
         { "explain", NULL, FLAG_BOOL, &o.explain, "print every decision with its reason" },

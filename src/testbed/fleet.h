@@ -45,6 +45,7 @@ struct fleet_config {
     size_t variant_n;
     double ttft_s, itl_s;
     double goal; /* share of requests, 0..1 */
+    double reserve, reserve_replicas; /* of slo: share and replicas to hold free; 0: none */
     double start_mean_s, start_sd_s;
     double scrape_s;
     bool has_gateway; /* its metrics are there */

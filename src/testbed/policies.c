@@ -55,6 +55,7 @@ struct fleet_policy *policy_plan_new(const struct policy_plan *plan)
 /* ---- by name */
 
 static const struct policy_kind kinds[] = {
+    { "slo", policy_slo },
     { "need", policy_need },
     { "2026", policy_2026 },
     { "seed", policy_seed },
@@ -70,7 +71,7 @@ static const struct policy_kind kinds[] = {
 };
 
 const char policy_names[] =
-    "need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, hpa-running, hpa-kv, hpa-queue, keda, "
+    "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, hpa-running, hpa-kv, hpa-queue, keda, "
     "static, static-peak, oracle";
 
 struct fleet_policy *policy_new(str name, const struct fleet_config *config)

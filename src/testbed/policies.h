@@ -41,6 +41,7 @@ struct fleet_policy *policy_hpa_running(const struct fleet_config *config);
 struct fleet_policy *policy_hpa_kv(const struct fleet_config *config);
 struct fleet_policy *policy_hpa_queue(const struct fleet_config *config);
 struct fleet_policy *policy_keda(const struct fleet_config *config);
+struct fleet_policy *policy_slo(const struct fleet_config *config);
 struct fleet_policy *policy_need(const struct fleet_config *config);
 struct fleet_policy *policy_seed(const struct fleet_config *config);
 struct fleet_policy *policy_2026(const struct fleet_config *config);
