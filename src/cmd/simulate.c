@@ -34,6 +34,8 @@ struct simulation {
     struct simulate_result results[POLICIES_MAX];
     struct simulate_report report;
     bool on_terminal;
+    struct fleet_static best_static;
+    bool has_static;
     const char *doing; /* for the progress bar */
     int64_t shown_ns;
 };
@@ -191,7 +193,7 @@ static int split_policies(struct simulation *s, err_t *e)
     while (str_cut(&rest, ',', &name)) {
         name = str_trim(name);
         struct fleet_policy *p = policy_new(name, &s->config);
-        if (!p && !str_eqc(name, "static-peak"))
+        if (!p && !str_eqc(name, "static-peak") && !str_eqc(name, "oracle"))
             return err_set(e, EINVAL, "--policy: there is no policy \"" STR_FMT "\"; there are %s",
                            STR_ARG(name), policy_names);
         policy_free(p);
@@ -244,10 +246,36 @@ static int find_initial(struct simulation *s, const struct fleet_hooks *hooks, e
 
 /* ---- running */
 
+/* Found once, for static-peak and for the oracle. */
+static const struct fleet_static *best_static(struct simulation *s)
+{
+    struct fleet_hooks quiet = { NULL, show_progress, s };
+    if (!s->has_static)
+        s->best_static = fleet_find_static(&s->config, s->report.trace, &quiet);
+    s->has_static = true;
+    return &s->best_static;
+}
+
+static void run_oracle(struct simulation *s, struct simulate_result *result,
+                       const struct fleet_hooks *hooks)
+{
+    struct fleet_hooks quiet = { NULL, show_progress, s };
+    const struct fleet_static *best = best_static(s);
+    struct fleet_plan plan = fleet_find_oracle(&s->config, s->report.trace, best, &quiet);
+    if (plan.replicas) {
+        result->score =
+            fleet_run_plan(&s->config, s->report.trace, &plan, hooks, &result->course);
+        s->report.oracle_cost = result->score.cost;
+    } else { /* no plan attains the goal, nor does a static fleet: show the latter */
+        result->score = best->score;
+    }
+    fleet_plan_done(&plan);
+}
+
 static void run_static_peak(struct simulation *s, struct simulate_result *result,
                             const struct fleet_hooks *hooks)
 {
-    struct fleet_static best = fleet_find_static(&s->config, s->report.trace, hooks);
+    struct fleet_static best = *best_static(s);
     struct fleet_run run = { .config = &s->config,
                              .trace = s->report.trace,
                              .initial = best.replicas,
@@ -264,6 +292,10 @@ static void run_policies(struct simulation *s, const struct fleet_hooks *hooks)
         s->doing = result->policy;
         if (str_eqc(s->policies[i], "static-peak")) {
             run_static_peak(s, result, hooks);
+            continue;
+        }
+        if (str_eqc(s->policies[i], "oracle")) {
+            run_oracle(s, result, hooks);
             continue;
         }
         struct fleet_policy *policy = policy_new(s->policies[i], &s->config);

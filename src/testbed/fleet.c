@@ -438,7 +438,8 @@ struct fleet_score fleet_simulate(const struct fleet_run *run, struct fleet_poin
     }
     struct fleet_score score = score_run(&f, &run->trace);
     struct fleet_points course = f.course;
-    course.points.n = MIN(course.points.n, (size_t)(f.end_ns / (FLEET_POINT_S * NS_PER_S)));
+    size_t points = (size_t)((f.end_ns - 1) / (FLEET_POINT_S * NS_PER_S) + 1);
+    course.points.n = MIN(course.points.n, points);
     if (ret_course)
         *ret_course = course;
     else

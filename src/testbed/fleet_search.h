@@ -20,4 +20,21 @@ struct fleet_static fleet_find_warm(const struct fleet_config *config, struct fl
 struct fleet_static fleet_find_static(const struct fleet_config *config, struct fleet_trace trace,
                                       const struct fleet_hooks *hooks);
 
+/* The cheapest plan on a grid of FLEET_GRID_S that attains the goal, with the trace and the start delay known: see
+ * fleet_oracle.c. `variant` is the one to use. */
+enum { FLEET_GRID_S = 30 };
+
+struct fleet_plan {
+    size_t variant;
+    int *replicas; /* owned, wanted in each step of the grid; NULL: no plan attains the goal */
+    size_t n;
+};
+struct fleet_plan fleet_find_oracle(const struct fleet_config *config, struct fleet_trace trace,
+                                    const struct fleet_static *best_static,
+                                    const struct fleet_hooks *hooks);
+void fleet_plan_done(struct fleet_plan *plan);
+struct fleet_score fleet_run_plan(const struct fleet_config *config, struct fleet_trace trace,
+                                  const struct fleet_plan *plan, const struct fleet_hooks *hooks,
+                                  struct fleet_points *ret_course);
+
 #endif
