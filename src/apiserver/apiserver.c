@@ -101,6 +101,11 @@ static bool is_loopback(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
 }
 
+static void on_limited(void *context UNUSED, const char *peer, const char *what)
+{
+    log_warn("client exceeds a limit", KV_C("client", peer), KV_C("what", what));
+}
+
 static int listen_on(struct apiserver *s, const struct apiserver_options *o, const char *address,
                      err_t *e)
 {
@@ -118,6 +123,7 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
                                      .port = o->port,
                                      .tls = tls,
                                      .on_request = on_request,
+                                     .limited = on_limited,
                                      .context = s };
     int result = http_server_new(s->loop, &h, &s->http, e);
     tls_unref(tls);

@@ -213,6 +213,13 @@ static bool set_has(const struct regex_set *set, uint32_t c)
 
 bool regex_matches(const struct regex *r, str text)
 {
+    uint64_t steps = 0;
+    return regex_matches_within(r, text, UINT64_MAX, &steps);
+}
+
+bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64_t *steps)
+{
+    *steps += r->n; /* the memory to be cleared */
     /* a state goes onto the stack at most once for each of its two ways in */
     auto_free uint32_t *memory = mem_zero((size_t)r->n * 7 + 2, sizeof(*memory));
     struct states now = { memory, memory + r->n, 0 },
@@ -222,8 +229,11 @@ bool regex_matches(const struct regex *r, str text)
         size_t width = 0;
         run.after = at < text.n ? regex_char(text, at, &width) : REGEX_NO_CHAR;
         reach(&run, &now, r->start);
+        *steps += now.n + 1;
         if (run.matched || at >= text.n)
             return run.matched;
+        if (*steps >= most)
+            return false;
         /* what lies between this character and the next decides the assertions behind it */
         size_t next_width = 0;
         uint32_t c = run.after;

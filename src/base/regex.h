@@ -17,5 +17,7 @@ struct regex;
 int regex_compile(struct arena *a, str pattern, const struct regex **ret, err_t *e);
 
 bool regex_matches(const struct regex *r, str text); /* anywhere in the text */
+/* The same, adding what it took to `*steps`; false as soon as that reaches `most`. */
+bool regex_matches_within(const struct regex *r, str text, uint64_t most, uint64_t *steps);
 
 #endif

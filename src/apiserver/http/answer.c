@@ -12,6 +12,8 @@ void call_add_header(struct call *c, const char *name, str value)
 }
 
 /* RFC 7234: code, agent, quoted text. A client shows it to the user. */
+enum { WARNINGS_MAX = 64 }; /* of an answer; clients refuse heads that are too long */
+
 void call_warn(struct call *c, str text)
 {
     auto_buf struct buf out = { 0 };
@@ -22,6 +24,8 @@ void call_warn(struct call *c, str text)
         buf_putc(&out, (unsigned char)text.p[i] < 0x20 ? ' ' : text.p[i]);
     }
     buf_putc(&out, '"');
+    if (c->answer.headers.n >= WARNINGS_MAX)
+        return;
     for (size_t i = 0; i < c->answer.headers.n; i++)
         if (str_eq(c->answer.headers.at[i].value, buf_str(&out)))
             return; /* once is enough */

@@ -7,13 +7,17 @@
 #include "../kinds/protobuf.h"
 
 enum {
-    MEMBERS_MAX = 16384, /* of one object or array: lookups in a tree are linear */
+    MEMBERS_MAX = 16384, /* of one object or array */
+    MANAGERS_MAX = 1024, /* of managedFields, as json/apply.h has it */
     TELL_MAX = 50,       /* warnings a request, beyond which a header would be too long */
 };
 
 static void note_duplicate(void *context, str path)
 {
     struct schema_unknown *twice = context;
+    if (!schema_unknown_fits(twice))
+        return;
+    twice->bytes += path.n;
     if (twice->n == twice->cap) {
         twice->cap = MAX(twice->cap * 2, (size_t)8);
         str *more = arena_array(twice->arena, twice->cap, sizeof(*more));
@@ -197,6 +201,12 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
     }
     if (!check_type(c, k, tree))
         return NULL;
+    size_t managers = json_len(json_at(tree, "metadata", "managedFields", NULL));
+    if (managers > MANAGERS_MAX) {
+        call_bad_request(c, "metadata.managedFields has %zu entries; at most %d are allowed",
+                         managers, MANAGERS_MAX);
+        return NULL;
+    }
     if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
         call_bad_request(c,
                          STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT

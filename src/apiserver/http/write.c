@@ -1,6 +1,7 @@
 /* See write.h. */
 #include "write.h"
 
+#include "../../json/seen.h"
 #include "read.h"
 
 enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
@@ -78,6 +79,25 @@ static bool env_service_holds(void *context, str text)
     return false;
 }
 
+/* Ports of the nodes stand behind "nodePort": and "healthCheckNodePort": in the text of a service. */
+static void env_service_ports(void *context, bool *used, int64_t first, int64_t n)
+{
+    struct write_env *e = context;
+    struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
+    for (const struct object *o; (o = tree_next_in(&c, S("/services/")));) {
+        str rest = object_json(o), mark = S("odePort\":");
+        for (size_t at; (at = str_find(rest, mark)) != SIZE_MAX;) {
+            rest = str_from(rest, at + mark.n);
+            int64_t port = 0;
+            for (size_t i = 0; i < MIN(rest.n, (size_t)6) && rest.p[i] >= '0' && rest.p[i] <= '9';
+                 i++)
+                port = port * 10 + (rest.p[i] - '0');
+            if (port >= first && port < first + n)
+                used[port - first] = true;
+        }
+    }
+}
+
 static void env_warn(void *context, str text)
 {
     struct write_env *e = context;
@@ -93,18 +113,20 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .context = e,
                                 .lookup = env_lookup,
                                 .service_holds = env_service_holds,
+                                .service_ports = env_service_ports,
                                 .warn = env_warn };
 }
 
 void write_owners_once(struct call *c, const struct json *object)
 {
-    enum { OWNERS_MAX = 256 }; /* each is compared with each */
     struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
-    for (size_t i = json_len(owners) > OWNERS_MAX ? 0 : json_len(owners); i-- > 1;) {
-        size_t j = 0;
-        while (j < i && !json_eq(json_item(owners, i), json_item(owners, j)))
-            j++;
-        if (j == i)
+    uint32_t n = (uint32_t)json_len(owners), kept = 0;
+    bool *again = arena_array(c->arena, n, sizeof(*again));
+    struct seen seen = seen_new(c->arena, 1);
+    for (uint32_t i = 0; i < n; i++)
+        again[i] = seen_value(&seen, json_item(owners, i), i);
+    for (uint32_t i = n; i-- > 0;) {
+        if (!again[i])
             continue;
         str uid = json_text(json_get(json_item(owners, i), "uid"));
         call_warn(c,
@@ -114,8 +136,12 @@ void write_owners_once(struct call *c, const struct json *object)
                                "as early as 1.24; please fix your requests; duplicate UID(s) "
                                "observed: " STR_FMT,
                                STR_ARG(uid)));
-        json_remove(owners, i);
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (!again[i])
+            owners->items[kept++] = owners->items[i];
+    if (n)
+        owners->n = kept;
 }
 
 /* ---- answers, comparisons */

@@ -142,6 +142,7 @@ static const struct json *schema_at(const struct json *openapi, str path)
 static void check_selectable(const struct json *fields, const struct json *openapi,
                              const struct field_path *up, struct field_errors *errors)
 {
+    struct seen paths = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(fields); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *path = json_get(fields->items[i], "jsonPath");
@@ -157,9 +158,8 @@ static void check_selectable(const struct json *fields, const struct json *opena
         else if (!str_eqc(type, "string") && !str_eqc(type, "integer") && !str_eqc(type, "boolean"))
             field_invalid(errors, AT(&at, "jsonPath"), path,
                           "must lead to a string, integer or boolean");
-        for (uint32_t j = 0; j < i; j++)
-            if (text.n && json_eq(path, json_get(fields->items[j], "jsonPath")))
-                field_duplicate(errors, AT(&at, "jsonPath"), path);
+        if (text.n && seen_value(&paths, path, i))
+            field_duplicate(errors, AT(&at, "jsonPath"), path);
     }
     if (json_len(fields) > SELECTABLE_MAX)
         field_too_many(errors, up, (int64_t)json_len(fields), SELECTABLE_MAX);
@@ -244,10 +244,9 @@ struct place {                   /* of one part of a version */
     const struct field_path *up; /* what all versions share is a part of the spec */
 };
 
-static struct place place_of(const struct json *versions, uint32_t i, const char *key,
-                             const struct field_path *spec, const struct field_path *own)
+static struct place place_of(bool alike, uint32_t i, const struct field_path *spec,
+                             const struct field_path *own)
 {
-    bool alike = all_alike(versions, key);
     return (struct place){ i == 0 || !alike, alike ? spec : own };
 }
 
@@ -259,8 +258,12 @@ static bool is_printable(str text)
     return text.n > 0 && text.n <= 256;
 }
 
-static void check_version(const struct json *versions, uint32_t i, const struct field_path *spec,
-                          struct field_errors *errors)
+/* The parts that all versions may share; check_version() has them in this order. */
+static const char *const shared_parts[] = { "additionalPrinterColumns", "subresources",
+                                            "selectableFields", "schema" };
+
+static void check_version(const struct json *versions, uint32_t i, const bool *alike,
+                          const struct field_path *spec, struct field_errors *errors)
 {
     const struct json *version = versions->items[i], *name = json_get(version, "name");
     struct field_path list = { spec, .key = S("versions") };
@@ -279,18 +282,18 @@ static void check_version(const struct json *versions, uint32_t i, const struct 
                       "must be printable text of at most 256 characters");
     if (!openapi_of(version))
         field_required(errors, AT(AT(&own, "schema"), "openAPIV3Schema"), NULL);
-    struct place p = place_of(versions, i, "additionalPrinterColumns", spec, &own);
+    struct place p = place_of(alike[0], i, spec, &own);
     if (p.check)
         check_columns(json_get(version, "additionalPrinterColumns"),
                       AT(p.up, "additionalPrinterColumns"), errors);
-    p = place_of(versions, i, "subresources", spec, &own);
+    p = place_of(alike[1], i, spec, &own);
     if (p.check)
         check_subresources(json_get(version, "subresources"), AT(p.up, "subresources"), errors);
-    p = place_of(versions, i, "selectableFields", spec, &own);
+    p = place_of(alike[2], i, spec, &own);
     if (p.check)
         check_selectable(json_get(version, "selectableFields"), openapi_of(version),
                          AT(p.up, "selectableFields"), errors);
-    p = place_of(versions, i, "schema", spec, &own);
+    p = place_of(alike[3], i, spec, &own);
     struct field_path schema = { p.up, .key = p.up == spec ? S("validation") : S("schema") };
     if (p.check && openapi_of(version) && json_at(version, "subresources", "status", NULL))
         check_root(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
@@ -305,13 +308,15 @@ static void check_versions(const struct json *spec, const struct field_path *spe
     struct field_path list = { spec_at, .key = S("versions") };
     unsigned storage = 0;
     bool twice = false;
+    struct seen names = seen_new(errors->arena, 1);
+    bool alike[countof(shared_parts)];
+    for (size_t i = 0; i < countof(shared_parts); i++)
+        alike[i] = all_alike(versions, shared_parts[i]);
     for (uint32_t i = 0; i < json_len(versions); i++) {
         const struct json *version = versions->items[i];
         storage += json_bool(json_get(version, "storage"), false);
-        for (uint32_t j = 0; j < i; j++)
-            twice =
-                twice || json_eq(json_get(version, "name"), json_get(versions->items[j], "name"));
-        check_version(versions, i, spec_at, errors);
+        twice = seen_value(&names, json_get(version, "name"), i) || twice;
+        check_version(versions, i, alike, spec_at, errors);
     }
     if (twice)
         field_invalid(errors, &list, versions, "must have different names");
@@ -328,19 +333,16 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
         field_invalid(errors, &at, stored, "must have at least one");
         return;
     }
+    struct seen names = seen_list(errors->arena, versions, "name");
+    struct seen stored_names = seen_list(errors->arena, stored, NULL);
     for (uint32_t i = 0; i < json_len(versions); i++) {
-        bool remembered = !json_bool(json_get(versions->items[i], "storage"), false);
-        for (uint32_t j = 0; j < json_len(stored); j++)
-            remembered =
-                remembered || json_eq(json_get(versions->items[i], "name"), stored->items[j]);
-        if (!remembered)
+        const struct json *name = json_get(versions->items[i], "name");
+        if (json_bool(json_get(versions->items[i], "storage"), false) &&
+            !seen_lookup(&stored_names, name))
             field_invalid(errors, &at, stored, "must have the version that is stored");
     }
     for (uint32_t i = 0; i < json_len(stored); i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < json_len(versions); j++)
-            known = known || json_eq(json_get(versions->items[j], "name"), stored->items[i]);
-        if (!known)
+        if (!seen_lookup(&names, stored->items[i]))
             field_invalid(errors, AT_INDEX(&at, i), stored->items[i],
                           "was stored and must stay in spec.versions");
     }

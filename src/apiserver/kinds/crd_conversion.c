@@ -79,16 +79,14 @@ static void check_reviews(const struct json *reviews, const struct field_path *a
         field_required(errors, at, NULL);
         return;
     }
+    struct seen versions = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < reviews->n; i++) {
         struct field_path item = { at, .index = i, .how = FIELD_INDEX };
         const struct json *version = reviews->items[i];
         const char *fault = format_dns_label_1035(json_text(version));
         known =
             known || str_eqc(json_text(version), "v1") || str_eqc(json_text(version), "v1beta1");
-        bool again = false;
-        for (uint32_t j = 0; j < i; j++)
-            again = again || json_eq(reviews->items[j], version);
-        if (again)
+        if (seen_value(&versions, version, i))
             field_invalid(errors, &item, version, "duplicate version");
         else if (fault)
             field_invalid(errors, &item, version, "%s", fault);

@@ -8,35 +8,35 @@ struct claims {
     const struct json *crd; /* the one that asks */
     const struct json *const *all;
     size_t n;
+    struct seen names, kinds; /* of the others */
 };
 
-static bool has_text(const struct json *list, str text)
+/* Is a name accepted for another definition of the group? All of theirs are gathered once. */
+static struct seen claimed_names(struct arena *a, const struct claims *c, bool kinds)
 {
-    for (uint32_t i = 0; i < json_len(list); i++)
-        if (str_eq(json_text(list->items[i]), text))
-            return true;
-    return false;
-}
-
-/* Is the name accepted for another definition of the group? */
-static bool claimed(const struct claims *c, str name, bool kinds)
-{
+    static const char *const of_kinds[] = { "kind", "listKind" };
+    static const char *const of_names[] = { "plural", "singular" };
     const struct json *group = json_at(c->crd, "spec", "group", NULL);
     const struct json *self = json_at(c->crd, "metadata", "name", NULL);
+    struct seen names = seen_new(a, 1);
     for (size_t i = 0; i < c->n; i++) {
         const struct json *other = json_at(c->all[i], "status", "acceptedNames", NULL);
         if (json_eq(json_at(c->all[i], "metadata", "name", NULL), self) ||
             !json_eq(json_at(c->all[i], "spec", "group", NULL), group))
             continue;
-        bool taken = kinds ? str_eq(json_text(json_get(other, "kind")), name) ||
-                                 str_eq(json_text(json_get(other, "listKind")), name)
-                           : str_eq(json_text(json_get(other, "plural")), name) ||
-                                 str_eq(json_text(json_get(other, "singular")), name) ||
-                                 has_text(json_get(other, "shortNames"), name);
-        if (taken)
-            return true;
+        for (size_t j = 0; j < 2; j++)
+            seen_value(&names, json_get(other, kinds ? of_kinds[j] : of_names[j]), 0);
+        const struct json *shorts = kinds ? NULL : json_get(other, "shortNames");
+        for (uint32_t j = 0; j < json_len(shorts); j++)
+            seen_value(&names, shorts->items[j], 0);
     }
-    return false;
+    return names;
+}
+
+static bool claimed(const struct seen *names, str name)
+{
+    struct json text = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
+    return seen_lookup(names, &text);
 }
 
 struct verdict {
@@ -58,7 +58,8 @@ static void accept_name(const struct claims *c, struct arena *a, struct json *ac
     };
     str wanted = json_text(json_at(c->crd, "spec", "names", key, NULL));
     bool kinds = strcmp(key, "kind") == 0 || strcmp(key, "listKind") == 0;
-    if (!str_eq(wanted, json_text(json_get(accepted, key))) && claimed(c, wanted, kinds)) {
+    if (!str_eq(wanted, json_text(json_get(accepted, key))) &&
+        claimed(kinds ? &c->kinds : &c->names, wanted)) {
         for (size_t i = 0; i < countof(reasons); i++)
             if (strcmp(key, reasons[i].key) == 0)
                 *verdict = (struct verdict){ reasons[i].reason, wanted };
@@ -71,9 +72,10 @@ static void accept_short_names(const struct claims *c, struct arena *a, struct j
                                struct verdict *verdict)
 {
     const struct json *wanted = json_at(c->crd, "spec", "names", "shortNames", NULL);
+    struct seen had = seen_list(a, json_get(accepted, "shortNames"), NULL);
     for (uint32_t i = 0; i < json_len(wanted); i++) {
         str name = json_text(wanted->items[i]);
-        if (!has_text(json_get(accepted, "shortNames"), name) && claimed(c, name, false)) {
+        if (!seen_lookup(&had, wanted->items[i]) && claimed(&c->names, name)) {
             *verdict = (struct verdict){ "ShortNamesConflict", name };
             return;
         }
@@ -147,7 +149,9 @@ static void set_conditions(struct arena *a, struct json *conditions, struct verd
 bool kinds_settle_crd(struct arena *a, struct json *crd, const struct json *const *all, size_t n,
                       int64_t now_ns)
 {
-    struct claims claims = { crd, all, n };
+    struct claims claims = { .crd = crd, .all = all, .n = n };
+    claims.names = claimed_names(a, &claims, false);
+    claims.kinds = claimed_names(a, &claims, true);
     struct json *status = json_make(a, crd, "status", NULL), *before = json_copy(a, status);
     struct json *accepted = json_make(a, status, "acceptedNames", NULL);
     struct verdict verdict = { 0 };

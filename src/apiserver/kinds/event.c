@@ -132,7 +132,7 @@ static void validate_v1(const struct kind_change *c, struct kind_env *env,
     validate(&stored, env, errors);
     if (c->old)
         check_unchanged(stored.object, as_stored(env->arena, c->old), errors);
-    for (size_t i = before; i < errors->n; i++) /* paths as this version writes them */
+    for (size_t i = before; i < errors->n_kept; i++) /* paths as this version writes them */
         if (str_eqc(errors->at[i].path, "reportingComponent"))
             errors->at[i].path = S("reportingController");
     check_series(json_get(c->object, "series"), errors);

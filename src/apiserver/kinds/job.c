@@ -138,39 +138,36 @@ static void check_modes(const struct json *spec, const struct field_path *at,
                       "must be a domain-prefixed path (such as \"acme.io/foo\")");
 }
 
-static bool names_container(const struct json *pod, const struct json *name)
+static struct seen container_names(struct arena *a, const struct json *pod)
 {
-    static const char *const lists[] = { "containers", "initContainers" };
-    for (size_t l = 0; l < countof(lists); l++) {
-        const struct json *list = json_get(pod, lists[l]);
-        for (uint32_t i = 0; i < json_len(list); i++)
-            if (json_eq(name, json_get(list->items[i], "name")))
-                return true;
-    }
-    return false;
+    struct seen names = seen_list(a, json_get(pod, "containers"), "name");
+    const struct json *more = json_get(pod, "initContainers");
+    for (uint32_t i = 0; i < json_len(more); i++)
+        seen_value(&names, json_get(more->items[i], "name"), i);
+    return names;
 }
 
-static void check_exit_codes(const struct json *codes, const struct json *pod,
+static void check_exit_codes(const struct json *codes, const struct seen *containers,
                              const struct field_path *at, struct field_errors *errors)
 {
     const struct json *name = json_get(codes, "containerName"), *values = json_get(codes, "values");
     bool in = str_eqc(json_text(json_get(codes, "operator")), "In");
     struct field_path list = { at, .key = S("values") };
-    if (name && !names_container(pod, name))
+    if (name && !seen_lookup(containers, name))
         field_invalid(errors, AT(at, "containerName"), name, "must be a container of the template");
     if (!json_len(values))
         field_invalid(errors, &list, values, "at least one value is required");
     if (json_len(values) > 255)
         field_too_many(errors, &list, (int64_t)json_len(values), 255);
     bool ordered = true;
+    struct seen codes_seen = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(values); i++) {
         int64_t value = json_int(values->items[i], 0);
         if (in && !value)
             field_invalid(errors, AT_INDEX(&list, i), values->items[i],
                           "must not be 0 for the In operator");
-        for (uint32_t j = 0; j < i; j++)
-            if (json_int(values->items[j], 0) == value)
-                field_duplicate(errors, AT_INDEX(&list, i), values->items[i]);
+        if (seen_value(&codes_seen, values->items[i], i))
+            field_duplicate(errors, AT_INDEX(&list, i), values->items[i]);
         ordered = ordered && (!i || json_int(values->items[i - 1], 0) <= value);
     }
     if (!ordered)
@@ -241,6 +238,7 @@ static void check_failures(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(at, "podReplacementPolicy"), replace, failed);
     if (json_len(rules) > 20)
         field_too_many(errors, &in, (int64_t)json_len(rules), 20);
+    struct seen containers = container_names(errors->arena, pod);
     for (uint32_t i = 0; i < json_len(rules); i++) {
         struct field_path rule = { &in, .index = i, .how = FIELD_INDEX };
         const struct json *action = json_get(rules->items[i], "action");
@@ -249,7 +247,7 @@ static void check_failures(const struct json *spec, const struct field_path *at,
         if (str_eqc(json_text(action), "FailIndex") && !json_get(spec, "backoffLimitPerIndex"))
             field_invalid(errors, AT(&rule, "action"), action, "needs a backoffLimitPerIndex");
         if (codes)
-            check_exit_codes(codes, pod, AT(&rule, "onExitCodes"), errors);
+            check_exit_codes(codes, &containers, AT(&rule, "onExitCodes"), errors);
         for (uint32_t j = 0; j < json_len(conditions); j++)
             kind_check_qualified(json_get(conditions->items[j], "type"),
                                  AT(AT_INDEX(AT(&rule, "onPodConditions"), j), "type"), errors);

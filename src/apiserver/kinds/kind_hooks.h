@@ -2,6 +2,7 @@
 #ifndef FLYBALL_APISERVER_KIND_HOOKS_H
 #define FLYBALL_APISERVER_KIND_HOOKS_H
 
+#include "../../json/seen.h"
 #include "kinds.h"
 
 struct kind_hooks {
@@ -89,9 +90,10 @@ struct podspec_rules {
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors);
 /* Answers the volumes that are in order: only those can be mounted. */
-struct json *podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
-                                   const struct field_path *up, struct field_errors *errors);
-void podspec_check_mounts(const struct json *container, const struct json *volumes,
+/* The names of the volumes that are alright. */
+struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
+                                  const struct field_path *up, struct field_errors *errors);
+void podspec_check_mounts(const struct json *container, const struct seen *volumes,
                           const struct field_path *up, struct field_errors *errors);
 /* env and envFrom of a container; what they and volumes tell of the pod: a field of those allowed, a
  * resource (of a container that must be named?). */

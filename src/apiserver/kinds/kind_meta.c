@@ -182,11 +182,9 @@ static void check_finalizer_changes(const struct json *metadata, const struct js
                       *now = json_get(metadata, "finalizers");
     if (!json_get(old, "deletionTimestamp"))
         return;
+    struct seen known = seen_list(errors->arena, before, NULL);
     for (uint32_t i = 0; i < json_len(now); i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < json_len(before) && !known; j++)
-            known = json_eq(now->items[i], before->items[j]);
-        if (!known) {
+        if (!seen_lookup(&known, now->items[i])) {
             field_forbidden(errors, AT(at, "finalizers"),
                             "none can be added to an object that is being deleted");
             return;

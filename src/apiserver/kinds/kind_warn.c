@@ -34,15 +34,14 @@ static void warn_of_fractions(const struct warner *w, const struct json *resourc
 static void warn_of_hidden(const struct warner *w, const struct json *env, const char *list,
                            uint32_t i)
 {
+    struct seen names = seen_new(w->env->arena, 1);
     for (uint32_t j = 0; j < json_len(env); j++) {
         const struct json *name = json_get(env->items[j], "name");
         str value = json_text(json_get(env->items[j], "value"));
         str own = arena_printf(w->env->arena, "$(" STR_FMT ")", STR_ARG(json_text(name)));
         bool extends = !str_eq(value, own) && str_find(value, own) != SIZE_MAX;
-        bool twice = false;
-        for (uint32_t k = 0; k < j && !extends && !twice; k++)
-            twice = json_eq(name, json_get(env->items[k], "name"));
-        if (twice)
+        bool twice = seen_value(&names, name, j);
+        if (twice && !extends)
             WARN(w->env,
                  "%s.%s[%u].env[%u]: hides previous definition of \"" STR_FMT
                  "\", which may be dropped when using apply",
@@ -52,44 +51,44 @@ static void warn_of_hidden(const struct warner *w, const struct json *env, const
 
 static void warn_of_pull_secrets(const struct warner *w, const struct json *list)
 {
+    struct seen names = seen_new(w->env->arena, 1);
     for (uint32_t i = 0; i < json_len(list); i++) {
         str name = json_text(json_get(list->items[i], "name"));
-        bool twice = false;
-        for (uint32_t j = 0; j < i; j++)
-            twice = twice || str_eq(name, json_text(json_get(list->items[j], "name")));
+        bool twice = seen_value(&names, json_get(list->items[i], "name"), i);
         if (!name.n || twice)
             WARN(w->env, "%s.imagePullSecrets[%u].name: %s name \"" STR_FMT "\"", w->at, i,
                  name.n ? "duplicate" : "invalid empty", STR_ARG(name));
     }
 }
 
-static bool same_port(const struct json *a, const struct json *b)
-{
-    static const char *const parts[] = { "containerPort", "protocol", "hostPort", "hostIP" };
-    for (size_t i = 0; i < countof(parts); i++)
-        if (!json_eq(json_get(a, parts[i]), json_get(b, parts[i])))
-            return false;
-    return true;
-}
-
 /* Of one list of containers; a port that was named before is told of, with the place of the first. */
 static void warn_of_ports(const struct warner *w, const struct json *containers, const char *list)
 {
+    struct place {
+        uint32_t container, port;
+    } *places;
+    size_t n = 0;
+    for (uint32_t i = 0; i < json_len(containers); i++)
+        n += json_len(json_get(containers->items[i], "ports"));
+    places = arena_array(w->env->arena, n, sizeof(*places));
+    struct seen seen = seen_new(w->env->arena, 4);
+    uint32_t at = 0;
     for (uint32_t i = 0; i < json_len(containers); i++) {
         const struct json *ports = json_get(containers->items[i], "ports");
-        for (uint32_t j = 0; j < json_len(ports); j++) {
-            bool told = false;
-            for (uint32_t k = 0; k <= i && !told; k++) {
-                const struct json *others = json_get(containers->items[k], "ports");
-                for (uint32_t l = 0; l < (k < i ? json_len(others) : j) && !told; l++) {
-                    told = same_port(ports->items[j], others->items[l]);
-                    if (told)
-                        WARN(w->env,
-                             "%s.%s[%u].ports[%u]: duplicate port definition with "
-                             "%s.%s[%u].ports[%u]",
-                             w->at, list, i, j, w->at, list, k, l);
-                }
-            }
+        for (uint32_t j = 0; j < json_len(ports); j++, at++) {
+            const struct json *port = ports->items[j];
+            places[at] = (struct place){ i, j };
+            const struct seen_key *first =
+                seen_put(&seen,
+                         (const struct json *const[]){
+                             json_get(port, "containerPort"), json_get(port, "protocol"),
+                             json_get(port, "hostPort"), json_get(port, "hostIP") },
+                         at);
+            if (first)
+                WARN(w->env,
+                     "%s.%s[%u].ports[%u]: duplicate port definition with %s.%s[%u].ports[%u]",
+                     w->at, list, i, j, w->at, list, places[first->place].container,
+                     places[first->place].port);
         }
     }
 }

@@ -51,6 +51,8 @@ struct kind_env {
     const struct json *(*lookup)(void *context, const struct kind *k, str ns, str name);
     /* Does a service hold this text: an address, a port of the nodes? */
     bool (*service_holds)(void *context, str text);
+    /* Marks the ports from `first` on that services hold; NULL: service_holds is asked for each. */
+    void (*service_ports)(void *context, bool *used, int64_t first, int64_t n);
     /* Told once for every header "Warning: 299 - <text>". */
     void (*warn)(void *context, str text);
 };

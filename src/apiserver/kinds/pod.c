@@ -304,22 +304,21 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
 
 /* ---- what may change */
 
-static bool only_seconds_differ(struct arena *a, const struct json *x, const struct json *y)
+static const struct json *without_seconds(struct arena *a, const struct json *toleration)
 {
-    struct json *left = json_copy(a, x), *right = json_copy(a, y);
-    json_del(left, S("tolerationSeconds"));
-    json_del(right, S("tolerationSeconds"));
-    return json_eq(left, right);
+    struct json *copy = json_copy(a, toleration);
+    json_del(copy, S("tolerationSeconds"));
+    return copy;
 }
 
 static void check_tolerations_kept(const struct json *new, const struct json *old,
                                    const struct field_path *at, struct field_errors *errors)
 {
+    struct seen kept = seen_new(errors->arena, 1);
+    for (uint32_t i = 0; i < json_len(new); i++)
+        seen_value(&kept, without_seconds(errors->arena, new->items[i]), i);
     for (uint32_t i = 0; i < json_len(old); i++) {
-        bool kept = false;
-        for (uint32_t j = 0; j < json_len(new) && !kept; j++)
-            kept = only_seconds_differ(errors->arena, old->items[i], new->items[j]);
-        if (!kept) {
+        if (!seen_lookup(&kept, without_seconds(errors->arena, old->items[i]))) {
             field_forbidden(errors, at, "only the seconds of a toleration may change");
             return;
         }
@@ -376,11 +375,9 @@ static void check_gates_kept(const struct json *new, const struct json *old,
 {
     const struct json *gates = json_get(new, "schedulingGates"),
                       *had = json_get(old, "schedulingGates");
+    struct seen known = seen_list(errors->arena, had, NULL);
     for (uint32_t i = 0; i < json_len(gates); i++) {
-        bool known = false;
-        for (uint32_t j = 0; j < json_len(had); j++)
-            known = known || json_eq(gates->items[i], had->items[j]);
-        if (!known)
+        if (!seen_lookup(&known, gates->items[i]))
             field_forbidden(errors, AT(AT_INDEX(AT(at, "schedulingGates"), i), "name"),
                             "only deletion is allowed");
     }

@@ -22,12 +22,12 @@ static void check_addresses(const struct json *status, const char *key, const st
         field_invalid(errors, &at, list, "may specify no more than one IP for each IP family");
 }
 
-static const struct json *named(const struct json *list, const struct json *name)
+/* The element with that name; `names` are those of the list. */
+static const struct json *named(const struct seen *names, const struct json *list,
+                                const struct json *name)
 {
-    for (uint32_t i = 0; i < json_len(list); i++)
-        if (json_eq(json_get(list->items[i], "name"), name))
-            return list->items[i];
-    return NULL;
+    const struct seen_key *key = seen_lookup(names, name);
+    return key ? list->items[key->place] : NULL;
 }
 
 /* What ended stays so, unless the pod runs it again. */
@@ -37,10 +37,14 @@ static void check_ended(const struct kind_change *c, const char *containers, con
     str policy = json_text(json_at(c->object, "spec", "restartPolicy", NULL));
     struct field_path status = { NULL, .key = S("status") }, list = { &status, .key = str_c(key) };
     const struct json *old = json_at(c->old, "status", key, NULL);
+    const struct json *specs = json_at(c->object, "spec", containers, NULL);
+    const struct json *now = json_at(c->object, "status", key, NULL);
+    struct seen in_specs = seen_list(errors->arena, specs, "name");
+    struct seen in_now = seen_list(errors->arena, now, "name");
     for (uint32_t i = 0; i < json_len(old) && !str_eqc(policy, "Always"); i++) {
         const struct json *name = json_get(old->items[i], "name");
-        const struct json *container = named(json_at(c->object, "spec", containers, NULL), name);
-        const struct json *new = named(json_at(c->object, "status", key, NULL), name);
+        const struct json *container = named(&in_specs, specs, name);
+        const struct json *new = named(&in_now, now, name);
         const struct json *ended = json_at(old->items[i], "state", "terminated", NULL);
         bool again = json_get(container, "restartPolicy") ||
                      (str_eqc(policy, "OnFailure") && json_int(json_get(ended, "exitCode"), 0));

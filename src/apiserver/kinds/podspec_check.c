@@ -7,18 +7,10 @@
 
 #include <ctype.h>
 
-static bool same_text(const struct json *a, const struct json *b)
+/* A text that an earlier element of the list has already. */
+static bool taken(struct seen *texts, const struct json *text)
 {
-    return json_is(a, JSON_STR) && json_eq(a, b);
-}
-
-/* An element of a list whose name (or other key) an earlier one has already. */
-static bool taken(const struct json *list, uint32_t at, const char *key)
-{
-    for (uint32_t i = 0; i < at; i++)
-        if (same_text(json_get(list->items[i], key), json_get(list->items[at], key)))
-            return true;
-    return false;
+    return json_is(text, JSON_STR) && seen_value(texts, text, 0);
 }
 
 /* ---- resources */
@@ -128,6 +120,7 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
+    struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *port = json_get(ports->items[i], "containerPort");
@@ -142,8 +135,9 @@ static void check_ports(const struct json *ports, const struct field_path *up,
         if (!name)
             continue;
         size_t before = errors->n;
+        bool again = taken(&names, name);
         kind_check_port_name(name, AT(&at, "name"), errors);
-        if (errors->n == before && taken(ports, i, "name"))
+        if (errors->n == before && again)
             field_duplicate(errors, AT(&at, "name"), name);
     }
 }
@@ -248,7 +242,9 @@ static void check_resize_policy(const struct json *policies, const struct field_
     static const char *const rows[2][4] = { { "resourceName", "cpu", "memory", NULL },
                                             { "restartPolicy", "NotRequired", "RestartContainer",
                                               NULL } };
+    struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(policies); i++) {
+        const struct json *name = json_get(policies->items[i], "resourceName");
         for (size_t j = 0; j < countof(rows); j++) {
             const struct json *word = json_get(policies->items[i], rows[j][0]);
             if (!json_text(word).n)
@@ -256,12 +252,12 @@ static void check_resize_policy(const struct json *policies, const struct field_
             else if (!str_eqc(json_text(word), rows[j][1]) && !str_eqc(json_text(word), rows[j][2]))
                 field_not_supported(errors, at, word, &rows[j][1]);
         }
-        if (taken(policies, i, "resourceName"))
-            field_duplicate(errors, AT_INDEX(at, i), json_get(policies->items[i], "resourceName"));
+        if (taken(&names, name))
+            field_duplicate(errors, AT_INDEX(at, i), name);
     }
 }
 
-static void check_container(const struct json *container, const struct json *volumes,
+static void check_container(const struct json *container, const struct seen *volumes,
                             const struct field_path *at, struct field_errors *errors)
 {
     check_ports(json_get(container, "ports"), AT(at, "ports"), errors);
@@ -309,29 +305,24 @@ static void check_never_restarts(const struct json *policies, const struct field
     }
 }
 
-static bool named(const struct json *list, const struct json *name)
-{
-    for (uint32_t i = 0; i < json_len(list); i++)
-        if (same_text(json_get(list->items[i], "name"), name))
-            return true;
-    return false;
-}
-
-static void check_containers(const struct json *spec, const char *key, const struct json *volumes,
+static void check_containers(const struct json *spec, const char *key, const struct seen *volumes,
                              const struct field_path *up, struct field_errors *errors)
 {
     const struct json *list = json_get(spec, key);
     const struct json *others =
         str_eqc(str_c(key), "initContainers") ? json_get(spec, "containers") : NULL;
     struct field_path at_list = { up, .key = str_c(key) };
+    struct seen names = seen_new(errors->arena, 1);
+    struct seen other_names = seen_list(errors->arena, others, "name");
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path at = { &at_list, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(list->items[i], "name");
         if (json_text(name).n) {
             const char *fault = format_dns_label(json_text(name));
+            bool again = taken(&names, name);
             if (fault)
                 field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-            else if (taken(list, i, "name") || named(others, name))
+            else if (again || seen_lookup(&other_names, name))
                 field_duplicate(errors, AT(&at, "name"), name);
         }
         const struct json *restart = json_get(list->items[i], "restartPolicy");
@@ -428,10 +419,10 @@ static void check_images(const struct json *spec, const char *key, const struct 
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors)
 {
-    const struct json *volumes =
+    struct seen volumes =
         podspec_check_volumes(json_get(spec, "volumes"), rules, AT(at, "volumes"), errors);
-    check_containers(spec, "containers", volumes, at, errors);
-    check_containers(spec, "initContainers", volumes, at, errors);
+    check_containers(spec, "containers", &volumes, at, errors);
+    check_containers(spec, "initContainers", &volumes, at, errors);
     if (!rules.template) {
         check_images(spec, "containers", at, errors);
         check_images(spec, "initContainers", at, errors);

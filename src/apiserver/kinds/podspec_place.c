@@ -144,14 +144,25 @@ static void check_pods(const struct json *affinity, const struct field_path *at,
     }
 }
 
-static bool same_member(const struct json *a, const struct json *b, const char *key)
+/* Which constraints have an equal behind them: the first of two is the one to complain about. */
+static const bool *repeated(struct arena *a, const struct json *spread)
 {
-    return json_eq(json_get(a, key), json_get(b, key));
+    uint32_t n = (uint32_t)json_len(spread);
+    bool *again = arena_array(a, n, sizeof(*again));
+    struct seen keys = seen_new(a, 2);
+    for (uint32_t i = n; i-- > 0;)
+        again[i] = seen_put(&keys,
+                            (const struct json *const[]){
+                                json_get(spread->items[i], "topologyKey"),
+                                json_get(spread->items[i], "whenUnsatisfiable") },
+                            i);
+    return again;
 }
 
 static void check_spread(const struct json *spread, const struct field_path *up,
                          struct field_errors *errors)
 {
+    const bool *again = repeated(errors->arena, spread);
     for (uint32_t i = 0; i < json_len(spread); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *skew = json_get(spread->items[i], "maxSkew");
@@ -168,10 +179,8 @@ static void check_spread(const struct json *spread, const struct field_path *up,
             field_invalid(errors, AT(&at, "minDomains"), domains,
                           "can only be used with DoNotSchedule");
         check_label_keys(spread->items[i], "matchLabelKeys", &at, errors);
-        for (uint32_t j = i + 1; j < json_len(spread); j++) /* told of the first */
-            if (same_member(spread->items[i], spread->items[j], "topologyKey") &&
-                same_member(spread->items[i], spread->items[j], "whenUnsatisfiable"))
-                field_duplicate(errors, AT(&at, "{topologyKey, whenUnsatisfiable}"), otherwise);
+        if (again[i])
+            field_duplicate(errors, AT(&at, "{topologyKey, whenUnsatisfiable}"), otherwise);
         if (selector)
             kind_check_selector(selector, AT(&at, "labelSelector"), errors);
     }
@@ -230,13 +239,13 @@ static void check_aliases(const struct json *aliases, const struct field_path *u
 static void check_gates(const struct json *gates, const struct field_path *up,
                         struct field_errors *errors)
 {
+    struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(gates); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(gates->items[i], "name");
         kind_check_qualified(name, &at, errors);
-        for (uint32_t j = 0; j < i; j++)
-            if (json_text(name).n && json_eq(name, json_get(gates->items[j], "name")))
-                field_duplicate(errors, &at, name);
+        if (json_text(name).n && seen_value(&names, name, i))
+            field_duplicate(errors, &at, name);
     }
 }
 

@@ -59,6 +59,7 @@ static bool is_sysctl(str name)
 static void check_sysctls(const struct json *list, const struct field_path *up,
                           struct field_errors *errors)
 {
+    struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(list); i++) {
         const struct json *name = json_get(list->items[i], "name");
         struct field_path at = { AT_INDEX(up, i), .key = S("name") };
@@ -66,9 +67,8 @@ static void check_sysctls(const struct json *list, const struct field_path *up,
             field_required(errors, &at, NULL);
         else if (!is_sysctl(json_text(name)))
             field_invalid(errors, &at, name, "must be a name of a sysctl");
-        for (uint32_t j = 0; j < i; j++)
-            if (json_eq(name, json_get(list->items[j], "name")))
-                field_duplicate(errors, &at, name);
+        if (seen_value(&names, name, i))
+            field_duplicate(errors, &at, name);
     }
 }
 

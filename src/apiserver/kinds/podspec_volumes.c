@@ -208,20 +208,19 @@ static void check_volume(const struct json *volume, struct podspec_rules rules,
         field_invalid(errors, AT(at, "name"), name, "%s", format_dns_label(json_text(name)));
 }
 
-struct json *podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
-                                   const struct field_path *up, struct field_errors *errors)
+struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
+                                  const struct field_path *up, struct field_errors *errors)
 {
-    struct json *good = json_new_arr(errors->arena);
+    struct seen good = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(volumes); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(volumes->items[i], "name");
         size_t before = errors->n;
         check_volume(volumes->items[i], rules, &at, errors);
-        for (uint32_t j = 0; json_text(name).n && j < good->n; j++)
-            if (json_eq(json_get(good->items[j], "name"), name))
-                field_duplicate(errors, AT(&at, "name"), name);
+        if (json_text(name).n && seen_lookup(&good, name))
+            field_duplicate(errors, AT(&at, "name"), name);
         if (errors->n == before)
-            json_push(errors->arena, good, volumes->items[i]);
+            seen_value(&good, name, i);
     }
     return good;
 }
@@ -258,28 +257,19 @@ static void check_sub_path(const struct json *mount, const char *key, const stru
         check_descending(path, &(struct field_path){ list, .key = str_c(key) }, errors);
 }
 
-static bool named(const struct json *volumes, const struct json *name)
-{
-    for (uint32_t i = 0; i < json_len(volumes); i++)
-        if (json_eq(json_get(volumes->items[i], "name"), name))
-            return true;
-    return false;
-}
-
-void podspec_check_mounts(const struct json *container, const struct json *volumes,
+void podspec_check_mounts(const struct json *container, const struct seen *volumes,
                           const struct field_path *up, struct field_errors *errors)
 {
     const struct json *mounts = json_get(container, "volumeMounts");
     bool privileged = json_bool(json_at(container, "securityContext", "privileged", NULL), false);
+    struct seen paths = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(mounts); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *mount = mounts->items[i];
         const struct json *name = json_get(mount, "name"), *path = json_get(mount, "mountPath");
-        bool again = false;
-        for (uint32_t j = 0; j < i; j++)
-            again = again || json_eq(json_get(mounts->items[j], "mountPath"), path);
+        bool again = seen_value(&paths, path, i);
         need(mount, "name", &at, errors);
-        if (!json_text(name).n || !named(volumes, name))
+        if (!json_text(name).n || !seen_lookup(volumes, name))
             field_not_found(errors, AT(&at, "name"), name);
         if (!json_text(path).n)
             field_required(errors, AT(&at, "mountPath"), NULL);

@@ -55,12 +55,6 @@ static void check_target(const struct json *target, const struct field_path *at,
     }
 }
 
-static bool same_port(const struct json *a, const struct json *b)
-{
-    return json_eq(json_get(a, "port"), json_get(b, "port")) &&
-           json_eq(json_get(a, "protocol"), json_get(b, "protocol"));
-}
-
 /* Ports of the nodes belong to services that are reached from outside, and to one range. */
 static void check_node_ports(const struct json *object, const struct json *ports,
                              const struct field_path *up, struct field_errors *errors)
@@ -82,6 +76,7 @@ static void check_node_ports(const struct json *object, const struct json *ports
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
+    struct seen names = seen_new(errors->arena, 1), numbers = seen_new(errors->arena, 2);
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *name = json_get(ports->items[i], "name");
@@ -94,12 +89,19 @@ static void check_ports(const struct json *ports, const struct field_path *up,
         if (json_get(ports->items[i], "appProtocol"))
             kind_check_qualified(json_get(ports->items[i], "appProtocol"), AT(&at, "appProtocol"),
                                  errors);
-        for (uint32_t j = 0; j < i; j++) {
-            if (json_text(name).n && json_eq(name, json_get(ports->items[j], "name")))
-                field_duplicate(errors, AT(&at, "name"), name);
-            if (same_port(ports->items[i], ports->items[j]))
-                field_duplicate(errors, &at, ports->items[i]);
-        }
+        const struct seen_key *named = json_text(name).n ? seen_value(&names, name, i) : NULL;
+        const struct seen_key *numbered =
+            seen_put(&numbers,
+                     (const struct json *const[]){ json_get(ports->items[i], "port"),
+                                                   json_get(ports->items[i], "protocol") },
+                     i);
+        bool number_first = named && numbered && numbered->place < named->place;
+        if (number_first)
+            field_duplicate(errors, &at, ports->items[i]);
+        if (named)
+            field_duplicate(errors, AT(&at, "name"), name);
+        if (numbered && !number_first)
+            field_duplicate(errors, &at, ports->items[i]);
     }
 }
 

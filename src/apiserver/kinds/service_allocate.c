@@ -169,62 +169,92 @@ static int64_t old_node_port(const struct json *old, uint32_t i)
     return json_int(json_get(json_item(json_at(old, "spec", "ports", NULL), i), "nodePort"), 0);
 }
 
-static bool has_node_port(const struct json *object, int64_t port)
+/* Who holds which port of the nodes: looked up once per request, however many ports it has. */
+struct port_book {
+    bool others[NODE_PORTS]; /* services other than this one, and this one as it is stored */
+    bool own[NODE_PORTS], old[NODE_PORTS];
+};
+
+static bool in_range(int64_t port)
+{
+    return port >= NODE_PORT_FIRST && port < NODE_PORT_FIRST + NODE_PORTS;
+}
+
+static void mark_ports(const struct json *object, bool *used)
 {
     const struct json *ports = json_at(object, "spec", "ports", NULL);
-    for (uint32_t i = 0; i < json_len(ports); i++)
-        if (json_int(json_get(ports->items[i], "nodePort"), 0) == port)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < json_len(ports); i++) {
+        int64_t port = json_int(json_get(ports->items[i], "nodePort"), 0);
+        if (in_range(port))
+            used[port - NODE_PORT_FIRST] = true;
+    }
+}
+
+static struct port_book *open_book(const struct kind_change *c, struct kind_env *env)
+{
+    struct port_book *book = arena_new(env->arena, struct port_book);
+    mark_ports(c->object, book->own);
+    mark_ports(c->old, book->old);
+    if (env->service_ports)
+        env->service_ports(env->context, book->others, NODE_PORT_FIRST, NODE_PORTS);
+    for (int64_t i = 0; !env->service_ports && i < NODE_PORTS; i++)
+        book->others[i] = node_port_taken(env, NODE_PORT_FIRST + i);
+    return book;
 }
 
 /* A port that is asked for belongs to nobody else, and once a protocol to this service. */
-static void check_node_port(const struct kind_change *c, struct kind_env *env, uint32_t i,
-                            struct kind_fault *fault)
+static void check_node_port(const struct json *port, uint32_t i, bool again,
+                            const struct port_book *book, struct kind_fault *fault)
 {
-    const struct json *ports = json_at(c->object, "spec", "ports", NULL), *port = ports->items[i];
     const struct json *asked = json_get(port, "nodePort");
-    bool taken =
-        !has_node_port(c->old, json_int(asked, 0)) && node_port_taken(env, json_int(asked, 0));
-    for (uint32_t j = 0; j < i; j++)
-        taken |= json_eq(json_get(ports->items[j], "nodePort"), asked) &&
-                 json_eq(json_get(ports->items[j], "protocol"), json_get(port, "protocol"));
+    int64_t at = json_int(asked, 0) - NODE_PORT_FIRST;
+    bool taken = again || (in_range(json_int(asked, 0)) && book->others[at] && !book->old[at]);
     if (taken)
         field_invalid(&fault->errors, AT(AT_INDEX(AT(AT(NULL, "spec"), "ports"), i), "nodePort"),
                       asked, "provided port is already allocated");
     refuse(fault);
 }
 
-static int64_t choose_node_port(const struct kind_change *c, struct kind_env *env, size_t i)
+static int64_t choose_node_port(const struct kind_change *c, struct port_book *book, size_t i)
 {
     uint64_t start = start_of(c->object) + i;
     for (uint64_t j = 0; j < NODE_PORTS; j++) {
-        int64_t candidate = NODE_PORT_FIRST + (int64_t)((start + j) % NODE_PORTS);
-        if (!has_node_port(c->object, candidate) && !node_port_taken(env, candidate))
-            return candidate;
+        int64_t at = (int64_t)((start + j) % NODE_PORTS);
+        if (book->own[at] || book->others[at])
+            continue;
+        book->own[at] = true;
+        return NODE_PORT_FIRST + at;
     }
     return 0;
 }
 
 static void allocate_node_ports(const struct kind_change *c, struct kind_env *env,
-                                struct kind_fault *fault)
+                                struct port_book *book, struct kind_fault *fault)
 {
     const struct json *ports = json_at(c->object, "spec", "ports", NULL);
+    struct seen asked = seen_new(env->arena, 2);
     for (uint32_t i = 0; i < json_len(ports); i++) {
-        if (json_int(json_get(ports->items[i], "nodePort"), 0)) {
-            check_node_port(c, env, i, fault);
-            continue;
+        int64_t port = json_int(json_get(ports->items[i], "nodePort"), 0), old;
+        if (!port) {
+            old = old_node_port(c->old, i);
+            if (!(port = old ? old : choose_node_port(c, book, i)))
+                kind_fault_set(fault, 500, "InternalError", S("all node ports are in use"));
+            json_set_int(env->arena, ports->items[i], "nodePort", port);
+            if (in_range(port))
+                book->own[port - NODE_PORT_FIRST] = true;
+            port = 0;
         }
-        int64_t port = old_node_port(c->old, i);
-        if (!port && !(port = choose_node_port(c, env, i)))
-            kind_fault_set(fault, 500, "InternalError", S("all node ports are in use"));
-        json_set_int(env->arena, ports->items[i], "nodePort", port);
+        const struct json *parts[] = { json_get(ports->items[i], "nodePort"),
+                                       json_get(ports->items[i], "protocol") };
+        bool again = seen_put(&asked, parts, i);
+        if (port)
+            check_node_port(ports->items[i], i, again, book, fault);
     }
 }
 
 /* What asks whether a balanced service is alive on a node comes to a port of its own. */
 static void allocate_health_port(const struct kind_change *c, struct kind_env *env,
-                                 struct kind_fault *fault)
+                                 struct port_book *book, struct kind_fault *fault)
 {
     struct json *spec = json_make(env->arena, c->object, "spec", NULL);
     const struct json *was = json_at(c->old, "spec", "healthCheckNodePort", NULL);
@@ -232,9 +262,9 @@ static void allocate_health_port(const struct kind_change *c, struct kind_env *e
     bool local = str_eqc(json_text(json_get(spec, "externalTrafficPolicy")), "Local");
     if (!port && local)
         json_set_int(env->arena, spec, "healthCheckNodePort",
-                     kept ? kept : choose_node_port(c, env, json_len(json_get(spec, "ports"))));
-    bool outside = port < NODE_PORT_FIRST || port >= NODE_PORT_FIRST + NODE_PORTS;
-    if (!port || port == kept || (!outside && !node_port_taken(env, port)))
+                     kept ? kept : choose_node_port(c, book, json_len(json_get(spec, "ports"))));
+    bool outside = !in_range(port);
+    if (!port || port == kept || (!outside && !book->others[port - NODE_PORT_FIRST]))
         return;
     kind_fault_set(fault, 500, "InternalError",
                    arena_printf(env->arena,
@@ -291,10 +321,12 @@ void service_prepare(const struct kind_change *c, struct kind_env *env, struct k
         return;
     allocate_address(c, env, fault);
     bool balanced = str_eqc(service_type(c->object), "LoadBalancer");
-    if (service_has_node_ports(c->object) &&
-        !(balanced &&
+    if (!service_has_node_ports(c->object))
+        return;
+    struct port_book *book = open_book(c, env);
+    if (!(balanced &&
           !json_bool(json_at(c->object, "spec", "allocateLoadBalancerNodePorts", NULL), true)))
-        allocate_node_ports(c, env, fault);
+        allocate_node_ports(c, env, book, fault);
     if (balanced)
-        allocate_health_port(c, env, fault);
+        allocate_health_port(c, env, book, fault);
 }

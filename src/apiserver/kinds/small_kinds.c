@@ -92,6 +92,7 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
 {
     static const char *const effects[] = { "NoExecute", "NoSchedule", "PreferNoSchedule", NULL };
     struct field_path list = { AT(NULL, "metadata"), .key = S("taints") };
+    struct seen keys = seen_new(errors->arena, 2);
     for (uint32_t i = 0; i < json_len(taints); i++) {
         struct field_path at = { &list, .index = i, .how = FIELD_INDEX };
         const struct json *effect = json_get(taints->items[i], "effect");
@@ -107,9 +108,8 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
             field_required(errors, AT(&at, "effect"), NULL);
         else if (!known)
             field_not_supported(errors, AT(&at, "effect"), effect, effects);
-        for (uint32_t j = 0; j < i; j++) {
-            if (!same_taint(taints->items[i], taints->items[j]))
-                continue;
+        const struct json *parts[] = { json_get(taints->items[i], "key"), effect };
+        if (seen_put(&keys, parts, i)) {
             field_duplicate(errors, &at, taints->items[i]);
             return;
         }
@@ -142,11 +142,11 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
     const struct json *addresses = json_at(c->object, "status", "addresses", NULL);
+    struct seen known = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(addresses); i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (json_eq(addresses->items[i], addresses->items[j]))
-                field_duplicate(errors, AT_INDEX(AT(AT(NULL, "status"), "addresses"), i),
-                                addresses->items[i]);
+        if (seen_value(&known, addresses->items[i], i))
+            field_duplicate(errors, AT_INDEX(AT(AT(NULL, "status"), "addresses"), i),
+                            addresses->items[i]);
     check_amounts(json_get(c->object, "status"), "capacity", errors);
     check_amounts(json_get(c->object, "status"), "allocatable", errors);
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);

@@ -24,14 +24,6 @@ static void check_not_negative(const struct json *spec, const char *key,
                       "must be greater than or equal to 0");
 }
 
-static bool is_named(const struct json *volumes, const struct json *name)
-{
-    for (uint32_t i = 0; i < json_len(volumes); i++)
-        if (json_eq(json_get(volumes->items[i], "name"), name))
-            return true;
-    return false;
-}
-
 /* The pods of a stateful set find its claims among their volumes. */
 static const struct json *with_claims(struct arena *a, const struct json *pod,
                                       const struct json *claims)
@@ -40,17 +32,17 @@ static const struct json *with_claims(struct arena *a, const struct json *pod,
         return pod;
     struct json *spec = json_copy(a, pod), *volumes = json_new_arr(a);
     const struct json *own = json_get(pod, "volumes");
+    struct seen claimed = seen_new(a, 1);
     for (uint32_t i = 0; i < json_len(claims); i++) {
         struct json *volume = json_new_obj(a);
         str name = json_text(json_at(claims->items[i], "metadata", "name", NULL));
         json_set_str(a, volume, "name", name);
         json_set_str(a, json_make(a, volume, "persistentVolumeClaim", NULL), "claimName", name);
-        if (!is_named(volumes, json_get(volume, "name")))
+        if (!seen_value(&claimed, json_get(volume, "name"), i))
             json_push(a, volumes, volume);
     }
-    const struct json claimed = *volumes;
     for (uint32_t i = 0; i < json_len(own); i++) /* a claim hides a volume of its name */
-        if (!is_named(&claimed, json_get(own->items[i], "name")))
+        if (!seen_lookup(&claimed, json_get(own->items[i], "name")))
             json_push(a, volumes, own->items[i]);
     json_set(a, spec, S("volumes"), volumes);
     return spec;

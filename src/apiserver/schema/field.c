@@ -47,21 +47,41 @@ str field_path_text(struct arena *a, const struct field_path *path)
     return arena_str(a, buf_str(&text));
 }
 
+static bool is_full(const struct field_errors *errors)
+{
+    return errors->bytes >= FIELD_ERRORS_BYTES;
+}
+
 void field_add(struct field_errors *errors, struct field_error error)
 {
-    if (errors->n == errors->cap) {
+    errors->n++;
+    if (is_full(errors))
+        return;
+    if (errors->n_kept == errors->cap) {
         size_t cap = errors->cap ? errors->cap * 2 : 8;
         struct field_error *larger = arena_array(errors->arena, cap, sizeof(*larger));
-        if (errors->n)
-            memcpy(larger, errors->at, errors->n * sizeof(*larger));
+        if (errors->n_kept)
+            memcpy(larger, errors->at, errors->n_kept * sizeof(*larger));
         errors->at = larger, errors->cap = cap;
     }
-    errors->at[errors->n++] = error;
+    errors->bytes += error.path.n + error.message.n;
+    errors->at[errors->n_kept++] = error;
+}
+
+void field_add_all(struct field_errors *to, const struct field_errors *from)
+{
+    for (size_t i = 0; i < from->n_kept; i++)
+        field_add(to, from->at[i]);
+    to->n += from->n - from->n_kept;
 }
 
 static void add(struct field_errors *errors, const struct field_path *at, enum field_reason reason,
                 str message)
 {
+    if (is_full(errors)) {
+        errors->n++;
+        return;
+    }
     field_add(errors, (struct field_error){ .path = field_path_text(errors->arena, at),
                                             .reason = reason,
                                             .message = arena_str(errors->arena, message) });
@@ -70,10 +90,7 @@ static void add(struct field_errors *errors, const struct field_path *at, enum f
 static void put_value(struct buf *out, const struct json *value)
 {
     size_t start = out->n;
-    if (value)
-        json_write(out, value);
-    else
-        buf_put(out, S("null"));
+    json_write_start(out, value, VALUE_SHOWN_MAX + 1);
     if (out->n - start > VALUE_SHOWN_MAX) {
         out->n = start + VALUE_SHOWN_MAX;
         buf_put(out, S("..."));
@@ -179,7 +196,7 @@ void field_not_supported(struct field_errors *errors, const struct field_path *a
 struct json *field_causes(struct arena *a, const struct field_errors *errors)
 {
     struct json *causes = json_new_arr(a);
-    for (size_t i = 0; i < errors->n; i++) {
+    for (size_t i = 0; i < errors->n_kept; i++) {
         struct json *cause = json_new_obj(a);
         json_set_str(a, cause, "reason", str_c(field_reason_word(errors->at[i].reason)));
         json_set_str(a, cause, "message", errors->at[i].message);
@@ -194,13 +211,15 @@ str field_summary(struct arena *a, const struct field_errors *errors)
     auto_buf struct buf text = { 0 };
     if (errors->n > 1)
         buf_putc(&text, '[');
-    for (size_t i = 0; i < errors->n; i++) {
+    for (size_t i = 0; i < errors->n_kept; i++) {
         if (i)
             buf_put(&text, S(", "));
         buf_put(&text, errors->at[i].path);
         buf_put(&text, S(": "));
         buf_put(&text, errors->at[i].message);
     }
+    if (errors->n > errors->n_kept)
+        buf_printf(&text, ", and %zu more errors", errors->n - errors->n_kept);
     if (errors->n > 1)
         buf_putc(&text, ']');
     return arena_str(a, buf_str(&text));

@@ -47,16 +47,24 @@ struct field_error {
     str message; /* "Invalid value: 70000: must be between 1 and 65535" */
 };
 
+/* A stranger's megabyte can be wrong in a hundred thousand places, under keys as long as it likes. All
+ * are counted; those beyond this many bytes of text are not kept. */
+enum { FIELD_ERRORS_BYTES = 1024 * 1024 };
+
 struct field_errors {
     struct arena *arena; /* set by the caller; the list and its texts live here */
     struct field_error *at;
-    size_t n, cap;
+    size_t n;           /* found */
+    size_t n_kept, cap; /* in `at`; only a list that is too long keeps fewer than it found */
+    size_t bytes;       /* of the texts in `at` */
+    uint64_t steps;     /* spent on matching patterns (schema_validate.c) */
 };
 
 const char *field_reason_word(enum field_reason reason);
 str field_path_text(struct arena *a, const struct field_path *path);
 
 void field_add(struct field_errors *errors, struct field_error error); /* texts are kept */
+void field_add_all(struct field_errors *to, const struct field_errors *from);
 
 void field_required(struct field_errors *errors, const struct field_path *at, const char *detail);
 void field_invalid(struct field_errors *errors, const struct field_path *at,

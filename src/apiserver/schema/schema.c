@@ -4,15 +4,26 @@
 const struct schema_field *schema_field(const struct schema *s, str name)
 {
     const struct schema_message *m = s->message;
+    /* the fields of a shape are those of the message that have a name, in the same order */
+    if (m && m->shape && m->shape->by_name && m->shape->n_fields == m->n_fields) {
+        const struct shape_field *f = shape_field(m->shape, name);
+        return f ? &m->fields[f - m->shape->fields] : NULL;
+    }
     for (uint32_t i = 0; m && i < m->n_fields; i++)
         if (m->fields[i].name.n && str_eq(m->fields[i].name, name))
             return &m->fields[i];
     return NULL;
 }
 
+bool schema_unknown_fits(const struct schema_unknown *unknown)
+{
+    /* The longest allowed keys around the most fields: without a limit this is a product. */
+    return unknown->bytes <= SCHEMA_UNKNOWN_BYTES;
+}
+
 void schema_report(struct schema_unknown *unknown, const struct field_path *at)
 {
-    if (!unknown)
+    if (!unknown || !schema_unknown_fits(unknown))
         return;
     if (unknown->n == unknown->cap) {
         size_t cap = unknown->cap ? unknown->cap * 2 : 4;
@@ -21,7 +32,9 @@ void schema_report(struct schema_unknown *unknown, const struct field_path *at)
             memcpy(larger, unknown->paths, unknown->n * sizeof(*larger));
         unknown->paths = larger, unknown->cap = cap;
     }
-    unknown->paths[unknown->n++] = field_path_text(unknown->arena, at);
+    str path = field_path_text(unknown->arena, at);
+    unknown->bytes += path.n;
+    unknown->paths[unknown->n++] = path;
 }
 
 static const struct shape *shape_of_object(struct arena *a, const struct schema *s)
@@ -101,4 +114,5 @@ void schema_fill_shape(struct arena *a, const struct schema_message *m, struct s
     shape->atomic = m->atomic;
     shape->fields = fields;
     shape->n_fields = n;
+    shape_sort_fields(a, shape);
 }

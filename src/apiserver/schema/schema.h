@@ -54,6 +54,8 @@ enum schema_presence {
     SCHEMA_ALWAYS_NULL, /* always there: as null when not given */
 };
 
+struct seen;
+
 struct schema_limits {                    /* what few schemas have; allocated only for those */
     double minimum, maximum, multiple_of; /* see `has` */
     int64_t min_length, max_length;       /* of text in code points; -1: none */
@@ -64,6 +66,7 @@ struct schema_limits {                    /* what few schemas have; allocated on
     const struct regex *regex; /* of the pattern; NULL where it uses what we do not speak */
     str format;
     const struct json *one_of_values; /* enum: an array; NULL: none */
+    const struct seen *words;         /* the same, to be looked up where there are many; or NULL */
     const str *required;              /* of a custom resource: members that must be there */
     uint32_t n_required;
     const struct schema **all_of, **any_of, **one_of; /* NULL-ended; NULL: none */
@@ -129,12 +132,17 @@ static inline const struct schema *schema_list_element(const struct schema *s)
     return s->type == SCHEMA_OBJECT ? NULL : s->element;
 }
 
-/* Paths of what was dropped, in the order met: "spec.replicsa", "spec.ports[0].nosuch". */
+/* Paths of what was dropped, in the order met: "spec.replicsa", "spec.ports[0].nosuch"; those beyond
+ * the first SCHEMA_UNKNOWN_BYTES are not listed (at most 50 are ever reported). */
+enum { SCHEMA_UNKNOWN_BYTES = 4 * 1024 * 1024 };
+
 struct schema_unknown {
     struct arena *arena;
     str *paths;
-    size_t n, cap;
+    size_t n, cap, bytes;
 };
+
+bool schema_unknown_fits(const struct schema_unknown *unknown);
 
 void schema_report(struct schema_unknown *unknown, const struct field_path *at); /* NULL: nobody */
 

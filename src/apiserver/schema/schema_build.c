@@ -4,7 +4,10 @@
 #include "schema.h"
 
 #include "../../base/regex.h"
+#include "../../json/seen.h"
 #include "types.h"
+
+enum { FEW_WORDS = 32 }; /* of an enum: compared one by one */
 
 struct builder {
     struct arena *arena;
@@ -115,6 +118,11 @@ static void build_limits(struct builder *b, const struct json *node, const struc
     l->format = arena_str(b->arena, json_text(json_get(node, "format")));
     if (json_is(json_get(node, "enum"), JSON_ARR))
         l->one_of_values = json_copy(b->arena, json_get(node, "enum"));
+    if (json_len(l->one_of_values) > FEW_WORDS) {
+        struct seen *words = arena_new(b->arena, struct seen);
+        *words = seen_list(b->arena, l->one_of_values, NULL);
+        l->words = words;
+    }
     l->required = copy_strings(b->arena, json_get(node, "required"), &l->n_required);
     l->all_of = build_all(b, node, "allOf", at);
     l->any_of = build_all(b, node, "anyOf", at);
@@ -218,6 +226,7 @@ const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_s
         (struct shape_field){ .name = S("metadata"),
                               .shape = schema_shape(types_schema("meta.v1.ObjectMeta")) };
     whole->fields = fields;
+    shape_sort_fields(a, whole);
     return whole;
 }
 

@@ -200,6 +200,7 @@ static int decode_message(struct decoder *d, const struct schema *s, struct json
         value->members[kept++] = m;
     }
     value->n = kept;
+    json_reindex(value);
     add_always(d->arena, s->message, value);
     return 0;
 }

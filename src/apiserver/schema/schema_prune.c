@@ -32,6 +32,7 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
         value->members[kept++] = m;
     }
     value->n = kept;
+    json_reindex(value);
 }
 
 static void prune(const struct schema *s, struct json *value, bool whole,
@@ -95,6 +96,7 @@ static void default_entries(const struct schema *s, struct arena *a, struct json
         value->members[kept++] = m;
     }
     value->n = kept;
+    json_reindex(value);
 }
 
 static void default_object(const struct schema *s, struct arena *a, struct json *value)

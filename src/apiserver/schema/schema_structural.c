@@ -3,6 +3,8 @@
  * and defaulted by looking at one place. The paths and reasons are those of the real server. */
 #include "schema.h"
 
+#include "../../json/seen.h"
+
 enum level { AT_ROOT, AT_FIELD, AT_ITEM };
 
 struct checker {
@@ -97,29 +99,18 @@ static void want_type(struct checker *c, const struct json *node, const struct f
                       type, extension);
 }
 
-static bool is_required(const struct json *node, str name)
-{
-    const struct json *required = json_get(node, "required");
-    for (uint32_t i = 0; i < json_len(required); i++)
-        if (str_eq(json_text(json_item(required, i)), name))
-            return true;
-    return false;
-}
+/* What is known of one key besides the schema: an earlier one is the same, its property is required. */
+struct map_key {
+    uint32_t place;
+    bool again, required;
+};
 
-static bool twice(const struct json *list, uint32_t at)
-{
-    for (uint32_t i = 0; i < at; i++)
-        if (json_eq(json_item(list, i), json_item(list, at)))
-            return true;
-    return false;
-}
-
-static void check_map_key(struct checker *c, const struct json *node, uint32_t i,
+static void check_map_key(struct checker *c, const struct json *node, struct map_key which,
                           const struct field_path *at)
 {
     const struct json *keys = json_get(node, "x-kubernetes-list-map-keys");
     const struct json *items = json_get(node, "items");
-    str key = json_text(json_item(keys, i));
+    str key = json_text(json_item(keys, which.place));
     const struct json *property = json_get_str(json_get(items, "properties"), key);
     struct field_path in_items = { at, .key = S("items") };
     struct field_path properties = { &in_items, .key = S("properties") };
@@ -131,12 +122,12 @@ static void check_map_key(struct checker *c, const struct json *node, uint32_t i
     else if (str_eqc(type, "array") || str_eqc(type, "object"))
         field_invalid(c->errors, CHILD(&keyed, "type"), json_get(property, "type"),
                       "a key must be a scalar");
-    if (property && !json_get(property, "default") && !is_required(items, key))
+    if (property && !json_get(property, "default") && !which.required)
         field_required(c->errors, CHILD(&keyed, "default"),
                        "a key must have a default or be required");
     if (flag(property, "nullable"))
         field_forbidden(c->errors, CHILD(&keyed, "nullable"), "a key cannot be null");
-    if (twice(keys, i))
+    if (which.again)
         field_invalid(c->errors, CHILD(at, "x-kubernetes-list-map-keys"), keys,
                       "must not name a key twice");
 }
@@ -153,9 +144,13 @@ static void check_map_list(struct checker *c, const struct json *node, const str
     else if (!str_eqc(text_of(items, "type"), "object"))
         field_invalid(c->errors, CHILD(CHILD(at, "items"), "type"), json_get(items, "type"),
                       "must be object in a list of type map");
-    else
-        for (uint32_t i = 0; i < json_len(keys); i++)
-            check_map_key(c, node, i, at);
+    struct seen names = seen_new(c->errors->arena, 1);
+    struct seen required = seen_list(c->errors->arena, json_get(items, "required"), NULL);
+    for (uint32_t i = 0; str_eqc(text_of(items, "type"), "object") && i < json_len(keys); i++)
+        check_map_key(c, node,
+                      (struct map_key){ i, seen_value(&names, json_item(keys, i), i),
+                                        seen_lookup(&required, json_item(keys, i)) },
+                      at);
     if (flag(items, "nullable"))
         field_forbidden(c->errors, CHILD(CHILD(at, "items"), "nullable"), "it has keys");
 }

@@ -9,6 +9,7 @@
 #include "schema.h"
 
 #include "../../base/regex.h"
+#include "../../json/seen.h"
 #include "formats.h"
 
 #include <math.h>
@@ -69,9 +70,11 @@ static void check_enum(const struct schema_limits *l, const struct json *value,
 {
     if (!l->one_of_values || l->has & SCHEMA_WORDS_UNCHECKED)
         return;
-    for (uint32_t i = 0; i < l->one_of_values->n; i++)
+    for (uint32_t i = 0; !l->words && i < l->one_of_values->n; i++)
         if (json_eq(l->one_of_values->items[i], value))
             return;
+    if (l->words && seen_lookup(l->words, value))
+        return;
     const char **allowed = arena_array(errors->arena, l->one_of_values->n + 1u, sizeof(*allowed));
     for (uint32_t i = 0; i < l->one_of_values->n; i++) {
         const struct json *v = l->one_of_values->items[i];
@@ -90,6 +93,28 @@ static int64_t count_chars(str text)
     return n;
 }
 
+/* A pattern costs its size for each character (regex.c), which a definition and an object can drive up
+ * together. What one object may spend is bounded: some 0.3 s. */
+#define PATTERN_STEPS_MAX 100000000u
+
+static void check_pattern(const struct schema_limits *l, const struct json *value,
+                          const struct field_path *at, struct field_errors *errors)
+{
+    bool matches =
+        errors->steps < PATTERN_STEPS_MAX &&
+        regex_matches_within(l->regex, json_text(value), PATTERN_STEPS_MAX, &errors->steps);
+    if (matches)
+        return;
+    if (errors->steps >= PATTERN_STEPS_MAX)
+        field_invalid(
+            errors, at, value,
+            "cannot be checked: the patterns of this schema take too long on this object; "
+            "shorten the text or simplify the pattern '%.*s'",
+            (int)MIN(l->pattern.n, (size_t)256), l->pattern.p);
+    else
+        field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
+}
+
 static void check_text(const struct schema_limits *l, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -100,8 +125,8 @@ static void check_text(const struct schema_limits *l, const struct json *value,
     else if (l->min_length > 0 && length < l->min_length)
         field_invalid(errors, at, value, "should have at least %lld characters",
                       (long long)l->min_length);
-    else if (l->regex && !regex_matches(l->regex, text))
-        field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
+    else if (l->regex)
+        check_pattern(l, value, at, errors);
     if (l->format.n && !format_fits(l->format, text))
         field_type_invalid(errors, at, value, "must be of type " STR_FMT, STR_ARG(l->format));
 }
@@ -147,17 +172,12 @@ static void check_size(const struct schema_limits *l, const struct json *value,
 /* ---- alternatives */
 
 static struct field_errors try_schema(const struct schema *s, const struct json *value,
-                                      const struct field_path *at, struct arena *a)
+                                      const struct field_path *at, struct field_errors *all)
 {
-    struct field_errors errors = { .arena = a };
+    struct field_errors errors = { .arena = all->arena, .steps = all->steps };
     schema_validate(s, value, NULL, at, &errors);
+    all->steps = errors.steps;
     return errors;
-}
-
-static void append(struct field_errors *to, const struct field_errors *from)
-{
-    for (size_t i = 0; i < from->n; i++)
-        field_add(to, from->at[i]);
 }
 
 static void check_all_of(const struct schema **all, const struct json *value,
@@ -165,8 +185,8 @@ static void check_all_of(const struct schema **all, const struct json *value,
 {
     size_t before = errors->n;
     for (size_t i = 0; all && all[i]; i++) {
-        struct field_errors part = try_schema(all[i], value, at, errors->arena);
-        append(errors, &part);
+        struct field_errors part = try_schema(all[i], value, at, errors);
+        field_add_all(errors, &part);
     }
     if (errors->n > before)
         nowhere(errors, at, "must fit all of the schemas in allOf");
@@ -174,11 +194,12 @@ static void check_all_of(const struct schema **all, const struct json *value,
 
 /* How many fit; the fewest complaints among those that do not go to `ret_closest`. */
 static size_t count_fits(const struct schema **some, const struct json *value,
-                         const struct field_path *at, struct field_errors *ret_closest)
+                         const struct field_path *at, struct field_errors *all,
+                         struct field_errors *ret_closest)
 {
     size_t fits = 0;
     for (size_t i = 0; some[i]; i++) {
-        struct field_errors part = try_schema(some[i], value, at, ret_closest->arena);
+        struct field_errors part = try_schema(some[i], value, at, all);
         fits += part.n == 0;
         if (part.n && (!ret_closest->n || part.n < ret_closest->n))
             *ret_closest = part;
@@ -191,18 +212,18 @@ static void check_alternatives(const struct schema_limits *l, const struct json 
 {
     check_all_of(l->all_of, value, at, errors);
     struct field_errors closest = { .arena = errors->arena };
-    if (l->any_of && count_fits(l->any_of, value, at, &closest) == 0) {
+    if (l->any_of && count_fits(l->any_of, value, at, errors, &closest) == 0) {
         nowhere(errors, at, "must fit at least one of the schemas in anyOf");
-        append(errors, &closest);
+        field_add_all(errors, &closest);
     }
     closest = (struct field_errors){ .arena = errors->arena };
-    size_t fits = l->one_of ? count_fits(l->one_of, value, at, &closest) : 1;
+    size_t fits = l->one_of ? count_fits(l->one_of, value, at, errors, &closest) : 1;
     if (fits != 1) {
         nowhere(errors, at, "must fit exactly one of the schemas in oneOf");
         if (!fits)
-            append(errors, &closest);
+            field_add_all(errors, &closest);
     }
-    if (l->not_schema && !try_schema(l->not_schema, value, at, errors->arena).n)
+    if (l->not_schema && !try_schema(l->not_schema, value, at, errors).n)
         nowhere(errors, at, "must not fit the schema in not");
 }
 
@@ -262,40 +283,57 @@ static bool same_keys(const struct schema *s, const struct json *a, const struct
     return true;
 }
 
-/* Most elements are where they were: that place is looked at first. */
-static const struct json *old_element(const struct schema *s, const struct json *item,
-                                      const struct json *old, uint32_t guess)
+static const struct json **keys_of(struct arena *a, const struct schema *s, const struct json *item)
 {
-    if (s->list == SHAPE_MAP_LIST && guess < json_len(old) &&
-        same_keys(s, item, json_item(old, guess)))
-        return json_item(old, guess);
-    for (uint32_t i = 0; s->list == SHAPE_MAP_LIST && i < json_len(old); i++)
-        if (same_keys(s, item, json_item(old, i)))
-            return json_item(old, i);
-    return NULL;
+    const struct json **keys = arena_array(a, s->n_list_keys + 1u, sizeof(*keys));
+    for (uint32_t i = 0; i < s->n_list_keys; i++)
+        keys[i] = json_get_str(item, s->list_keys[i]);
+    return keys;
 }
 
-static bool occurs_before(const struct schema *s, const struct json *list, uint32_t at)
+/* The elements of the old list by their keys; filled when one is not where it was. */
+struct old_list {
+    struct arena *arena;
+    const struct json *list;
+    struct seen keys;
+    bool filled;
+};
+
+/* Most elements are where they were: that place is looked at first. */
+static const struct json *old_element(const struct schema *s, const struct json *item,
+                                      struct old_list *old, uint32_t guess)
 {
-    for (uint32_t i = 0; i < at; i++)
-        if (s->list == SHAPE_SET_LIST ? json_eq(list->items[i], list->items[at])
-                                      : same_keys(s, list->items[i], list->items[at]))
-            return true;
-    return false;
+    uint32_t n = s->list == SHAPE_MAP_LIST ? (uint32_t)json_len(old->list) : 0;
+    if (guess < n && same_keys(s, item, json_item(old->list, guess)))
+        return json_item(old->list, guess);
+    if (n && !old->filled) {
+        old->keys = seen_new(old->arena, s->n_list_keys);
+        for (uint32_t i = 0; i < n; i++)
+            seen_put(&old->keys, keys_of(old->arena, s, json_item(old->list, i)), i);
+        old->filled = true;
+    }
+    const struct seen_key *found = n ? seen_find(&old->keys, keys_of(old->arena, s, item)) : NULL;
+    return found ? json_item(old->list, found->place) : NULL;
 }
 
 static void check_list(const struct schema *s, const struct json *value, const struct json *old,
                        const struct field_path *up, struct field_errors *errors)
 {
+    struct old_list was = { .arena = errors->arena, .list = old };
+    struct seen before = seen_new(errors->arena, s->list == SHAPE_SET_LIST ? 1 : s->n_list_keys);
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
+        const struct json *item = value->items[i];
+        bool again = s->list == SHAPE_SET_LIST ? seen_value(&before, item, i) != NULL
+                     : s->list == SHAPE_MAP_LIST
+                         ? seen_put(&before, keys_of(errors->arena, s, item), i) != NULL
+                         : false;
         if (schema_list_element(s))
-            schema_validate(s->element, value->items[i], old_element(s, value->items[i], old, i),
-                            &at, errors);
-        if (s->list == SHAPE_MAP_LIST && !json_is(value->items[i], JSON_OBJ))
-            field_invalid(errors, &at, value->items[i], "must be an object: the list is a map");
-        else if (s->list != SHAPE_ATOMIC_LIST && occurs_before(s, value, i))
-            field_duplicate(errors, &at, value->items[i]);
+            schema_validate(s->element, item, old_element(s, item, &was, i), &at, errors);
+        if (s->list == SHAPE_MAP_LIST && !json_is(item, JSON_OBJ))
+            field_invalid(errors, &at, item, "must be an object: the list is a map");
+        else if (again)
+            field_duplicate(errors, &at, item);
     }
 }
 
@@ -317,22 +355,24 @@ static void check_limits(const struct schema *s, const struct json *value,
 }
 
 /* The same but for the order of lists that are maps. */
-static bool unchanged(const struct schema *s, const struct json *value, const struct json *old)
+static bool unchanged(struct arena *a, const struct schema *s, const struct json *value,
+                      const struct json *old)
 {
     if (!old || value->type != old->type || (value->type != JSON_OBJ && value->type != JSON_ARR) ||
         (value->type == JSON_ARR && s->list != SHAPE_MAP_LIST))
         return old && json_eq(value, old);
     if (value->n != old->n)
         return false;
+    struct old_list was = { .arena = a, .list = old };
     for (uint32_t i = 0; value->type == JSON_ARR && i < value->n; i++)
-        if (!unchanged(s->element, value->items[i], old_element(s, value->items[i], old, i)))
+        if (!unchanged(a, s->element, value->items[i], old_element(s, value->items[i], &was, i)))
             return false;
     for (uint32_t i = 0; value->type == JSON_OBJ && i < value->n; i++) {
         const struct json_member *m = &value->members[i];
         const struct schema_field *f = schema_field(s, m->key);
         const struct schema *child = f ? &f->schema : schema_map_element(s);
-        const struct json *was = json_get_str(old, m->key);
-        if (child ? !unchanged(child, m->value, was) : !was || !json_eq(m->value, was))
+        const struct json *before = json_get_str(old, m->key);
+        if (child ? !unchanged(a, child, m->value, before) : !before || !json_eq(m->value, before))
             return false;
     }
     return true;
@@ -341,7 +381,7 @@ static bool unchanged(const struct schema *s, const struct json *value, const st
 void schema_validate(const struct schema *s, const struct json *value, const struct json *old,
                      const struct field_path *at, struct field_errors *errors)
 {
-    if (unchanged(s, value, old))
+    if (unchanged(errors->arena, s, value, old))
         return;
     check_type(s, value, at, errors);
     if (s->limits)

@@ -112,6 +112,7 @@ static void order_members(struct arena *a, struct json *obj, const str *first, s
     }
     obj->members = ordered;
     obj->cap = obj->n;
+    obj->slots = 0;
 }
 
 void object_text(struct arena *a, struct json *tree, int64_t rev, struct buf *out)
