@@ -24,6 +24,12 @@ struct json *access_rules(struct server *s, struct arena *a, const struct user *
 /* Before a role or a binding is written (old NULL: a new one); false: answered with 403. */
 bool access_may_grant(struct call *c, const struct json *old, const struct json *object);
 
+/* 403 that names what was wanted. */
+void call_refuse(struct call *c, const struct access *want);
+
+/* ---- impersonate.c: false: answered */
+bool call_impersonate(struct call *c);
+
 /* ---- roles.c: the roles every cluster has, and those whose rules are added up from others */
 void roles_seed(struct server *s); /* what is missing */
 void roles_told(struct server *s, const struct event *e);
