@@ -74,7 +74,8 @@ static bool take_extra(struct call *c, struct user *ret)
     struct json *extra = NULL;
     for (size_t i = 0; i < headers->n; i++) {
         str name = headers->at[i].name;
-        if (name.n <= PREFIX_EXTRA.n || !str_eq_nocase(str_upto(name, PREFIX_EXTRA.n), PREFIX_EXTRA))
+        if (name.n <= PREFIX_EXTRA.n ||
+            !str_eq_nocase(str_upto(name, PREFIX_EXTRA.n), PREFIX_EXTRA))
             continue;
         str key = extra_key(c->arena, name), value = text_clean(c->arena, headers->at[i].value);
         if (!check_part(c, (struct access){ .group = S("authentication.k8s.io"),
