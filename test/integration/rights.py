@@ -426,6 +426,37 @@ def only_authenticated_ciphers_are_spoken(w):
     assert offered(port, **old) is None, "TLS 1.1"
 
 
+@case
+def only_authenticated_ciphers_are_asked_for(w):
+    """By our client, of a server that has no others: it is not spoken with."""
+    pair = w.certificate("old", "/CN=127.0.0.1", "serverAuth", own=True)
+    met = {}
+    for name, ciphers in (("old", "ECDHE-RSA-AES128-SHA:ECDHE-RSA-AES256-SHA384:AES256-SHA:@SECLEVEL=0"), ("new", "ECDHE+AESGCM")):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.maximum_version = ssl.TLSVersion.TLSv1_2
+        tls.set_ciphers(ciphers)
+        tls.load_cert_chain(pair + ".crt", pair + ".key")
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.settimeout(60)
+            config = w.folder / "old.kubeconfig"
+            config.write_text(json.dumps({
+                "clusters": [{"name": "x", "cluster": {"server": "https://127.0.0.1:%d" % listening.getsockname()[1],
+                                                       "insecure-skip-tls-verify": True}}],
+                "users": [{"name": "x", "user": {"token": "secret-token"}}], "current-context": "x",
+                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}))
+            asking = subprocess.Popen([FLYBALL, "explain", "shpa", "x", "--kubeconfig", str(config)],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                with listening.accept()[0] as plain_socket, tls.wrap_socket(plain_socket, server_side=True) as secured:
+                    met[name] = secured.cipher()[0]
+            except ssl.SSLError as why:
+                met[name] = why.reason
+            finally:
+                asking.kill()
+                asking.wait(60)
+    assert met["old"] == "NO_SHARED_CIPHER" and "GCM" in met["new"], met
+
+
 # ---- metrics
 
 
