@@ -151,6 +151,7 @@ static int connect_prometheus(struct scheduler *s, err_t *e)
     struct prom_client_options options = {
         .url = str_c(url),
         .token_file = manager_setting(s->manager, "smarthpa-prometheus-token-file"),
+        .insecure_token = manager_setting(s->manager, "allow-insecure-token") != NULL,
         .timeout_ns = 60 * NS_PER_S,
     };
     return prom_client_new(manager_loop(s->manager), &options, &s->prometheus, e);

@@ -24,4 +24,10 @@ struct json *access_rules(struct server *s, struct arena *a, const struct user *
 /* Before a role or a binding is written (old NULL: a new one); false: answered with 403. */
 bool access_may_grant(struct call *c, const struct json *old, const struct json *object);
 
+/* 403 that names what was wanted. */
+void call_refuse(struct call *c, const struct access *want);
+
+/* ---- impersonate.c: false: answered */
+bool call_impersonate(struct call *c);
+
 #endif

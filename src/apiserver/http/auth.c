@@ -122,6 +122,27 @@ bool auth_check(struct server *s, struct arena *a, struct token_check *t)
     return token_check(s, a, t);
 }
 
+static struct user user_of_certificate(struct arena *a, const struct tls_peer *peer)
+{
+    struct user u = auth_user(utf8_clean(a, peer->user), peer->groups, peer->group_count);
+    struct json *extra = json_new_obj(a), *list = json_new_arr(a);
+    str id = arena_printf(a, "X509SHA256=%s", peer->fingerprint);
+    json_push(a, list, json_new_str(a, id));
+    json_set(a, extra, S("authentication.kubernetes.io/credential-id"), list);
+    u.extra = extra;
+    return u;
+}
+
+/* The bearer token of the request; "": none. */
+static str bearer_token(const struct call *c)
+{
+    str rest = call_header(c, "authorization"), scheme = S("");
+    str_cut(&rest, ' ', &scheme);
+    return str_eq_nocase(scheme, S("bearer")) && rest.p ? str_trim(rest) : S("");
+}
+
+/* A certificate wins over a token. One that cannot be verified is 401 unless a good token comes with it; one
+ * without a common name is no identity, whatever groups it names. */
 bool call_authenticate(struct call *c)
 {
     static const char admins[] = AUTH_ADMINS, stranger[] = "system:unauthenticated";
@@ -131,21 +152,22 @@ bool call_authenticate(struct call *c)
         c->user = auth_user(S("system:admin"), masters, 1);
         return true;
     }
-    str header = call_header(c, "authorization"), scheme = S("");
-    str_cut(&header, ' ', &scheme);
     const struct tls_peer *peer = c->request->peer;
-    if (str_eq_nocase(scheme, S("bearer")) && header.p && str_trim(header).n) {
-        struct token_check t = { .token = str_trim(header) };
-        if (auth_check(c->server, c->arena, &t)) {
-            c->user = t.user;
-            return true;
-        }
+    if (peer && !peer->rejected && peer->user.n) {
+        c->user = user_of_certificate(c->arena, peer);
+        return true;
+    }
+    struct token_check t = { .token = bearer_token(c) };
+    if (t.token.n && auth_check(c->server, c->arena, &t)) {
+        c->user = t.user;
+        return true;
+    }
+    if (t.token.n || (peer && peer->rejected)) {
         call_status(c, &(struct status){
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;
     }
-    c->user = peer ? auth_user(utf8_clean(c->arena, peer->user), peer->groups, peer->group_count)
-                   : (struct user){ .name = S(AUTH_ANONYMOUS), .groups = strangers, .n_groups = 1 };
+    c->user = (struct user){ .name = S(AUTH_ANONYMOUS), .groups = strangers, .n_groups = 1 };
     return true;
 }
 
@@ -160,12 +182,11 @@ static str lower(struct arena *a, str text)
     return copy;
 }
 
-/* A list of one object by its name counts as access to that object. */
+/* A list of one object by its name counts as access to that object; deleting a collection never does. */
 static str named(const struct call *c)
 {
     str rest = call_query(c, "fieldSelector"), part;
-    if (c->name.n || !rest.p ||
-        (c->verb != VERB_LIST && c->verb != VERB_WATCH && c->verb != VERB_DELETECOLLECTION))
+    if (c->name.n || !rest.p || (c->verb != VERB_LIST && c->verb != VERB_WATCH))
         return c->name;
     while (str_cut(&rest, ',', &part)) {
         if (!str_starts(part, S("metadata.name=")))
@@ -206,7 +227,7 @@ static void refuse_page(struct call *c, const struct access *w)
                                      .empty_details = true });
 }
 
-static void refuse(struct call *c, const struct access *w)
+void call_refuse(struct call *c, const struct access *w)
 {
     struct arena *a = c->arena;
     if (!w->resource.n) {
@@ -232,96 +253,25 @@ static void refuse(struct call *c, const struct access *w)
                                      .kind = w->resource });
 }
 
-/* ---- on whose behalf */
-
-static bool is_account(str name, struct access *w)
-{
-    str rest = name, part;
-    if (!str_starts(name, S(AUTH_ACCOUNT)))
-        return false;
-    rest = str_from(rest, sizeof(AUTH_ACCOUNT) - 1);
-    if (!str_cut(&rest, ':', &part) || !rest.p || !rest.n)
-        return false;
-    *w = (struct access){ .resource = S("serviceaccounts"), .ns = part, .name = rest };
-    return true;
-}
-
-static bool may_be(struct call *c, struct access w)
-{
-    w.verb = S("impersonate");
-    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
-        return true;
-    bool account = str_eq(w.resource, S("serviceaccounts"));
-    w = wanted(c);
-    w.verb = arena_printf(c->arena, "impersonate-on:%s:" STR_FMT,
-                          account ? "serviceaccount" : "user-info", STR_ARG(w.verb));
-    refuse(c, &w);
-    return false;
-}
-
-/* The groups asked for; those of a service account, when none are. False: answered. */
-static bool borrow_groups(struct call *c, const struct access *account, struct user *u)
-{
-    const struct http_headers *headers = &c->request->headers;
-    str *groups = arena_array(c->arena, headers->n + 2, sizeof(*groups));
-    for (size_t i = 0; i < headers->n; i++) {
-        if (!str_eq_nocase(headers->at[i].name, S("impersonate-group")))
-            continue;
-        str group = utf8_clean(c->arena, headers->at[i].value);
-        if (!may_be(c, (struct access){ .resource = S("groups"), .name = group }))
-            return false;
-        groups[u->n_groups++] = group;
-    }
-    if (!u->n_groups && account->ns.n) {
-        groups[u->n_groups++] = S("system:serviceaccounts");
-        groups[u->n_groups++] =
-            arena_printf(c->arena, "system:serviceaccounts:" STR_FMT, STR_ARG(account->ns));
-    }
-    u->groups = groups;
-    return true;
-}
-
-/* One look at each header, as most calls have none of these. */
-static bool wants_another(const struct call *c)
-{
-    const struct http_headers *headers = &c->request->headers;
-    for (size_t i = 0; i < headers->n; i++)
-        if (headers->at[i].name.n > 12 &&
-            str_eq_nocase(str_upto(headers->at[i].name, 12), S("impersonate-")))
-            return true;
-    return false;
-}
-
-/* Who may, acts as somebody else. False: answered. */
-static bool impersonate(struct call *c)
-{
-    if (!wants_another(c))
-        return true;
-    str name = utf8_clean(c->arena, call_header(c, "impersonate-user"));
-    struct access w = { .resource = S("users"), .name = name };
-    struct user other = { 0 };
-    if (!name.n) {
-        call_bad_request(c, "groups or a uid are requested without impersonating a user name");
-        return false;
-    }
-    if (!is_account(name, &w))
-        w.ns = S("");
-    if (!may_be(c, w) || !borrow_groups(c, &w, &other))
-        return false;
-    c->user = auth_user(name, other.groups, other.n_groups);
-    c->user.known = !str_eq(name, S(AUTH_ANONYMOUS));
-    return true;
-}
-
 bool call_authorize(struct call *c)
 {
-    if (!impersonate(c))
+    if (!call_impersonate(c))
         return false;
     if (c->user.admin)
         return true;
     struct access w = wanted(c);
     if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    refuse(c, &w);
+    call_refuse(c, &w);
+    return false;
+}
+
+bool call_may_create(struct call *c)
+{
+    struct access w = wanted(c);
+    w.verb = S("create");
+    if (c->user.admin || access_allowed(c->server, c->arena, &c->user, &w, NULL))
+        return true;
+    call_refuse(c, &w);
     return false;
 }

@@ -143,6 +143,8 @@ bool call_field_validation(struct call *c, const struct kind *k, const struct wr
 /* ---- auth.c */
 bool call_authenticate(struct call *c); /* false: answered with 401 */
 bool call_authorize(struct call *c);    /* false: answered with 403 */
+/* For PUT and apply that turn out to create: those need `create` too. False: answered with 403. */
+bool call_may_create(struct call *c);
 
 /* ---- review.c */
 void answer_review(struct call *c, struct json *review); /* may I? may they? who is this? */

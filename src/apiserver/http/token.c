@@ -7,6 +7,8 @@
 #include "auth.h"
 #include "remove.h"
 
+enum { SKEW_S = 60 }; /* by which the clock may have gone back, as the real server has it */
+
 static void sign(struct server *s, str text, struct buf *out)
 {
     unsigned char mac[TLS_MAC_BYTES];
@@ -34,6 +36,8 @@ static struct json *own_claims(struct arena *a, const struct token_claims *c)
         if (str_eqc(json_text(json_get(c->bound, "kind")), kinds[i][0]))
             json_set(a, own, str_c(kinds[i][1]),
                      reference(a, json_text(json_get(c->bound, "name")), c->bound_uid));
+    if (c->node.n)
+        json_set(a, own, S("node"), reference(a, c->node, c->node_uid));
     return own;
 }
 
@@ -98,10 +102,14 @@ static bool holds(struct server *s, struct arena *a, const struct json *claims)
                                             { "node", "nodes" } };
     const struct json *own = json_get(claims, "kubernetes.io");
     str ns = json_text(json_get(own, "namespace"));
-    if (json_int(json_get(claims, "exp"), 0) <= server_now_ns(s) / NS_PER_S ||
+    int64_t now = server_now_ns(s) / NS_PER_S;
+    if (json_int(json_get(claims, "exp"), 0) <= now ||
+        json_int(json_get(claims, "nbf"), 0) > now + SKEW_S ||
         !is_there(s, a, "serviceaccounts", ns, own, "serviceaccount"))
         return false;
-    for (size_t i = 0; i < countof(bound); i++)
+    /* the node of a pod's token only says where the pod is; a token that is bound to a node has no pod */
+    size_t n = json_get(own, "pod") ? countof(bound) - 1 : countof(bound);
+    for (size_t i = 0; i < n; i++)
         if (json_get(own, bound[i][0]) && !is_there(s, a, bound[i][1], ns, own, bound[i][0]))
             return false;
     return true;

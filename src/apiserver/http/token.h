@@ -1,5 +1,5 @@
 /* Tokens of service accounts: JSON Web Tokens, signed with a key of this server, so that none has to be
- * remembered. One is good until its time is up or its account is gone. */
+ * remembered. One is good from its nbf until its time is up or its account is gone. */
 #ifndef FLYBALL_TOKEN_H
 #define FLYBALL_TOKEN_H
 
@@ -12,6 +12,7 @@ struct token_claims {
     const struct json *audiences; /* names whom the token is for */
     const struct json *bound;     /* reference to what it dies with; NULL or null: nothing else */
     str bound_uid;
+    str node, node_uid; /* of the pod it is bound to; "": it has none yet */
     int64_t until_s;
 };
 

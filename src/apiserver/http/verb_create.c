@@ -130,7 +130,7 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
     write_owners_once(c, object);
     if (!c->apply_settled)
         managed_update(c, o, NULL, object);
-    if (!prepare(c, object))
+    if (!prepare(c, object) || (c->verb != VERB_CREATE && !call_may_create(c)))
         return;
     str name = json_text(json_get(metadata, "name"));
     str key = kind_key(c->arena, c->kind, c->ns, name);

@@ -146,8 +146,29 @@ static void post_eviction(struct call *c, const struct write_options *o,
 
 /* ---- service accounts */
 
+/* A pod's token is for the account that the pod runs under, and says which node it is on. False: answered. */
+static bool check_pod(struct call *c, const struct json *pod, struct token_claims *ret)
+{
+    str account = json_text(json_at(pod, "spec", "serviceAccountName", NULL));
+    if (!str_eq(account, c->name)) {
+        call_bad_request(c,
+                         "cannot bind token for serviceaccount \"" STR_FMT
+                         "\" to pod running with different serviceaccount name.",
+                         STR_ARG(c->name));
+        return false;
+    }
+    ret->node = json_text(json_at(pod, "spec", "nodeName", NULL));
+    const struct kind *nodes = kinds_find(S(""), S("v1"), S("nodes"));
+    const struct object *node =
+        ret->node.n ? store_latest(c->server->store, kind_key(c->arena, nodes, S(""), ret->node))
+                    : NULL;
+    if (node)
+        ret->node_uid = object_span(node, node->uid);
+    return true;
+}
+
 /* What the token shall die with must be there. False: answered. */
-static bool check_bound(struct call *c, const struct json *bound, str *ret_uid)
+static bool check_bound(struct call *c, const struct json *bound, struct token_claims *ret)
 {
     static const struct {
         const char *kind, *plural;
@@ -163,9 +184,9 @@ static bool check_bound(struct call *c, const struct json *bound, str *ret_uid)
             store_latest(c->server->store,
                          kind_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
         if (o)
-            *ret_uid = object_span(o, o->uid);
-        if (o && (!uid.n || str_eq(uid, *ret_uid)))
-            return true;
+            ret->bound_uid = object_span(o, o->uid);
+        if (o && (!uid.n || str_eq(uid, ret->bound_uid)))
+            return i > 0 || check_pod(c, read_tree(c->arena, k, o), ret);
         if (o)
             call_conflict(c, k, name, S("the UID in the bound object reference is another one"));
         else
@@ -178,7 +199,7 @@ static bool check_bound(struct call *c, const struct json *bound, str *ret_uid)
 }
 
 /* False: answered. */
-static bool check_request(struct call *c, struct json *request, str *ret_bound_uid)
+static bool check_request(struct call *c, struct json *request, struct token_claims *ret)
 {
     struct field_errors errors = { .arena = c->arena };
     struct json *spec = json_make(c->arena, request, "spec", NULL);
@@ -199,7 +220,7 @@ static bool check_request(struct call *c, struct json *request, str *ret_bound_u
         call_invalid(c, S("TokenRequest"), S("authentication.k8s.io"), misnamed ? c->name : S(""),
                      &errors);
     const struct json *bound = json_get(spec, "boundObjectRef");
-    return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound, ret_bound_uid));
+    return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound, ret));
 }
 
 static void post_token(struct call *c, struct json *request)
@@ -211,8 +232,8 @@ static void post_token(struct call *c, struct json *request)
         call_not_found(c, c->kind, c->name);
         return;
     }
-    str bound_uid = S("");
-    if (!check_request(c, request, &bound_uid))
+    struct token_claims claims = { .ns = c->ns, .account = c->name };
+    if (!check_request(c, request, &claims))
         return;
     struct json *metadata = json_make(a, request, "metadata", NULL);
     struct json *spec = json_make(a, request, "spec", NULL);
@@ -223,13 +244,10 @@ static void post_token(struct call *c, struct json *request)
     }
     int64_t until = server_now_ns(c->server) / NS_PER_S +
                     json_int(json_get(spec, "expirationSeconds"), TOKEN_SECONDS);
-    struct token_claims claims = { .ns = c->ns,
-                                   .account = c->name,
-                                   .uid = object_span(account, account->uid),
-                                   .audiences = json_get(spec, "audiences"),
-                                   .bound = json_get(spec, "boundObjectRef"),
-                                   .bound_uid = bound_uid,
-                                   .until_s = until };
+    claims.uid = object_span(account, account->uid);
+    claims.audiences = json_get(spec, "audiences");
+    claims.bound = json_get(spec, "boundObjectRef");
+    claims.until_s = until;
     char text[RFC3339_TEXT_MAX];
     json_set_str(a, metadata, "name", c->name);
     json_set_str(a, metadata, "uid", claims.uid);

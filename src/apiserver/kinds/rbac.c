@@ -64,8 +64,15 @@ static void check_subject(const struct kind_change *c, const struct json *subjec
 {
     static const char *const kinds[] = { "ServiceAccount", "User", "Group", NULL };
     str kind = json_text(json_get(subject, "kind"));
+    static const char *const none[] = { "", NULL }, *const own[] = { GROUP, NULL };
+    const struct json *group = json_get(subject, "apiGroup");
+    bool account = str_eqc(kind, "ServiceAccount");
     if (!json_text(json_get(subject, "name")).n)
         field_required(errors, AT(at, "name"), NULL);
+    if (account ? json_text(group).n > 0
+                : (str_eqc(kind, "User") || str_eqc(kind, "Group")) &&
+                      !str_eqc(json_text(group), GROUP))
+        field_not_supported(errors, AT(at, "apiGroup"), group, account ? none : own);
     if (!str_eqc(kind, "ServiceAccount") && !str_eqc(kind, "User") && !str_eqc(kind, "Group"))
         field_not_supported(errors, AT(at, "kind"), json_get(subject, "kind"), kinds);
     else if (str_eqc(kind, "ServiceAccount") && !c->kind->namespaced &&
