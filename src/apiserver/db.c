@@ -36,7 +36,6 @@ enum {
     DATA_VERSION = 1,
     APPLICATION_ID = 0x666c7962, /* "flyb" */
     LONG_FRAMES = 1000,
-    TOO_LONG_FRAMES = 2000,
     RESERVE_BYTES = 4 << 20,
 };
 
@@ -52,6 +51,7 @@ struct db {
     struct mark *mark; /* NULL: the disk was too full to make one */
     struct mark_value marked;
     int64_t mark_synced_ns;
+    int long_frames;      /* a log so long can be moved when idle; twice as long: must be */
     int log_frames;       /* how many SQLite has written since it began the log anew */
     bool log_may_restart; /* the next commit may begin the log anew, with another salt */
     bool has_reserve;
@@ -359,7 +359,7 @@ static int open_mark(struct db *db, err_t *e)
     return code == SQLITE_OK ? 0 : explain(db, code, e);
 }
 
-int db_open(const char *path, struct db **ret, err_t *e)
+int db_open(const char *path, int log_frames, struct db **ret, err_t *e)
 {
     int64_t bytes;
     int result = db_files->size(path, &bytes);
@@ -383,6 +383,7 @@ int db_open(const char *path, struct db **ret, err_t *e)
         return result;
     }
     set_checkpoint_on_close(db, true);
+    db->long_frames = log_frames ? log_frames : LONG_FRAMES;
     db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
     *ret = db;
     return 0;
@@ -499,15 +500,15 @@ enum db_need db_need(const struct db *db)
 {
     if (db->last_tidy_failed)
         return DB_NEEDS_NOTHING;
-    if (db->log_frames >= TOO_LONG_FRAMES)
+    if (db->log_frames >= 2 * db->long_frames)
         return DB_NEEDS_IT_NOW;
     bool unsynced = db->mark && !mark_is_synced(db->mark);
-    return db->log_frames >= LONG_FRAMES || unsynced ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
+    return db->log_frames >= db->long_frames || unsynced ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
 }
 
 void db_tidy(struct db *db)
 {
-    if (db->log_frames >= LONG_FRAMES)
+    if (db->log_frames >= db->long_frames)
         db->last_tidy_failed = !move_log(db);
     else if (db->mark && !mark_is_synced(db->mark))
         db->last_tidy_failed = mark_sync(db->mark) != SQLITE_OK;
