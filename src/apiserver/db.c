@@ -556,6 +556,16 @@ static int transact_in_room(struct db *db, const struct db_transaction *t)
     return code == SQLITE_FULL && db->log_frames && move_log(db) ? transact(db, t) : code;
 }
 
+/* Gives up the room kept for this moment. False: it is given up already. */
+static bool release_reserve(struct db *db)
+{
+    if (!db->has_reserve)
+        return false;
+    (void)db_files->remove(db->reserve_path);
+    db->has_reserve = false;
+    return true;
+}
+
 /* A full disk takes deletions, at the expense of the reserve, and nothing else until that is back. */
 static int transact_or_full(struct db *db, const struct db_transaction *t)
 {
@@ -567,11 +577,8 @@ static int transact_or_full(struct db *db, const struct db_transaction *t)
     if (!removes && !db->has_reserve)
         return SQLITE_FULL;
     int code = transact_in_room(db, t);
-    if (code == SQLITE_FULL && removes && db->has_reserve) {
-        (void)db_files->remove(db->reserve_path);
-        db->has_reserve = false;
+    if (code == SQLITE_FULL && removes && release_reserve(db))
         code = transact_in_room(db, t);
-    }
     return code;
 }
 
@@ -584,7 +591,10 @@ static int mark_commit(struct db *db, const struct db_transaction *t)
     db->log_may_restart = false;
     bool sync =
         db->marked.log_salt != before || clock_mono_ns() - db->mark_synced_ns >= MARK_SYNC_NS;
-    return set_mark(db, t->rows[t->n_rows - 1].rev, sync);
+    int64_t rev = t->rows[t->n_rows - 1].rev;
+    int code = set_mark(db, rev, sync);
+    /* there are file systems that need room to overwrite */
+    return code == SQLITE_FULL && release_reserve(db) ? set_mark(db, rev, true) : code;
 }
 
 int db_commit(struct db *db, const struct db_transaction *t, err_t *e)

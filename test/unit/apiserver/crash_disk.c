@@ -23,63 +23,94 @@ static void file_drop_pending(struct crash_file *f)
     f->pending.n = 0;
 }
 
+/* Buffers are kept for the next file: most of the time would go into asking the system for memory. */
+enum { POOL_MAX = 16, POOL_LEAST = 64 << 10 };
+static struct crash_bytes pool[POOL_MAX];
+
+static void bytes_done(struct crash_bytes *b)
+{
+    size_t worst = 0;
+    for (size_t i = 1; i < POOL_MAX; i++)
+        if (pool[i].cap < pool[worst].cap)
+            worst = i;
+    if (b->cap >= POOL_LEAST && b->cap > pool[worst].cap) {
+        free(pool[worst].p);
+        pool[worst] = *b;
+    } else {
+        free(b->p);
+    }
+    *b = (struct crash_bytes){ 0 };
+}
+
+static void bytes_take(struct crash_bytes *b, size_t want)
+{
+    for (size_t i = 0; i < POOL_MAX; i++)
+        if (pool[i].cap >= want && want >= POOL_LEAST / 2) {
+            *b = pool[i];
+            b->n = 0;
+            pool[i] = (struct crash_bytes){ 0 };
+            return;
+        }
+}
+
+static void bytes_resize(struct crash_bytes *b, size_t want)
+{
+    if (!b->p)
+        bytes_take(b, want);
+    if (want > b->cap) {
+        b->cap = MAX(want, b->cap * 2);
+        b->p = mem_grow(b->p, b->cap, 1);
+    }
+    if (want > b->n)
+        memset(b->p + b->n, 0, want - b->n);
+    b->n = want;
+}
+
+static void bytes_put(struct crash_bytes *b, const char *from, size_t count, int64_t at)
+{
+    if ((size_t)at + count > b->n)
+        bytes_resize(b, (size_t)at + count);
+    if (count)
+        memcpy(b->p + at, from, count);
+}
+
+static void bytes_copy(struct crash_bytes *to, const struct crash_bytes *from)
+{
+    to->n = 0;
+    bytes_put(to, from->p, from->n, 0);
+}
+
+static void bytes_write(struct crash_bytes *b, const struct crash_write *w)
+{
+    if (w->bytes)
+        bytes_put(b, w->bytes, w->n, w->at);
+    else
+        bytes_resize(b, (size_t)w->at);
+}
+
+static void file_sync(struct crash_file *f)
+{
+    for (size_t i = 0; i < f->pending.n; i++)
+        bytes_write(&f->durable, &f->pending.at[i]);
+    file_drop_pending(f);
+}
+
 static void file_unref(struct crash_file *f)
 {
     if (--f->refs)
         return;
     file_drop_pending(f);
     vec_done(&f->pending);
-    free(f->now);
-    free(f->durable);
+    bytes_done(&f->now);
+    bytes_done(&f->durable);
     free(f);
 }
 
-static void bytes_resize(char **p, size_t *n, size_t *cap, size_t want)
+static struct crash_file *file_new(void)
 {
-    if (want > *cap) {
-        *cap = MAX(want, *cap * 2);
-        *p = mem_grow(*p, *cap, 1);
-    }
-    if (want > *n)
-        memset(*p + *n, 0, want - *n);
-    *n = want;
-}
-
-static void bytes_put(char **p, size_t *n, size_t *cap, const char *from, size_t count, int64_t at)
-{
-    if ((size_t)at + count > *n)
-        bytes_resize(p, n, cap, (size_t)at + count);
-    if (count)
-        memcpy(*p + at, from, count);
-}
-
-static struct crash_file *file_copy_durable(const struct crash_file *f)
-{
-    struct crash_file *copy = mem_zero(1, sizeof(*copy));
-    copy->refs = 1;
-    bytes_put(&copy->durable, &copy->durable_n, &copy->durable_cap, f->durable, f->durable_n, 0);
-    return copy;
-}
-
-static void file_write_durable(struct crash_file *f, const struct crash_write *w)
-{
-    if (w->bytes)
-        bytes_put(&f->durable, &f->durable_n, &f->durable_cap, w->bytes, w->n, w->at);
-    else
-        bytes_resize(&f->durable, &f->durable_n, &f->durable_cap, (size_t)w->at);
-}
-
-static void file_sync(struct crash_file *f)
-{
-    for (size_t i = 0; i < f->pending.n; i++)
-        file_write_durable(f, &f->pending.at[i]);
-    file_drop_pending(f);
-}
-
-static void file_show_durable(struct crash_file *f)
-{
-    f->now_n = 0;
-    bytes_put(&f->now, &f->now_n, &f->now_cap, f->durable, f->durable_n, 0);
+    struct crash_file *f = mem_zero(1, sizeof(*f));
+    f->refs = 1;
+    return f;
 }
 
 static struct crash_write write_copy(const struct crash_write *w)
@@ -91,12 +122,12 @@ static struct crash_write write_copy(const struct crash_write *w)
 }
 
 /* Applies those sectors of a write that `keeps` says. */
-static void file_write_sectors(struct crash_file *f, const struct crash_write *w, int64_t sector,
-                               bool (*keeps)(void *context), void *context)
+static void bytes_write_sectors(struct crash_bytes *b, const struct crash_write *w, int64_t sector,
+                                bool (*keeps)(void *context), void *context)
 {
     if (!w->bytes) {
         if (keeps(context))
-            file_write_durable(f, w);
+            bytes_write(b, w);
         return;
     }
     int64_t end = w->at + (int64_t)w->n;
@@ -104,7 +135,7 @@ static void file_write_sectors(struct crash_file *f, const struct crash_write *w
         int64_t next = MIN((at / sector + 1) * sector, end);
         if (keeps(context)) {
             struct crash_write part = { w->bytes + (at - w->at), (size_t)(next - at), at };
-            file_write_durable(f, &part);
+            bytes_write(b, &part);
         }
         at = next;
     }
@@ -132,7 +163,8 @@ static bool keeps_first(void *context)
 static struct crash_file *file_after(const struct crash_file *f, enum crash_kind kind,
                                      struct random *random)
 {
-    struct crash_file *copy = file_copy_durable(f);
+    struct crash_file *copy = file_new();
+    bytes_copy(&copy->now, &f->durable);
     int64_t sector = random_below(random, 2) ? 512 : 4096;
     struct choice c = { random, 1 + random_below(random, 15), random_below(random, 12) };
     uint32_t n = (uint32_t)f->pending.n, cut = n ? random_below(random, n) : 0;
@@ -140,22 +172,22 @@ static struct crash_file *file_after(const struct crash_file *f, enum crash_kind
         const struct crash_write *w = &f->pending.at[i];
         if (kind == CRASH_KEEP_ALL || (kind == CRASH_TORN && i < cut) ||
             (kind == CRASH_LATE_ONLY && i > cut))
-            file_write_durable(copy, w);
+            bytes_write(&copy->now, w);
         else if (kind == CRASH_TORN && i == cut)
-            file_write_sectors(copy, w, sector, keeps_first, &c);
+            bytes_write_sectors(&copy->now, w, sector, keeps_first, &c);
         else if (kind == CRASH_REORDERED || (kind == CRASH_LATE_ONLY && i == cut))
-            file_write_sectors(copy, w, sector, keeps_some, &c);
+            bytes_write_sectors(&copy->now, w, sector, keeps_some, &c);
     }
-    if (kind != CRASH_LOSE_ALL && copy->durable_n < f->now_n && random_below(random, 4) == 0)
-        bytes_resize(&copy->durable, &copy->durable_n, &copy->durable_cap, f->now_n);
-    file_show_durable(copy);
+    if (kind != CRASH_LOSE_ALL && copy->now.n < f->now.n && random_below(random, 4) == 0)
+        bytes_resize(&copy->now, f->now.n);
     return copy;
 }
 
 static struct crash_file *file_killed(const struct crash_file *f)
 {
-    struct crash_file *copy = file_copy_durable(f);
-    bytes_put(&copy->now, &copy->now_n, &copy->now_cap, f->now, f->now_n, 0);
+    struct crash_file *copy = file_new();
+    bytes_copy(&copy->durable, &f->durable);
+    bytes_copy(&copy->now, &f->now);
     for (size_t i = 0; i < f->pending.n; i++)
         vec_push(&copy->pending, write_copy(&f->pending.at[i]));
     return copy;
@@ -266,10 +298,18 @@ static struct crash_change copy_change(struct copies *c, const struct crash_chan
     return copy;
 }
 
+void crash_disk_keep(struct crash_disk *d)
+{
+    d->throwaway = false;
+    for (size_t i = 0; i < d->names.n; i++)
+        bytes_copy(&d->names.at[i].file->durable, &d->names.at[i].file->now);
+}
+
 struct crash_disk *crash_disk_after(const struct crash_disk *d, const char *folder,
                                     enum crash_kind kind, struct random *random)
 {
     struct crash_disk *after = crash_disk_new(folder);
+    after->throwaway = kind != CRASH_KILL;
     struct copies c = { .kind = kind, .random = random };
     size_t keep = kind == CRASH_KEEP_ALL   ? d->changes.n
                   : kind == CRASH_LOSE_ALL ? 0
@@ -301,7 +341,7 @@ uint64_t crash_disk_sum(const struct crash_disk *d)
     uint64_t sum = 0;
     for (size_t i = 0; i < d->names.n; i++) { /* in any order */
         const struct crash_file *f = d->names.at[i].file;
-        sum += sum64((str){ f->now_n ? f->now : "", f->now_n },
+        sum += sum64((str){ f->now.n ? f->now.p : "", f->now.n },
                      sum64(str_c(d->names.at[i].name), 1 + f->pending.n));
     }
     return sum;
@@ -325,7 +365,7 @@ size_t crash_disk_bytes(const struct crash_disk *d)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < d->names.n; i++)
-        bytes += d->names.at[i].file->now_n;
+        bytes += d->names.at[i].file->now.n;
     return bytes;
 }
 
@@ -365,9 +405,9 @@ static int handle_close(sqlite3_file *f)
 static int handle_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 {
     const struct crash_file *file = ((struct crash_handle *)f)->file;
-    size_t there = (size_t)at < file->now_n ? MIN((size_t)n, file->now_n - (size_t)at) : 0;
+    size_t there = (size_t)at < file->now.n ? MIN((size_t)n, file->now.n - (size_t)at) : 0;
     if (there)
-        memcpy(p, file->now + at, there);
+        memcpy(p, file->now.p + at, there);
     memset((char *)p + there, 0, (size_t)n - there);
     return there == (size_t)n ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
 }
@@ -376,12 +416,16 @@ static int handle_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
     struct crash_handle *h = (struct crash_handle *)f;
     reach_point(h->disk, false);
-    if (h->disk->off || h->disk->full)
-        return h->disk->off ? SQLITE_IOERR_WRITE : SQLITE_FULL;
+    if (h->disk->off)
+        return SQLITE_IOERR_WRITE;
+    if (h->disk->full && (h->disk->copies || (size_t)at + (size_t)n > h->file->now.n))
+        return SQLITE_FULL;
     h->disk->writes++;
-    struct crash_write w = { mem_dup(p, (size_t)n), (size_t)n, at };
-    vec_push(&h->file->pending, w);
-    bytes_put(&h->file->now, &h->file->now_n, &h->file->now_cap, p, (size_t)n, at);
+    if (!h->disk->throwaway) {
+        struct crash_write w = { mem_dup(p, (size_t)n), (size_t)n, at };
+        vec_push(&h->file->pending, w);
+    }
+    bytes_put(&h->file->now, p, (size_t)n, at);
     return SQLITE_OK;
 }
 
@@ -390,9 +434,11 @@ static int handle_truncate(sqlite3_file *f, sqlite3_int64 size)
     struct crash_handle *h = (struct crash_handle *)f;
     if (h->disk->off)
         return SQLITE_IOERR_TRUNCATE;
-    struct crash_write w = { NULL, 0, size };
-    vec_push(&h->file->pending, w);
-    bytes_resize(&h->file->now, &h->file->now_n, &h->file->now_cap, (size_t)size);
+    if (!h->disk->throwaway) {
+        struct crash_write w = { NULL, 0, size };
+        vec_push(&h->file->pending, w);
+    }
+    bytes_resize(&h->file->now, (size_t)size);
     return SQLITE_OK;
 }
 
@@ -415,7 +461,7 @@ static int handle_sync(sqlite3_file *f, int flags UNUSED)
 
 static int handle_size(sqlite3_file *f, sqlite3_int64 *ret)
 {
-    *ret = (sqlite3_int64)((struct crash_handle *)f)->file->now_n;
+    *ret = (sqlite3_int64)((struct crash_handle *)f)->file->now.n;
     return SQLITE_OK;
 }
 
@@ -463,8 +509,7 @@ static const sqlite3_io_methods handle_methods = {
 
 static struct crash_file *make_file(struct crash_disk *d, const char *name)
 {
-    struct crash_file *f = mem_zero(1, sizeof(*f));
-    f->refs = 1;
+    struct crash_file *f = file_new();
     note_change(d, NAME_LINK, name, f);
     f->refs--;
     return f;
@@ -531,7 +576,7 @@ static int names_size(const char *path, int64_t *ret)
     struct crash_file *f = d ? crash_disk_file(d, name) : NULL;
     if (!f)
         return -ENOENT;
-    *ret = (int64_t)f->now_n;
+    *ret = (int64_t)f->now.n;
     return 0;
 }
 

@@ -23,10 +23,14 @@ struct crash_write { /* not synced yet */
     int64_t at;
 };
 
+struct crash_bytes {
+    char *p; /* owned */
+    size_t n, cap;
+};
+
 struct crash_file {
     int refs;
-    char *now, *durable; /* owned */
-    size_t now_n, now_cap, durable_n, durable_cap;
+    struct crash_bytes now, durable;
     VEC(struct crash_write) pending;
 };
 
@@ -44,9 +48,11 @@ struct crash_disk {
     char folder[16]; /* "live" */
     VEC(struct crash_name) names, durable_names;
     VEC(struct crash_change) changes;
+    bool throwaway;   /* no crash will be asked of it: it need not know what is synced */
     bool drops_syncs; /* a disk that lies */
     bool off;         /* every write and sync fails: the power is gone */
-    bool full;        /* no file may grow, and overwriting fails too */
+    bool full;        /* no file can grow... */
+    bool copies;      /* ...and none be overwritten: this disk copies what is written */
     uint64_t writes, syncs;
     /* Called before and after each sync, and before each write. */
     void (*point)(void *context, bool sync);
@@ -67,9 +73,11 @@ struct crash_disk *crash_disk_new(const char *folder);
 void crash_disk_free(struct crash_disk *d);
 void crash_disk_install(void);   /* as SQLite's default VFS and as db_files */
 void crash_disk_uninstall(void); /* the real ones again */
-/* What a crash of that kind leaves; a disk of its own under another folder. */
+/* What a crash of that kind leaves; a disk of its own under another folder. Kills leave disks that can crash
+ * again; the others are throwaway, unless crash_disk_keep() is called before anything is written. */
 struct crash_disk *crash_disk_after(const struct crash_disk *d, const char *folder,
                                     enum crash_kind kind, struct random *random);
+void crash_disk_keep(struct crash_disk *d);
 uint64_t crash_disk_sum(const struct crash_disk *d); /* of names and contents */
 bool crash_disk_pending(const struct crash_disk *d); /* whether anything is not synced */
 struct crash_file *crash_disk_file(const struct crash_disk *d, const char *name);

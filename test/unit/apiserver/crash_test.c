@@ -29,6 +29,7 @@ enum {
     HISTORY_EVENTS = 24,
     LOG_FRAMES = 40, /* checkpoints come often */
     BATCHES = 60,    /* of a run */
+    LARGE_BYTES = 300 << 10,
     SEEN_SLOTS = 1 << 22,
 };
 
@@ -203,22 +204,22 @@ static bool seen_before(struct world *w, const struct crash_disk *d)
 static void tamper(struct world *w, struct crash_disk *d)
 {
     struct crash_file *log = crash_disk_file(d, "state.db-wal");
-    if (!log || !log->now_n)
+    if (!log || !log->now.n)
         return;
     switch (random_below(&w->random, 4)) {
     case 0:
-        log->now_n = 0;
+        log->now.n = 0;
         break;
     case 1:
-        log->now_n = random_below(&w->random, (uint32_t)log->now_n);
+        log->now.n = random_below(&w->random, (uint32_t)log->now.n);
         break;
     case 2:
-        log->now[random_below(&w->random, (uint32_t)log->now_n)] ^= 0x10;
+        log->now.p[random_below(&w->random, (uint32_t)log->now.n)] ^= 0x10;
         break;
     default:
-        if (w->old_log_n && w->old_log_n <= log->now_cap) {
-            memcpy(log->now, w->old_log, w->old_log_n);
-            log->now_n = w->old_log_n;
+        if (w->old_log_n && w->old_log_n <= log->now.cap) {
+            memcpy(log->now.p, w->old_log, w->old_log_n);
+            log->now.n = w->old_log_n;
         }
     }
 }
@@ -295,18 +296,23 @@ static void at_point(void *context, bool sync)
     if (w->checking)
         return;
     w->checking = true;
+    /* Large states take long: fewer of them. */
+    size_t bytes = crash_disk_bytes(w->live);
+    bool looks = bytes < LARGE_BYTES || random_below(&w->random, (uint32_t)bytes) < LARGE_BYTES;
     if (w->full_in && !sync && --w->full_in == 0)
         w->live->full = true;
-    if (sync) {
+    if (sync && looks) {
         for (int kind = 0; kind < CRASH_KIND_N; kind++)
             if (kind != CRASH_KILL || random_below(&w->random, 8) == 0)
                 check_crash(w, kind);
         check_crash(w, CRASH_REORDERED);
-    } else if (random_below(&w->random, 16) < w->density) {
+    } else if (looks && random_below(&w->random, 16) < w->density) {
         check_crash(w, any_kind(w));
     }
     if (w->dies_in && --w->dies_in == 0) {
         w->next = crash_disk_after(w->live, "next", any_kind(w), &w->random);
+        if (w->next->throwaway)
+            crash_disk_keep(w->next);
         w->live->off = true;
     }
     w->checking = false;
@@ -393,9 +399,11 @@ static void run_batch(struct world *w)
     store_wait(w->store, &outcome.waiter);
     if (random_below(&w->random, 12) == 0)
         w->full_in = 1 + random_below(&w->random, 20);
+    w->live->copies = random_below(&w->random, 4) == 0;
     struct batch *b = store_flush(w->store);
     batch_write(b);
     store_finish(w->store, b);
+    bool no_room_to_mark = w->live->full && w->live->copies;
     w->full_in = 0;
     w->live->full = false;
     if (outcome.result == 0) {
@@ -406,8 +414,9 @@ static void run_batch(struct world *w)
         forget_writes(w, w->acked);
         w->counts->refused++;
     } else if (!w->live->off) {
-        complain(w, "a commit failed", outcome.result, 0);
-        w->live->off = true;
+        if (!no_room_to_mark)
+            complain(w, "a commit failed", outcome.result, 0);
+        w->live->off = true; /* nothing more can be written: kill it */
     }
 }
 
@@ -417,8 +426,8 @@ static void keep_old_log(struct world *w)
     if (!log || random_below(&w->random, 20))
         return;
     free(w->old_log);
-    w->old_log = mem_dup(log->now_n ? log->now : "", log->now_n);
-    w->old_log_n = log->now_n;
+    w->old_log = mem_dup(log->now.n ? log->now.p : "", log->now.n);
+    w->old_log_n = log->now.n;
 }
 
 /* Starts on what there is; crashes may happen on the way. False: the run must end. */
