@@ -7,14 +7,17 @@
 #include "http/credentials.h"
 #include "http/server.h"
 #include "http/watch.h"
+#include "store/data_dir.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct apiserver {
     struct loop *loop;
     struct server *server;
     struct http_server *http;
     struct credentials credentials;
+    int data_fd; /* holds the lock on the data directory */
     char url[80];
     bool log_requests, tls;
     bool (*intercept)(void *context, struct exchange *x);
@@ -165,7 +168,10 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
     s->log_requests = o->log_requests;
     s->intercept = o->intercept;
     s->intercept_context = o->intercept_context;
-    int result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
+    s->data_fd = -1;
+    int result = data_dir_open(o->data, &s->data_fd, e); /* first: see data_dir.h */
+    if (result == 0)
+        result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
     if (result == 0)
         result = open_server(s, o, e);
     if (result == 0)
@@ -229,5 +235,7 @@ void apiserver_free(struct apiserver *s)
         server_free(s->server);
     }
     credentials_done(&s->credentials);
+    if (s->data_fd >= 0)
+        close(s->data_fd);
     free(s);
 }

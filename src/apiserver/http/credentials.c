@@ -3,6 +3,7 @@
 
 #include "../../base/base64.h"
 #include "../../base/file.h"
+#include "../../base/log.h"
 #include "../../net/tls.h"
 
 #include <fcntl.h>
@@ -26,14 +27,17 @@ static int write_private(const char *path, str bytes, bool lasting, err_t *e)
     buf_printf(&temporary, "%s.new", path);
     (void)unlink(temporary.p);
     auto_close int fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
+    if (fd < 0 || fchmod(fd, 0600) < 0) /* whatever the umask took away */
         return err_set(e, errno, "%s cannot be made: %s", temporary.p, strerror(errno));
     for (size_t at = 0; at < bytes.n;) {
         ssize_t n = write(fd, bytes.p + at, bytes.n - at);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return err_set(e, errno, "%s cannot be written: %s", temporary.p, strerror(errno));
+        if (n < 0) {
+            int code = errno;
+            (void)unlink(temporary.p); /* on a full disk every block counts */
+            return err_set(e, code, "%s cannot be written: %s", temporary.p, strerror(code));
+        }
         at += (size_t)n;
     }
     if ((lasting && fsync(fd) < 0) || rename(temporary.p, path) < 0)
@@ -44,18 +48,6 @@ static int write_private(const char *path, str bytes, bool lasting, err_t *e)
 static bool exists(const char *path)
 {
     return access(path, F_OK) == 0;
-}
-
-static int make_directory(const char *directory, err_t *e)
-{
-    auto_free char *inside = path_in(directory, ".");
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-        return err_set(e, errno, "the data directory %s cannot be made: %s", directory,
-                       strerror(errno));
-    if (access(inside, W_OK) < 0)
-        return err_set(e, errno, "the data directory %s cannot be written to: %s", directory,
-                       strerror(errno));
-    return 0;
 }
 
 static int load_token(const char *directory, const char *name, char **ret, err_t *e)
@@ -131,12 +123,9 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
                      int64_t now_ns, err_t *e)
 {
     *c = (struct credentials){ 0 };
-    int result = make_directory(directory, e);
-    if (result < 0)
-        return result;
     c->kubeconfig_path = path_in(directory, "kubeconfig");
     c->ca_path = path_in(directory, "ca.crt");
-    result = load_token(directory, "admin.token", &c->admin_token, e);
+    int result = load_token(directory, "admin.token", &c->admin_token, e);
     if (result == 0)
         result = load_token(directory, "reader.token", &c->reader_token, e);
     if (result == 0)
@@ -161,7 +150,16 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
                "contexts:\n- name: flyball\n  context:\n    cluster: flyball\n    user: admin\n"
                "    namespace: default\ncurrent-context: flyball\n",
                c->admin_token);
-    return write_private(c->kubeconfig_path, buf_str(&text), false, e);
+    auto_buf struct buf there = { 0 };
+    if (file_read(c->kubeconfig_path, FILE_MAX, &there, NULL) == 0 &&
+        str_eq(buf_str(&there), buf_str(&text)))
+        return 0;
+    int result = write_private(c->kubeconfig_path, buf_str(&text), false, e);
+    if (result != -ENOSPC)
+        return result;
+    log_error("disk is full: kubeconfig was not updated", KV_C("file", c->kubeconfig_path),
+              KV_C("server", url));
+    return 0;
 }
 
 void credentials_done(struct credentials *c)

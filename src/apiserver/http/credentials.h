@@ -13,10 +13,11 @@ struct credentials {
     char *kubeconfig_path, *ca_path;
 };
 
-/* `directory` is made when missing; `address` is what the server listens on. */
+/* `directory` is there and locked (data_dir.h); `address` is what the server listens on. */
 int credentials_load(struct credentials *c, const char *directory, const char *address, bool tls,
                      int64_t now_ns, err_t *e);
-/* Once the port is known. */
+/* Once the port is known. A full disk is only logged: reads can be served, by the old kubeconfig if the URL is
+ * the same. */
 int credentials_write_kubeconfig(const struct credentials *c, const char *url, err_t *e);
 void credentials_done(struct credentials *c);
 

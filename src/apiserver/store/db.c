@@ -1,10 +1,20 @@
 /* Write-ahead log with synchronous=FULL: COMMIT returns when the log is on disk. The file is locked
  * for as long as it is open, which also spares the shared-memory file.
  *
- * The log is filled with zeros ahead of what SQLite appends: so a commit overwrites, and the disk has no
- * new length to record beside the data (a third of the wait). That and moving the log into the file are done
- * when nobody writes, if there is such a moment in time. The zeros are also the reserve of a full disk: when
- * no more can be laid up, what is there serves deletions alone.
+ * Only SQLite writes SQLite's files. The log is kept and reused: once all of it has been moved into the file,
+ * SQLite writes it again from its beginning, so a commit mostly overwrites and the disk has no new length to
+ * record beside the data. A log that is still short is grown in idle moments, by transactions that
+ * rewrite a row which nobody reads.
+ *
+ * Files beside the database:
+ *
+ *     state.db-wal       SQLite's log; removed by an orderly close
+ *     state.db-mark      high-water mark (db_mark.h), checked when opening
+ *     state.db-reserve   room on the disk, given up when it is full so that objects can still be deleted
+ *
+ * The mark is synced when the log begins anew, every MARK_SYNC_NS, when idle and when closing. So a
+ * log of another generation than the mark's can hold one transaction at most, and a power failure leaves
+ * writes of the last second covered by the log's own checksums alone.
  *
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
  * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
@@ -12,38 +22,40 @@
 #include "db.h"
 
 #include "../../base/buf.h"
+#include "../../base/clock.h"
+#include "../../base/log.h"
 #include "../../base/sum.h"
+#include "db_files.h"
+#include "db_log.h"
+#include "db_mark.h"
 
-#include <fcntl.h>
-#include <libgen.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 enum {
     DATA_VERSION = 1,
     APPLICATION_ID = 0x666c7962, /* "flyb" */
     LONG_FRAMES = 1000,
-    TOO_LONG_FRAMES = 2000,
-    FRAME_BYTES = 4096 + 24, /* a page of SQLite's and its head in the log; a guess will do */
-    RESERVE_BYTES = 128 << 10,
-    AHEAD_BYTES = 1 << 20, /* at most; laid up when less than the reserve is left */
-    LOG_BYTES = TOO_LONG_FRAMES * FRAME_BYTES + 2 * RESERVE_BYTES, /* laid up in idle moments */
+    RESERVE_BYTES = 4 << 20,
 };
 
-#define WHAT_TO_DO "; restore the data directory from a copy, or move the file away to start empty"
+static const int64_t MARK_SYNC_NS = NS_PER_S;
+
+#define WHAT_TO_DO "; restore the data directory from a copy, or move state.db* away to start empty"
 
 struct db {
     sqlite3 *sqlite;
     sqlite3_stmt *begin, *insert, *remove, *set_compacted, *commit;
     int64_t compacted;
-    char *path;
-    sqlite3_file *log;       /* borrowed from sqlite */
-    sqlite3_int64 log_bytes; /* its length, zeros included */
-    int log_frames;          /* how many SQLite has written since it began the log anew */
-    bool in_vain; /* the last db_tidy() could do nothing, and nothing was committed since */
+    char *path, *mark_path, *reserve_path;
+    struct mark *mark; /* NULL: the disk was too full to make one */
+    struct mark_value marked;
+    int64_t mark_synced_ns;
+    int long_frames;      /* a log so long can be moved when idle; twice as long: must be */
+    int log_frames;       /* how many SQLite has written since it began the log anew */
+    bool log_may_restart; /* the next commit may begin the log anew, with another salt */
+    bool has_reserve;
+    bool last_tidy_failed; /* and nothing was committed since */
 };
 
 static int damaged(struct db *db, err_t *e, const char *why)
@@ -110,9 +122,21 @@ void db_close(struct db *db)
     sqlite3_stmt *all[] = { db->begin, db->insert, db->remove, db->set_compacted, db->commit };
     for (size_t i = 0; i < countof(all); i++)
         sqlite3_finalize(all[i]);
+    if (db->mark && !mark_is_synced(db->mark))
+        (void)mark_sync(db->mark); /* an older mark is true as well */
+    mark_close(db->mark);
     sqlite3_close(db->sqlite);
     free(db->path);
+    free(db->mark_path);
+    free(db->reserve_path);
     free(db);
+}
+
+/* Whether closing moves the log into the file and removes it. Not when the database was refused or has failed:
+ * the files are then left as they are, for people to look at. */
+static void set_checkpoint_on_close(struct db *db, bool on)
+{
+    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, NULL);
 }
 
 /* Called by SQLite after each commit, in place of its own that would checkpoint there and then. */
@@ -123,15 +147,28 @@ static int committed(void *context, sqlite3 *sqlite UNUSED, const char *name UNU
     return SQLITE_OK;
 }
 
+static char *path_with(const char *path, const char *suffix)
+{
+    auto_buf struct buf text = { 0 };
+    buf_printf(&text, "%s%s", path, suffix);
+    return buf_take(&text);
+}
+
 static int open_file(const char *path, bool create, struct db **ret, err_t *e)
 {
     struct db *db = mem_zero(1, sizeof(*db));
     db->path = mem_dup(path, strlen(path));
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
+    db->mark_path = path_with(path, "-mark");
+    db->reserve_path = path_with(path, "-reserve");
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
     int code = sqlite3_open_v2(path, &db->sqlite, flags, NULL);
     int result = code == SQLITE_OK ? 0 : explain(db, code, e);
-    if (result == 0) /* before anything else: the first look into the file takes the lock */
+    if (result == 0) {
+        sqlite3_extended_result_codes(db->sqlite, 1);
+        set_checkpoint_on_close(db, create);
+        /* before anything else: the first look into the file takes the lock */
         result = run(db, "PRAGMA locking_mode=EXCLUSIVE", e);
+    }
     if (result == 0)
         result = run(db, create ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL", e);
     if (result == 0)
@@ -161,40 +198,43 @@ static int make_schema(struct db *db, err_t *e)
     return run(db, sql, e);
 }
 
-static int sync_path(const char *path, err_t *e)
+/* A log or a mark without its database: somebody took the database away. */
+static int check_no_leftovers(const char *path, err_t *e)
 {
-    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0)
-        return err_set(e, errno, "%s cannot be synced: %s", path, strerror(errno));
+    static const char *const suffixes[] = { "-wal", "-mark" };
+    for (size_t i = 0; i < countof(suffixes); i++) {
+        auto_free char *other = path_with(path, suffixes[i]);
+        int64_t bytes;
+        if (db_files->size(other, &bytes) == 0)
+            return err_set(e, EUCLEAN, "the database %s is missing although %s is there%s", path,
+                           other, WHAT_TO_DO);
+    }
     return 0;
 }
 
 /* Complete or not at all: see the head of this file. So it is synced once, when complete. */
 static int create_file(const char *path, err_t *e)
 {
-    auto_buf struct buf fresh = { 0 }, wal = { 0 };
-    buf_printf(&wal, "%s-wal", path);
-    if (access(wal.p, F_OK) == 0)
-        return err_set(e, EUCLEAN, "the database %s is missing although its log %s is there%s",
-                       path, wal.p, WHAT_TO_DO);
-    buf_printf(&fresh, "%s.new", path);
-    buf_clear(&wal);
-    buf_printf(&wal, "%s-wal", fresh.p);
-    (void)unlink(fresh.p);
-    (void)unlink(wal.p);
+    auto_free char *fresh = path_with(path, ".new"), *wal = path_with(fresh, "-wal");
+    int result = check_no_leftovers(path, e);
+    if (result < 0)
+        return result;
+    if ((result = db_files->remove(wal)) < 0 || (result = db_files->create(fresh)) < 0)
+        return err_set(e, -result, "the database %s cannot be created: %s", fresh,
+                       strerror(-result));
     struct db *db;
-    int result = open_file(fresh.p, true, &db, e);
+    result = open_file(fresh, true, &db, e);
     if (result < 0)
         return result;
     result = make_schema(db, e);
     db_close(db); /* moves the log into the file */
-    if (result < 0 || (result = sync_path(fresh.p, e)) < 0)
+    if (result < 0)
         return result;
-    if (rename(fresh.p, path) < 0)
-        return err_set(e, errno, "the database %s cannot be put in place: %s", path,
-                       strerror(errno));
-    auto_free char *copy = mem_dup(path, strlen(path));
-    return sync_path(dirname(copy), e);
+    if ((result = db_files->sync(fresh)) < 0 || (result = db_files->rename(fresh, path)) < 0 ||
+        (result = db_files->sync_directory(path)) < 0)
+        return err_set(e, -result, "the database %s cannot be put in place: %s", path,
+                       strerror(-result));
+    return 0;
 }
 
 static int check_version(struct db *db, err_t *e)
@@ -254,35 +294,97 @@ static int prepare_all(struct db *db, err_t *e)
     return result == -ENOENT ? damaged(db, e, "its table meta lacks a row") : result;
 }
 
-static int find_log(struct db *db, err_t *e)
+/* ---- high-water mark */
+
+static int check_mark(struct db *db, int64_t rev, err_t *e)
 {
-    int code = sqlite3_file_control(db->sqlite, "main", SQLITE_FCNTL_JOURNAL_POINTER, &db->log);
-    if (code == SQLITE_OK)
-        code = db->log->pMethods->xFileSize(db->log, &db->log_bytes);
+    if (rev < db->marked.rev)
+        return err_set(e, EUCLEAN,
+                       "the database %s ends at revision %lld, but revision %lld was acknowledged: "
+                       "its log %s-wal is missing, damaged or older; restore the data directory "
+                       "from a copy, or, to accept the loss, remove %s",
+                       db->path, (long long)rev, (long long)db->marked.rev, db->path,
+                       db->mark_path);
+    uint64_t salt = log_salt(db->sqlite);
+    if (salt && salt != db->marked.log_salt && log_commits(db->sqlite, 2) > 1)
+        return err_set(e, EUCLEAN,
+                       "the log %s-wal does not continue the database %s: it is older or belongs "
+                       "to another one; restore the data directory from a copy, or, to accept it, "
+                       "remove %s",
+                       db->path, db->path, db->mark_path);
+    return 0;
+}
+
+static int set_mark(struct db *db, int64_t rev, bool sync)
+{
+    db->marked.rev = rev;
+    int code = mark_write(db->mark, db->marked);
+    if (code == SQLITE_OK && sync)
+        code = mark_sync(db->mark);
+    if (code == SQLITE_OK && sync)
+        db->mark_synced_ns = clock_mono_ns();
+    return code;
+}
+
+/* Databases of earlier versions have no mark yet. -ENOSPC is no failure to open: see db_commit(). */
+static int make_mark(struct db *db, int64_t rev, err_t *e)
+{
+    db->marked = (struct mark_value){ .rev = rev, .log_salt = log_salt(db->sqlite) };
+    int result = mark_create(db->mark_path, db->marked, &db->mark, e);
+    if (result == 0 && rev)
+        log_warn("database had no high-water mark; created one", KV_C("database", db->path),
+                 KV_INT("revision", rev));
+    return result;
+}
+
+/* Checks that nothing is missing, and makes what is there last: after the death of a process the log may hold
+ * transactions that were never synced, and readers are about to see them. */
+static int open_mark(struct db *db, err_t *e)
+{
+    int64_t rev = 0;
+    int result = query_int(db, "SELECT coalesce(max(rev), 0) FROM log", &rev, e);
+    if (result == 0)
+        result = mark_open(db->mark_path, &db->mark, &db->marked, e);
+    if (result == 0)
+        result = check_mark(db, rev, e);
+    else if (result == -ENOENT && (result = make_mark(db, rev, e)) == -ENOSPC)
+        result = 0;
+    if (result < 0)
+        return result;
+    int code = log_sync(db->sqlite);
+    db->marked.log_salt = log_salt(db->sqlite);
+    db->log_may_restart = true;
+    if (code == SQLITE_OK && db->mark)
+        code = set_mark(db, rev, true);
     return code == SQLITE_OK ? 0 : explain(db, code, e);
 }
 
-int db_open(const char *path, struct db **ret, err_t *e)
+int db_open(const char *path, int log_frames, struct db **ret, err_t *e)
 {
-    struct stat st;
-    if (stat(path, &st) < 0) {
-        int result = errno == ENOENT
-                         ? create_file(path, e)
-                         : err_set(e, errno, "the database %s: %s", path, strerror(errno));
-        if (result < 0)
-            return result;
-    } else if (st.st_size == 0) {
-        return err_set(e, EUCLEAN, "the database %s is damaged (it is empty)%s", path, WHAT_TO_DO);
-    }
+    int64_t bytes;
+    int result = db_files->size(path, &bytes);
+    if (result == -ENOENT)
+        result = create_file(path, e);
+    else if (result == -ELOOP)
+        result = err_set(e, ELOOP,
+                         "the database %s is a symbolic link; use the directory of the file itself",
+                         path);
+    else if (result < 0)
+        result = err_set(e, -result, "the database %s: %s", path, strerror(-result));
+    else if (bytes == 0)
+        result =
+            err_set(e, EUCLEAN, "the database %s is damaged (it is empty)%s", path, WHAT_TO_DO);
     struct db *db;
-    int result = open_file(path, false, &db, e);
-    if (result < 0)
+    if (result < 0 || (result = open_file(path, false, &db, e)) < 0)
         return result;
     if ((result = check_version(db, e)) < 0 || (result = check_pages(db, e)) < 0 ||
-        (result = prepare_all(db, e)) < 0 || (result = find_log(db, e)) < 0) {
+        (result = prepare_all(db, e)) < 0 || (result = open_mark(db, e)) < 0) {
         db_close(db);
         return result;
     }
+    set_checkpoint_on_close(db, true);
+    db->long_frames = log_frames ? log_frames : LONG_FRAMES;
+    db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
     *ret = db;
     return 0;
 }
@@ -379,73 +481,40 @@ static int write_all(struct db *db, const struct db_transaction *t)
     return code;
 }
 
-/* Zeros ahead of the log's end, a piece at a time. */
-static int lay_until(struct db *db, sqlite3_int64 until)
-{
-    static char zeros[16 << 10];
-    int code = SQLITE_OK;
-    while (code == SQLITE_OK && db->log_bytes < until) {
-        code = db->log->pMethods->xWrite(db->log, zeros, sizeof(zeros), db->log_bytes);
-        if (code == SQLITE_OK)
-            db->log_bytes += (sqlite3_int64)sizeof(zeros);
-    }
-    return code;
-}
+/* ---- maintenance */
 
-/* Before a commit. Only a full disk is a failure: the commit itself tells of any other. */
-static int lay_up(struct db *db)
-{
-    sqlite3_int64 end = (sqlite3_int64)db->log_frames * FRAME_BYTES;
-    db->log_bytes = MAX(db->log_bytes, end);
-    if (db->log_bytes - end >= RESERVE_BYTES)
-        return SQLITE_OK;
-    sqlite3_int64 more = MIN(MAX(end, RESERVE_BYTES), AHEAD_BYTES);
-    int code = lay_until(db, end + RESERVE_BYTES + more);
-    return code == SQLITE_FULL ? code : SQLITE_OK;
-}
-
+/* Moves the log into the file. True: all of it, and the next commit begins the log anew. */
 static bool move_log(struct db *db)
 {
     int frames = 0, moved = -1;
+    db->log_may_restart = true;
     int code =
         sqlite3_wal_checkpoint_v2(db->sqlite, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
     if (code != SQLITE_OK || frames != moved)
         return false;
-    db->log_frames = 0; /* the next commit begins it anew */
+    db->log_frames = 0;
     return true;
 }
 
 enum db_need db_need(const struct db *db)
 {
-    if (db->in_vain)
+    if (db->last_tidy_failed)
         return DB_NEEDS_NOTHING;
-    bool all_laid = db->log_bytes >= LOG_BYTES;
-    if (db->log_frames >= (all_laid ? TOO_LONG_FRAMES : LONG_FRAMES))
+    if (db->log_frames >= 2 * db->long_frames)
         return DB_NEEDS_IT_NOW;
-    return db->log_frames >= LONG_FRAMES || !all_laid ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
-}
-
-/* On a small disk the file needs the room that the log would take. */
-static bool has_room(const struct db *db)
-{
-    struct statvfs disk;
-    return statvfs(db->path, &disk) == 0 &&
-           (uint64_t)disk.f_bavail * disk.f_frsize / 16 > (uint64_t)LOG_BYTES;
+    bool unsynced = db->mark && !mark_is_synced(db->mark);
+    return db->log_frames >= db->long_frames || unsynced ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
 }
 
 void db_tidy(struct db *db)
 {
-    if (db->log_frames >= LONG_FRAMES) {
-        db->in_vain = !move_log(db);
-        return;
-    }
-    int code = SQLITE_FULL;
-    if (has_room(db))
-        code = lay_until(db, MIN(db->log_bytes + AHEAD_BYTES, (sqlite3_int64)LOG_BYTES));
-    if (code == SQLITE_OK)
-        code = db->log->pMethods->xSync(db->log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    db->in_vain = code != SQLITE_OK;
+    if (db->log_frames >= db->long_frames)
+        db->last_tidy_failed = !move_log(db);
+    else if (db->mark && !mark_is_synced(db->mark))
+        db->last_tidy_failed = mark_sync(db->mark) != SQLITE_OK;
 }
+
+/* ---- committing */
 
 static bool only_removes(const struct db_transaction *t)
 {
@@ -455,24 +524,90 @@ static bool only_removes(const struct db_transaction *t)
     return true;
 }
 
-int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
+/* A full disk, by any name: a quota and a limit on the size of files are told as other failures. */
+static int full_if_full(struct db *db, int code)
 {
-    db->in_vain = false;
-    int code = lay_up(db);
-    if (code == SQLITE_FULL && db->log_frames >= LONG_FRAMES && move_log(db))
-        code = lay_up(db); /* the log begins anew, where there is room */
-    if (code == SQLITE_OK || only_removes(t))
-        code = step(db->begin);
+    int system = sqlite3_system_errno(db->sqlite);
+    bool full = code == SQLITE_IOERR_WRITE && (system == EDQUOT || system == EFBIG);
+    return full ? SQLITE_FULL : code;
+}
+
+/* One attempt; a failed one leaves nothing, or it returns SQLITE_IOERR. */
+static int transact(struct db *db, const struct db_transaction *t)
+{
+    int code = step(db->begin);
     if (code == SQLITE_OK)
         code = write_all(db, t);
     if (code == SQLITE_OK)
         code = step(db->commit);
     if (code == SQLITE_OK)
-        return 0;
-    int result = explain(db, code, e);
+        return code;
+    code = full_if_full(db, code);
     if (!sqlite3_get_autocommit(db->sqlite) &&
         sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
-        return err_set(e, EIO, "the database %s failed and could not be rolled back: %s", db->path,
-                       sqlite3_errmsg(db->sqlite));
+        return SQLITE_IOERR;
+    return code;
+}
+
+/* Where the log begins anew, there may be room in it. */
+static int transact_in_room(struct db *db, const struct db_transaction *t)
+{
+    int code = transact(db, t);
+    return code == SQLITE_FULL && db->log_frames && move_log(db) ? transact(db, t) : code;
+}
+
+/* Gives up the room kept for this moment. False: it is given up already. */
+static bool release_reserve(struct db *db)
+{
+    if (!db->has_reserve)
+        return false;
+    (void)db_files->remove(db->reserve_path);
+    db->has_reserve = false;
+    return true;
+}
+
+/* A full disk takes deletions, at the expense of the reserve, and nothing else until that is back. */
+static int transact_or_full(struct db *db, const struct db_transaction *t)
+{
+    bool removes = only_removes(t);
+    if (!db->mark && make_mark(db, db->marked.rev, NULL) < 0)
+        return SQLITE_FULL;
+    if (!removes && !db->has_reserve)
+        db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
+    if (!removes && !db->has_reserve)
+        return SQLITE_FULL;
+    int code = transact_in_room(db, t);
+    if (code == SQLITE_FULL && removes && release_reserve(db))
+        code = transact_in_room(db, t);
+    return code;
+}
+
+/* After a commit, before anybody learns of it: see the head of this file. */
+static int mark_commit(struct db *db, const struct db_transaction *t)
+{
+    uint64_t before = db->marked.log_salt;
+    if (db->log_may_restart)
+        db->marked.log_salt = log_salt(db->sqlite);
+    db->log_may_restart = false;
+    bool sync =
+        db->marked.log_salt != before || clock_mono_ns() - db->mark_synced_ns >= MARK_SYNC_NS;
+    int64_t rev = t->rows[t->n_rows - 1].rev;
+    int code = set_mark(db, rev, sync);
+    /* there are file systems that need room to overwrite */
+    return code == SQLITE_FULL && release_reserve(db) ? set_mark(db, rev, true) : code;
+}
+
+int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
+{
+    assert(t->n_rows);
+    db->last_tidy_failed = false;
+    int code = transact_or_full(db, t);
+    if (code == SQLITE_OK && (code = mark_commit(db, t)) != SQLITE_OK)
+        code = SQLITE_IOERR; /* it is there, but a loss of it would not be noticed */
+    if (code == SQLITE_OK)
+        return 0;
+    int result = explain(db, code, e);
+    if (result != -ENOSPC)
+        set_checkpoint_on_close(db, false);
     return result;
 }

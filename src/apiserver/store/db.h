@@ -20,9 +20,11 @@ struct db_row {
     str value;        /* JSON */
 };
 
-/* Opens or creates. A file that is damaged, foreign, of another data version or in use is an error that
- * says what to do; nothing is changed then. */
-int db_open(const char *path, struct db **ret, err_t *e);
+/* Opens or creates. A file that is damaged, foreign, of another data version, older than its high-water
+ * mark (db_mark.h) or in use is an error that says what to do; nothing is changed then.
+ * `log_frames`: from what length on the log is moved into the file when idle, and at twice that at once; 0: the
+ * default. */
+int db_open(const char *path, int log_frames, struct db **ret, err_t *e);
 void db_close(struct db *db);
 
 /* Calls `row` for every row in order of rev, checking each one's checksum; stops when it fails. */
@@ -42,9 +44,9 @@ struct db_transaction {
  * not known what the file holds, and it must not be written again. */
 int db_commit(struct db *db, const struct db_transaction *t, err_t *e);
 
-/* What takes as long as many commits is done between them: moving what the log has gathered into the file, and
- * laying up what the log will need. It can wait for an idle moment, but not until the log is so long that a
- * start after a crash would read it for long. */
+/* Maintenance, which takes as long as many commits and is done between them: moving the write-ahead log into the
+ * file, syncing the high-water mark, growing a log that is still short. It can wait for an idle moment, but not
+ * until the log is so long that a start after a crash would read it for long. */
 enum db_need { DB_NEEDS_NOTHING, DB_NEEDS_A_MOMENT, DB_NEEDS_IT_NOW };
 enum db_need db_need(const struct db *db);
 /* A part of it; blocks. Nothing is lost when it fails. */

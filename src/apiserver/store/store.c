@@ -125,7 +125,7 @@ int store_open(const struct store_options *options, struct store **ret, err_t *e
     struct store *s = mem_zero(1, sizeof(*s));
     s->options = *options;
     s->options.path = NULL; /* the caller's text; the file is open from here on */
-    int result = options->path ? db_open(options->path, &s->db, e) : 0;
+    int result = options->path ? db_open(options->path, options->log_frames, &s->db, e) : 0;
     if (result == 0) {
         history_init(&s->history,
                      options->history_events ? options->history_events : HISTORY_EVENTS,

@@ -26,6 +26,7 @@ struct store_options {
     const char *path;      /* database file; NULL: memory only */
     size_t history_events; /* 0: 16384 */
     size_t history_bytes;  /* 0: 16 MiB */
+    int log_frames;        /* a log so long is moved into the file when idle; 0: the default */
     /* Called for each committed write, in order, as it becomes visible. May stage. */
     void (*published)(void *context, const struct event *e, uint64_t sequence);
     void *context;
