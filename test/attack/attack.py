@@ -17,7 +17,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import target as attacked  # noqa: E402
-from target import ATTACKS, Skip, Target, scratch  # noqa: E402
+from target import ATTACKS, Bystander, Skip, Target, scratch  # noqa: E402
 import access  # noqa: E402,F401
 import bodies  # noqa: E402,F401
 import http1  # noqa: E402,F401
@@ -69,7 +69,9 @@ class Run:
             else:
                 target = self.get()
                 target.process.forget_peak()
-                one.count += one.run(target, choose, long) or 1
+                with Bystander(target) as bystander:
+                    one.count += one.run(target, choose, long) or 1
+                bystander.check()
                 target.check()
             one.rounds += 1
         except Skip as why:
@@ -105,7 +107,7 @@ def main():
     parser.add_argument("--tap", action="store_true")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("names", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     seconds = float(os.environ.get("ATTACK_SECONDS", 3600))
     chosen = [a for a in ATTACKS if not args.names or any(a.name.startswith(n) for n in args.names)]
     if not chosen:

@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
@@ -233,6 +234,34 @@ class Target:
 
     def stop(self, how=signal.SIGTERM):
         return self.process.stop(how) if self.process else 0
+
+
+class Bystander(threading.Thread):
+    """A client that does nothing wrong while an attack goes on, and how long it had to wait."""
+
+    def __init__(self, target):
+        super().__init__(daemon=True)
+        self.target, self.ended, self.longest, self.failure = target, threading.Event(), 0, None
+
+    def run(self):
+        while not self.ended.wait(0.1):
+            try:
+                self.longest = max(self.longest, self.target.latency())
+            except Exception as why:  # told by check()
+                self.failure = why
+                return
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(2 * SETTLE_S)
+
+    def check(self):
+        assert not self.failure, "meanwhile a healthy client was not served: %s" % self.failure
+        assert self.longest <= ANSWER_DURING_S, "meanwhile a healthy client waited %.1f s" % self.longest
 
 
 class Attack:
