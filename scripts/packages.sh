@@ -16,6 +16,7 @@ PACKAGES_TEST="curl openssl python3 python3-yaml python3-kubernetes kubectl>=1.3
     zsh fish"
 PACKAGES_CLANG="clang-19 libclang-rt-19-dev llvm-19"
 PACKAGES_CHECK="clang-tidy-19 clang-format-19 valgrind shellcheck"
+PACKAGES_ATTACK="python3-h2 faketime"
 PACKAGES_KUBE="etcd-server>=3.5 etcd-client>=3.5"
 FROM_DEBIAN_13="libyyjson-dev libllhttp-dev kubectl etcd-server etcd-client"
 RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
@@ -150,6 +151,8 @@ need_for() {
     format) need clang-format-19 ;;
     fuzz) need $PACKAGES_BUILD $PACKAGES_CLANG ;;
     kube | bench) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_KUBE ;;
-    deps) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK $PACKAGES_KUBE ;;
+    attack) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_ATTACK ;;
+    soak) need $PACKAGES_BUILD ;;
+    deps) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK $PACKAGES_KUBE $PACKAGES_ATTACK ;;
     esac
 }

@@ -27,7 +27,7 @@ MAY_SEE = {
     "apiserver/store": BELOW_KUBE,
     "apiserver/http": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store"],
     "apiserver/controllers": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store", "apiserver/http"],
-    "apiserver": BELOW_KUBE + ["apiserver/http", "apiserver/controllers"],
+    "apiserver": BELOW_KUBE + ["apiserver/store", "apiserver/http", "apiserver/controllers"],
     **{feature: BELOW_FEATURE for feature in FEATURES},
     "testbed": BELOW_FEATURE + FEATURES,
     "web": BELOW_FEATURE + FEATURES,
