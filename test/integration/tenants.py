@@ -263,6 +263,9 @@ def schedules_reach_nothing(world):
                if one["type"] == "Ready"][0]
     assert message == ("HorizontalPodAutoscaler %s/web does not permit references from namespace \"%s\"; annotate it or "
                        "namespace \"%s\" with %s=%s, or create a ReferenceGrant there" % (B, A, B, ANNOTATION, A)), message
+    said = subprocess.run([world.flyball, "explain", "shpa", "bounds"], env=world.a.env, capture_output=True, text=True,
+                          timeout=60)
+    assert "does not permit it" in said.stdout and "RefNotPermitted" in said.stdout, said
     world.nothing_changed()
     assert not world.history.queries, world.history.queries
 
@@ -311,7 +314,7 @@ def allocations_reach_nothing(world):
     assert until(lambda: world.a.get("podallocation", "far").get("status", {}).get("reason")), \
         world.a.get("podallocation", "far")
     status = world.a.get("podallocation", "far")["status"]
-    assert status["phase"] != "Applied", status
+    assert (status["phase"], status["reason"]) == ("Failed", "PodNotFound"), status
     world.nothing_changed()
 
 
