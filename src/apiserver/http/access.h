@@ -24,6 +24,7 @@ struct json *access_rules(struct server *s, struct arena *a, const struct user *
 /* Before a role or a binding is written (old NULL: a new one); false: answered with 403. */
 bool access_may_grant(struct call *c, const struct json *old, const struct json *object);
 
+struct access call_wanted(const struct call *c); /* what the call wants to do */
 /* 403 that names what was wanted. */
 void call_refuse(struct call *c, const struct access *want);
 

@@ -198,7 +198,7 @@ static str named(const struct call *c)
 }
 
 /* What the call wants to do. */
-static struct access wanted(const struct call *c)
+struct access call_wanted(const struct call *c)
 {
     static const char *const words[VERB_N] = { "get",   "get",    "list",
                                                "watch", "create", "update",
@@ -259,7 +259,7 @@ bool call_authorize(struct call *c)
         return false;
     if (c->user.admin)
         return true;
-    struct access w = wanted(c);
+    struct access w = call_wanted(c);
     if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
     call_refuse(c, &w);
@@ -268,7 +268,7 @@ bool call_authorize(struct call *c)
 
 bool call_may_create(struct call *c)
 {
-    struct access w = wanted(c);
+    struct access w = call_wanted(c);
     w.verb = S("create");
     if (c->user.admin || access_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
