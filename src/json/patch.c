@@ -45,7 +45,9 @@ static struct json *step(struct work *w, struct json *v, str token)
 {
     size_t at;
     if (!json_is(v, JSON_ARR))
-        return json_get_str(v, pointer_unescape(w->arena, token));
+        return json_get_str(v, str_find_char(token, '~') == SIZE_MAX
+                                   ? token
+                                   : pointer_unescape(w->arena, token));
     return index_in(v->n, token, &at) ? json_item(v, at) : NULL;
 }
 
