@@ -3,7 +3,7 @@
 #ifndef FLYBALL_TEST_GROWTH_OBJECTS_H
 #define FLYBALL_TEST_GROWTH_OBJECTS_H
 
-#include "apiserver/kinds.h"
+#include "apiserver/kinds/kinds.h"
 
 /* Entries that differ, or that are all the same (and so mostly refused). */
 enum growth_entries { GROWTH_DIFFERENT, GROWTH_SAME };
