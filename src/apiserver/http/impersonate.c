@@ -4,11 +4,7 @@
 #include "../../base/utf8.h"
 #include "access.h"
 #include "auth.h"
-<<<<<<< HEAD:src/apiserver/http/impersonate.c
-=======
 #include "remove.h"
-#include "text.h"
->>>>>>> w-rights:src/apiserver/impersonate.c
 
 #define PREFIX_EXTRA S("impersonate-extra-")
 
