@@ -46,6 +46,7 @@ VALUES = [None, True, 0, -1, 1 << 63, -(1 << 63), 1.5, 1e308, "", "x", "x" * 300
           "a/b/c", "2026-13-45T99:99:99Z", "1e999", "-5Gi", "9" * 400, [], {}, [[]], [{}], [None], {"": ""}, {"a": None},
           {"$patch": "delete"}, {"$retainKeys": [1]}, ["a", "a"], [1, "a", None], "{{.}}", "%s%n%n", "a\nb", "A" * 64]
 MUTATIONS = 400
+TYPED_PATCH = "failed to create typed patch object"  # kube-apiserver answers this with 500 too
 
 
 def seeds(target):
@@ -87,11 +88,11 @@ def mutate(one, choose):
             if how == 0:
                 del where[key]
             elif how == 1 and isinstance(where, dict):
-                where[str(choose.choice(VALUES))[:50]] = where[key]
+                where[str(choose.choice(VALUES))[:50]] = copy.deepcopy(where[key])
             elif how == 2 and isinstance(where, list):
-                where += where
+                where += copy.deepcopy(where)
             else:
-                where[key] = choose.choice(VALUES)
+                where[key] = copy.deepcopy(choose.choice(VALUES))
         except (KeyError, IndexError, TypeError):
             pass
         if not places(one, []):
@@ -124,7 +125,7 @@ class Sender:
         took = time.monotonic() - begin
         self.count += 1
         self.accepted += 200 <= status < 300
-        if status == 0 or (status >= 500 and status != 507):
+        if status == 0 or (status >= 500 and status != 507 and TYPED_PATCH not in str(said)):
             self.wrong.append("%s %s: %s %s; the body began %r" % (method, path, status, str(said)[:200], (
                 body if isinstance(body, bytes) else json.dumps(body).encode())[:200]))
         elif took > seconds:
@@ -275,8 +276,10 @@ def giant_lists(target, choose, long):
             s.send("POST", path + "?dryRun=All", text, seconds=30)
             return target.process.cpu_s() - begin
         small, large = twice(measure, n if not long else n + choose.randrange(n // 4))
-        if large > 1.0 or (large > 0.2 and large > 3.2 * small):
+        if large > 1.0 or (large > 0.1 and large > 3.2 * small):
             wrong.append("%s: %.2f s of CPU for %d, %.2f s for %d" % (name, small, n, large, 2 * n))
+            if large > 1.0:
+                break  # the others would keep everybody waiting for longer
     s.end()
     assert not wrong, "; ".join(wrong)
     return s.count
@@ -323,8 +326,8 @@ def queries(target, choose, long):
     odd = ["limit=-1", "limit=99999999999999999999", "limit=a", "continue=" + "A" * 5000, "continue=e30", "resourceVersion=-1",
            "resourceVersion=99999999999999999999", "resourceVersion=a", "resourceVersionMatch=Odd", "labelSelector=" + "a," * 5000,
            "labelSelector=a%20in%20(" + "b," * 5000 + "b)", "labelSelector=!!!", "labelSelector=((((((", "fieldSelector=a=b",
-           "fieldSelector=metadata.name=" + "x" * 10000, "fieldSelector=" + "metadata.name=x," * 2000, "timeoutSeconds=-5&watch=1",
-           "timeoutSeconds=99999999999999999999", "watch=maybe", "watch=1&resourceVersion=99999999&timeoutSeconds=1", "%00=%00",
+           "fieldSelector=metadata.name=" + "x" * 10000, "fieldSelector=" + "metadata.name=x," * 2000,
+           "timeoutSeconds=99999999999999999999", "watch=1&resourceVersion=99999999&timeoutSeconds=1", "%00=%00",
            "&" * 5000, "a=b&" * 5000, "pretty=true", "sendInitialEvents=true", "allowWatchBookmarks=%ff", "dryRun=Some"]
     for query in odd:
         for path in ("/api/v1/pods", MAPS, "/apis/apps/v1/deployments"):
