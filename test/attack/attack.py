@@ -18,7 +18,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import target as attacked  # noqa: E402
-from target import ATTACKS, Bystander, Skip, Target, scratch  # noqa: E402
+from target import ATTACKS, Bystander, Scale, Skip, Target, scratch  # noqa: E402
 import access  # noqa: E402,F401
 import bodies  # noqa: E402,F401
 import http1  # noqa: E402,F401
@@ -84,7 +84,8 @@ class Run:
             where = traceback.extract_tb(why.__traceback__)[-1]
             one.outcome = "%s (seed %d, %s:%d)" % (str(why) or type(why).__name__, seed,
                                                    pathlib.Path(where.filename).name, where.lineno)
-            self.drop()  # the next one meets a healthy server
+            if not one.fresh:
+                self.drop()  # the next one meets a healthy server
 
 
 def print_table(attacks):
@@ -117,6 +118,7 @@ def main():
     if not chosen:
         sys.exit("attack.py: no attack begins with that; there are: " + ", ".join(a.name for a in ATTACKS))
     run, begin, rounds = Run(os.path.abspath(args.flyball)), time.monotonic(), 0
+    Scale.measure(run.flyball)
     print("# seed %d" % args.seed, flush=True)
 
     def make(one):

@@ -16,7 +16,7 @@ import threading
 import time
 
 from access import make_certificate, openssl
-from target import Process, attack
+from target import Process, Scale, attack
 
 TOKEN = "operator-token-7d1f0a"
 SECONDS = 4
@@ -165,12 +165,12 @@ def endless_list(request):
     request.head(200, [("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")])
     start = b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":['
     request.wfile.write(b"%x\r\n%s\r\n" % (len(start), start))
+    many = b"".join(json.dumps(request.object("x-00000000-%d" % i, spec={"a": "b" * 200})).encode() + b"," for i in range(500))
     number = 0
     while not request.server.over.is_set():
-        many = b"".join(json.dumps(request.object("x-%d" % (number + i), spec={"a": "b" * 200})).encode() + b","
-                        for i in range(200))
-        number += 200
-        request.wfile.write(b"%x\r\n%s\r\n" % (len(many), many))
+        number += 1
+        part = many.replace(b"00000000", b"%08d" % number)
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
 
 def endless_pages(request):
@@ -259,12 +259,13 @@ def event_flood(request):
 
 def new_names(request):
     request.head(200, [("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")])
+    many = b"".join(json.dumps({"type": "ADDED", "object": request.object("n-00000000-%d" % i, spec={"a": "b" * 1000})}).encode() +
+                    b"\n" for i in range(200))
     number = 0
     while not request.server.over.is_set():
-        many = b"".join(json.dumps({"type": "ADDED", "object": request.object("n-%d" % (number + i), spec={"a": "b" * 1000})})
-                        .encode() + b"\n" for i in range(200))
-        number += 200
-        request.wfile.write(b"%x\r\n%s\r\n" % (len(many), many))
+        number += 1
+        part = many.replace(b"00000000", b"%08d" % number)
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
 
 def endless_line(request):
@@ -350,9 +351,9 @@ def run_operator(flyball, folder, fault, number, seconds):
     if process.alive():
         peak = max(peak, process.peak_mib())
         cpu = process.cpu_s()
-        if peak > RSS_MIB:
+        if peak > RSS_MIB * Scale.times:
             wrong.append("RSS %d MiB" % peak)
-        if cpu > CPU_S:
+        if cpu > CPU_S * Scale.times * seconds / SECONDS:
             wrong.append("%.1f s of CPU" % cpu)
         if server.requests > REQUESTS * seconds / SECONDS:
             wrong.append("%d requests in %d s" % (server.requests, seconds))
@@ -415,7 +416,7 @@ def no_server(flyball, folder, choose, long):
             time.sleep(2)
             cpu = process.cpu_s() if process.alive() else 0
             code = process.stop(signal.SIGTERM, 30)
-            if code not in (0, 1) or cpu > 1:
+            if code not in (0, 1) or cpu > Scale.times:
                 wrong.append("%s: ended with %s, %.1f s of CPU" % (scheme, code, cpu))
         junk.close()
     assert not wrong, "; ".join(wrong)
