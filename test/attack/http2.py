@@ -2,7 +2,7 @@
 import struct
 import time
 
-from target import ANSWER_DURING_S, attack
+from target import ANSWER_DURING_S, at_most, attack
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
@@ -233,7 +233,7 @@ def hpack_bombs(target, choose, long):
             bad = [at for kind, _, at, p in frames if kind == HEADERS and at > 1 and status_is_200(p)]
             assert not bad, "a request with 60 MB of headers was answered with 200"
     cpu = target.process.cpu_s() - begin
-    assert cpu <= 0.3 * count, "%d bombs of 150 KB cost %.1f s of CPU" % (count, cpu)
+    at_most(cpu, 0.3 * count, "bombs of 150 KB cost %.1f s of CPU (bound %.1f)")
     return count
 
 
@@ -321,7 +321,7 @@ def zero_windows(target, choose, long):
         for c in connections:
             c.__exit__()
         empty(target)
-    assert peak <= 192, "answers that nobody takes cost %d MiB (bound 192)" % peak
+    at_most(peak, 192, "answers that nobody takes cost %d MiB (bound %d)")
     return count
 
 
