@@ -25,6 +25,7 @@ static const struct golden_family *const groups[] = {
     golden_runtimeconfig,
     golden_saturation,
     golden_saturation_config,
+    golden_saturation_slo,
     golden_saturation_tokens,
     golden_schedule,
     golden_timeline,

@@ -57,6 +57,7 @@ extern const struct golden_family golden_market[];
 extern const struct golden_family golden_runtimeconfig[];
 extern const struct golden_family golden_saturation[];
 extern const struct golden_family golden_saturation_config[];
+extern const struct golden_family golden_saturation_slo[];
 extern const struct golden_family golden_saturation_tokens[];
 extern const struct golden_family golden_schedule[];
 extern const struct golden_family golden_timeline[];
