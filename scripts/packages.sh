@@ -16,7 +16,7 @@ PACKAGES_TEST="curl openssl python3 python3-yaml python3-kubernetes kubectl>=1.3
     zsh fish"
 PACKAGES_CLANG="clang-19 libclang-rt-19-dev llvm-19"
 PACKAGES_CHECK="clang-tidy-19 clang-format-19 valgrind shellcheck"
-PACKAGES_ATTACK="python3-h2 faketime"
+PACKAGES_ATTACK="faketime"
 PACKAGES_KUBE="etcd-server>=3.5 etcd-client>=3.5"
 FROM_DEBIAN_13="libyyjson-dev libllhttp-dev kubectl etcd-server etcd-client"
 RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)

@@ -1,4 +1,4 @@
-"""Machines that run out: of disk, descriptors, memory and time; and starts that meet each other."""
+"""Machines that run out: of disk, descriptors, memory and time; and concurrent starts."""
 import json
 import os
 import pathlib
@@ -211,11 +211,11 @@ def kills(flyball, folder, choose, long):
     try:
         for number in range(60 if long else 6):
             target.start()
-            said = target.admin.must("GET", MAPS)
-            there = {item["metadata"]["name"]: len(item["data"]["v"]) for item in said["items"]}
+            listed = target.admin.must("GET", MAPS)
+            there = {item["metadata"]["name"]: len(item["data"]["v"]) for item in listed["items"]}
             wrong = [name for name in {*there, *known} if there.get(name) != known.get(name)]
             assert not wrong, "after %d ends %d objects differ: %s" % (number, len(wrong), wrong[:3])
-            version = int(said["metadata"]["resourceVersion"])
+            version = int(listed["metadata"]["resourceVersion"])
             assert version >= highest, "the resourceVersion went back from %d to %d" % (highest, version)
             steps = choose.randrange(1, 20)
             for step in range(steps):
