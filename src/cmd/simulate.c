@@ -1,9 +1,9 @@
 /* flyball simulate: what scaling policies would have attained and cost on a recorded trace, in virtual time and
  * without a cluster. The replica model, the fleet and the policies are src/testbed; this file reads flags, runs one
  * policy after the other on the same trace, and prints. */
+#include "simulate.h"
 #include "cmd.h"
 #include "flags.h"
-#include "simulate.h"
 
 #include "../base/clock.h"
 #include "../base/duration.h"
@@ -218,10 +218,11 @@ static int parse_initial(struct simulation *s, err_t *e)
             v++;
         if (!cut || v == s->config.variant_n || str_to_i64(str_trim(value), &n) < 0 || n < 0 ||
             n > s->config.variants[v].max)
-            return err_set(e, EINVAL,
-                           "--initial %s: want NAME=REPLICAS of the variants, within their maximum, "
-                           "or \"variants\"",
-                           s->o->initial);
+            return err_set(
+                e, EINVAL,
+                "--initial %s: want NAME=REPLICAS of the variants, within their maximum, "
+                "or \"variants\"",
+                s->o->initial);
         s->initial[v] = (int)n;
     }
     return 0;
@@ -263,8 +264,7 @@ static void run_oracle(struct simulation *s, struct simulate_result *result,
     const struct fleet_static *best = best_static(s);
     struct fleet_plan plan = fleet_find_oracle(&s->config, s->report.trace, best, &quiet);
     if (plan.replicas) {
-        result->score =
-            fleet_run_plan(&s->config, s->report.trace, &plan, hooks, &result->course);
+        result->score = fleet_run_plan(&s->config, s->report.trace, &plan, hooks, &result->course);
         s->report.oracle_cost = result->score.cost;
     } else { /* no plan attains the goal, nor does a static fleet: show the latter */
         result->score = best->score;
@@ -276,10 +276,9 @@ static void run_static_peak(struct simulation *s, struct simulate_result *result
                             const struct fleet_hooks *hooks)
 {
     struct fleet_static best = *best_static(s);
-    struct fleet_run run = { .config = &s->config,
-                             .trace = s->report.trace,
-                             .initial = best.replicas,
-                             .hooks = hooks };
+    struct fleet_run run = {
+        .config = &s->config, .trace = s->report.trace, .initial = best.replicas, .hooks = hooks
+    };
     result->score = fleet_simulate(&run, &result->course);
     s->report.best_static_cost = best.attains ? result->score.cost : NAN;
 }
@@ -354,12 +353,16 @@ int cmd_simulate(int argc, char **argv)
                          .scale = 1 };
     const struct flag flags[] = {
         { "trace", "FILE", FLAG_TEXT, &o.trace, "requests to replay; - for standard input" },
-        { "variants", "FILE", FLAG_TEXT, &o.variants, "variants of the model: hardware, cost, profile" },
+        { "variants", "FILE", FLAG_TEXT, &o.variants,
+          "variants of the model: hardware, cost, profile" },
         { "policy", "LIST", FLAG_TEXT, &o.policies, "policies to compare, separated by commas" },
         { "ttft", "DURATION", FLAG_DURATION, &o.ttft_ns, "target for the time to first token" },
-        { "itl", "DURATION", FLAG_DURATION, &o.itl_ns, "target for the mean time per output token" },
-        { "goal", "PERCENT", FLAG_REAL, &o.goal, "share of requests that must be within both targets" },
-        { "start", "DURATION", FLAG_TEXT, &o.start, "time until a new replica serves, and its deviation" },
+        { "itl", "DURATION", FLAG_DURATION, &o.itl_ns,
+          "target for the mean time per output token" },
+        { "goal", "PERCENT", FLAG_REAL, &o.goal,
+          "share of requests that must be within both targets" },
+        { "start", "DURATION", FLAG_TEXT, &o.start,
+          "time until a new replica serves, and its deviation" },
         { "scale", "N", FLAG_REAL, &o.scale, "multiply the load of the trace" },
         { "initial", "LIST", FLAG_TEXT, &o.initial,
           "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the first "

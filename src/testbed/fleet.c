@@ -28,9 +28,10 @@ static void request_ended(void *context, const struct replica_result *result)
     const struct replica_request *q = &result->request;
     struct fleet_request *o = &f->outcome[q->id];
     o->ttft_s = (float)((double)(result->first_ns - q->arrived_ns) / 1e9);
-    o->tpot_s = q->output_tokens > 1 ? (float)((double)(result->end_ns - result->first_ns) / 1e9 /
-                                               (q->output_tokens - 1))
-                                     : 0;
+    o->tpot_s =
+        q->output_tokens > 1
+            ? (float)((double)(result->end_ns - result->first_ns) / 1e9 / (q->output_tokens - 1))
+            : 0;
     f->served++;
     f->missed += !has_attained(f->config, o);
     f->aborted |= f->misses_max && f->missed > f->misses_max;
@@ -45,8 +46,8 @@ static struct fleet_replica *pick_replica(const struct fleet *f)
         if (r->phase != FLEET_READY)
             continue;
         const struct replica_profile *p = &r->model.profile;
-        double tokens = (double)r->model.used_blocks * p->block_tokens +
-                        4 * (double)r->model.waiting_tokens;
+        double tokens =
+            (double)r->model.used_blocks * p->block_tokens + 4 * (double)r->model.waiting_tokens;
         double load = tokens / ((double)p->kv_blocks * p->block_tokens);
         if (load < least) {
             least = load;
@@ -228,9 +229,9 @@ static void run_policy(struct fleet *f)
 
 static void scrape_gateway(struct fleet *f)
 {
-    f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] = (struct fleet_gateway_scrape){
-        fleet_now_s(f), (double)f->gateway_requests, (double)gateway_queued(f)
-    };
+    f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] =
+        (struct fleet_gateway_scrape){ fleet_now_s(f), (double)f->gateway_requests,
+                                       (double)gateway_queued(f) };
     f->gateway_scrape_ns += to_ns(f->config->scrape_s);
 }
 
@@ -358,8 +359,9 @@ static double worst_minute(const struct fleet *f, uint32_t least)
 
 static struct fleet_score score_run(struct fleet *f, const struct fleet_trace *trace)
 {
-    struct fleet_score s = { .cost = f->cost, .requests = trace->n, .served = f->served,
-                             .aborted = f->aborted };
+    struct fleet_score s = {
+        .cost = f->cost, .requests = trace->n, .served = f->served, .aborted = f->aborted
+    };
     float *ttft = mem_zero(trace->n, sizeof(float)), *tpot = mem_zero(trace->n, sizeof(float));
     size_t ok = 0;
     for (size_t i = 0; i < trace->n; i++) {

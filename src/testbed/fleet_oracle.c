@@ -26,9 +26,9 @@ struct oracle {
     const struct fleet_hooks *hooks;
     size_t variant;
     size_t steps;
-    int most;        /* replicas considered */
-    uint32_t *miss;  /* [steps][most + 1] */
-    int lead;        /* steps from asking for a replica to its being ready */
+    int most;       /* replicas considered */
+    uint32_t *miss; /* [steps][most + 1] */
+    int lead;       /* steps from asking for a replica to its being ready */
 };
 
 /* ---- the table */
@@ -49,7 +49,7 @@ static size_t first_at(const struct fleet_trace *trace, int64_t at_ns)
 struct window {
     struct replica_request *requests; /* of the step and the time before it, from 0 on */
     size_t n;
-    uint32_t counted;  /* requests of the step itself */
+    uint32_t counted;   /* requests of the step itself */
     size_t first_point; /* of the step */
 };
 

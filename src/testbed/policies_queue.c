@@ -102,8 +102,8 @@ static struct variant_profile true_profile(const struct fleet_config *c, size_t 
     const struct replica_profile *r = &c->variants[v].profile;
     double in = c->mean_prompt, out = fmax(c->mean_output, 1), context = in + out / 2;
     double fits = (double)r->kv_blocks * r->block_tokens / fmax(context, 1);
-    double beta = r->per_seq_ms + r->per_prompt_token_ms * in / out +
-                  r->per_cached_token_ms * context;
+    double beta =
+        r->per_seq_ms + r->per_prompt_token_ms * in / out + r->per_cached_token_ms * context;
     return (struct variant_profile){ .accelerator = c->variants[v].name,
                                      .accelerators = 1,
                                      .batch_max = (int)fmax(1, fmin(r->max_seqs, fits)),
@@ -125,11 +125,12 @@ struct fleet_policy *policy_queue_model(const struct fleet_config *c)
                                              .cost = c->variants[v].cost,
                                              .profiles = &p->profiles[v],
                                              .profile_n = 1 };
-        p->accelerators[v] = (struct alloc_accelerator){ name, name, 1,
-                                                         (float)c->variants[v].cost };
+        p->accelerators[v] =
+            (struct alloc_accelerator){ name, name, 1, (float)c->variants[v].cost };
     }
-    p->target = (struct alloc_target){ S("model"), { .ttft_ms = (float)(c->ttft_s * 1e3),
-                                                     .itl_ms = (float)(c->itl_s * 1e3) } };
+    p->target = (struct alloc_target){
+        S("model"), { .ttft_ms = (float)(c->ttft_s * 1e3), .itl_ms = (float)(c->itl_s * 1e3) }
+    };
     p->class = (struct alloc_class){
         .name = S("class"), .priority = 1, .targets = &p->target, .target_n = 1
     };
