@@ -45,10 +45,7 @@ static struct fleet_replica *pick_replica(const struct fleet *f)
         struct fleet_replica *r = f->replicas.at[i];
         if (r->phase != FLEET_READY)
             continue;
-        const struct replica_profile *p = &r->model.profile;
-        double tokens =
-            (double)r->model.used_blocks * p->block_tokens + 4 * (double)r->model.waiting_tokens;
-        double load = tokens / ((double)p->kv_blocks * p->block_tokens);
+        double load = replica_load(&r->model);
         if (load < least) {
             least = load;
             best = r;

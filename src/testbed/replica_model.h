@@ -144,6 +144,15 @@ static inline bool replica_is_idle(const struct replica *r)
     return !replica_running(r) && !r->waiting_n;
 }
 
+/* What routers compare: tokens held, and waiting prompts four times because they still have to be computed, over
+ * the size of the cache. */
+static inline double replica_load(const struct replica *r)
+{
+    double size = (double)r->profile.kv_blocks * r->profile.block_tokens;
+    return ((double)r->used_blocks * r->profile.block_tokens + 4 * (double)r->waiting_tokens) /
+           size;
+}
+
 static inline double replica_kv_usage(const struct replica *r) /* 0..1 */
 {
     return (double)r->used_blocks / r->profile.kv_blocks;
