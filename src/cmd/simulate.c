@@ -20,7 +20,7 @@ struct options {
     const char *trace, *variants, *policies, *start, *initial, *reserve, *output, *since;
     struct simulate_source source;
     int64_t ttft_ns, itl_ns, seed;
-    double goal, scale;
+    double goal, scale, lost;
     bool explain, no_gateway;
 };
 
@@ -113,6 +113,8 @@ static int check_options(const struct options *o, err_t *e)
         return err_set(e, EINVAL, "--goal is %g, want a percentage between 0 and 100", o->goal);
     if (!(o->scale > 0 && o->scale <= 1000))
         return err_set(e, EINVAL, "--scale is %g, want more than 0 and at most 1000", o->scale);
+    if (!(o->lost >= 0 && o->lost < 100))
+        return err_set(e, EINVAL, "--lost-scrapes is %g, want a percentage below 100", o->lost);
     if (o->seed < 0)
         return err_set(e, EINVAL, "--seed is %lld, want 0 or more", (long long)o->seed);
     if (strcmp(o->output, "table") && strcmp(o->output, "json") && strcmp(o->output, "svg"))
@@ -198,6 +200,9 @@ static int load_inputs(struct simulation *s, err_t *e)
                 : trace_load(o->trace, &s->trace, e);
     if (r < 0)
         return r;
+    if (s->trace.length_ns > 31 * 86400 * NS_PER_S)
+        return err_set(e, EINVAL, "the trace spans %.0f days, at most 31 are simulated",
+                       (double)s->trace.length_ns / 86400e9);
     if (s->trace.moved)
         fprintf(stderr, "flyball simulate: %zu requests of %s are out of order; sorted by time\n",
                 s->trace.moved, o->trace);
@@ -208,6 +213,7 @@ static int load_inputs(struct simulation *s, err_t *e)
     c->itl_s = (double)o->itl_ns / 1e9;
     c->goal = o->goal / 100;
     c->scrape_s = 15;
+    c->scrape_loss = o->lost / 100;
     c->has_gateway = !o->no_gateway;
     c->seed = (uint64_t)o->seed;
     for (size_t i = 0; i < s->trace.requests.n; i++) {
@@ -415,6 +421,7 @@ int cmd_simulate(int argc, char **argv)
           "policy slo: replicas to hold free, or N% of what the load needs (default 0)" },
         { "seed", "N", FLAG_INT, &o.seed, "seed of all random numbers" },
         { "no-gateway", NULL, FLAG_BOOL, &o.no_gateway, "policies get no metrics from a gateway" },
+        { "lost-scrapes", "PERCENT", FLAG_REAL, &o.lost, "scrapes that fail" },
         { "explain", NULL, FLAG_BOOL, &o.explain, "print every decision with its reason" },
         { "o", "FORMAT", FLAG_TEXT, &o.output, "table, json or svg" },
         { 0 },

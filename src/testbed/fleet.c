@@ -224,8 +224,16 @@ static void run_policy(struct fleet *f)
         f->hooks->decided(f->hooks->context, f, before, &answer);
 }
 
+static bool is_scrape_lost(struct fleet *f)
+{
+    return f->config->scrape_loss > 0 && random_unit(&f->random) < f->config->scrape_loss;
+}
+
 static void scrape_gateway(struct fleet *f)
 {
+    f->gateway_scrape_ns += to_ns(f->config->scrape_s);
+    if (is_scrape_lost(f))
+        return;
     f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] =
         (struct fleet_gateway_scrape){ fleet_now_s(f), (double)f->gateway_requests,
                                        (double)gateway_queued(f) };
@@ -269,7 +277,8 @@ static void run_timers(struct fleet *f)
         if (r->phase == FLEET_STARTING && r->ready_ns <= f->now_ns)
             make_ready(f, r);
         if ((r->phase == FLEET_READY || r->phase == FLEET_DRAINING) && r->scrape_ns <= f->now_ns) {
-            series_scrape(r->series, &r->model, fleet_now_s(f));
+            if (!is_scrape_lost(f))
+                series_scrape(r->series, &r->model, fleet_now_s(f));
             r->scrape_ns += to_ns(f->config->scrape_s);
         }
     }
