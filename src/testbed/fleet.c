@@ -237,7 +237,6 @@ static void scrape_gateway(struct fleet *f)
     f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] =
         (struct fleet_gateway_scrape){ fleet_now_s(f), (double)f->gateway_requests,
                                        (double)gateway_queued(f) };
-    f->gateway_scrape_ns += to_ns(f->config->scrape_s);
 }
 
 static void put_point(struct fleet *f)

@@ -48,6 +48,7 @@ struct fleet_config {
     double reserve, reserve_replicas; /* of slo: share and replicas to hold free; 0: none */
     double start_mean_s, start_sd_s;
     double scrape_s;
+    double scrape_loss;              /* share of scrapes that fail */
     bool has_gateway;                /* its metrics are there */
     double mean_prompt, mean_output; /* tokens of the trace, for peers that are tuned beforehand */
     uint64_t seed;
