@@ -24,6 +24,7 @@ static const struct command commands[] = {
     { "render", "show which configuration and route model services get, without a cluster",
       cmd_render },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
+    { "simulate", "compare scaling policies on a recorded trace, without a cluster", cmd_simulate },
     { "up", "run everything on this machine, without a cluster", cmd_up },
     { "version", "print the version", cmd_version },
 };

@@ -22,6 +22,7 @@ int cmd_install(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_render(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -124,7 +124,7 @@ struct eviction {
     const struct vllm_server *from;
 };
 
-static void send_elsewhere(void *context, struct vllm_request request)
+static void send_elsewhere(void *context, struct replica_request request)
 {
     struct eviction *eviction = context;
     if (eviction->serving->orphaned)

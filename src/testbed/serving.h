@@ -29,7 +29,7 @@ struct serving {
     struct loop *loop;
     VEC(struct vllm_server *) servers; /* owned, oldest first */
     /* Where requests of a server that goes away are sent next. */
-    void (*orphaned)(void *context, const struct vllm_server *from, struct vllm_request request);
+    void (*orphaned)(void *context, const struct vllm_server *from, struct replica_request request);
     void *context;
 };
 

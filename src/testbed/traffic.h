@@ -31,7 +31,7 @@ struct traffic_source { /* one ConfigMap */
     size_t next;                   /* request of the trace */
     double owed;                   /* part of a request that is due */
     struct random random;          /* lengths of requests without a trace */
-    VEC(struct vllm_request) held; /* no server was ready */
+    VEC(struct replica_request) held; /* no server was ready */
     uint64_t sent, lost;
 };
 
@@ -54,6 +54,6 @@ void traffic_done(struct traffic *t);
 /* Sends everything that is due until then, and lets the servers work. */
 void traffic_advance(struct traffic *t, int64_t now_ns);
 /* A request that lost its server: for struct serving. */
-void traffic_orphaned(void *context, const struct vllm_server *from, struct vllm_request request);
+void traffic_orphaned(void *context, const struct vllm_server *from, struct replica_request request);
 
 #endif

@@ -33,7 +33,7 @@ static int32_t blocks_for(const struct vllm *s, int32_t tokens)
     return (tokens + s->profile.block_tokens - 1) / s->profile.block_tokens;
 }
 
-void vllm_submit(struct vllm *server, struct vllm_request request)
+void vllm_submit(struct vllm *server, struct replica_request request)
 {
     int32_t most = server->profile.kv_blocks * server->profile.block_tokens;
     request.prompt_tokens = MAX(1, MIN(request.prompt_tokens, most / 2));
@@ -152,7 +152,7 @@ void vllm_advance(struct vllm *server, int64_t until_ns)
     }
 }
 
-void vllm_evict(struct vllm *server, void (*receive)(void *context, struct vllm_request request),
+void vllm_evict(struct vllm *server, void (*receive)(void *context, struct replica_request request),
                 void *context)
 {
     for (size_t i = 0; i < server->running.n; i++)

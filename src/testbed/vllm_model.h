@@ -10,6 +10,7 @@
 
 #include "../base/buf.h"
 #include "../base/vec.h"
+#include "replica_model.h"
 
 struct vllm_profile {         /* one accelerator running one model */
     int32_t kv_blocks;        /* cache size */
@@ -18,11 +19,6 @@ struct vllm_profile {         /* one accelerator running one model */
     int32_t max_batch_tokens; /* prompt tokens in one prefill step */
     double decode_base_ms, decode_per_request_ms;
     double prefill_base_ms, prefill_per_token_ms;
-};
-
-struct vllm_request {
-    int64_t arrived_ns;
-    int32_t prompt_tokens, output_tokens;
 };
 
 enum { VLLM_BUCKETS = 12 };
@@ -34,7 +30,7 @@ struct vllm_histogram {
 };
 
 struct vllm_running {
-    struct vllm_request request;
+    struct replica_request request;
     int32_t generated; /* tokens so far */
     int32_t blocks;    /* KV blocks held */
     bool told_first;   /* its first token was already counted (it was preempted since) */
@@ -56,11 +52,11 @@ void vllm_init(struct vllm *server, const struct vllm_profile *profile, int64_t 
 void vllm_done(struct vllm *server);
 
 /* A request longer than the whole cache is cut to what fits, as a server with that setting rejects it. */
-void vllm_submit(struct vllm *server, struct vllm_request request);
+void vllm_submit(struct vllm *server, struct replica_request request);
 void vllm_advance(struct vllm *server, int64_t until_ns);
 
 /* Hands every unfinished request to `receive` (a pod that goes away sends its clients elsewhere). */
-void vllm_evict(struct vllm *server, void (*receive)(void *context, struct vllm_request request),
+void vllm_evict(struct vllm *server, void (*receive)(void *context, struct replica_request request),
                 void *context);
 
 double vllm_kv_usage(const struct vllm *server); /* 0..1 */

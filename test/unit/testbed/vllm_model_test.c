@@ -20,7 +20,7 @@ static void one_request_takes_its_time(void)
 {
     struct vllm s;
     vllm_init(&s, &profile, 0);
-    vllm_submit(&s, (struct vllm_request){ 0, 100, 11 });
+    vllm_submit(&s, (struct replica_request){ 0, 100, 11 });
     vllm_advance(&s, 10 * second);
     EQ_INT(s.succeeded, 1);
     EQ_REAL(s.first_token.sum, 0.015);         /* 10 ms + 100 tokens of 0.05 ms */
@@ -42,7 +42,7 @@ static void books_balance(void)
         for (uint32_t n = random_below(&r, 12); n; n--, submitted++) {
             int32_t out = 1 + (int32_t)random_below(&r, 600);
             tokens += (uint64_t)out;
-            vllm_submit(&s, (struct vllm_request){ now * second,
+            vllm_submit(&s, (struct replica_request){ now * second,
                                                    1 + (int32_t)random_below(&r, 2000), out });
         }
         vllm_advance(&s, (now + 1) * second);
@@ -61,7 +61,7 @@ static void books_balance(void)
     vllm_done(&s);
 }
 
-static void count(void *context, struct vllm_request request)
+static void count(void *context, struct replica_request request)
 {
     (void)request;
     ++*(int *)context;
@@ -72,7 +72,7 @@ static void eviction_returns_everyone(void)
     struct vllm s;
     vllm_init(&s, &profile, 0);
     for (int i = 0; i < 200; i++)
-        vllm_submit(&s, (struct vllm_request){ 0, 100, 1000 });
+        vllm_submit(&s, (struct replica_request){ 0, 100, 1000 });
     vllm_advance(&s, second);
     OK(s.running.n > 0 && s.waiting.n > 0);
     int evicted = 0;
