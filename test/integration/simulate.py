@@ -162,6 +162,24 @@ def bad_input_is_refused(flyball, folder):
     simulate(flyball, "--nonsense", code=2)
 
 
+def odd_traces_run(flyball, folder):
+    path = folder / "odd.csv"
+    everything = "slo,need,2026,seed,v2,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle"
+    for text in ("0,10,10\n", "0,0,0\n", "0,1048576,1048576\n", "5,100,10\n" * 300,
+                 "0,100,10\n200000,100,10\n", "".join("%d,2000,1\n" % i for i in range(400))):
+        path.write_text(text)
+        out, _ = simulate(flyball, "--trace", path, "--variants", EXAMPLES / "p2.yaml", "--policy", everything,
+                          "-o", "json")
+        assert len(json.loads(out)["policies"]) == 13, out
+
+
+def an_unattainable_goal_is_no_error(flyball, _):
+    out, _ = usual(flyball, "--policy", "slo,static-peak,oracle", "-o", "json", "--itl", "5ms")
+    for p in json.loads(out)["policies"]:
+        assert p["attainedPercent"] < 50, p
+        assert "costOverBestStatic" not in p and "costOverOracle" not in p, p
+
+
 class Prometheus(http.server.BaseHTTPRequestHandler):
     """Answers query_range about one model with a rate of 2, then 4 requests a second."""
     asked = []
@@ -233,7 +251,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in (json_has_one_object_per_policy, the_oracle_is_cheapest, same_seed_gives_same_bytes,
                      formats_are_equal, explain_prints_every_decision, svg_is_well_formed,
-                     initial_replicas_are_taken, bad_input_is_refused, a_cluster_gives_the_trace,
+                     initial_replicas_are_taken, odd_traces_run, an_unattainable_goal_is_no_error,
+                     bad_input_is_refused, a_cluster_gives_the_trace,
                      help_says_what_is_taken):
             tap.run(case, sys.argv[1], pathlib.Path(folder))
     tap.end()
