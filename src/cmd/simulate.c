@@ -382,6 +382,55 @@ static void simulation_done(struct simulation *s)
     arena_done(&s->arena);
 }
 
+/* Fills `o` from the command line. Returns 0, 1 when help was printed, or an error. */
+static int parse_options(int argc, char **argv, struct options *o, err_t *e)
+{
+    const struct flag flags[] = {
+        { "trace", "FILE", FLAG_TEXT, &o->trace, "requests to replay; - for standard input" },
+        { "from-prometheus", "URL", FLAG_TEXT, &o->source.url,
+          "make the trace of the vLLM series of this Prometheus server, with:" },
+        { "model", "NAME", FLAG_TEXT, &o->source.model, "the model_name of the series" },
+        { "namespace", "NAME", FLAG_TEXT, &o->source.ns,
+          "the namespace of the series (default: all)" },
+        { "since", "DURATION", FLAG_TEXT, &o->since, "how far back, for example 12h or 7d" },
+        { "token-file", "FILE", FLAG_TEXT, &o->source.token_file,
+          "file with a bearer token for Prometheus" },
+        { "variants", "FILE", FLAG_TEXT, &o->variants,
+          "variants of the model: hardware, cost, profile" },
+        { "policy", "LIST", FLAG_TEXT, &o->policies, "policies to compare, separated by commas" },
+        { "ttft", "DURATION", FLAG_DURATION, &o->ttft_ns, "target for the time to first token" },
+        { "itl", "DURATION", FLAG_DURATION, &o->itl_ns,
+          "target for the mean time per output token" },
+        { "goal", "PERCENT", FLAG_REAL, &o->goal,
+          "share of requests that must be within both targets" },
+        { "start", "DURATION", FLAG_TEXT, &o->start,
+          "time until a new replica serves, and its deviation" },
+        { "scale", "N", FLAG_REAL, &o->scale, "multiply the load of the trace" },
+        { "initial", "LIST", FLAG_TEXT, &o->initial,
+          "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the first "
+          "five minutes need)" },
+        { "reserve", "N", FLAG_TEXT, &o->reserve,
+          "policy slo: replicas to hold free, or N% of what the load needs (default 0)" },
+        { "seed", "N", FLAG_INT, &o->seed, "seed of all random numbers" },
+        { "no-gateway", NULL, FLAG_BOOL, &o->no_gateway, "policies get no metrics from a gateway" },
+        { "lost-scrapes", "PERCENT", FLAG_REAL, &o->lost, "scrapes that fail" },
+        { "explain", NULL, FLAG_BOOL, &o->explain, "print every decision with its reason" },
+        { "o", "FORMAT", FLAG_TEXT, &o->output, "table, json or svg" },
+        { 0 },
+    };
+    bool help = false;
+    if (flags_parse(flags, argc, argv, &help, NULL, e) < 0)
+        return -e->code;
+    if (!help)
+        return 0;
+    auto_buf struct buf text = { 0 };
+    buf_put(&text, str_c(about));
+    flags_help(&text, flags);
+    buf_printf(&text, "\nPolicies: %s.\n", policy_names);
+    fputs(text.p, stdout);
+    return 1;
+}
+
 int cmd_simulate(int argc, char **argv)
 {
     struct options o = { .policies = "slo,need,2026,v2,hpa-running,keda,static-peak",
@@ -393,52 +442,14 @@ int cmd_simulate(int argc, char **argv)
                          .seed = 1,
                          .goal = 99,
                          .scale = 1 };
-    const struct flag flags[] = {
-        { "trace", "FILE", FLAG_TEXT, &o.trace, "requests to replay; - for standard input" },
-        { "from-prometheus", "URL", FLAG_TEXT, &o.source.url,
-          "make the trace of the vLLM series of this Prometheus server, with:" },
-        { "model", "NAME", FLAG_TEXT, &o.source.model, "the model_name of the series" },
-        { "namespace", "NAME", FLAG_TEXT, &o.source.ns,
-          "the namespace of the series (default: all)" },
-        { "since", "DURATION", FLAG_TEXT, &o.since, "how far back, for example 12h or 7d" },
-        { "token-file", "FILE", FLAG_TEXT, &o.source.token_file,
-          "file with a bearer token for Prometheus" },
-        { "variants", "FILE", FLAG_TEXT, &o.variants,
-          "variants of the model: hardware, cost, profile" },
-        { "policy", "LIST", FLAG_TEXT, &o.policies, "policies to compare, separated by commas" },
-        { "ttft", "DURATION", FLAG_DURATION, &o.ttft_ns, "target for the time to first token" },
-        { "itl", "DURATION", FLAG_DURATION, &o.itl_ns,
-          "target for the mean time per output token" },
-        { "goal", "PERCENT", FLAG_REAL, &o.goal,
-          "share of requests that must be within both targets" },
-        { "start", "DURATION", FLAG_TEXT, &o.start,
-          "time until a new replica serves, and its deviation" },
-        { "scale", "N", FLAG_REAL, &o.scale, "multiply the load of the trace" },
-        { "initial", "LIST", FLAG_TEXT, &o.initial,
-          "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the first "
-          "five minutes need)" },
-        { "reserve", "N", FLAG_TEXT, &o.reserve,
-          "policy slo: replicas to hold free, or N% of what the load needs (default 0)" },
-        { "seed", "N", FLAG_INT, &o.seed, "seed of all random numbers" },
-        { "no-gateway", NULL, FLAG_BOOL, &o.no_gateway, "policies get no metrics from a gateway" },
-        { "lost-scrapes", "PERCENT", FLAG_REAL, &o.lost, "scrapes that fail" },
-        { "explain", NULL, FLAG_BOOL, &o.explain, "print every decision with its reason" },
-        { "o", "FORMAT", FLAG_TEXT, &o.output, "table, json or svg" },
-        { 0 },
-    };
-    bool help = false;
     err_t e;
-    if (flags_parse(flags, argc, argv, &help, NULL, &e) < 0)
+    int r = parse_options(argc, argv, &o, &e);
+    if (r < 0)
         return fprintf(stderr, "flyball simulate: %s\n", e.text), EXIT_USAGE;
-    if (help) {
-        auto_buf struct buf text = { 0 };
-        buf_put(&text, str_c(about));
-        flags_help(&text, flags);
-        buf_printf(&text, "\nPolicies: %s.\n", policy_names);
-        return fputs(text.p, stdout), EXIT_SUCCESS;
-    }
+    if (r > 0)
+        return EXIT_SUCCESS;
     struct simulation s = { .o = &o, .on_terminal = isatty(STDERR_FILENO) };
-    int r = parse_since(o.since, &o.source.since_ns, &e);
+    r = parse_since(o.since, &o.source.since_ns, &e);
     r = r < 0 ? r : run(&s, &e);
     simulation_done(&s);
     if (r == 0)
