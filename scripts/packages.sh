@@ -145,7 +145,7 @@ need() {
 # shellcheck disable=SC2086 # lists of names are words
 need_for() {
     case $1 in
-    build | up | golden | crash) need $PACKAGES_BUILD ;;
+    build | up | golden | crash | simulate-report) need $PACKAGES_BUILD ;;
     test) need $PACKAGES_BUILD $PACKAGES_TEST ;;
     check) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK ;;
     format) need clang-format-19 ;;

@@ -26,9 +26,9 @@ struct oracle {
     const struct fleet_hooks *hooks;
     size_t variant;
     size_t steps;
-    int most;        /* replicas considered */
-    uint32_t *miss;  /* [steps][most + 1] */
-    int lead;        /* steps from asking for a replica to its being ready */
+    int most;       /* replicas considered */
+    uint32_t *miss; /* [steps][most + 1] */
+    int lead;       /* steps from asking for a replica to its being ready */
 };
 
 /* ---- the table */
@@ -49,7 +49,7 @@ static size_t first_at(const struct fleet_trace *trace, int64_t at_ns)
 struct window {
     struct replica_request *requests; /* of the step and the time before it, from 0 on */
     size_t n;
-    uint32_t counted;  /* requests of the step itself */
+    uint32_t counted;   /* requests of the step itself */
     size_t first_point; /* of the step */
 };
 
@@ -200,10 +200,11 @@ struct fleet_score fleet_run_plan(const struct fleet_config *config, struct flee
 
 /* ---- the price */
 
-static void search_price(const struct oracle *o, struct fleet_plan *best)
+/* Begins with a plan in `best`, at `cost`. */
+static void search_price(const struct oracle *o, struct fleet_plan *best, double cost)
 {
     int *plan = mem_zero(o->steps, sizeof(int)), *order = mem_zero(o->steps, sizeof(int));
-    double low = 1e-4, high = 1e3, cost = INFINITY;
+    double low = 1e-4, high = 1e3;
     for (int i = 0; i < PRICES; i++) {
         double price = sqrt(low * high);
         struct fleet_plan candidate = { o->variant, order, o->steps };
@@ -213,7 +214,6 @@ static void search_price(const struct oracle *o, struct fleet_plan *best)
         bool attains = score.attained >= o->config->goal;
         if (attains && score.cost < cost) {
             cost = score.cost;
-            best->replicas = mem_grow(best->replicas, o->steps, sizeof(int));
             memcpy(best->replicas, order, o->steps * sizeof(int));
         }
         if (attains)
@@ -237,8 +237,12 @@ struct fleet_plan fleet_find_oracle(const struct fleet_config *config, struct fl
     o.most = MIN(MIN(config->variants[v].max, REPLICAS_MAX), 2 * best_static->replicas[v] + 4);
     o.miss = mem_zero(o.steps * (size_t)(o.most + 1), sizeof(*o.miss));
     struct fleet_plan best = { v, NULL, o.steps };
-    if (fill_table(&o))
-        search_price(&o, &best);
+    if (best_static->attains && fill_table(&o)) {
+        best.replicas = mem_zero(o.steps, sizeof(int));
+        for (size_t i = 0; i < o.steps; i++)
+            best.replicas[i] = best_static->replicas[v];
+        search_price(&o, &best, best_static->score.cost);
+    }
     free(o.miss);
     return best;
 }

@@ -8,7 +8,8 @@
 struct fleet_static {
     int replicas[FLEET_VARIANTS_MAX];
     size_t variant; /* the one that is used */
-    bool attains;   /* the goal; false: no fleet within the bounds does, this is the one that comes nearest */
+    bool
+        attains; /* the goal; false: no fleet within the bounds does, this is the one that comes nearest */
     struct fleet_score score;
 };
 

@@ -1,5 +1,5 @@
 /* Simulated vLLM servers: a pod that names a model serves, on its own loopback address, the /metrics page
- * that a real server would, out of the batching model (vllm_model.h). Requests come from traffic.h.
+ * that a real server would, out of the batching model (replica_model.h). Requests come from traffic.h.
  *
  * A pod says so in annotations, which a Deployment's template carries:
  *
@@ -14,12 +14,12 @@
 
 #include "../json/json.h"
 #include "../net/loop.h"
-#include "vllm_model.h"
+#include "replica_model.h"
 
 struct http_server;
 
 struct vllm_server { /* of one pod */
-    struct vllm vllm;
+    struct replica replica;
     struct http_server *http;
     struct serving *of;
     char *ns, *name, *model; /* owned */
@@ -28,6 +28,7 @@ struct vllm_server { /* of one pod */
 struct serving {
     struct loop *loop;
     VEC(struct vllm_server *) servers; /* owned, oldest first */
+    uint64_t made; /* servers so far: the seed of the next, the same in every run */
     /* Where requests of a server that goes away are sent next. */
     void (*orphaned)(void *context, const struct vllm_server *from, struct replica_request request);
     void *context;

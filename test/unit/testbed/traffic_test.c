@@ -111,7 +111,7 @@ static void the_idler_server_gets_it(void)
     struct vllm_server **s = w.serving.servers.at;
     size_t load[3];
     for (size_t i = 0; i < 3; i++)
-        load[i] = s[i]->vllm.running.n + s[i]->vllm.waiting.n;
+        load[i] = (size_t)replica_running(&s[i]->replica) + s[i]->replica.waiting_n;
     OK(load[0] > 10);
     OK(load[0] <= load[1] + 3 && load[1] <= load[0] + 3);
     EQ_INT(load[2], 0);
@@ -127,7 +127,8 @@ static void nothing_is_lost_with_a_server(void)
     server(&w, "a", "127.77.0.1", "m");
     OK_CALL(source(&w, "{\"model\":\"m\",\"rate\":\"10\",\"outputTokens\":\"100\"}", "", &e), &e);
     run(&w, 5, 0.1);
-    uint64_t done = w.serving.servers.at[0]->vllm.succeeded, sent = w.traffic.sources.at[0]->sent;
+    uint64_t done = w.serving.servers.at[0]->replica.counters.succeeded,
+             sent = w.traffic.sources.at[0]->sent;
     size_t open = (size_t)(sent - done);
     OK(open > 0);
     serving_remove(&w.serving, S("llm"), S("a"));
@@ -135,8 +136,8 @@ static void nothing_is_lost_with_a_server(void)
     server(&w, "b", "127.77.0.2", "m");
     traffic_advance(&w.traffic, 6 * NS_PER_S);
     EQ_INT(w.traffic.sources.at[0]->held.n, 0);
-    const struct vllm *b = &w.serving.servers.at[0]->vllm;
-    OK(b->running.n + b->waiting.n + b->succeeded >= open);
+    const struct replica *b = &w.serving.servers.at[0]->replica;
+    OK((size_t)replica_running(b) + b->waiting_n + b->counters.succeeded >= open);
     world_stop(&w);
 }
 
