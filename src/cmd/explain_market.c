@@ -126,7 +126,7 @@ static void put_next(struct explain *x, const struct json *allocation, const str
                                     .now_ns = x->at * NS_PER_S };
         in.memory =
             market_status_memory(&x->arena, json_get(allocation, "status"), a->generation, &in.pod);
-        struct actuate_plan plan = actuate(&x->arena, &in);
+        struct actuate_plan plan = actuate_decide(&x->arena, &in);
         put_plan(&x->out, &plan);
     }
     record_unref(a ? &a->meta : NULL);

@@ -286,7 +286,7 @@ static struct actuate_plan give_back(struct arena *a, const struct actuate_input
         return send(verdict(ACTUATE_PENDING, "Restoring", S("the pod gets back what it had")), in);
     }
     struct actuate_plan plan = follow(a, in, done);
-    plan.forget_originals = plan.verified;
+    plan.delete_originals = plan.verified;
     return plan;
 }
 
@@ -391,11 +391,11 @@ static bool must_wait(struct arena *a, const struct actuate_input *in, int64_t g
 }
 
 /* Bounds the step; a limit where there was none is no step. */
-static struct step bound_step(struct arena *a, const struct actuate_input *in, int64_t limit)
+static struct resize_step bound_step(struct arena *a, const struct actuate_input *in, int64_t limit)
 {
     if (!has_limits(&in->pod))
-        return (struct step){ STEP_OK, limit, 0, S("") };
-    return step_check(a, actuate_spec_limit(&in->pod), limit, -1);
+        return (struct resize_step){ STEP_OK, limit, 0, S("") };
+    return resize_step_check(a, actuate_spec_limit(&in->pod), limit, -1);
 }
 
 static struct actuate_plan pursue(struct arena *a, const struct actuate_input *in)
@@ -409,7 +409,7 @@ static struct actuate_plan pursue(struct arena *a, const struct actuate_input *i
         return settle(a, in, verdict(ACTUATE_APPLIED, "Applied", S("")));
     if (is_refused(a, in, limit, &plan))
         return plan;
-    struct step step = bound_step(a, in, limit);
+    struct resize_step step = bound_step(a, in, limit);
     if (step.allowed_milli != limit &&
         split(a, in, step.allowed_milli, MIN(request, limit_request(step.allowed_milli)), &e) < 0)
         return verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
@@ -430,12 +430,12 @@ static struct actuate_plan pursue(struct arena *a, const struct actuate_input *i
     plan = step.allowed_milli == limit
                ? verdict(ACTUATE_PENDING, "Applying", S("the resize is being sent"))
                : verdict(ACTUATE_PENDING, "StepSizeExceeded", step.reason);
-    plan.remember_originals = !in->memory.has_originals;
+    plan.record_originals = !in->memory.has_originals;
     plan.wake_ns = STEP_COOLDOWN_NS;
     return send(plan, in);
 }
 
-struct actuate_plan actuate(struct arena *a, const struct actuate_input *in)
+struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *in)
 {
     const struct actuate_pod *pod = &in->pod;
     struct actuate_plan plan;

@@ -67,8 +67,8 @@ struct actuate_plan {
     const char *reason;
     str message;
     bool patch;                               /* send the containers' targets */
-    bool remember_originals;                  /* they must be recorded before it is sent */
-    bool forget_originals;                    /* given back: the pod is its owner's again */
+    bool record_originals;                    /* they must be recorded before it is sent */
+    bool delete_originals;                    /* given back: the pod is its owner's again */
     bool verified;                            /* what is in force is what is desired */
     bool leave;                               /* nothing can be said: the pod is on its way out */
     int64_t in_force_request, in_force_limit; /* of the whole pod; -1: not known */
@@ -83,7 +83,7 @@ struct actuate_plan {
 #define ACTUATE_UNLIMITED_MILLI INT64_C(256000) /* instead of no limit, which cannot be had back */
 
 /* Writes the targets into the containers. */
-struct actuate_plan actuate(struct arena *a, const struct actuate_input *in);
+struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *in);
 
 /* The patch for the resize subresource that makes the targets so. */
 struct json *actuate_patch(struct arena *a, const struct actuate_pod *pod);

@@ -138,7 +138,7 @@ enum agent_action agent_choose(struct agent *agent, double price, bool explore)
 
 /* ---- learning */
 
-double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t previous_milli)
+double agent_reward(const struct agent_rules *rules, struct agent_outcome o, int64_t previous_milli)
 {
     double usage = (double)o.usage_milli, allocation = (double)o.allocation_milli;
     double reward = 0;
@@ -172,7 +172,7 @@ static double best_known(const struct agent *agent, int state)
     return best;
 }
 
-double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome o)
+double agent_learn(struct agent *agent, const struct agent_rules *rules, struct agent_outcome o)
 {
     agent->usage_milli = milli32(o.usage_milli);
     int64_t previous = agent->allocation_milli;

@@ -43,7 +43,7 @@ struct agent {
     int8_t state, action; /* of the last bid; -1: none yet */
 };
 
-struct outcome { /* what became of the last bid */
+struct agent_outcome { /* what became of the last bid */
     int64_t usage_milli;
     int64_t allocation_milli; /* the limit that was really in force */
     double throttling;
@@ -58,7 +58,8 @@ struct agent_row *agent_add_row(struct agent *agent,
                                 int state); /* or the one there; until the next */
 
 /* Notes the outcome, learns from it, cools exploration down. Returns the reward. */
-double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome outcome);
+double agent_learn(struct agent *agent, const struct agent_rules *rules,
+                   struct agent_outcome outcome);
 
 /* Chooses how to bid at this price. `explore`: a random action is allowed (never on a pod that is
  * missing its objective). */
@@ -71,7 +72,7 @@ int agent_state_parse(str name);                     /* -1: no such state */
 const char *agent_action_name(enum agent_action action);
 double agent_action_weight(enum agent_action action);
 
-double agent_reward(const struct agent_rules *rules, struct outcome outcome,
+double agent_reward(const struct agent_rules *rules, struct agent_outcome outcome,
                     int64_t previous_milli);
 
 /* The seed's price response: above 0.3 demand falls by half the price, to half at most. */

@@ -161,7 +161,7 @@ void cgroup_rescan(struct cgroup *g)
     g->rescan = false;
 }
 
-size_t cgroup_levels(const struct cgroup *g)
+size_t cgroup_level_count(const struct cgroup *g)
 {
     return g->level_n;
 }
@@ -229,7 +229,7 @@ struct throttling { /* of one level since its last reading */
     int64_t usec, periods, hits;
 };
 
-static struct throttling level_advance(struct level *level, struct cpu_stat now)
+static struct throttling level_advance(struct level *level, struct demand_cpu_stat now)
 {
     struct throttling since = { 0 };
     int64_t periods = (int32_t)(now.nr_periods - level->nr_periods),
@@ -251,13 +251,13 @@ static bool is_worse(struct throttling a, struct throttling b)
            (a.hits == 0 && b.hits == 0 && a.periods > b.periods);
 }
 
-static int read_level(const struct level *level, struct cpu_stat *ret)
+static int read_level(const struct level *level, struct demand_cpu_stat *ret)
 {
     char text[FILE_MAX];
     str stat;
     int r = level->fd < 0 ? -ENODEV : read_fd(level->fd, text, &stat);
     if (r == 0)
-        *ret = cpu_stat_parse(stat);
+        *ret = demand_cpu_stat_parse(stat);
     return r;
 }
 
@@ -278,7 +278,7 @@ static struct throttling worst_of_inside(struct cgroup *g, struct throttling wor
                                          int64_t *total_usec)
 {
     for (size_t i = g->level_n; i-- > 1;) {
-        struct cpu_stat stat;
+        struct demand_cpu_stat stat;
         if (read_level(&g->levels[i], &stat) < 0) {
             level_drop(g, i); /* the container ended; another may have come in its place */
             g->rescan = true;
@@ -293,15 +293,15 @@ static struct throttling worst_of_inside(struct cgroup *g, struct throttling wor
 }
 
 /* Who used nothing was not throttled: only what ran can have hit its quota, so the other counters stand. */
-static bool is_idle(const struct cgroup *g, const struct cpu_stat *total, int64_t usage_usec)
+static bool is_idle(const struct cgroup *g, const struct demand_cpu_stat *total, int64_t usage_usec)
 {
     return g->levels[0].known && usage_usec == total->usage_usec;
 }
 
-int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e)
+int cgroup_read(struct cgroup *g, struct demand_cpu_stat *total, err_t *e)
 {
     bool v1 = g->tree->version == 1;
-    struct cpu_stat own;
+    struct demand_cpu_stat own;
     int64_t usage_usec = 0;
     int r = reopen_replaced(g, e);
     if (r < 0)
@@ -324,7 +324,7 @@ int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e)
     return 0;
 }
 
-int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec)
+int cgroup_read_pressure(const struct cgroup *g, int64_t *ret_usec)
 {
     char text[FILE_MAX];
     str pressure;
@@ -342,7 +342,7 @@ static int unreadable(const struct cgroup *g, const char *file, str text, err_t 
                    file, STR_ARG(str_trim(text)));
 }
 
-int cgroup_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e)
+int cgroup_read_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e)
 {
     char text[FILE_MAX], other[FILE_MAX];
     str quota, period;

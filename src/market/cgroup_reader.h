@@ -23,17 +23,17 @@ void cgroup_close(struct cgroup *g);
 
 /* Brings `total` up to now: what the last reading left in it, `{0}` before the first. -ENODEV or -ENOENT: the
  * cgroup is gone. */
-int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e);
+int cgroup_read(struct cgroup *g, struct demand_cpu_stat *total, err_t *e);
 
 /* Looks for cgroups that came and went inside; cgroup_read() notices by itself only those that went. */
 void cgroup_rescan(struct cgroup *g);
-size_t cgroup_levels(const struct cgroup *g); /* that are read: 1 and those inside */
+size_t cgroup_level_count(const struct cgroup *g); /* that are read: 1 and those inside */
 
 /* Microseconds that some task waited for CPU so far; -EOPNOTSUPP where the kernel does not tell. */
-int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec);
+int cgroup_read_pressure(const struct cgroup *g, int64_t *ret_usec);
 
 /* The quota in millicores, -1 for none; and setting it. */
-int cgroup_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e);
+int cgroup_read_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e);
 int cgroup_set_limit(const struct cgroup *g, int64_t milli, err_t *e);
 
 #endif

@@ -180,7 +180,7 @@ static bool follow(const char *root, struct buf *path, str pattern)
     return found;
 }
 
-bool cgroup_tree_find_original(const char *root, str uid, struct buf *ret_path)
+bool cgroup_tree_find_by_pattern(const char *root, str uid, struct buf *ret_path)
 {
     auto_buf struct buf pattern = { 0 };
     for (size_t i = 0; uid_is_plain(uid) && i < countof(patterns); i++) {
@@ -298,7 +298,7 @@ int cgroup_tree_find(struct cgroup_tree *tree, str uid, struct buf *ret_path, er
         return 0;
     auto_buf struct buf spelt = { 0 };
     put_uid(&spelt, uid, true);
-    bool found = cgroup_tree_find_original(tree->cpu, uid, ret_path);
+    bool found = cgroup_tree_find_by_pattern(tree->cpu, uid, ret_path);
     if (!found && tree->walks > 0) {
         tree->walks--;
         buf_clear(ret_path);

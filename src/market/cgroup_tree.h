@@ -36,6 +36,6 @@ void cgroup_tree_done(struct cgroup_tree *tree);
 int cgroup_tree_find(struct cgroup_tree *tree, str uid, struct buf *ret_path, err_t *e);
 
 /* The same as the original finds it: its twelve patterns in their order, and nothing else. */
-bool cgroup_tree_find_original(const char *root, str uid, struct buf *ret_path);
+bool cgroup_tree_find_by_pattern(const char *root, str uid, struct buf *ret_path);
 
 #endif

@@ -76,7 +76,7 @@ void compat_agent_init(struct compat_agent *c, double epsilon, uint64_t seed)
     agent_init(&c->agent, epsilon, seed);
 }
 
-double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct outcome o)
+double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct agent_outcome o)
 {
     if (c->history_n == COMPAT_HISTORY)
         memmove(c->history, c->history + 1, (COMPAT_HISTORY - 1) * sizeof(double));

@@ -21,7 +21,7 @@ struct compat_agent {
 
 void compat_agent_init(struct compat_agent *agent, double epsilon, uint64_t seed);
 double compat_learn(struct compat_agent *agent, const struct agent_rules *rules,
-                    struct outcome outcome);
+                    struct agent_outcome outcome);
 
 /* A bid whose max may be below its min; cost-efficiency mode changes the agent's smoothed demand. */
 struct bid compat_bid(struct compat_agent *agent, const struct agent_rules *rules,

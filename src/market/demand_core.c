@@ -19,9 +19,9 @@ static str next_word(str *line)
     return word;
 }
 
-struct cpu_stat cpu_stat_parse(str text)
+struct demand_cpu_stat demand_cpu_stat_parse(str text)
 {
-    struct cpu_stat stat = { 0 };
+    struct demand_cpu_stat stat = { 0 };
     int64_t periods = 0, throttled = 0;
     const struct {
         str name;
@@ -48,10 +48,11 @@ struct cpu_stat cpu_stat_parse(str text)
     return stat;
 }
 
-struct cpu_window cpu_window(struct cpu_stat before, struct cpu_stat after, int64_t elapsed_ns)
+struct demand_window demand_measure(struct demand_cpu_stat before, struct demand_cpu_stat after,
+                                    int64_t elapsed_ns)
 {
     static const int64_t least_usec = 1000; /* less is noise, or a counter that was reset */
-    struct cpu_window window = { 0 };
+    struct demand_window window = { 0 };
     int64_t used, throttled;
     if (elapsed_ns <= 0 || __builtin_sub_overflow(after.usage_usec, before.usage_usec, &used) ||
         __builtin_sub_overflow(after.throttled_usec, before.throttled_usec, &throttled) ||

@@ -17,7 +17,7 @@ double limit_smooth(double allocation_milli, double last_milli)
     return share * allocation_milli + (1 - share) * last_milli;
 }
 
-int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules)
+int64_t limit_boost(int64_t current_milli, double throttling, const struct limit_boost_rules *rules)
 {
     if (!(throttling > rules->threshold))
         return current_milli;

@@ -11,13 +11,14 @@ int64_t limit_request(int64_t limit_milli);
 /* Fast down, slow up. Not rounded, so that small steps add up. */
 double limit_smooth(double allocation_milli, double last_milli);
 
-struct fast_rules {
+struct limit_boost_rules {
     double threshold;          /* throttling above this earns a boost */
     double step_min, step_max; /* the boost at no and at full throttling */
 };
 
 /* The boosted limit; the current one when throttling is not above the threshold. Never lower. */
-int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules);
+int64_t limit_boost(int64_t current_milli, double throttling,
+                    const struct limit_boost_rules *rules);
 
 /* Is a change worth an API call? */
 bool limit_differs(int64_t from_milli, int64_t to_milli, double min_change_percent);

@@ -40,7 +40,7 @@ static int64_t limit_now(const struct local *l, const struct local_group *group)
     int64_t milli = -1;
     group_path(l, group, &path);
     if (cgroup_open(&l->tree, buf_str(&path), &g, NULL) == 0)
-        (void)cgroup_limit(g, &milli, NULL);
+        (void)cgroup_read_limit(g, &milli, NULL);
     cgroup_close(g);
     return milli;
 }
@@ -68,7 +68,7 @@ static void group_add(struct local *l, const char *name)
     group->seen = true;
     group->original_milli = limit_now(l, group);
     sampler_add(l->sampler, &group->sampled, sum64(str_c(name), l->o.seed));
-    sampled_in_force(&group->sampled, MAX(group->original_milli, (int64_t)0), 0);
+    sampled_set_limit(&group->sampled, MAX(group->original_milli, (int64_t)0), 0);
     vec_push(&l->groups, group);
     qsort(l->groups.at, l->groups.n, sizeof(*l->groups.at), by_name);
 }
@@ -117,7 +117,7 @@ static int64_t own_quota(const struct local *l)
     struct cgroup *g = NULL;
     int64_t milli = -1;
     if (cgroup_open(&l->tree, str_c(l->path), &g, NULL) == 0)
-        (void)cgroup_limit(g, &milli, NULL);
+        (void)cgroup_read_limit(g, &milli, NULL);
     cgroup_close(g);
     return milli;
 }
@@ -153,7 +153,7 @@ static void resize(void *context, struct sampled *pod, int64_t limit_milli)
     group->changed = true;
     log_debug("limit set", KV_C("cgroup", group->name), KV_INT("milli", limit_milli),
               KV_INT("was", pod->market.limit_milli));
-    sampled_in_force(pod, limit_milli, limit_request(limit_milli));
+    sampled_set_limit(pod, limit_milli, limit_request(limit_milli));
 }
 
 static void rounded(void *context, const struct round_report *report)
@@ -165,7 +165,7 @@ static void rounded(void *context, const struct round_report *report)
         struct local_group *group = l->groups.at[i];
         int64_t milli = MAX(limit_now(l, group), (int64_t)0);
         if (milli != group->sampled.market.limit_milli)
-            sampled_in_force(&group->sampled, milli, 0);
+            sampled_set_limit(&group->sampled, milli, 0);
     }
 }
 

@@ -17,7 +17,7 @@
  *   actuate_core   the controller's step: what a pod should have and has in, patch and verdict out
  *
  * Around them: cgroup_*, sampler, market_agent* and local* are the node's side; market_controller,
- * _turn, _track, _gather and _status carry out actuate(). Both sides meet in PodAllocations
+ * _turn, _track, _gather and _status carry out actuate_decide(). Both sides meet in PodAllocations
  * (market_records.h says who writes what).
  *
  * The node's half, around these:
@@ -31,7 +31,7 @@
  * All CPU amounts are int64 millicores. Everything named *_core is pure: no clock, no I/O, no
  * allocation that outlives the call; randomness is part of the agent.
  *
- * Read first: market_clear, agent_learn, pod_bid, actuate. */
+ * Read first: market_clear, agent_learn, market_pod_bid, actuate. */
 #ifndef FLYBALL_MARKET_H
 #define FLYBALL_MARKET_H
 
@@ -41,8 +41,8 @@
 #include "compat_core.h"
 #include "demand_core.h"
 #include "limit_core.h"
+#include "market_pod_core.h"
 #include "market_spec.h"
-#include "pod_core.h"
 #include "resize_core.h"
 #include "round_core.h"
 

@@ -34,7 +34,7 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
-    pod->desired_request_milli = milli32(agent_pod_request(pod->record, limit_milli));
+    pod->desired_request_milli = milli32(market_agent_pod_request(pod->record, limit_milli));
     if (!pod->changes)
         pod->changes = mem_zero(1, sizeof(*pod->changes));
     pod->changes->asked_ns = loop_mono_ns(a->loop);
@@ -45,11 +45,11 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
     write_soon(a, pod);
 }
 
-static void steer(struct market_pod *m, struct slo_state *state)
+static void steer(struct market_pod *m, struct latency_state *state)
 {
     double ratio = (double)m->slo_ratio;
-    m->slo_weight = (float)slo_weight(state, (double)m->slo_weight, ratio);
-    m->slo_milli = (float)slo_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
+    m->slo_weight = (float)latency_weight(state, (double)m->slo_weight, ratio);
+    m->slo_milli = (float)latency_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
 }
 
 /* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
@@ -60,7 +60,7 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         s->wanted_milli = s->market.limit_milli;
         pod->desired_request_milli = s->market.request_milli;
     }
-    agent_rewards_add(&pod->rewards, (double)s->market.reward);
+    market_agent_metrics_add_reward(&pod->rewards, (double)s->market.reward);
     if (pod->objective)
         steer(&s->market, &pod->objective->state);
     if (!market_agent_is_written(a, pod))
@@ -73,7 +73,7 @@ static void rounded(void *context, const struct round_report *report)
     a->price = report->clearing.price;
     a->dirty = true; /* what the node could not give may be possible by now */
     a->rounded = true;
-    agent_metrics_round(&a->metrics, report);
+    market_agent_metrics_add_round(&a->metrics, report);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         if (pod->sampled.market.last_ns)
@@ -89,13 +89,13 @@ static void ask_latencies(struct market_agent *a)
     size_t n = 0, count = sampler_count(a->sampler);
     if (!a->config.market.prometheus_url.n)
         return;
-    struct slo_target *targets = arena_array(scratch, count, sizeof(*targets));
+    struct latency_pod *targets = arena_array(scratch, count, sizeof(*targets));
     for (size_t i = 0; i < count; i++) {
         const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         if (pod->objective)
-            targets[n++] = (struct slo_target){ pod->record->meta.ns, pod->record->meta.name };
+            targets[n++] = (struct latency_pod){ pod->record->meta.ns, pod->record->meta.name };
     }
-    slo_ask(a->slo, targets, n);
+    latency_request(a->latency, targets, n);
 }
 
 /* What a slow round needed is not needed for a while. */
@@ -123,17 +123,19 @@ static void latency(void *context, str ns, str name, double ms)
     static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
     static const double usual_s = 5, longest_s = 60; /* between two answers */
     struct market_agent *a = context;
-    struct agent_pod *pod = market_agent_find(a, ns, name);
+    struct agent_pod *pod = market_agent_find_pod(a, ns, name);
     if (!pod || !pod->objective)
         return;
     struct agent_objective *o = pod->objective;
     struct market_pod *m = &pod->sampled.market;
     int64_t now = loop_mono_ns(a->loop);
-    double seconds = o->told_ns ? MIN((double)(now - o->told_ns) / 1e9, longest_s) : usual_s;
-    o->told_ns = now;
+    double seconds =
+        o->answered_ns ? MIN((double)(now - o->answered_ns) / 1e9, longest_s) : usual_s;
+    o->answered_ns = now;
     double ratio = MIN(ms / o->target_ms, ratio_max);
     m->slo_ratio = (float)ratio;
-    m->slo_burns = slo_burns(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
+    m->slo_burns =
+        latency_is_burning(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
 }
 
 /* ---- what was learnt */
@@ -149,7 +151,7 @@ static void collect_learnt(void *context)
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         auto_buf struct buf key = { 0 };
-        agent_workload_key(pod->record, &key);
+        market_agent_pod_workload_key(pod->record, &key);
         qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
     }
 }
@@ -169,7 +171,7 @@ static void allocation_changed(struct controller *c, const struct record *old,
 {
     struct market_agent *a = controller_context(c);
     const struct agent_allocation_record *allocation = (const void *)(now ? now : old);
-    struct agent_pod *pod = market_agent_find(a, allocation->meta.ns, allocation->pod_name);
+    struct agent_pod *pod = market_agent_find_pod(a, allocation->meta.ns, allocation->pod_name);
     if (pod && now) {
         market_agent_read_status(pod, allocation);
         a->dirty = true;
@@ -209,7 +211,7 @@ static int start_caches(struct market_agent *a, err_t *e)
 {
     struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
                       configs = agent_config_cache, allocations = agent_allocation_cache;
-    agent_put_name(a->node, LABEL_BYTES_MAX, &a->node_label);
+    market_agent_pod_shorten_name(a->node, LABEL_BYTES_MAX, &a->node_label);
     buf_printf(&a->selectors[0], "spec.nodeName=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[1], "metadata.name=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[2], MARKET_NODE "=" STR_FMT, STR_ARG(buf_str(&a->node_label)));
@@ -247,11 +249,11 @@ static void start_loops(struct market_agent *a)
                                                         .rounded = rounded,
                                                         .ticked = ticked,
                                                         .context = a });
-    a->slo = slo_new(&(struct slo_options){ .loop = a->loop,
-                                            .seed = a->seed,
-                                            .began = latencies_begin,
-                                            .latency = latency,
-                                            .context = a });
+    a->latency = latency_new(&(struct latency_options){ .loop = a->loop,
+                                                        .seed = a->seed,
+                                                        .began = latencies_begin,
+                                                        .latency = latency,
+                                                        .context = a });
     a->qtables = qtable_store_new(&(struct qtable_store_options){ .kube = manager_kube(a->manager),
                                                                   .ns = a->own_ns,
                                                                   .node = a->node,
@@ -296,7 +298,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     if (r < 0)
         return r;
     start_loops(a);
-    agent_metrics_init(&a->metrics, manager_metrics(m), a);
+    market_agent_metrics_init(&a->metrics, manager_metrics(m), a);
     return market_agent_load_config(a, e);
 }
 
@@ -309,13 +311,13 @@ static bool flush(void *state)
 static void stop(void *state)
 {
     struct market_agent *a = state;
-    agent_metrics_done(&a->metrics);
+    market_agent_metrics_done(&a->metrics);
     if (a->sampler)
-        market_agent_drop_all(a);
+        market_agent_remove_all(a);
     sampler_free(a->sampler);
-    slo_free(a->slo);
+    latency_free(a->latency);
     qtable_store_free(a->qtables);
-    agent_config_done(&a->config);
+    market_agent_config_done(&a->config);
     cgroup_tree_done(&a->tree);
     for (size_t i = 0; i < countof(a->selectors); i++)
         buf_done(&a->selectors[i]);

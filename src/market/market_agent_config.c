@@ -30,7 +30,8 @@ static struct json *good_values(struct arena *a, const struct json *data, const 
     return good;
 }
 
-int agent_config_load(struct agent_config *c, const struct agent_config_source *source, err_t *e)
+int market_agent_config_load(struct agent_config *c, const struct agent_config_source *source,
+                             err_t *e)
 {
     struct arena a = { 0 };
     struct json *data = NULL;
@@ -52,7 +53,7 @@ int agent_config_load(struct agent_config *c, const struct agent_config_source *
     return r;
 }
 
-void agent_config_done(struct agent_config *c)
+void market_agent_config_done(struct agent_config *c)
 {
     arena_done(&c->arena);
 }

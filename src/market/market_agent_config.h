@@ -20,7 +20,8 @@ struct agent_config_source {
 };
 
 /* Reads anew. Fails, changing nothing, when the result cannot be used. */
-int agent_config_load(struct agent_config *c, const struct agent_config_source *source, err_t *e);
-void agent_config_done(struct agent_config *c);
+int market_agent_config_load(struct agent_config *c, const struct agent_config_source *source,
+                             err_t *e);
+void market_agent_config_done(struct agent_config *c);
 
 #endif

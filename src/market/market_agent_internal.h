@@ -4,20 +4,20 @@
 
 #include "../base/set.h"
 #include "../kube/manager.h"
+#include "latency.h"
+#include "latency_core.h"
 #include "market_agent_config.h"
 #include "market_agent_metrics.h"
 #include "market_agent_pod.h"
 #include "qtable_store.h"
 #include "sampler.h"
-#include "slo.h"
-#include "slo_core.h"
 
 #define MARKET_NODE "mbcas.io/node" /* label of a PodAllocation: whose agent wrote it */
 
 struct agent_objective { /* for a pod's latency */
     double target_ms;
-    int64_t told_ns; /* mono, of the last answer; 0: none */
-    struct slo_state state;
+    int64_t answered_ns; /* mono, of the last answer; 0: none */
+    struct latency_state state;
 };
 
 struct agent_pod {          /* one pod in the market */
@@ -53,7 +53,7 @@ struct market_agent {
     struct set by_uid; /* struct agent_pod, owned */
     struct agent_config config;
     struct qtable_store *qtables;
-    struct slo *slo;
+    struct latency *latency;
     struct agent_metrics metrics;
     int64_t reserved_milli; /* requests of what does not take part */
     double price;           /* of the last clearing */
@@ -65,12 +65,12 @@ struct market_agent {
     bool running; /* caches are synced and the first configuration is read */
 };
 
-struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name);
+struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name);
 
 /* market_agent_sync.c: which pods take part, and the configuration */
 void market_agent_sync(void *context);
 int64_t market_agent_capacity(void *context);
-void market_agent_drop_all(struct market_agent *a);
+void market_agent_remove_all(struct market_agent *a);
 int market_agent_load_config(struct market_agent *a, err_t *e);
 
 /* market_agent_write.c: PodAllocations */
@@ -78,7 +78,7 @@ bool market_agent_is_written(const struct market_agent *a, const struct agent_po
 struct reconciled market_agent_write(struct reconcile *r);
 void market_agent_read_status(struct agent_pod *pod,
                               const struct agent_allocation_record *allocation);
-const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                              str pod);
+const struct agent_allocation_record *market_agent_find_allocation(const struct market_agent *a,
+                                                                   str ns, str pod);
 
 #endif

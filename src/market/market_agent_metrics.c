@@ -20,13 +20,13 @@ static size_t bucket_of(const double *bounds, size_t n, double value)
     return i;
 }
 
-void agent_rewards_add(struct agent_rewards *r, double reward)
+void market_agent_metrics_add_reward(struct agent_rewards *r, double reward)
 {
     r->counts[bucket_of(reward_bounds, countof(reward_bounds), reward)]++;
     r->sum += reward;
 }
 
-void agent_changes_arrived(struct agent_changes *c, double seconds)
+void market_agent_metrics_add_latency(struct agent_changes *c, double seconds)
 {
     c->latencies[bucket_of(latency_bounds, countof(latency_bounds), seconds)]++;
     c->latency_sum += seconds;
@@ -208,7 +208,8 @@ static void init_clearing(struct agent_metrics *m, struct metrics *r)
                                                              .labels = { "mode" } });
 }
 
-void agent_metrics_init(struct agent_metrics *m, struct metrics *r, struct market_agent *agent)
+void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
+                               struct market_agent *agent)
 {
     m->managed = alone(r, "mbcas_managed_pods", "Pods in this node's market", METRIC_GAUGE);
     m->duration = METRIC_ALONE(
@@ -226,14 +227,14 @@ void agent_metrics_init(struct agent_metrics *m, struct metrics *r, struct marke
     }
 }
 
-void agent_metrics_done(struct agent_metrics *m)
+void market_agent_metrics_done(struct agent_metrics *m)
 {
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++)
         if (m->of_pods[i])
             metric_tell(m->of_pods[i], NULL, NULL);
 }
 
-void agent_metrics_round(struct agent_metrics *m, const struct round_report *report)
+void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_report *report)
 {
     const struct clearing *c = &report->clearing;
     metric_observe(m->duration, (double)report->took_ns / 1e9);

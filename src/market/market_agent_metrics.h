@@ -27,12 +27,13 @@ struct agent_metrics {
 
 struct market_agent;
 
-void agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
-                        struct market_agent *agent);
-void agent_metrics_done(struct agent_metrics *m); /* the agent's pods are not told any more */
-void agent_metrics_round(struct agent_metrics *m, const struct round_report *report);
+void market_agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
+                               struct market_agent *agent);
+void market_agent_metrics_done(
+    struct agent_metrics *m); /* the agent's pods are not told any more */
+void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_report *report);
 
-void agent_rewards_add(struct agent_rewards *r, double reward);
-void agent_changes_arrived(struct agent_changes *c, double seconds);
+void market_agent_metrics_add_reward(struct agent_rewards *r, double reward);
+void market_agent_metrics_add_latency(struct agent_changes *c, double seconds);
 
 #endif

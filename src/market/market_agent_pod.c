@@ -195,7 +195,7 @@ static struct resize_room room_of(const struct agent_pod_record *r)
     return room;
 }
 
-int64_t agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
+int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
 {
     struct resize_room room = room_of(r);
     return r->guaranteed ? limit_milli
@@ -208,7 +208,7 @@ static double target_of(str text)
     return str_to_f64(str_trim(text), &ms) == 0 && isfinite(ms) && ms > 0 ? ms : 0;
 }
 
-struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded)
+struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, str excluded)
 {
     struct agent_pod_view view = {
         .exclusion = exclusion_of(r, excluded),
@@ -228,7 +228,7 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
 
 /* ---- names */
 
-void agent_put_name(str text, size_t most, struct buf *out)
+void market_agent_pod_shorten_name(str text, size_t most, struct buf *out)
 {
     if (text.n <= most) {
         buf_put(out, text);
@@ -240,16 +240,16 @@ void agent_put_name(str text, size_t most, struct buf *out)
     buf_printf(out, "-%.*s", FINGERPRINT, hex);
 }
 
-void agent_allocation_name(str ns, str pod, struct buf *out)
+void market_agent_pod_allocation_name(str ns, str pod, struct buf *out)
 {
     auto_buf struct buf name = { 0 };
     buf_printf(&name, STR_FMT "-" STR_FMT, STR_ARG(ns), STR_ARG(pod));
-    agent_put_name(buf_str(&name), NAME_BYTES_MAX, out);
+    market_agent_pod_shorten_name(buf_str(&name), NAME_BYTES_MAX, out);
 }
 
 /* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the template: without it
  * the name is the Deployment's, and what was learnt outlives a rollout. */
-void agent_workload_key(const struct agent_pod_record *r, struct buf *out)
+void market_agent_pod_workload_key(const struct agent_pod_record *r, struct buf *out)
 {
     auto_buf struct buf key = { 0 };
     str kind = r->owner_kind.n ? r->owner_kind : S("Pod");
@@ -262,5 +262,5 @@ void agent_workload_key(const struct agent_pod_record *r, struct buf *out)
     }
     buf_printf(&key, STR_FMT "." STR_FMT "." STR_FMT, STR_ARG(r->meta.ns), STR_ARG(kind),
                STR_ARG(name));
-    agent_put_name(buf_str(&key), NAME_BYTES_MAX, out);
+    market_agent_pod_shorten_name(buf_str(&key), NAME_BYTES_MAX, out);
 }

@@ -86,19 +86,19 @@ struct agent_pod_view {
 };
 
 /* `excluded` are namespaces with commas between. */
-struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded);
+struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, str excluded);
 
 /* The request to wish along with a limit: one that a resize can give. */
-int64_t agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli);
+int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli);
 
 /* Under which a workload's learning is kept: "shop.Deployment.web". Made of characters that a ConfigMap's
  * keys may have, at most 253. */
-void agent_workload_key(const struct agent_pod_record *r, struct buf *out);
+void market_agent_pod_workload_key(const struct agent_pod_record *r, struct buf *out);
 
 /* "<namespace>-<pod>", or a beginning of it and a fingerprint where that is too long. */
-void agent_allocation_name(str ns, str pod, struct buf *out);
+void market_agent_pod_allocation_name(str ns, str pod, struct buf *out);
 
 /* `text` when it is at most `most` bytes, else its beginning and a fingerprint. */
-void agent_put_name(str text, size_t most, struct buf *out);
+void market_agent_pod_shorten_name(str text, size_t most, struct buf *out);
 
 #endif

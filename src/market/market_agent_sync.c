@@ -31,7 +31,7 @@ static struct agent_pod *next_pod(const struct market_agent *a, size_t *at)
 static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
 {
     const struct agent_allocation_record *allocation =
-        market_agent_allocation(a, pod->record->meta.ns, pod->record->meta.name);
+        market_agent_find_allocation(a, pod->record->meta.ns, pod->record->meta.name);
     if (!allocation || allocation->owner_uid_sum != sum64(pod->record->meta.uid, 0) ||
         allocation->limit_milli <= 0)
         return;
@@ -43,7 +43,7 @@ static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
 static void recall(struct market_agent *a, struct agent_pod *pod)
 {
     auto_buf struct buf key = { 0 };
-    agent_workload_key(pod->record, &key);
+    market_agent_pod_workload_key(pod->record, &key);
     qtable_store_get(a->qtables, buf_str(&key), pod->record->meta.uid, &pod->sampled.market.agent);
 }
 
@@ -72,7 +72,7 @@ static void forget(struct market_agent *a, struct agent_pod *pod)
 static void drop(struct market_agent *a, struct agent_pod *pod)
 {
     auto_buf struct buf key = { 0 };
-    agent_workload_key(pod->record, &key);
+    market_agent_pod_workload_key(pod->record, &key);
     qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
     forget(a, pod);
 }
@@ -80,12 +80,12 @@ static void drop(struct market_agent *a, struct agent_pod *pod)
 static void note_in_force(struct market_agent *a, struct agent_pod *pod,
                           const struct agent_pod_view *view)
 {
-    sampled_in_force(&pod->sampled, view->limit_milli, view->request_milli);
+    sampled_set_limit(&pod->sampled, view->limit_milli, view->request_milli);
     struct agent_changes *c = pod->changes;
     if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli) {
         double seconds = (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9;
-        pod_resize_took(&pod->sampled.market, seconds);
-        agent_changes_arrived(c, seconds);
+        market_pod_note_resize_time(&pod->sampled.market, seconds);
+        market_agent_metrics_add_latency(c, seconds);
     }
 }
 
@@ -111,7 +111,7 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
     if (s->wanted_milli >= pod->infeasible_milli || (more <= 0 && s->wanted_milli != limit)) {
         s->wanted_milli = limit;
         pod->desired_request_milli =
-            MIN(m->request_milli, milli32(agent_pod_request(pod->record, limit)));
+            MIN(m->request_milli, milli32(market_agent_pod_request(pod->record, limit)));
         if (pod->changes)
             pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
@@ -151,7 +151,7 @@ static void update(struct market_agent *a, struct agent_pod *pod,
     pod->seen = true;
 }
 
-struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name)
+struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name)
 {
     const struct agent_pod_record *record = cache_get(a->pods, ns, name);
     return record ? find(a, record->meta.uid) : NULL;
@@ -173,7 +173,7 @@ static void drop_unseen(struct market_agent *a)
     vec_done(&gone);
 }
 
-void market_agent_drop_all(struct market_agent *a)
+void market_agent_remove_all(struct market_agent *a)
 {
     struct agent_pod *pod;
     for (size_t at = 0; (pod = next_pod(a, &at));)
@@ -186,7 +186,7 @@ static void look_at_pods(struct market_agent *a)
     const struct agent_pod_record *record;
     a->reserved_milli = 0;
     cache_each(record, a->pods) {
-        struct agent_pod_view view = agent_pod_view(record, a->excluded);
+        struct agent_pod_view view = market_agent_pod_view(record, a->excluded);
         a->reserved_milli += view.reserved_milli;
         if (view.exclusion != AGENT_TAKES_PART)
             continue;
@@ -238,11 +238,11 @@ int market_agent_load_config(struct market_agent *a, err_t *e)
     struct agent_config_source source = { .data = config_data(a),
                                           .environment = environment,
                                           .complain = complain };
-    int r = agent_config_load(&a->config, &source, e);
+    int r = market_agent_config_load(&a->config, &source, e);
     if (r < 0)
         return r;
     sampler_configure(a->sampler, &a->config.market);
-    return slo_set_url(a->slo, a->config.market.prometheus_url, e);
+    return latency_set_url(a->latency, a->config.market.prometheus_url, e);
 }
 
 /* ---- the sampler asks */

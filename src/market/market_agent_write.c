@@ -14,11 +14,11 @@ static const int64_t price_every_ns = 60 * NS_PER_S;
 static const double price_step =
     0.05; /* a smaller change of the price is written only along with others */
 
-const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                              str pod)
+const struct agent_allocation_record *market_agent_find_allocation(const struct market_agent *a,
+                                                                   str ns, str pod)
 {
     auto_buf struct buf name = { 0 };
-    agent_allocation_name(ns, pod, &name);
+    market_agent_pod_allocation_name(ns, pod, &name);
     return cache_get(a->allocations, ns, buf_str(&name));
 }
 
@@ -146,12 +146,12 @@ static int64_t limit_of(const struct json *allocation)
 static void written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct market_agent *a = r->context;
-    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (reply->failure) {
         reconcile_fail(r, reply->failure);
     } else if (pod) {
         auto_buf struct buf name = { 0 };
-        agent_allocation_name(r->ns, r->name, &name);
+        market_agent_pod_allocation_name(r->ns, r->name, &name);
         pod->written_ns = loop_mono_ns(a->loop);
         pod->written_milli = milli32(limit_of(reply->object));
         write_price(r, pod, buf_str(&name));
@@ -161,7 +161,7 @@ static void written(struct reconcile *r, const struct kube_reply *reply)
 static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amounts desired)
 {
     auto_buf struct buf name = { 0 };
-    agent_allocation_name(r->ns, r->name, &name);
+    market_agent_pod_allocation_name(r->ns, r->name, &name);
     struct json *object = make_object(r->arena, r->context, pod, buf_str(&name), desired);
     pod->written_milli = MAX(pod->written_milli, desired.limit_milli); /* it may arrive */
     reconcile_call(r,
@@ -227,15 +227,16 @@ static bool price_is_written(const struct market_agent *a, const struct agent_po
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod)
 {
     const struct record *meta = &pod->record->meta;
-    return says_so(a, market_agent_allocation(a, meta->ns, meta->name), pod) &&
+    return says_so(a, market_agent_find_allocation(a, meta->ns, meta->name), pod) &&
            price_is_written(a, pod);
 }
 
 struct reconciled market_agent_write(struct reconcile *r)
 {
     struct market_agent *a = r->context;
-    const struct agent_allocation_record *allocation = market_agent_allocation(a, r->ns, r->name);
-    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    const struct agent_allocation_record *allocation =
+        market_agent_find_allocation(a, r->ns, r->name);
+    struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (allocation && !cache_get(a->pods, r->ns, r->name))
         remove_allocation(r, allocation);
     if (!pod || !pod->sampled.wanted_milli)

@@ -1,12 +1,12 @@
-/* Records to what actuate() wants, and a node's room: see market_turn.h. */
+/* Records to what actuate_decide() wants, and a node's room: see market_turn.h. */
 #include "market_turn.h"
 
 #include "../base/quantity.h"
 
 static const int64_t stuck_ns = 30 * NS_PER_S;
 
-static const struct pod_container_status *status_of(const struct pod_container_status *at, size_t n,
-                                                    str name)
+static const struct market_container_status *status_of(const struct market_container_status *at,
+                                                       size_t n, str name)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(at[i].name, name))
@@ -14,16 +14,16 @@ static const struct pod_container_status *status_of(const struct pod_container_s
     return NULL;
 }
 
-static bool is_sidecar(const struct pod_container *c)
+static bool is_sidecar(const struct market_container *c)
 {
     return str_eqc(c->restart_policy, "Always");
 }
 
 static void gather_container(struct arena *a, struct actuate_pod *pod,
-                             const struct market_pod_record *record, const struct pod_container *c,
-                             bool sidecar)
+                             const struct market_pod_record *record,
+                             const struct market_container *c, bool sidecar)
 {
-    const struct pod_container_status *status =
+    const struct market_container_status *status =
         sidecar ? status_of(record->init_statuses.at, record->init_statuses.n, c->name)
                 : status_of(record->statuses.at, record->statuses.n, c->name);
     pod->containers[pod->n++] = (struct actuate_container){
@@ -44,7 +44,7 @@ static void gather_container(struct arena *a, struct actuate_pod *pod,
 static enum qos read_qos(str name)
 {
     for (int qos = 0; qos < QOS_N; qos++)
-        if (str_eqc(name, qos_name((enum qos)qos)))
+        if (str_eqc(name, resize_qos_name((enum qos)qos)))
             return (enum qos)qos;
     return QOS_BURSTABLE;
 }
@@ -88,19 +88,21 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
     return pod;
 }
 
-bool market_belongs(const struct allocation_record *allocation, const struct market_pod_record *pod)
+bool market_allocation_can_govern(const struct allocation_record *allocation,
+                                  const struct market_pod_record *pod)
 {
     return str_eq(allocation->meta.ns, pod->meta.ns) && str_eq(allocation->pod_ns, pod->meta.ns) &&
            (!allocation->node.n || str_eq(allocation->node, pod->node));
 }
 
 /* Of several for one pod the first by name governs, so that all agree which. */
-const struct allocation_record *market_allocation_of(const struct market_controller *m,
-                                                     const struct market_pod_record *pod)
+const struct allocation_record *market_gather_allocation(const struct market_controller *m,
+                                                         const struct market_pod_record *pod)
 {
     const struct allocation_record *one, *first = NULL;
     cache_each_in(one, m->allocations, ALLOCATIONS_BY_POD, pod->meta.name)
-        if (market_belongs(one, pod) && (!first || str_cmp(one->meta.name, first->meta.name) < 0))
+        if (market_allocation_can_govern(one, pod) &&
+            (!first || str_cmp(one->meta.name, first->meta.name) < 0))
             first = one;
     return first;
 }
@@ -113,14 +115,14 @@ static bool is_stuck(const struct market_track *track, const struct actuate_pod 
     return actuate_spec_limit(pod) <= wish && now_ns - since >= stuck_ns;
 }
 
-int64_t market_room(struct market_controller *m, str node, int64_t now_ns)
+int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns)
 {
     auto_arena struct arena a = { 0 };
     const struct market_pod_record *pod;
     int64_t claimed = 0, wished = 0;
     bool shrinks = false;
     cache_each_in(pod, m->pods, MARKET_PODS_BY_NODE, node) {
-        const struct allocation_record *allocation = market_allocation_of(m, pod);
+        const struct allocation_record *allocation = market_gather_allocation(m, pod);
         int64_t wish = 0;
         if (!allocation || quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
             continue;

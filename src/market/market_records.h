@@ -28,14 +28,14 @@ struct allocation_record {
     str status;    /* JSON */
 };
 
-struct pod_container { /* of the spec */
+struct market_container { /* of the spec */
     str name;
     int64_t request_milli, limit_milli; /* -1: none */
     str restart_policy;                 /* "Always" makes an init container a sidecar */
     str cpu_policy;                     /* what a CPU resize does to it */
 };
 
-struct pod_container_status {
+struct market_container_status {
     str name;
     int64_t request_milli, limit_milli; /* in force; -1: not reported */
     int64_t allocated_milli;            /* the request the node admitted; -1: not reported */
@@ -47,8 +47,8 @@ struct market_pod_record {
     str node, phase, qos, os;
     bool deleting, mirror;
     str managed_label, managed_annotation, skip_guaranteed, allow_restart;
-    LIST(struct pod_container) containers, init_containers;
-    LIST(struct pod_container_status) statuses, init_statuses;
+    LIST(struct market_container) containers, init_containers;
+    LIST(struct market_container_status) statuses, init_statuses;
     str pending_reason, pending_message; /* PodResizePending */
     int64_t pending_generation, pending_since_ns;
     bool progressing; /* PodResizeInProgress */

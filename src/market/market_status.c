@@ -127,9 +127,9 @@ struct json *market_status_next(struct arena *a, const struct market_status *s)
         json_del(next, S("infeasibleCPULimit"));
         json_del(next, S("infeasibleUntil"));
     }
-    if (plan->remember_originals)
+    if (plan->record_originals)
         json_set(a, next, S("originalResources"), make_originals(a, s->pod));
-    if (plan->forget_originals)
+    if (plan->delete_originals)
         json_del(next, S("originalResources"));
     return next;
 }

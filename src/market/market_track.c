@@ -61,7 +61,7 @@ void market_track_set_gone(struct market_tracks *t, struct market_track *track,
     }
 }
 
-void market_track_wrote_status(struct market_track *track, str rv_before, str status)
+void market_track_set_status(struct market_track *track, str rv_before, str status)
 {
     free(track->rv_before_status);
     free(track->status);
@@ -78,7 +78,7 @@ const char *market_track_status(struct market_track *track, str cached_rv)
     return NULL;
 }
 
-void market_track_resized(struct market_track *track, str pod_rv_before, int64_t limit_milli)
+void market_track_set_resize(struct market_track *track, str pod_rv_before, int64_t limit_milli)
 {
     free(track->pod_rv_before);
     track->pod_rv_before = mem_dup(pod_rv_before.p, pod_rv_before.n);

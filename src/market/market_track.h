@@ -39,9 +39,9 @@ void market_track_set_gone(struct market_tracks *t, struct market_track *track,
                            const struct allocation_record *gone); /* NULL: no longer */
 
 /* The echo of a status write, and of a resize: kept until the cache shows another version. */
-void market_track_wrote_status(struct market_track *track, str rv_before, str status);
+void market_track_set_status(struct market_track *track, str rv_before, str status);
 const char *market_track_status(struct market_track *track, str cached_rv); /* NULL: no echo */
-void market_track_resized(struct market_track *track, str pod_rv_before, int64_t limit_milli);
+void market_track_set_resize(struct market_track *track, str pod_rv_before, int64_t limit_milli);
 bool market_track_pod_lags(struct market_track *track, str cached_rv);
 
 #endif

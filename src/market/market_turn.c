@@ -55,7 +55,7 @@ static const struct market_pod_record *pod_of(const struct market_controller *m,
 {
     const struct market_pod_record *pod =
         cache_get(m->pods, allocation->pod_ns, allocation->pod_name);
-    if (pod && !market_belongs(allocation, pod))
+    if (pod && !market_allocation_can_govern(allocation, pod))
         return NULL;
     bool same = pod && (!allocation->owner_uid.n || str_eq(allocation->owner_uid, pod->meta.uid));
     return same ? pod : NULL;
@@ -165,7 +165,7 @@ static bool status_taken(struct reconcile *r, struct market_turn *turn,
 {
     if (!reply->failure) {
         str status = json_to_str(r->arena, json_get(reply->object, "status"));
-        market_track_wrote_status(turn->track, turn->rv, status);
+        market_track_set_status(turn->track, turn->rv, status);
         turn->old = turn->base = json_copy(r->arena, json_get(reply->object, "status"));
         turn->track->silent_n = 0;
         if (turn->track->gone)
@@ -298,7 +298,7 @@ static void note_resize(struct reconcile *r, struct market_turn *turn,
     track->silent_n = 0;
     track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
     if (!str_eq(rv, turn->pod_rv))
-        market_track_resized(track, turn->pod_rv, plan->to_milli);
+        market_track_set_resize(track, turn->pod_rv, plan->to_milli);
     log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
              KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
              KV_C("why", plan->reason));
@@ -370,10 +370,10 @@ static void originals_written(struct reconcile *r, const struct kube_reply *repl
 
 static void step(struct reconcile *r, struct market_turn *turn)
 {
-    turn->plan = actuate(r->arena, &turn->in);
+    turn->plan = actuate_decide(r->arena, &turn->in);
     if (turn->plan.patch && turn->plan.to_milli > turn->plan.from_milli) { /* is there room? */
-        turn->in.room_milli = market_room(turn->state, turn->node, r->now_ns);
-        turn->plan = actuate(r->arena, &turn->in);
+        turn->in.room_milli = market_gather_room(turn->state, turn->node, r->now_ns);
+        turn->plan = actuate_decide(r->arena, &turn->in);
     }
     if (!turn->plan.patch) {
         finish(r, turn);
@@ -385,7 +385,7 @@ static void step(struct reconcile *r, struct market_turn *turn)
                                     .generation = turn->generation,
                                     .now_ns = r->now_ns,
                                     .attempted_ns = r->now_ns };
-    if (!turn->plan.remember_originals ||
+    if (!turn->plan.record_originals ||
         !write_status(r, turn, market_status_next(r->arena, &status), originals_written))
         send_resize(r, turn);
 }
@@ -415,7 +415,7 @@ static bool refuse_stranger(struct reconcile *r, struct market_turn *turn,
                                  ", but a PodAllocation governs pods of its own namespace " STR_FMT
                                  " only",
                                  STR_ARG(allocation->pod_ns), STR_ARG(allocation->meta.ns)));
-    else if (pod && !market_belongs(allocation, pod))
+    else if (pod && !market_allocation_can_govern(allocation, pod))
         turn->plan =
             refusal("NodeMismatch", arena_printf(r->arena,
                                                  "spec.nodeName is " STR_FMT ", but pod " STR_FMT
@@ -447,7 +447,7 @@ struct reconciled market_reconcile(struct reconcile *r)
     track->turn = gather(r, track, allocation, pod);
     if (!pod && refuse_stranger(r, track->turn, allocation))
         return reconciled();
-    const struct allocation_record *governs = pod ? market_allocation_of(m, pod) : NULL;
+    const struct allocation_record *governs = pod ? market_gather_allocation(m, pod) : NULL;
     if (governs && governs != allocation && track->gone != allocation) {
         track->turn->plan =
             refusal("Duplicate",

@@ -1,4 +1,4 @@
-/* One turn of the market's controller: gather, ask actuate() for the next step, take it, say so in the
+/* One turn of the market's controller: gather, ask actuate_decide() for the next step, take it, say so in the
  * status. Used by market_controller.c only. */
 #ifndef FLYBALL_MARKET_TURN_H
 #define FLYBALL_MARKET_TURN_H
@@ -33,19 +33,19 @@ struct market_turn {
 
 struct reconciled market_reconcile(struct reconcile *r);
 
-/* ---- market_gather.c: records to what actuate() wants */
+/* ---- market_gather.c: records to what actuate_decide() wants */
 
 /* NULL reads as "not found". Texts are copied into the arena. */
 struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_record *pod);
 /* May the allocation say what this pod gets? Whoever may write allocations in one namespace has no say in
  * another, and the agent of one node has none about pods of another. */
-bool market_belongs(const struct allocation_record *allocation,
-                    const struct market_pod_record *pod);
+bool market_allocation_can_govern(const struct allocation_record *allocation,
+                                  const struct market_pod_record *pod);
 /* The allocation that governs this pod; NULL: none does. */
-const struct allocation_record *market_allocation_of(const struct market_controller *m,
-                                                     const struct market_pod_record *pod);
+const struct allocation_record *market_gather_allocation(const struct market_controller *m,
+                                                         const struct market_pod_record *pod);
 /* By how much limits of this node may grow before those that shall shrink have done so. A resize that was
  * sent and that the node has not carried out for half a minute is no longer waited for. */
-int64_t market_room(struct market_controller *m, str node, int64_t now_ns);
+int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns);
 
 #endif

@@ -273,7 +273,7 @@ struct qtable_store *qtable_store_new(const struct qtable_store_options *options
     s->o = *options;
     s->loop = kube_loop(options->kube);
     buf_printf(&whole, "mbcas-qtable-" STR_FMT, STR_ARG(options->node));
-    agent_put_name(buf_str(&whole), NAME_MAX_BYTES, &name);
+    market_agent_pod_shorten_name(buf_str(&whole), NAME_MAX_BYTES, &name);
     s->name = buf_take(&name);
     s->ns = mem_dup(options->ns.p, options->ns.n);
     timer_set(s->loop, &s->timer, loop_mono_ns(s->loop), timer_fired);

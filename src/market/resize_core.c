@@ -42,7 +42,7 @@ static bool asks_for_something(const struct json *resources)
     return false;
 }
 
-enum qos qos_class(const struct json *containers)
+enum qos resize_qos_class(const struct json *containers)
 {
     bool guaranteed = json_len(containers) > 0, anything = false;
     for (size_t i = 0; i < json_len(containers); i++) {
@@ -53,7 +53,7 @@ enum qos qos_class(const struct json *containers)
     return guaranteed ? QOS_GUARANTEED : anything ? QOS_BURSTABLE : QOS_BEST_EFFORT;
 }
 
-const char *qos_name(enum qos qos)
+const char *resize_qos_name(enum qos qos)
 {
     static const char *const names[QOS_N] = { "BestEffort", "Burstable", "Guaranteed" };
     return names[qos];
@@ -66,7 +66,7 @@ static int64_t step_base(int64_t current)
     return MAX(current, (int64_t)100);
 }
 
-int64_t step_most(int64_t current)
+int64_t resize_step_max(int64_t current)
 {
     return MIN((int64_t)(STEP_FACTOR_MAX * (double)step_base(current)),
                current + STEP_DELTA_MAX_MILLI);
@@ -76,25 +76,26 @@ static int64_t nearest_allowed(int64_t current, int64_t desired)
 {
     int64_t least = MAX((int64_t)ceil((double)step_base(current) / STEP_FACTOR_MAX),
                         current - STEP_DELTA_MAX_MILLI);
-    return desired > current ? MIN(desired, step_most(current)) : MAX(desired, least);
+    return desired > current ? MIN(desired, resize_step_max(current)) : MAX(desired, least);
 }
 
-struct step step_check(struct arena *a, int64_t current, int64_t desired, int64_t since_last_ns)
+struct resize_step resize_step_check(struct arena *a, int64_t current, int64_t desired,
+                                     int64_t since_last_ns)
 {
     if (since_last_ns >= 0 && since_last_ns < STEP_COOLDOWN_NS)
-        return (struct step){
+        return (struct resize_step){
             STEP_COOLDOWN, current, STEP_COOLDOWN_NS - since_last_ns,
             arena_printf(a, "the last change was %.1f s ago, the next may come after 5 s",
                          (double)since_last_ns / 1e9)
         };
     if (desired <= 0)
-        return (struct step){ STEP_NOT_POSITIVE, current, 0,
-                              S("step size exceeded: desired CPU must be > 0") };
+        return (struct resize_step){ STEP_NOT_POSITIVE, current, 0,
+                                     S("step size exceeded: desired CPU must be > 0") };
     if (desired == current)
-        return (struct step){ STEP_OK, desired, 0, S("") };
+        return (struct resize_step){ STEP_OK, desired, 0, S("") };
     int64_t delta = desired > current ? desired - current : current - desired;
     if (delta > STEP_DELTA_MAX_MILLI)
-        return (struct step){
+        return (struct resize_step){
             STEP_TOO_LARGE, nearest_allowed(current, desired), 0,
             arena_printf(a, "step size exceeded: absolute change %lldm exceeds maximum %lldm",
                          (long long)delta, (long long)STEP_DELTA_MAX_MILLI)
@@ -102,12 +103,12 @@ struct step step_check(struct arena *a, int64_t current, int64_t desired, int64_
     double base = (double)MAX(current, (int64_t)100), wanted = (double)desired;
     double factor = wanted > base ? wanted / base : base / wanted;
     if (factor > STEP_FACTOR_MAX)
-        return (struct step){
+        return (struct resize_step){
             STEP_TOO_LARGE, nearest_allowed(current, desired), 0,
             arena_printf(a, "step size exceeded: change factor %.2fx exceeds maximum %.2fx", factor,
                          STEP_FACTOR_MAX)
         };
-    return (struct step){ STEP_OK, desired, 0, S("") };
+    return (struct resize_step){ STEP_OK, desired, 0, S("") };
 }
 
 /* ---- split */

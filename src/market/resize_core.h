@@ -10,20 +10,20 @@
 enum qos { QOS_BEST_EFFORT, QOS_BURSTABLE, QOS_GUARANTEED, QOS_N };
 
 /* From the containers of a pod spec (init containers too, where they are given in the list). */
-enum qos qos_class(const struct json *containers);
-const char *qos_name(enum qos qos);
+enum qos resize_qos_class(const struct json *containers);
+const char *resize_qos_name(enum qos qos);
 
 /* ---- safety of a step */
 
-enum step_verdict {
+enum resize_step_verdict {
     STEP_OK,
     STEP_COOLDOWN,  /* too soon after the last one */
     STEP_TOO_LARGE, /* `allowed_milli` is the largest step in that direction */
     STEP_NOT_POSITIVE,
 };
 
-struct step {
-    enum step_verdict verdict;
+struct resize_step {
+    enum resize_step_verdict verdict;
     int64_t allowed_milli; /* what may be applied now; the current value when nothing may */
     int64_t wait_ns;       /* cooldown: how long to wait */
     str reason;            /* "" when ok: one sentence */
@@ -33,11 +33,11 @@ struct step {
 #define STEP_FACTOR_MAX 10.0
 #define STEP_DELTA_MAX_MILLI INT64_C(20000)
 
-int64_t step_most(int64_t current_milli); /* the largest limit that one step may lead to */
+int64_t resize_step_max(int64_t current_milli); /* the largest limit that one step may lead to */
 
 /* `since_last_ns` < 0: never applied before. */
-struct step step_check(struct arena *a, int64_t current_milli, int64_t desired_milli,
-                       int64_t since_last_ns);
+struct resize_step resize_step_check(struct arena *a, int64_t current_milli, int64_t desired_milli,
+                                     int64_t since_last_ns);
 
 /* ---- containers */
 

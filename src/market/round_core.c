@@ -3,34 +3,34 @@
 
 #include "limit_core.h"
 
-static int64_t sum_of_floors(const struct round *r, const struct pod_rules *rules,
-                             enum market_ease ease)
+static int64_t sum_of_floors(const struct round *r, const struct market_pod_rules *rules,
+                             enum market_supply ease)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->n; i++)
-        sum += pod_floor(r->pods[i], rules, ease, r->now_ns);
+        sum += market_pod_floor(r->pods[i], rules, ease, r->now_ns);
     return sum;
 }
 
 /* Those who start are spared where that costs nobody what he needs. */
-static enum market_ease ease_of(const struct round *r, const struct pod_rules *rules)
+static enum market_supply ease_of(const struct round *r, const struct market_pod_rules *rules)
 {
-    if (sum_of_floors(r, rules, MARKET_AT_EASE) <= r->capacity_milli)
-        return MARKET_AT_EASE;
-    return sum_of_floors(r, rules, MARKET_TIGHT) <= r->capacity_milli ? MARKET_TIGHT
-                                                                      : MARKET_SCARCE;
+    if (sum_of_floors(r, rules, MARKET_SUPPLY_AMPLE) <= r->capacity_milli)
+        return MARKET_SUPPLY_AMPLE;
+    return sum_of_floors(r, rules, MARKET_SUPPLY_TIGHT) <= r->capacity_milli ? MARKET_SUPPLY_TIGHT
+                                                                             : MARKET_SUPPLY_SCARCE;
 }
 
 /* Two passes: the first finds the price of what everybody wants, the second bids knowing it. */
-static struct clearing clear_twice(const struct round *r, const struct pod_rules *rules,
-                                   enum market_ease ease, int64_t *x)
+static struct clearing clear_twice(const struct round *r, const struct market_pod_rules *rules,
+                                   enum market_supply ease, int64_t *x)
 {
     struct bid *bids = arena_array(r->arena, r->n, sizeof(*bids));
     for (size_t i = 0; i < r->n; i++)
-        bids[i] = pod_bid(r->pods[i], rules, 0, MARKET_AT_EASE, r->now_ns);
+        bids[i] = market_pod_bid(r->pods[i], rules, 0, MARKET_SUPPLY_AMPLE, r->now_ns);
     double price = market_price(r->capacity_milli, bids, r->n);
     for (size_t i = 0; i < r->n; i++)
-        bids[i] = pod_bid(r->pods[i], rules, price, ease, r->now_ns);
+        bids[i] = market_pod_bid(r->pods[i], rules, price, ease, r->now_ns);
     return market_clear(r->capacity_milli, bids, r->n, r->scratch, x);
 }
 
@@ -58,7 +58,7 @@ static int64_t take_back_slack(const struct round *r, double min_change_percent,
     qsort(slack, r->n, sizeof(*slack), most_first);
     for (size_t k = 0; k < r->n && saved < excess; k++) {
         size_t i = slack[k].pod;
-        double worth = x[i] >= pod_need(r->pods[i]) ? 0.5 : 2;
+        double worth = x[i] >= market_pod_need(r->pods[i]) ? 0.5 : 2;
         if (slack[k].milli <= 0 || !limit_differs(limits[i], x[i], worth * min_change_percent))
             continue;
         limits[i] = x[i];
@@ -85,7 +85,7 @@ static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t ex
     int64_t saved = 0;
     for (size_t i = 0; i < r->n && saved < excess; i++) {
         int64_t asked = MAX(r->pods[i]->limit_milli, r->pods[i]->min_milli);
-        int64_t least = MAX(asked, pod_need(r->pods[i]));
+        int64_t least = MAX(asked, market_pod_need(r->pods[i]));
         if (limits[i] <= least)
             continue;
         int64_t cut = MIN(limits[i] - least, excess - saved);
@@ -95,16 +95,16 @@ static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t ex
     return saved;
 }
 
-struct clearing market_slow_round(const struct round *r, const struct pod_rules *rules,
+struct clearing market_slow_round(const struct round *r, const struct market_pod_rules *rules,
                                   int64_t *ret_limits)
 {
     int64_t *x = arena_array(r->arena, r->n, sizeof(*x)), total = 0;
     for (size_t i = 0; i < r->n; i++)
-        pod_close_window(r->pods[i], rules, r->now_ns);
-    enum market_ease ease = ease_of(r, rules);
+        market_pod_close_window(r->pods[i], rules, r->now_ns);
+    enum market_supply ease = ease_of(r, rules);
     struct clearing clearing = clear_twice(r, rules, ease, x);
     for (size_t i = 0; i < r->n; i++) {
-        ret_limits[i] = pod_settle(r->pods[i], rules, x[i], r->now_ns);
+        ret_limits[i] = market_pod_next_limit(r->pods[i], rules, x[i], r->now_ns);
         total += ret_limits[i];
     }
     total -= forgo_headroom(r, ret_limits, total - r->capacity_milli);
@@ -123,13 +123,14 @@ struct clearing market_slow_round(const struct round *r, const struct pod_rules 
     return clearing;
 }
 
-void market_fast_round(const struct round *r, const struct pod_rules *rules, int64_t *ret_limits)
+void market_fast_round(const struct round *r, const struct market_pod_rules *rules,
+                       int64_t *ret_limits)
 {
     int64_t room = r->capacity_milli;
     for (size_t i = 0; i < r->n; i++)
         room -= r->pods[i]->limit_milli;
     for (size_t i = 0; i < r->n; i++) {
-        ret_limits[i] = pod_fast_step(r->pods[i], rules, room, r->now_ns);
+        ret_limits[i] = market_pod_fast_step(r->pods[i], rules, room, r->now_ns);
         room -= ret_limits[i] - r->pods[i]->limit_milli;
     }
 }

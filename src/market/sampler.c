@@ -18,7 +18,7 @@ static const int64_t first_retry_ns = 100 * NS_PER_MS;
 struct sampler {
     struct sampler_options o;
     struct market_config config;
-    struct pod_rules rules;
+    struct market_pod_rules rules;
     VEC(struct sampled *) pods; /* borrowed */
     struct clear_scratch scratch;
     struct timer timer, retry;
@@ -59,7 +59,7 @@ static bool find(struct sampler *s, struct sampled *pod, bool patient)
 
 static bool sample(struct sampler *s, struct sampled *pod, bool patient)
 {
-    struct cpu_stat stat = pod->market.last;
+    struct demand_cpu_stat stat = pod->market.last;
     err_t e;
     if (!find(s, pod, patient))
         return false;
@@ -67,7 +67,7 @@ static bool sample(struct sampler *s, struct sampled *pod, bool patient)
         lose(s, pod, &e);
         return false;
     }
-    pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
+    market_pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
     pod->failures = 0;
     return true;
 }
@@ -156,7 +156,7 @@ static void note_fast_windows(const struct sampler *s)
     for (size_t i = 0; i < s->pods.n; i++) {
         struct sampled *pod = s->pods.at[i];
         struct market_pod *m = &pod->market;
-        struct cpu_window w = cpu_window(m->fast_anchor, m->last, m->last_ns - m->fast_ns);
+        struct demand_window w = demand_measure(m->fast_anchor, m->last, m->last_ns - m->fast_ns);
         pod->usage_milli = (float)w.usage_milli;
         pod->throttled = (float)w.throttled;
     }
@@ -201,7 +201,7 @@ static void ask_all(struct sampler *s, const struct round *r, const int64_t *lim
 static void note_pressure(struct sampled *pod, int64_t elapsed_ns)
 {
     int64_t usec, before = pod->pressure_usec;
-    if (cgroup_pressure(pod->cgroup, &usec) < 0)
+    if (cgroup_read_pressure(pod->cgroup, &usec) < 0)
         usec = -1;
     bool known = usec >= before && before >= 0 && elapsed_ns > 0;
     pod->pressure = known ? MIN((float)(usec - before) * 1000 / (float)elapsed_ns, 1.0F) : -1;
@@ -267,7 +267,7 @@ void sampler_configure(struct sampler *s, const struct market_config *config)
     int64_t now = loop_mono_ns(s->o.loop);
     bool first = !s->due_ns;
     s->config = *config;
-    s->rules = pod_rules_from(config);
+    s->rules = market_pod_rules_from(config);
     if (first) {
         s->slow_ran_ns = now;
         timer_set(s->o.loop, &s->timer, s->due_ns = now, tick);
@@ -276,7 +276,7 @@ void sampler_configure(struct sampler *s, const struct market_config *config)
     s->slow_due_ns = first ? now + config->slow_ns : MIN(s->slow_due_ns, now + config->slow_ns);
 }
 
-const struct pod_rules *sampler_rules(const struct sampler *s)
+const struct market_pod_rules *sampler_rules(const struct sampler *s)
 {
     return &s->rules;
 }
@@ -305,7 +305,7 @@ void sampler_free(struct sampler *s)
 
 void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 {
-    pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
+    market_pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
     pod->pressure = -1;
     pod->pressure_usec = -1;
     pod->place = s->pods.n & 0xffffff;
@@ -315,15 +315,15 @@ void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 void sampler_remove(struct sampler *s, struct sampled *pod)
 {
     cgroup_close(take(pod->cgroup));
-    pod_done(&pod->market);
+    market_pod_done(&pod->market);
     struct sampled *last = s->pods.at[--s->pods.n];
     s->pods.at[pod->place] = last;
     last->place = pod->place;
 }
 
-void sampled_in_force(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
+void sampled_set_limit(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
 {
-    pod_applied(&pod->market, limit_milli, request_milli);
+    market_pod_set_limit(&pod->market, limit_milli, request_milli);
 }
 
 size_t sampler_count(const struct sampler *s)

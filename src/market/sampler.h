@@ -36,12 +36,12 @@ struct round_report {
 struct sampler_options {
     struct loop *loop;
     struct cgroup_tree *tree;
-    /* Which pods there are: sampler_add(), sampler_remove(), sampled_in_force(). */
+    /* Which pods there are: sampler_add(), sampler_remove(), sampled_set_limit(). */
     void (*sync)(void *context);
     /* Where the pod's cgroup is, below the tree's root. */
     int (*locate)(void *context, struct sampled *pod, struct buf *ret_path, err_t *e);
     int64_t (*capacity)(void *context); /* millicores for all pods together */
-    /* The pod should have this limit; who can set it at once calls sampled_in_force(). */
+    /* The pod should have this limit; who can set it at once calls sampled_set_limit(). */
     void (*resize)(void *context, struct sampled *pod, int64_t limit_milli);
     void (*rounded)(void *context, const struct round_report *report); /* a slow round is over */
     void (*ticked)(void *context);                                     /* a tick is over */
@@ -55,14 +55,14 @@ void sampler_free(struct sampler *s); /* pods' cgroups are closed */
 
 /* Takes effect now; the first call starts the ticking. The config is copied. */
 void sampler_configure(struct sampler *s, const struct market_config *config);
-const struct pod_rules *sampler_rules(const struct sampler *s);
+const struct market_pod_rules *sampler_rules(const struct sampler *s);
 
 /* `pod` is zeroed but for what its owner set; its market part is begun here. */
 void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed);
 void sampler_remove(struct sampler *s, struct sampled *pod);
 
 /* What really holds. */
-void sampled_in_force(struct sampled *pod, int64_t limit_milli, int64_t request_milli);
+void sampled_set_limit(struct sampled *pod, int64_t limit_milli, int64_t request_milli);
 
 size_t sampler_count(const struct sampler *s);
 struct sampled *sampler_at(const struct sampler *s, size_t i);

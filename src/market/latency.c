@@ -1,5 +1,5 @@
-/* Latencies from Prometheus: see slo.h. */
-#include "slo.h"
+/* Latencies from Prometheus: see latency.h. */
+#include "latency.h"
 
 #include "../base/log.h"
 #include "../prom/query.h"
@@ -8,8 +8,8 @@
 
 static const int64_t ask_every_ns = 5 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
 
-struct slo {
-    struct slo_options o;
+struct latency {
+    struct latency_options o;
     struct prom_client *client; /* NULL: no Prometheus */
     struct buf url;
     struct prom_call *call;
@@ -28,7 +28,7 @@ static void put_literal(struct buf *out, str name)
     }
 }
 
-void slo_query(struct buf *out, const struct slo_target *targets, size_t n)
+void latency_build_query(struct buf *out, const struct latency_pod *targets, size_t n)
 {
     auto_buf struct buf spaces = { 0 }, pods = { 0 };
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ void slo_query(struct buf *out, const struct slo_target *targets, size_t n)
 
 static void answered(void *context, const struct prom_result *result, const err_t *failure)
 {
-    struct slo *s = context;
+    struct latency *s = context;
     s->call = NULL;
     s->o.began(s->o.context);
     if (failure) {
@@ -70,13 +70,13 @@ static void answered(void *context, const struct prom_result *result, const err_
     }
 }
 
-void slo_ask(struct slo *s, const struct slo_target *targets, size_t n)
+void latency_request(struct latency *s, const struct latency_pod *targets, size_t n)
 {
     int64_t now = loop_mono_ns(s->o.loop);
     if (!s->client || s->call || !n || (s->asked_ns && now - s->asked_ns < ask_every_ns))
         return;
     auto_buf struct buf query = { 0 };
-    slo_query(&query, targets, n);
+    latency_build_query(&query, targets, n);
     s->asked_ns = now;
     s->call = prom_client_query(s->client, &(struct prom_query){ .promql = buf_str(&query),
                                                                  .retry = { .attempts = 1 },
@@ -84,7 +84,7 @@ void slo_ask(struct slo *s, const struct slo_target *targets, size_t n)
                                                                  .context = s });
 }
 
-int slo_set_url(struct slo *s, str url, err_t *e)
+int latency_set_url(struct latency *s, str url, err_t *e)
 {
     struct prom_client *client = NULL;
     if (str_eq(url, buf_str(&s->url)))
@@ -104,14 +104,14 @@ int slo_set_url(struct slo *s, str url, err_t *e)
     return 0;
 }
 
-struct slo *slo_new(const struct slo_options *options)
+struct latency *latency_new(const struct latency_options *options)
 {
-    struct slo *s = mem_zero(1, sizeof(*s));
+    struct latency *s = mem_zero(1, sizeof(*s));
     s->o = *options;
     return s;
 }
 
-void slo_free(struct slo *s)
+void latency_free(struct latency *s)
 {
     if (!s)
         return;

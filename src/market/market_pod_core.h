@@ -1,6 +1,6 @@
 /* One pod in the market: what its counters say it needs, and what becomes of an allocation.
  *
- * Readings come once a second (pod_sample). Two windows look at them: the fast one asks whether the pod
+ * Readings come once a second (market_pod_sample). Two windows look at them: the fast one asks whether the pod
  * is throttled right now, the slow one what it used and needed since the last clearing. Each keeps its
  * own anchor reading, so neither shortens the other's window.
  *
@@ -14,30 +14,31 @@
  * are smoothed, from the limit in force on: what is too small to be written adds up.
  *
  * With costEfficiencyMode demand is not the peak but smoothed, and limits follow at once both ways. */
-#ifndef FLYBALL_POD_CORE_H
-#define FLYBALL_POD_CORE_H
+#ifndef FLYBALL_MARKET_POD_CORE_H
+#define FLYBALL_MARKET_POD_CORE_H
 
 #include "agent_core.h"
 #include "demand_core.h"
 #include "forecast_core.h"
 #include "market_spec.h"
 
-enum { POD_PEAKS = 20 }; /* slots of the peak window */
+enum { MARKET_POD_PEAKS = 20 }; /* slots of the peak window */
 
 struct market_pod {
     struct agent agent;
     struct forecast forecast;
 
-    struct cpu_stat last, fast_anchor, slow_anchor;
+    struct demand_cpu_stat last, fast_anchor, slow_anchor;
     int64_t last_ns, fast_ns, slow_ns; /* mono time of each; 0: not yet */
 
     float slow_need_milli;  /* highest need estimate since the slow anchor */
     int32_t slow_max_milli; /* highest usage of a second since then */
     float slow_throttled;   /* share of periods in the last slow window */
-    struct pod_peak { /* twelve bits and a shift: exact below 4 cores, else up to 0.05 % more */
+    struct
+        market_pod_peak { /* twelve bits and a shift: exact below 4 cores, else up to 0.05 % more */
         uint16_t need;
-        uint16_t bound; /* the limit that made it an estimate; 0: it was measured */
-    } peaks[POD_PEAKS]; /* one a slow window; `peak` is overwritten next */
+        uint16_t bound;        /* the limit that made it an estimate; 0: it was measured */
+    } peaks[MARKET_POD_PEAKS]; /* one a slow window; `peak` is overwritten next */
     uint8_t peak, peak_n;
     uint8_t boosts;  /* raises in a row that did not suffice: each next one is bolder */
     bool slo_burns;  /* its objective is missed so often that the fast loop must act */
@@ -61,7 +62,7 @@ struct market_pod {
     int32_t bid_max_milli, allocation_milli;
 };
 
-struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
+struct market_pod_rules { /* what a pod needs of the configuration, in plain numbers */
     struct agent_rules agent;
     double min_change_percent, throttling_threshold, target_throttling;
     double fast_step_min, fast_step_max;
@@ -70,48 +71,49 @@ struct pod_rules { /* what a pod needs of the configuration, in plain numbers */
     bool kalman, price_response;
 };
 
-struct pod_rules pod_rules_from(const struct market_config *config);
+struct market_pod_rules market_pod_rules_from(const struct market_config *config);
 
-void pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
-              uint64_t seed);
-void pod_done(struct market_pod *pod);
+void market_pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
+                     uint64_t seed);
+void market_pod_done(struct market_pod *pod);
 
-/* One reading. `ended` windows are the caller's to close: pod_fast_step and pod_close_window. */
-void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,
-                int64_t now_ns);
+/* One reading. `ended` windows are the caller's to close: market_pod_fast_step and market_pod_close_window. */
+void market_pod_sample(struct market_pod *pod, const struct market_pod_rules *rules,
+                       struct demand_cpu_stat stat, int64_t now_ns);
 
 /* The fast loop: the limit the pod should have at once, at most `room_milli` above the current one; the
  * current limit when nothing must be done. Ends the fast window. */
-int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int64_t room_milli,
-                      int64_t now_ns);
+int64_t market_pod_fast_step(struct market_pod *pod, const struct market_pod_rules *rules,
+                             int64_t room_milli, int64_t now_ns);
 
 /* Ends the slow window: learns from it. */
-void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns);
+void market_pod_close_window(struct market_pod *pod, const struct market_pod_rules *rules,
+                             int64_t now_ns);
 
 /* How much room a node has. */
-enum market_ease {
-    MARKET_AT_EASE, /* for what all have while they start or were just helped, and for all needs */
-    MARKET_TIGHT,   /* for all needs, when nobody is spared */
-    MARKET_SCARCE,  /* not even for those */
+enum market_supply {
+    MARKET_SUPPLY_AMPLE, /* for what all have while they start or were just helped, and for all needs */
+    MARKET_SUPPLY_TIGHT,  /* for all needs, when nobody is spared */
+    MARKET_SUPPLY_SCARCE, /* not even for those */
 };
 
 /* The least the pod can do with, as things are. */
-int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
-                  enum market_ease ease, int64_t now_ns);
+int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_rules *rules,
+                         enum market_supply ease, int64_t now_ns);
 
 /* A bid for the market at this price. */
-struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
-                   enum market_ease ease, int64_t now_ns);
+struct bid market_pod_bid(struct market_pod *pod, const struct market_pod_rules *rules,
+                          double price, enum market_supply ease, int64_t now_ns);
 
 /* What to do about an allocation: the new limit, or the current one when a change is not worth it. */
-int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
-                   int64_t now_ns);
+int64_t market_pod_next_limit(struct market_pod *pod, const struct market_pod_rules *rules,
+                              int64_t allocation_milli, int64_t now_ns);
 
 /* Tells the pod what was really applied. */
-void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli);
+void market_pod_set_limit(struct market_pod *pod, int64_t limit_milli, int64_t request_milli);
 /* So many seconds after it was asked for. */
-void pod_resize_took(struct market_pod *pod, double seconds);
+void market_pod_note_resize_time(struct market_pod *pod, double seconds);
 
-int64_t pod_need(const struct market_pod *pod); /* the peak of the window, millicores */
+int64_t market_pod_need(const struct market_pod *pod); /* the peak of the window, millicores */
 
 #endif

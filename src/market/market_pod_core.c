@@ -1,5 +1,5 @@
-/* A pod between its counters and its limit: see pod_core.h. */
-#include "pod_core.h"
+/* A pod between its counters and its limit: see market_pod_core.h. */
+#include "market_pod_core.h"
 
 #include "limit_core.h"
 #include "milli.h"
@@ -17,12 +17,12 @@ enum { PEAKS_TO_KNOW = 8 };
  * smaller cut can wait until somebody needs it. */
 static const double nearly_all = 0.97, worth_shrinking = 0.85;
 
-struct pod_rules pod_rules_from(const struct market_config *c)
+struct market_pod_rules market_pod_rules_from(const struct market_config *c)
 {
     int64_t baseline = 0;
     if (quantity_parse_milli(c->baseline_cpu, &baseline, NULL))
         baseline = 100; /* market_config_check() refuses what cannot be read */
-    return (struct pod_rules){
+    return (struct market_pod_rules){
         .agent = { .learning_rate = c->learning_rate,
                    .discount = c->discount,
                    .absolute_min_milli =
@@ -49,14 +49,14 @@ struct pod_rules pod_rules_from(const struct market_config *c)
     };
 }
 
-void pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
-              uint64_t seed)
+void market_pod_init(struct market_pod *pod, const struct market_config *config, int64_t now_ns,
+                     uint64_t seed)
 {
     *pod = (struct market_pod){ .started_ns = now_ns, .slo_weight = 1 };
     agent_init(&pod->agent, config->exploration_rate, seed);
 }
 
-void pod_done(struct market_pod *pod)
+void market_pod_done(struct market_pod *pod)
 {
     agent_done(&pod->agent);
 }
@@ -67,11 +67,11 @@ void pod_done(struct market_pod *pod)
  * more, hardly how much: a thread that lacks a hundredth of its time stands still as visibly as one that
  * lacks all of it. So the first guess is small and each that did not suffice makes the next one bolder,
  * up to what the threads that stood still could have used. */
-static double need_of(const struct market_pod *pod, const struct pod_rules *rules,
-                      struct cpu_stat from, struct cpu_stat to, int64_t elapsed_ns)
+static double need_of(const struct market_pod *pod, const struct market_pod_rules *rules,
+                      struct demand_cpu_stat from, struct demand_cpu_stat to, int64_t elapsed_ns)
 {
     static const double steps[] = { 0.2, 0.4, 0.8, 1.0 };
-    struct cpu_window w = cpu_window(from, to, elapsed_ns);
+    struct demand_window w = demand_measure(from, to, elapsed_ns);
     double used = (double)w.usage_milli;
     if (w.throttled <= rules->target_throttling)
         return used;
@@ -81,8 +81,8 @@ static double need_of(const struct market_pod *pod, const struct pod_rules *rule
     return least + MIN(MAX(stopped, 0.1 * more), more);
 }
 
-void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cpu_stat stat,
-                int64_t now_ns)
+void market_pod_sample(struct market_pod *pod, const struct market_pod_rules *rules,
+                       struct demand_cpu_stat stat, int64_t now_ns)
 {
     if (!pod->last_ns ||
         stat.usage_usec < pod->last.usage_usec) { /* first, or the container restarted */
@@ -90,7 +90,7 @@ void pod_sample(struct market_pod *pod, const struct pod_rules *rules, struct cp
         pod->fast_ns = pod->slow_ns = now_ns;
     } else if (now_ns > pod->last_ns) {
         double need = need_of(pod, rules, pod->last, stat, now_ns - pod->last_ns);
-        struct cpu_window w = cpu_window(pod->last, stat, now_ns - pod->last_ns);
+        struct demand_window w = demand_measure(pod->last, stat, now_ns - pod->last_ns);
         pod->slow_need_milli = MAX(pod->slow_need_milli, (float)need);
         pod->slow_max_milli = MAX(pod->slow_max_milli, milli32(w.usage_milli));
         forecast_update(&pod->forecast, (float)w.usage_milli / 1000, (float)w.throttled,
@@ -113,7 +113,7 @@ static uint16_t pack(int64_t milli)
     return (uint16_t)(shift << 12 | milli);
 }
 
-int64_t pod_need(const struct market_pod *pod)
+int64_t market_pod_need(const struct market_pod *pod)
 {
     int64_t peak = milli_round((double)pod->slow_need_milli);
     for (uint8_t i = 0; i < pod->peak_n; i++)
@@ -127,7 +127,8 @@ static int64_t recent_need(const struct market_pod *pod)
 {
     int64_t peak = 0;
     for (int i = 1; i <= MIN(2, (int)pod->peak_n); i++)
-        peak = MAX(peak, unpack(pod->peaks[(pod->peak + POD_PEAKS - i) % POD_PEAKS].need));
+        peak = MAX(peak,
+                   unpack(pod->peaks[(pod->peak + MARKET_POD_PEAKS - i) % MARKET_POD_PEAKS].need));
     return peak;
 }
 
@@ -135,7 +136,7 @@ static int64_t recent_need(const struct market_pod *pod)
 static void resolve_estimates(struct market_pod *pod)
 {
     for (uint8_t i = 0; i < pod->peak_n; i++) {
-        struct pod_peak *p = &pod->peaks[i];
+        struct market_pod_peak *p = &pod->peaks[i];
         int64_t bound = unpack(p->bound);
         if (bound > 0 && pod->slow_max_milli >= bound) {
             p->need = p->bound;
@@ -150,16 +151,16 @@ static void remember_peak(struct market_pod *pod)
     if (!throttled)
         resolve_estimates(pod);
     pod->peaks[pod->peak] =
-        (struct pod_peak){ .need = pack(milli_round((double)pod->slow_need_milli)),
-                           .bound = throttled ? pack(pod->limit_milli) : 0 };
-    pod->peak = (uint8_t)((pod->peak + 1) % POD_PEAKS);
-    pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, POD_PEAKS);
+        (struct market_pod_peak){ .need = pack(milli_round((double)pod->slow_need_milli)),
+                                  .bound = throttled ? pack(pod->limit_milli) : 0 };
+    pod->peak = (uint8_t)((pod->peak + 1) % MARKET_POD_PEAKS);
+    pod->peak_n = (uint8_t)MIN(pod->peak_n + 1, MARKET_POD_PEAKS);
 }
 
 /* To save, the last window counts and not the peak of many: down fast, up slowly, and less and less for who does
  * nothing; but who is throttled gets what he lacks. */
 static void remember_saving(struct market_pod *pod, const struct agent_rules *r,
-                            const struct outcome *o)
+                            const struct agent_outcome *o)
 {
     double raw = (double)pod->slow_need_milli, saved = (double)pod->saved_milli;
     if (!(saved > 0))
@@ -170,7 +171,7 @@ static void remember_saving(struct market_pod *pod, const struct agent_rules *r,
     if (calm && o->usage_milli < r->absolute_min_milli)
         saved *= 1 - r->idle_decay;
     pod->saved_milli = (float)saved;
-    pod->peaks[0] = (struct pod_peak){ .need = pack(milli_round(calm ? saved : raw)) };
+    pod->peaks[0] = (struct market_pod_peak){ .need = pack(milli_round(calm ? saved : raw)) };
     pod->peak = pod->peak_n = 1;
 }
 
@@ -180,15 +181,17 @@ static double slo_miss(double ratio)
     return ratio > 1 ? fmin(log(ratio), 1) : 0;
 }
 
-void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int64_t now_ns)
+void market_pod_close_window(struct market_pod *pod, const struct market_pod_rules *rules,
+                             int64_t now_ns)
 {
     if (!pod->last_ns || pod->last_ns <= pod->slow_ns)
         return;
-    struct cpu_window w = cpu_window(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
-    struct outcome outcome = { .usage_milli = w.usage_milli,
-                               .allocation_milli = pod->limit_milli,
-                               .throttling = w.throttled,
-                               .slo_miss = slo_miss((double)pod->slo_ratio) };
+    struct demand_window w =
+        demand_measure(pod->slow_anchor, pod->last, pod->last_ns - pod->slow_ns);
+    struct agent_outcome outcome = { .usage_milli = w.usage_milli,
+                                     .allocation_milli = pod->limit_milli,
+                                     .throttling = w.throttled,
+                                     .slo_miss = slo_miss((double)pod->slo_ratio) };
     pod->slow_throttled = (float)w.throttled;
     pod->reward = (float)agent_learn(&pod->agent, &rules->agent, outcome);
     if (rules->agent.cost_efficiency)
@@ -203,13 +206,13 @@ void pod_close_window(struct market_pod *pod, const struct pod_rules *rules, int
 
 /* ---- the fast loop */
 
-int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int64_t room_milli,
-                      int64_t now_ns)
+int64_t market_pod_fast_step(struct market_pod *pod, const struct market_pod_rules *rules,
+                             int64_t room_milli, int64_t now_ns)
 {
     if (!pod->last_ns || pod->last_ns <= pod->fast_ns || pod->limit_milli <= 0)
         return pod->limit_milli;
     int64_t elapsed = pod->last_ns - pod->fast_ns;
-    struct cpu_window w = cpu_window(pod->fast_anchor, pod->last, elapsed);
+    struct demand_window w = demand_measure(pod->fast_anchor, pod->last, elapsed);
     double need = need_of(pod, rules, pod->fast_anchor, pod->last, elapsed);
     pod->fast_anchor = pod->last;
     pod->fast_ns = pod->last_ns;
@@ -217,13 +220,13 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
         pod->boosts = 0;
         return pod->limit_milli;
     }
-    struct fast_rules fast = { -1, rules->fast_step_min, rules->fast_step_max };
+    struct limit_boost_rules fast = { -1, rules->fast_step_min, rules->fast_step_max };
     int64_t wanted = limit_boost(pod->limit_milli, w.throttled, &fast);
     wanted = MAX(wanted, milli_round(need * (1 + rules->agent.want_headroom)));
     wanted = MAX(wanted, milli_round((double)pod->slo_milli));
     if (pod->max_milli)
         wanted = MIN(wanted, (int64_t)pod->max_milli);
-    wanted = MIN(wanted, step_most(pod->limit_milli));
+    wanted = MIN(wanted, resize_step_max(pod->limit_milli));
     wanted = MIN(wanted, pod->limit_milli + MAX(room_milli, (int64_t)0));
     if (pod->allocation_milli < pod->bid_max_milli) /* rationed: room that is left is another's */
         wanted = MIN(wanted, (int64_t)pod->allocation_milli);
@@ -241,33 +244,33 @@ int64_t pod_fast_step(struct market_pod *pod, const struct pod_rules *rules, int
 /* The least a pod can do with: its need, and at ease what it has while it starts or was just helped. When
  * the needs of all do not fit, no more than the baseline: then everybody gets as much above it as all
  * others, up to his need, and whom the market once gave little is not held to the little he used. */
-int64_t pod_floor(const struct market_pod *pod, const struct pod_rules *rules,
-                  enum market_ease ease, int64_t now_ns)
+int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_rules *rules,
+                         enum market_supply ease, int64_t now_ns)
 {
-    int64_t need = pod_need(pod);
+    int64_t need = market_pod_need(pod);
     int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
-    least = ease == MARKET_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
-                                  : MAX(least, need);
+    least = ease == MARKET_SUPPLY_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
+                                         : MAX(least, need);
     bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
-    if (ease == MARKET_AT_EASE) {
+    if (ease == MARKET_SUPPLY_AMPLE) {
         double used = (double)pod->agent.usage_milli * (1 + rules->agent.need_headroom);
         least = MAX(least, (int64_t)milli32(milli_round(used)));
     }
-    if (ease == MARKET_AT_EASE && spared)
+    if (ease == MARKET_SUPPLY_AMPLE && spared)
         least = MAX(least, (int64_t)pod->limit_milli);
     least = MAX(least, (int64_t)pod->min_milli);
     return pod->max_milli ? MIN(least, (int64_t)pod->max_milli) : least;
 }
 
 /* How much more than its need a pod asks for: the bolder its action, the more. */
-static double headroom(const struct pod_rules *rules, enum agent_action action)
+static double headroom(const struct market_pod_rules *rules, enum agent_action action)
 {
     static const double boldness[AGENT_ACTION_N] = { 1.5, 1.0, 0.5 };
     return rules->agent.want_headroom * boldness[action];
 }
 
 /* To save, only who lacks something counts more. */
-static double weight_of(const struct market_pod *pod, const struct pod_rules *rules,
+static double weight_of(const struct market_pod *pod, const struct market_pod_rules *rules,
                         enum agent_action action)
 {
     if (rules->agent.cost_efficiency)
@@ -282,24 +285,24 @@ static double steady_weight(const struct market_pod *pod, double weight)
     return pod->weight > 0 ? 0.9 * (double)pod->weight + 0.1 * weight : weight;
 }
 
-struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double price,
-                   enum market_ease ease, int64_t now_ns)
+struct bid market_pod_bid(struct market_pod *pod, const struct market_pod_rules *rules,
+                          double price, enum market_supply ease, int64_t now_ns)
 {
-    bool scarce = ease == MARKET_SCARCE;
+    bool scarce = ease == MARKET_SUPPLY_SCARCE;
     bool explore = !(pod->slo_ratio > 1) && (double)pod->slow_throttled <= rules->target_throttling;
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
-    double need = MAX((double)pod_need(pod), (double)pod->slo_milli);
+    double need = MAX((double)market_pod_need(pod), (double)pod->slo_milli);
     float ahead_s = (float)rules->slow_ns / 1e9F + pod->resize_s; /* until the next limit holds */
     bool foresees = rules->kalman && !rules->agent.cost_efficiency;
     double forecast = foresees ? 1000 * (double)forecast_demand(&pod->forecast, ahead_s) : 0;
     need = MAX(need, forecast);
     /* headroom is for when there is enough: nobody gets it while another lacks what he needs */
-    int64_t wanted = scarce ? pod_need(pod)
+    int64_t wanted = scarce ? market_pod_need(pod)
                             : (int64_t)milli32(milli_round(need * (1 + headroom(rules, action))));
     struct bid bid = {
         .demand_milli = agent_price_response(wanted, effective),
-        .min_milli = pod_floor(pod, rules, ease, now_ns),
+        .min_milli = market_pod_floor(pod, rules, ease, now_ns),
         .max_milli = wanted,
         .weight = steady_weight(pod, weight_of(pod, rules, action)),
     };
@@ -312,7 +315,7 @@ struct bid pod_bid(struct market_pod *pod, const struct pod_rules *rules, double
 }
 
 /* Growth that is needed comes at once; other growth when so much of it has added up that it is worth a change. */
-static bool growth_is_due(const struct market_pod *pod, const struct pod_rules *rules)
+static bool growth_is_due(const struct market_pod *pod, const struct market_pod_rules *rules)
 {
     int64_t limit = pod->limit_milli, allocation = pod->allocation_milli;
     int64_t need = MAX(recent_need(pod), milli_round((double)pod->slo_milli));
@@ -323,7 +326,7 @@ static bool growth_is_due(const struct market_pod *pod, const struct pod_rules *
 }
 
 /* Who gives up something does so once, when the smoothed allocation has come down to the present one. */
-static bool shrinking_is_due(const struct market_pod *pod, const struct pod_rules *rules,
+static bool shrinking_is_due(const struct market_pod *pod, const struct market_pod_rules *rules,
                              int64_t now_ns)
 {
     double limit = (double)pod->limit_milli, smoothed = (double)pod->smoothed_milli;
@@ -342,8 +345,8 @@ static bool must_change(const struct market_pod *pod)
            (pod->max_milli && pod->limit_milli > pod->max_milli);
 }
 
-int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_t allocation_milli,
-                   int64_t now_ns)
+int64_t market_pod_next_limit(struct market_pod *pod, const struct market_pod_rules *rules,
+                              int64_t allocation_milli, int64_t now_ns)
 {
     int64_t limit = pod->limit_milli;
     pod->allocation_milli = milli32(allocation_milli);
@@ -358,7 +361,7 @@ int64_t pod_settle(struct market_pod *pod, const struct pod_rules *rules, int64_
     return due ? allocation_milli : limit;
 }
 
-void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_milli)
+void market_pod_set_limit(struct market_pod *pod, int64_t limit_milli, int64_t request_milli)
 {
     if (limit_milli != pod->limit_milli)
         pod->smoothed_milli = 0;
@@ -366,7 +369,7 @@ void pod_applied(struct market_pod *pod, int64_t limit_milli, int64_t request_mi
     pod->request_milli = milli32(request_milli);
 }
 
-void pod_resize_took(struct market_pod *pod, double seconds)
+void market_pod_note_resize_time(struct market_pod *pod, double seconds)
 {
     double old = (double)pod->resize_s;
     pod->resize_s = (float)(old > 0 ? 0.8 * old + 0.2 * seconds : seconds);
