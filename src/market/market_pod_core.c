@@ -241,22 +241,22 @@ int64_t market_pod_fast_step(struct market_pod *pod, const struct market_pod_rul
 
 /* ---- the market */
 
-/* The least a pod can do with: its need, and at ease what it has while it starts or was just helped. When
+/* The least a pod can do with: its need, and at supply what it has while it starts or was just helped. When
  * the needs of all do not fit, no more than the baseline: then everybody gets as much above it as all
  * others, up to his need, and whom the market once gave little is not held to the little he used. */
 int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_rules *rules,
-                         enum market_supply ease, int64_t now_ns)
+                         enum market_supply supply, int64_t now_ns)
 {
     int64_t need = market_pod_need(pod);
     int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
-    least = ease == MARKET_SUPPLY_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
+    least = supply == MARKET_SUPPLY_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
                                          : MAX(least, need);
     bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
-    if (ease == MARKET_SUPPLY_AMPLE) {
+    if (supply == MARKET_SUPPLY_AMPLE) {
         double used = (double)pod->agent.usage_milli * (1 + rules->agent.need_headroom);
         least = MAX(least, (int64_t)milli32(milli_round(used)));
     }
-    if (ease == MARKET_SUPPLY_AMPLE && spared)
+    if (supply == MARKET_SUPPLY_AMPLE && spared)
         least = MAX(least, (int64_t)pod->limit_milli);
     least = MAX(least, (int64_t)pod->min_milli);
     return pod->max_milli ? MIN(least, (int64_t)pod->max_milli) : least;
@@ -286,9 +286,9 @@ static double steady_weight(const struct market_pod *pod, double weight)
 }
 
 struct bid market_pod_bid(struct market_pod *pod, const struct market_pod_rules *rules,
-                          double price, enum market_supply ease, int64_t now_ns)
+                          double price, enum market_supply supply, int64_t now_ns)
 {
-    bool scarce = ease == MARKET_SUPPLY_SCARCE;
+    bool scarce = supply == MARKET_SUPPLY_SCARCE;
     bool explore = !(pod->slo_ratio > 1) && (double)pod->slow_throttled <= rules->target_throttling;
     double effective = rules->price_response ? price : 0;
     enum agent_action action = agent_choose(&pod->agent, effective, explore);
@@ -302,7 +302,7 @@ struct bid market_pod_bid(struct market_pod *pod, const struct market_pod_rules 
                             : (int64_t)milli32(milli_round(need * (1 + headroom(rules, action))));
     struct bid bid = {
         .demand_milli = agent_price_response(wanted, effective),
-        .min_milli = market_pod_floor(pod, rules, ease, now_ns),
+        .min_milli = market_pod_floor(pod, rules, supply, now_ns),
         .max_milli = wanted,
         .weight = steady_weight(pod, weight_of(pod, rules, action)),
     };

@@ -99,11 +99,11 @@ enum market_supply {
 
 /* The least the pod can do with, as things are. */
 int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_rules *rules,
-                         enum market_supply ease, int64_t now_ns);
+                         enum market_supply supply, int64_t now_ns);
 
 /* A bid for the market at this price. */
 struct bid market_pod_bid(struct market_pod *pod, const struct market_pod_rules *rules,
-                          double price, enum market_supply ease, int64_t now_ns);
+                          double price, enum market_supply supply, int64_t now_ns);
 
 /* What to do about an allocation: the new limit, or the current one when a change is not worth it. */
 int64_t market_pod_next_limit(struct market_pod *pod, const struct market_pod_rules *rules,
