@@ -1,8 +1,8 @@
 /* One turn: see market_turn.h.
  *
- * In the usual case a wish costs two writes: the resize, and the status once the node has followed. Only
- * the first resize of a pod is preceded by a write, of what it had: a crash in between must not make us
- * take our own numbers for the owner's. */
+ * In the usual case a wish costs two writes: the resize, and the status once the node has
+ * followed. Only the first resize of a pod is preceded by a write, of what it had: a crash in
+ * between must not make us take our own numbers for the owner's. */
 #include "market_turn.h"
 
 #include "../base/log.h"
@@ -231,9 +231,9 @@ static void finish(struct reconcile *r, struct market_turn *turn)
     if (plan->wake_ns)
         reconcile_again(r, MAX(plan->wake_ns, NS_PER_MS));
     bool orphan = track->gone && !cache_get(m->allocations, r->ns, r->name);
-    if (orphan || plan->leave) { /* nothing to write to */
+    if (orphan || plan->skip_status) { /* nothing to write to */
         end_turn(r, turn);
-        if (orphan && (plan->verified || plan->leave || !turn->in.pod.found))
+        if (orphan && (plan->verified || plan->skip_status || !turn->in.pod.found))
             market_track_drop(&m->tracks, track);
         return;
     }
@@ -399,7 +399,8 @@ static struct actuate_plan refusal(const char *reason, str message)
                                   .in_force_limit = -1 };
 }
 
-/* Says that the allocation has no say about the pod it names; false: it has, or there is no such pod. */
+/* Says that the allocation has no say about the pod it names; false: it has, or there is no such
+ * pod. */
 static bool refuse_stranger(struct reconcile *r, struct market_turn *turn,
                             const struct allocation_record *allocation)
 {
