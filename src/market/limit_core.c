@@ -1,4 +1,5 @@
-/* Limits: see limit_core.h. Rounding is to the nearest, as the worked example of the design has it. */
+/* Limits: see limit_core.h. Amounts are rounded to the nearest millicore; MBCAS truncates
+ * (compat_core). */
 #include "limit_core.h"
 
 #include "milli.h"
