@@ -153,7 +153,7 @@ static void level_note_child(struct cgroup *g, const char *name)
 }
 
 /* Checking the link count costs a fifth of listing the directory. If one child replaced another,
- * the count is the same, but reading the removed one fails and requests a rescan. */
+ * the count is the same, but reading the removed one fails and triggers a rescan. */
 void cgroup_rescan(struct cgroup *g)
 {
     char path[PATH_MAX];

@@ -14,10 +14,10 @@ struct latency {
     struct buf url;
     struct prom_call *call;
     int64_t asked_ns;
-    bool troubled; /* said so already */
+    bool failing; /* the failure was already logged */
 };
 
-/* A dot stands for any character in a pattern. */
+/* A dot would match any character in a pattern. */
 static void put_literal(struct buf *out, str name)
 {
     for (size_t i = 0; i < name.n; i++) {
@@ -32,7 +32,7 @@ void latency_build_query(struct buf *out, const struct latency_pod *targets, siz
 {
     auto_buf struct buf spaces = { 0 }, pods = { 0 };
     for (size_t i = 0; i < n; i++) {
-        bool again = false; /* namespaces are few, and come one after the other */
+        bool again = false; /* few namespaces, and equal ones are neighbors */
         for (size_t j = i; j-- > 0 && !again;)
             again = str_eq(targets[i].ns, targets[j].ns);
         if (!again) {
@@ -49,24 +49,25 @@ void latency_build_query(struct buf *out, const struct latency_pod *targets, siz
                STR_ARG(buf_str(&spaces)), STR_ARG(buf_str(&pods)));
 }
 
-static void answered(void *context, const struct prom_result *result, const err_t *failure)
+static void on_query_done(void *context, const struct prom_result *result, const err_t *failure)
 {
     struct latency *s = context;
     s->call = NULL;
-    s->o.began(s->o.context);
+    s->o.on_answer(s->o.context);
     if (failure) {
-        if (!s->troubled)
-            log_warn("latencies are unknown", KV_C("error", failure->text));
-        s->troubled = true;
+        if (!s->failing)
+            log_warn("cannot read latencies from Prometheus; retrying",
+                     KV_C("error", failure->text));
+        s->failing = true;
         return;
     }
-    s->troubled = false;
+    s->failing = false;
     for (size_t i = 0; i < result->n; i++) {
         const struct prom_series *series = &result->series[i];
         double seconds = series->samples[0].value;
-        if (seconds > 0) /* not NaN: there was traffic */
-            s->o.latency(s->o.context, prom_series_label(series, S("namespace")),
-                         prom_series_label(series, S("pod")), seconds * 1000);
+        if (seconds > 0) /* NaN: there was no traffic */
+            s->o.on_latency(s->o.context, prom_series_label(series, S("namespace")),
+                            prom_series_label(series, S("pod")), seconds * 1000);
     }
 }
 
@@ -80,7 +81,7 @@ void latency_request(struct latency *s, const struct latency_pod *targets, size_
     s->asked_ns = now;
     s->call = prom_client_query(s->client, &(struct prom_query){ .promql = buf_str(&query),
                                                                  .retry = { .attempts = 1 },
-                                                                 .on_done = answered,
+                                                                 .on_done = on_query_done,
                                                                  .context = s });
 }
 

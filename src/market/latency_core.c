@@ -1,4 +1,5 @@
-/* See latency_core.h. */
+/* Weight, error budget and limit from a latency objective: see latency_core.h. Windows are
+ * exponential averages, so the state of a pod is 11 floats however often it is updated. */
 #include "latency_core.h"
 
 #include <math.h>
@@ -26,8 +27,7 @@ bool latency_is_burning(struct latency_state *state, bool over, double seconds)
     } windows[LATENCY_WINDOWS] = { { 300, 14.4F }, { 3600, 14.4F }, { 1800, 6 }, { 21600, 6 } };
     static const float budget = 0.01F;
     bool burns[LATENCY_WINDOWS];
-    for (int i = 0; i < LATENCY_WINDOWS;
-         i++) { /* what is older than the window counts less and less */
+    for (int i = 0; i < LATENCY_WINDOWS; i++) { /* older seconds decay */
         float kept = expf(-(float)seconds / windows[i].seconds);
         state->over[i] = state->over[i] * kept + (over ? (float)seconds : 0);
         state->seen[i] = state->seen[i] * kept + (float)seconds;
@@ -45,6 +45,7 @@ double latency_limit(struct latency_state *state, double ratio, double usage_mil
     double congestion = 1 / (1 - fmin(usage_milli / limit_milli, busiest));
     state->fit_xy = (float)(forget * (double)state->fit_xy + congestion * ratio);
     state->fit_xx = (float)(forget * (double)state->fit_xx + congestion * congestion);
-    double alone = (double)state->fit_xy / (double)state->fit_xx; /* with the server to itself */
+    double alone =
+        (double)state->fit_xy / (double)state->fit_xx; /* latency over target without contention */
     return ratio > 1 && alone < busiest ? usage_milli / (1 - alone) : 0;
 }

@@ -1,5 +1,6 @@
-/* The node agent as a feature: see market_agent.h. Caches lead to a sync at the next tick of the sampler; its
- * rounds lead to keys; a key leads to a PodAllocation that says what the pod should have. */
+/* The node agent as a feature: see market_agent.h. Caches lead to a sync at the next tick of the
+ * sampler; its rounds lead to keys; a key leads to a PodAllocation that says what the pod should
+ * have. */
 #include "market_agent.h"
 
 #include "../base/file.h"
@@ -108,7 +109,7 @@ static void ticked(void *context)
     a->rounded = false;
 }
 
-static void latencies_begin(void *context)
+static void clear_latencies(void *context)
 {
     struct market_agent *a = context;
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
@@ -118,7 +119,7 @@ static void latencies_begin(void *context)
     }
 }
 
-static void latency(void *context, str ns, str name, double ms)
+static void note_latency(void *context, str ns, str name, double ms)
 {
     static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
     static const double usual_s = 5, longest_s = 60; /* between two answers */
@@ -251,8 +252,8 @@ static void start_loops(struct market_agent *a)
                                                         .context = a });
     a->latency = latency_new(&(struct latency_options){ .loop = a->loop,
                                                         .seed = a->seed,
-                                                        .began = latencies_begin,
-                                                        .latency = latency,
+                                                        .on_answer = clear_latencies,
+                                                        .on_latency = note_latency,
                                                         .context = a });
     a->qtables = qtable_store_new(&(struct qtable_store_options){ .kube = manager_kube(a->manager),
                                                                   .ns = a->own_ns,
