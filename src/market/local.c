@@ -156,7 +156,7 @@ static void resize(void *context, struct sampled *pod, int64_t limit_milli)
     sampled_set_limit(pod, limit_milli, limit_request(limit_milli));
 }
 
-static void rounded(void *context, const struct round_report *report)
+static void on_round(void *context, const struct round_report *report)
 {
     struct local *l = context;
     l->report = *report;
@@ -169,7 +169,7 @@ static void rounded(void *context, const struct round_report *report)
     }
 }
 
-static void ticked(void *context)
+static void on_tick(void *context)
 {
     struct local *l = context;
     bool rounded_now = l->rounded;
@@ -225,8 +225,8 @@ int local_new(const struct local_options *options, struct local **ret, err_t *e)
                                                         .locate = locate,
                                                         .capacity = capacity,
                                                         .resize = resize,
-                                                        .rounded = rounded,
-                                                        .ticked = ticked,
+                                                        .on_round = on_round,
+                                                        .on_tick = on_tick,
                                                         .context = l });
     sampler_configure(l->sampler, &l->o.config);
     *ret = l;

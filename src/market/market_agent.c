@@ -68,7 +68,7 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
         write_soon(a, pod);
 }
 
-static void rounded(void *context, const struct round_report *report)
+static void on_round(void *context, const struct round_report *report)
 {
     struct market_agent *a = context;
     a->price = report->clearing.price;
@@ -100,7 +100,7 @@ static void ask_latencies(struct market_agent *a)
 }
 
 /* What a slow round needed is not needed for a while. */
-static void ticked(void *context)
+static void on_tick(void *context)
 {
     struct market_agent *a = context;
     ask_latencies(a);
@@ -247,8 +247,8 @@ static void start_loops(struct market_agent *a)
                                                         .locate = locate,
                                                         .capacity = market_agent_capacity,
                                                         .resize = resize,
-                                                        .rounded = rounded,
-                                                        .ticked = ticked,
+                                                        .on_round = on_round,
+                                                        .on_tick = on_tick,
                                                         .context = a });
     a->latency = latency_new(&(struct latency_options){ .loop = a->loop,
                                                         .seed = a->seed,

@@ -16,9 +16,9 @@
  *
  * The hard part is need while the pod is throttled. Throttling shows that the pod wanted more,
  * but hardly how much: a thread that lacks 1 % of its time is throttled as visibly as one that
- * lacks all of it. So the first estimate is 20 % above the limit and grows with each boost that
- * was not enough, up to what the throttled threads could have used. Usage above the old limit
- * without throttling then replaces the estimate (resolve_estimates).
+ * lacks all of it. So the first estimate is at most 20 % above the limit and grows with each
+ * boost that was not enough, up to what the throttled threads could have used. Usage above the
+ * old limit without throttling then replaces the estimate (resolve_estimates).
  *
  * The invariant: a limit in force is lowered only if the pod has not needed it for the whole
  * window of peaks, or if another pod needs the CPU (round_core.c). State is owned by the

@@ -34,11 +34,10 @@ struct market_pod {
     struct demand_cpu_stat last, fast_anchor, slow_anchor;
     int64_t last_ns, fast_ns, slow_ns; /* monotonic time of each; 0: none yet */
 
-    float slow_need_milli;  /* highest need estimate since the slow anchor */
-    int32_t slow_max_milli; /* highest usage in one second since then */
-    float slow_throttled;   /* share of periods in the last slow window */
-    struct
-        market_pod_peak { /* 12 bits and a shift: exact below 4 cores, above rounded up by at most 0.05 % */
+    float slow_need_milli;   /* highest need estimate since the slow anchor */
+    int32_t slow_max_milli;  /* highest usage in one second since then */
+    float slow_throttled;    /* share of periods in the last slow window */
+    struct market_pod_peak { /* 12 bits and a shift: exact below 4 cores, rounded up above */
         uint16_t need;
         uint16_t bound;        /* the limit at which need was estimated; 0: it was measured */
     } peaks[MARKET_POD_PEAKS]; /* one per slow window; `peak` is the next to be overwritten */
@@ -95,7 +94,7 @@ void market_pod_close_window(struct market_pod *pod, const struct market_pod_rul
 
 /* How well the node's capacity covers what its pods must have. */
 enum market_supply {
-    MARKET_SUPPLY_AMPLE, /* for all needs, and for the limits of pods that start or were just boosted */
+    MARKET_SUPPLY_AMPLE,  /* for all needs and for the grace of pods that start */
     MARKET_SUPPLY_TIGHT,  /* for all needs, without that grace */
     MARKET_SUPPLY_SCARCE, /* not even for the needs */
 };

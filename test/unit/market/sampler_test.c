@@ -80,7 +80,7 @@ static void begin(struct scene *s, int64_t capacity_milli)
                                                         .locate = locate,
                                                         .capacity = capacity,
                                                         .resize = resize,
-                                                        .rounded = rounded,
+                                                        .on_round = rounded,
                                                         .context = s });
     struct market_config config = market_config_default(MARKET_DEFAULTS);
     sampler_configure(s->sampler, &config);
