@@ -149,7 +149,7 @@ static int start(struct agent_local *al, struct local_options *o, err_t *e)
     o->dry_run = al->dry_run;
     o->keep = al->keep;
     o->seed = random_seed();
-    o->ticked = show;
+    o->on_tick = show;
     o->context = al;
     if ((r = local_new(o, &al->local, e)) < 0)
         return r;

@@ -1,4 +1,4 @@
-/* The table of the local mode: see local.h. */
+/* The table of the local mode: see local_print() in local.h. */
 #include "local_internal.h"
 
 #include <stdio.h>

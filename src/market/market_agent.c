@@ -141,12 +141,12 @@ static void note_latency(void *context, str ns, str name, double ms)
 
 /* ---- what was learnt */
 
-static void learnt_loaded(void *context)
+static void on_qtables_loaded(void *context)
 {
     ((struct market_agent *)context)->dirty = true;
 }
 
-static void collect_learnt(void *context)
+static void collect_qtables(void *context)
 {
     struct market_agent *a = context;
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
@@ -258,8 +258,8 @@ static void start_loops(struct market_agent *a)
     a->qtables = qtable_store_new(&(struct qtable_store_options){ .kube = manager_kube(a->manager),
                                                                   .ns = a->own_ns,
                                                                   .node = a->node,
-                                                                  .loaded = learnt_loaded,
-                                                                  .collect = collect_learnt,
+                                                                  .on_loaded = on_qtables_loaded,
+                                                                  .collect = collect_qtables,
                                                                   .context = a });
 }
 
