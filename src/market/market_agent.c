@@ -1,6 +1,18 @@
-/* The node agent as a feature: see market_agent.h. Caches lead to a sync at the next tick of the
- * sampler; its rounds lead to keys; a key leads to a PodAllocation that says what the pod should
- * have. */
+/* The node agent as a feature: see market_agent.h. This file connects the parts:
+ *
+ *      caches (pods, node, PodAllocations, ConfigMap)
+ *         |  on_..._changed(): set `dirty` or `reload`
+ *         v
+ *      market_agent_sync()       at the next tick: which pods take part, capacity, configuration
+ *         |
+ *         v
+ *      sampler                   counters, fast and slow rounds
+ *         |  resize(), on_round(): add the pod's key to the controller
+ *         v
+ *      market_agent_write()      writes the PodAllocation if it differs
+ *
+ * Latencies come from Prometheus (latency.c), Q-tables from ConfigMaps (qtable_store.c). Everything
+ * runs on the loop's thread. `struct market_agent` owns all of it and is freed by stop_agent(). */
 #include "market_agent.h"
 
 #include "../base/file.h"
@@ -13,14 +25,14 @@
 
 enum { WORKERS = 4, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
 
-/* ---- what the sampler asks and tells */
+/* ---- callbacks of the sampler */
 
 static struct agent_pod *pod_of(struct sampled *sampled)
 {
     return container_of(sampled, struct agent_pod, sampled);
 }
 
-static void write_soon(struct market_agent *a, const struct agent_pod *pod)
+static void queue_write(struct market_agent *a, const struct agent_pod *pod)
 {
     controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
 }
@@ -43,18 +55,20 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
         pod->changes->ups++;
     else
         pod->changes->downs++;
-    write_soon(a, pod);
+    queue_write(a, pod);
 }
 
-static void steer(struct market_pod *m, struct latency_state *state)
+/* Derives weight and limit from the pod's latency. */
+static void apply_objective(struct market_pod *m, struct latency_state *state)
 {
     double ratio = (double)m->slo_ratio;
     m->slo_weight = (float)latency_weight(state, (double)m->slo_weight, ratio);
     m->slo_milli = (float)latency_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
 }
 
-/* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
-static void settle(struct market_agent *a, struct agent_pod *pod)
+/* A pod that is not resized gets a PodAllocation too, with its present limit, so that users see
+ * all managed pods. */
+static void update_pod(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
     if (!s->wanted_milli && s->market.limit_milli > 0) {
@@ -63,22 +77,22 @@ static void settle(struct market_agent *a, struct agent_pod *pod)
     }
     market_agent_metrics_add_reward(&pod->rewards, (double)s->market.reward);
     if (pod->objective)
-        steer(&s->market, &pod->objective->state);
+        apply_objective(&s->market, &pod->objective->state);
     if (!market_agent_is_written(a, pod))
-        write_soon(a, pod);
+        queue_write(a, pod);
 }
 
 static void on_round(void *context, const struct round_report *report)
 {
     struct market_agent *a = context;
     a->price = report->clearing.price;
-    a->dirty = true; /* what the node could not give may be possible by now */
+    a->dirty = true; /* an infeasible limit may have become possible */
     a->rounded = true;
     market_agent_metrics_add_round(&a->metrics, report);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         if (pod->sampled.market.last_ns)
-            settle(a, pod);
+            update_pod(a, pod);
     }
 }
 
@@ -99,7 +113,7 @@ static void ask_latencies(struct market_agent *a)
     latency_request(a->latency, targets, n);
 }
 
-/* What a slow round needed is not needed for a while. */
+/* Returns the memory of a slow round to the system: it is not needed for 15 s. */
 static void on_tick(void *context)
 {
     struct market_agent *a = context;
@@ -121,8 +135,9 @@ static void clear_latencies(void *context)
 
 static void note_latency(void *context, str ns, str name, double ms)
 {
-    static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
-    static const double usual_s = 5, longest_s = 60; /* between two answers */
+    static const double ratio_max =
+        100; /* above the last bucket of the histogram, latency is infinite */
+    static const double usual_s = 5, longest_s = 60; /* seconds between two answers */
     struct market_agent *a = context;
     struct agent_pod *pod = market_agent_find_pod(a, ns, name);
     if (!pod || !pod->objective)
@@ -139,7 +154,7 @@ static void note_latency(void *context, str ns, str name, double ms)
         latency_is_burning(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
 }
 
-/* ---- what was learnt */
+/* ---- Q-tables */
 
 static void on_qtables_loaded(void *context)
 {
@@ -157,9 +172,9 @@ static void collect_qtables(void *context)
     }
 }
 
-/* ---- what the caches tell */
+/* ---- callbacks of the caches */
 
-static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_pod_changed(struct controller *c, const struct record *old, const struct record *now)
 {
     struct market_agent *a = controller_context(c);
     a->dirty = true;
@@ -167,8 +182,8 @@ static void pod_changed(struct controller *c, const struct record *old, const st
         controller_add(c, old->ns, old->name);
 }
 
-static void allocation_changed(struct controller *c, const struct record *old,
-                               const struct record *now)
+static void on_allocation_changed(struct controller *c, const struct record *old,
+                                  const struct record *now)
 {
     struct market_agent *a = controller_context(c);
     const struct agent_allocation_record *allocation = (const void *)(now ? now : old);
@@ -180,13 +195,13 @@ static void allocation_changed(struct controller *c, const struct record *old,
     controller_add(c, allocation->meta.ns, allocation->pod_name);
 }
 
-static void any_changed(void *context, const struct record *old, const struct record *now)
+static void on_input_changed(void *context, const struct record *old, const struct record *now)
 {
     (void)old, (void)now;
     ((struct market_agent *)context)->dirty = true;
 }
 
-static void config_changed(void *context, const struct record *old, const struct record *now)
+static void on_config_changed(void *context, const struct record *old, const struct record *now)
 {
     (void)old, (void)now;
     ((struct market_agent *)context)->reload = true;
@@ -219,7 +234,7 @@ static int start_caches(struct market_agent *a, err_t *e)
     pods.field_selector = buf_str(&a->selectors[0]);
     nodes.field_selector = buf_str(&a->selectors[1]);
     allocations.label_selector = buf_str(&a->selectors[2]);
-    configs.ns = a->config_ns; /* a role there is enough */
+    configs.ns = a->config_ns; /* needs only a Role in this namespace */
     configs.field_selector = S("metadata.name=mbcas-agent-config");
     if (manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
         manager_cache(a->manager, &nodes, &a->nodes, e) < 0 ||
@@ -231,11 +246,11 @@ static int start_caches(struct market_agent *a, err_t *e)
                                                                   .reconcile = market_agent_write,
                                                                   .context = a,
                                                                   .workers = WORKERS });
-    controller_watch(a->controller, a->pods, pod_changed);
-    controller_watch(a->controller, a->allocations, allocation_changed);
-    cache_handle(a->pods, any_changed, a);
-    cache_handle(a->nodes, any_changed, a);
-    cache_handle(a->configs, config_changed, a);
+    controller_watch(a->controller, a->pods, on_pod_changed);
+    controller_watch(a->controller, a->allocations, on_allocation_changed);
+    cache_handle(a->pods, on_input_changed, a);
+    cache_handle(a->nodes, on_input_changed, a);
+    cache_handle(a->configs, on_config_changed, a);
     return 0;
 }
 
@@ -264,18 +279,17 @@ static void start_loops(struct market_agent *a)
 }
 
 static const struct feature_setting settings[] = {
-    { "cgroup-root", "/sys/fs/cgroup", "where the node's cgroups are mounted" },
+    { "cgroup-root", "/sys/fs/cgroup", "Mount point of the node's cgroups" },
     { "market-namespace", NULL,
-      "Namespace of mbcas-agent-config and of what was learnt (default: where the agent runs)" },
+      "Namespace of mbcas-agent-config and mbcas-qtable-NODE (default: the agent's namespace)" },
     { "market-config-namespace", NULL,
-      "Namespace of mbcas-agent-config alone (default: --market-namespace); MBCAS has it in "
-      "mbcas-system" },
+      "Namespace of mbcas-agent-config; MBCAS uses mbcas-system (default: --market-namespace)" },
     { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system,flyball-agent",
-      "namespaces whose pods are left alone" },
+      "Comma-separated namespaces whose pods do not take part" },
     { 0 },
 };
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int start_agent(struct manager *m, void **ret_state, err_t *e)
 {
     struct market_agent *a = mem_zero(1, sizeof(*a));
     *ret_state = a;
@@ -285,7 +299,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                *ns = manager_setting(m, "market-namespace"),
                *config_ns = manager_setting(m, "market-config-namespace");
     if (!node || !*node)
-        return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
+        return err_set(e, EINVAL, "node name unknown; set --node-name or $NODE_NAME");
     a->node = str_c(node);
     a->own_ns = ns && *ns ? str_c(ns) : kube_namespace(manager_kube(m));
     a->config_ns = config_ns && *config_ns ? str_c(config_ns) : a->own_ns;
@@ -303,13 +317,13 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     return market_agent_load_config(a, e);
 }
 
-static bool flush(void *state)
+static bool flush_qtables(void *state)
 {
     struct market_agent *a = state;
     return a->qtables && qtable_store_flush(a->qtables);
 }
 
-static void stop(void *state)
+static void stop_agent(void *state)
 {
     struct market_agent *a = state;
     market_agent_metrics_done(&a->metrics);
@@ -328,10 +342,10 @@ static void stop(void *state)
 
 const struct feature market_agent_feature = {
     .name = "market-agent",
-    .summary = "how much CPU each pod of the node gets (PodAllocation)",
+    .summary = "decides the CPU of each pod on the node (PodAllocation)",
     .on_node = true,
     .settings = settings,
-    .start = start,
-    .flush = flush,
-    .stop = stop,
+    .start = start_agent,
+    .flush = flush_qtables,
+    .stop = stop_agent,
 };

@@ -1,4 +1,4 @@
-/* Projections: see market_records.h. */
+/* Which fields the caches keep: see market_records.h. */
 #include "market_records.h"
 
 const struct resource podallocation_resource = { "allocation.mbcas.io", "v1alpha1",

@@ -1,4 +1,4 @@
-/* Memory between turns: see market_track.h. */
+/* State between turns: see market_track.h. */
 #include "market_track.h"
 
 static void free_track(struct market_track *track)

@@ -1,6 +1,6 @@
 /* Q-tables in ConfigMaps: see qtable_store.h.
  *
- *      startup   read_shard(0), (1), ... until 404            -> text of each table, then on_loaded()
+ *      startup   read_shard(0), (1), ... until 404            -> table texts, on_loaded()
  *      every 30 s, and at shutdown
  *                collect() -> qtable_store_put() per agent    -> next of each table
  *                commit_next()                                -> changed?
