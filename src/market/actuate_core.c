@@ -220,7 +220,7 @@ static int64_t target_limit(const struct actuate_pod *pod)
 
 /* ---- verdicts */
 
-static struct actuate_plan verdict(enum actuate_phase phase, const char *reason, str message)
+static struct actuate_plan make_verdict(enum actuate_phase phase, const char *reason, str message)
 {
     return (struct actuate_plan){ .phase = phase, .reason = reason, .message = message };
 }
@@ -251,9 +251,9 @@ static struct actuate_plan check_progress(struct arena *a, const struct actuate_
     const struct actuate_pod *pod = &in->pod;
     if (str_eqc(pod->progress, "Error")) {
         struct actuate_plan plan =
-            verdict(ACTUATE_PENDING, "ResizeError",
-                    arena_printf(a, "the node failed to resize the pod: " STR_FMT,
-                                 STR_ARG(pod->progress_message)));
+            make_verdict(ACTUATE_PENDING, "ResizeError",
+                         arena_printf(a, "the node failed to resize the pod: " STR_FMT,
+                                      STR_ARG(pod->progress_message)));
         plan.wake_ns = error_backoff(in->memory.error_n + 1);
         return plan;
     }
@@ -262,9 +262,9 @@ static struct actuate_plan check_progress(struct arena *a, const struct actuate_
         return done;
     }
     struct actuate_plan plan =
-        verdict(ACTUATE_PENDING, "Applying",
-                pod->progressing ? S("the resize is in progress on the node")
-                                 : S("the resize was accepted; waiting for the node"));
+        make_verdict(ACTUATE_PENDING, "Applying",
+                     pod->progressing ? S("the resize is in progress on the node")
+                                      : S("the resize was accepted; waiting for the node"));
     plan.wake_ns = recheck_ns;
     return plan;
 }
@@ -279,19 +279,20 @@ static struct actuate_plan plan_patch(struct actuate_plan plan, const struct act
 
 /* The node refused: the spec returns to what the node admitted, which releases the CPU that it
  * reserves. */
-static struct actuate_plan withdraw(struct arena *a, const struct actuate_input *in,
-                                    bool infeasible)
+static struct actuate_plan withdraw_resize(struct arena *a, const struct actuate_input *in,
+                                           bool infeasible)
 {
     const struct actuate_pod *pod = &in->pod;
     struct actuate_plan plan =
         infeasible
-            ? verdict(ACTUATE_FAILED, "Infeasible",
-                      arena_printf(a, "the resize cannot fit on the node: " STR_FMT,
-                                   STR_ARG(pod->pending_message)))
-            : verdict(ACTUATE_FAILED, "Deferred",
-                      arena_printf(
-                          a, "the node had no room for 60 s; the resize was withdrawn: " STR_FMT,
-                          STR_ARG(pod->pending_message)));
+            ? make_verdict(ACTUATE_FAILED, "Infeasible",
+                           arena_printf(a, "the resize cannot fit on the node: " STR_FMT,
+                                        STR_ARG(pod->pending_message)))
+            : make_verdict(
+                  ACTUATE_FAILED, "Deferred",
+                  arena_printf(a,
+                               "the node had no room for 60 s; the resize was withdrawn: " STR_FMT,
+                               STR_ARG(pod->pending_message)));
     plan.infeasible_milli = infeasible ? actuate_spec_limit(pod) : 0;
     plan.wake_ns = infeasible ? ACTUATE_INFEASIBLE_NS : ACTUATE_REFUSED_NS;
     return target_admitted(pod) && !spec_is_target(pod) ? plan_patch(plan, in) : plan;
@@ -303,15 +304,16 @@ static struct actuate_plan check_node(struct arena *a, const struct actuate_inpu
 {
     const struct actuate_pod *pod = &in->pod;
     if (str_eqc(pod->pending, "Infeasible"))
-        return withdraw(a, in, true);
+        return withdraw_resize(a, in, true);
     if (str_eqc(pod->pending, "Deferred")) {
         int64_t since = pod->pending_since_ns ? pod->pending_since_ns : in->memory.attempted_ns;
         int64_t waited = in->now_ns - since;
         if (since && waited >= ACTUATE_DEFERRED_NS)
-            return withdraw(a, in, false);
-        struct actuate_plan plan = verdict(ACTUATE_PENDING, "Deferred",
-                                           arena_printf(a, "the node has no room yet: " STR_FMT,
-                                                        STR_ARG(pod->pending_message)));
+            return withdraw_resize(a, in, false);
+        struct actuate_plan plan =
+            make_verdict(ACTUATE_PENDING, "Deferred",
+                         arena_printf(a, "the node has no room yet: " STR_FMT,
+                                      STR_ARG(pod->pending_message)));
         plan.wake_ns = since ? ACTUATE_DEFERRED_NS - MAX(waited, (int64_t)0) : ACTUATE_DEFERRED_NS;
         return plan;
     }
@@ -325,9 +327,9 @@ static struct actuate_plan check_node(struct arena *a, const struct actuate_inpu
 static struct actuate_plan restore_originals(struct arena *a, const struct actuate_input *in)
 {
     struct actuate_plan done =
-        verdict(ACTUATE_APPLIED, "Excluded",
-                in->restore ? S("--market-restore is set: the pod has its original resources")
-                            : S("the pod opted out with mbcas.io/managed: \"false\""));
+        make_verdict(ACTUATE_APPLIED, "Excluded",
+                     in->restore ? S("--market-restore is set: the pod has its original resources")
+                                 : S("the pod opted out with mbcas.io/managed: \"false\""));
     if (!in->memory.has_originals) {
         done.verified = true;
         return done;
@@ -341,8 +343,8 @@ static struct actuate_plan restore_originals(struct arena *a, const struct actua
                                           .message = in->memory.refusal_message,
                                           .wake_ns = in->memory.attempted_ns + ACTUATE_REFUSED_NS -
                                                      in->now_ns };
-        return plan_patch(verdict(ACTUATE_PENDING, "Restoring",
-                                  S("restoring the original resources of the pod")),
+        return plan_patch(make_verdict(ACTUATE_PENDING, "Restoring",
+                                       S("restoring the original resources of the pod")),
                           in);
     }
     struct actuate_plan plan = check_progress(a, in, done);
@@ -362,20 +364,22 @@ static bool has_resizable_container(const struct actuate_pod *pod)
 static bool is_out_of_scope(const struct actuate_pod *pod, struct actuate_plan *ret)
 {
     if (pod->mirror)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable", S("static pods cannot be resized"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable", S("static pods cannot be resized"));
     else if (pod->windows)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable", S("Windows pods cannot be resized"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable", S("Windows pods cannot be resized"));
     else if (pod->qos == QOS_BEST_EFFORT)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable",
-                       S("BestEffort pods cannot be resized: their QoS class would change"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable",
+                            S("BestEffort pods cannot be resized: their QoS class would change"));
     else if (pod->qos == QOS_GUARANTEED && !pod->guaranteed_too)
-        *ret = verdict(ACTUATE_APPLIED, "GuaranteedQoS",
-                       S("Guaranteed pods are not resized; to include this one, annotate it with "
-                         "mbcas.io/skip-guaranteed: \"false\""));
+        *ret =
+            make_verdict(ACTUATE_APPLIED, "GuaranteedQoS",
+                         S("Guaranteed pods are not resized; to include this one, annotate it with "
+                           "mbcas.io/skip-guaranteed: \"false\""));
     else if (!has_resizable_container(pod))
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable",
-                       S("a resize would restart the pod's containers; to allow that, annotate it "
-                         "with mbcas.io/allow-restart: \"true\""));
+        *ret = make_verdict(
+            ACTUATE_FAILED, "Unmanageable",
+            S("a resize would restart the pod's containers; to allow that, annotate it "
+              "with mbcas.io/allow-restart: \"true\""));
     else
         return false;
     return true;
@@ -423,11 +427,12 @@ static bool is_refused(struct arena *a, const struct actuate_input *in, int64_t 
     if ((!too_large && !refused) || in->now_ns >= until)
         return false;
     *ret =
-        verdict(ACTUATE_FAILED, too_large ? "Infeasible" : m->refusal_reason.p,
-                refused
-                    ? m->refusal_message
-                    : arena_printf(a, "the node recently rejected a limit of %lldm as infeasible",
-                                   (long long)m->infeasible_milli));
+        make_verdict(ACTUATE_FAILED, too_large ? "Infeasible" : m->refusal_reason.p,
+                     refused
+                         ? m->refusal_message
+                         : arena_printf(a,
+                                        "the node recently rejected a limit of %lldm as infeasible",
+                                        (long long)m->infeasible_milli));
     ret->wake_ns = until - in->now_ns;
     return true;
 }
@@ -442,16 +447,16 @@ static bool must_wait(struct arena *a, const struct actuate_input *in, int64_t g
     int64_t pause =
         str_eqc(in->pod.progress, "Error") ? error_backoff(m->error_n + 1) : STEP_COOLDOWN_NS;
     if (since < pause) {
-        *ret = verdict(ACTUATE_PENDING, "RateLimited",
-                       arena_printf(a, "waiting until %lld s after the last resize",
-                                    (long long)(pause / NS_PER_S)));
+        *ret = make_verdict(ACTUATE_PENDING, "RateLimited",
+                            arena_printf(a, "waiting until %lld s after the last resize",
+                                         (long long)(pause / NS_PER_S)));
         ret->wake_ns = pause - since;
         return true;
     }
     if (grows_by <= in->room_milli)
         return false;
-    *ret = verdict(ACTUATE_PENDING, "WaitingForRoom",
-                   S("waiting for other pods on the node to release CPU"));
+    *ret = make_verdict(ACTUATE_PENDING, "WaitingForRoom",
+                        S("waiting for other pods on the node to release CPU"));
     ret->wake_ns = room_recheck_ns;
     return true;
 }
@@ -471,16 +476,16 @@ static struct actuate_plan follow_spec(struct arena *a, const struct actuate_inp
     struct actuate_plan plan;
     err_t e;
     if (read_desired(in, &limit, &request, &e) < 0 || split_targets(a, in, limit, request, &e) < 0)
-        return verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
+        return make_verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
     if (spec_is_target(&in->pod))
-        return check_node(a, in, verdict(ACTUATE_APPLIED, "Applied", S("")));
+        return check_node(a, in, make_verdict(ACTUATE_APPLIED, "Applied", S("")));
     if (is_refused(a, in, limit, &plan))
         return plan;
     struct resize_step step = bound_step(a, in, limit);
     if (step.allowed_milli != limit &&
         split_targets(a, in, step.allowed_milli, MIN(request, limit_request(step.allowed_milli)),
                       &e) < 0)
-        return verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
+        return make_verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
     if (must_wait(a, in, target_limit(&in->pod) - actuate_claimed_limit(&in->pod), &plan)) {
         if (step.verdict == STEP_TOO_LARGE) { /* pausing between steps is not worth a new reason */
             plan.reason = "StepSizeExceeded";
@@ -489,15 +494,16 @@ static struct actuate_plan follow_spec(struct arena *a, const struct actuate_inp
         return plan;
     }
     if (in->dry_run) {
-        plan = verdict(ACTUATE_PENDING, "DryRun",
-                       arena_printf(a, "dry run: the CPU limit would change from %lldm to %lldm",
-                                    (long long)actuate_spec_limit(&in->pod),
-                                    (long long)target_limit(&in->pod)));
+        plan =
+            make_verdict(ACTUATE_PENDING, "DryRun",
+                         arena_printf(a, "dry run: the CPU limit would change from %lldm to %lldm",
+                                      (long long)actuate_spec_limit(&in->pod),
+                                      (long long)target_limit(&in->pod)));
         return in->memory.dry_run_done ? plan : plan_patch(plan, in);
     }
     plan = step.allowed_milli == limit
-               ? verdict(ACTUATE_PENDING, "Applying", S("sending the resize"))
-               : verdict(ACTUATE_PENDING, "StepSizeExceeded", step.reason);
+               ? make_verdict(ACTUATE_PENDING, "Applying", S("sending the resize"))
+               : make_verdict(ACTUATE_PENDING, "StepSizeExceeded", step.reason);
     plan.record_originals = !in->memory.has_originals;
     plan.wake_ns = STEP_COOLDOWN_NS;
     return plan_patch(plan, in);
@@ -508,9 +514,9 @@ struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *
     const struct actuate_pod *pod = &in->pod;
     struct actuate_plan plan;
     if (!pod->found)
-        plan =
-            verdict(ACTUATE_FAILED, "PodNotFound",
-                    S("the pod does not exist, or was replaced by another one of the same name"));
+        plan = make_verdict(
+            ACTUATE_FAILED, "PodNotFound",
+            S("the pod does not exist, or was replaced by another one of the same name"));
     else if (pod->ending)
         plan = (struct actuate_plan){ .reason = "PodEnding", .skip_status = true };
     else if (pod->opted_out || in->restore)
@@ -518,7 +524,7 @@ struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *
     else if (is_out_of_scope(pod, &plan))
         ;
     else if (!pod->running)
-        plan = verdict(ACTUATE_PENDING, "PodNotRunning", S("the pod is not running yet"));
+        plan = make_verdict(ACTUATE_PENDING, "PodNotRunning", S("the pod is not running yet"));
     else
         plan = follow_spec(a, in);
     sum_in_force(pod, &plan);

@@ -15,7 +15,7 @@
  * system calls are saved where possible: a cgroup that used no CPU was not throttled, and only
  * its usage is read; children are listed only if the link count of the directory changed.
  *
- * cgroup v1 keeps usage in a file of its own (cpuacct.usage) and the quota in two. */
+ * cgroup v1 keeps usage in a separate file (cpuacct.usage) and the quota in two. */
 #include "cgroup_reader.h"
 
 #include "../base/sum.h"

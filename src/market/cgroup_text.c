@@ -71,7 +71,7 @@ bool cgroup_text_pressure(str text, int64_t *ret_some_usec)
 /* ---- mounts */
 
 /* Decodes a path of mountinfo, where blanks and backslashes are written as \ooo. */
-static str unescape(struct arena *a, str text)
+static str unescape_path(struct arena *a, str text)
 {
     auto_buf struct buf out = { 0 };
     for (size_t i = 0; i < text.n; i++) {
@@ -113,7 +113,7 @@ struct cgroup_mounts cgroup_text_mounts(struct arena *a, str mountinfo, str base
     for (str line; str_cut(&mountinfo, '\n', &line);) {
         for (int i = 0; i < BEFORE_MOUNT_POINT; i++)
             next_word(&line);
-        str at = unescape(a, next_word(&line)), word;
+        str at = unescape_path(a, next_word(&line)), word;
         while ((word = next_word(&line)).n && !str_eq(word, S("-")))
             ; /* options, and any number of optional fields */
         str type = next_word(&line);

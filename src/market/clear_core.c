@@ -304,7 +304,7 @@ static double share_above_minimums(struct pool *p, const struct bid *bids, size_
     return level_lambda(level);
 }
 
-/* Overload: the minimums do not fit, and each bid gets a part of its own. Returns lambda. */
+/* Overload: the minimums do not fit, and each bid gets a part of its minimum. Returns lambda. */
 static double share_minimums(struct pool *p, const struct bid *bids, size_t n)
 {
     bool all_zero = true;

@@ -34,7 +34,7 @@ static int group_path(const struct local *l, const struct local_group *group, st
     return 0;
 }
 
-static int locate(void *context, struct sampled *pod, struct buf *ret_path, err_t *e)
+static int locate_group(void *context, struct sampled *pod, struct buf *ret_path, err_t *e)
 {
     (void)e;
     return group_path(context, group_of(pod), ret_path);
@@ -141,12 +141,12 @@ int64_t local_capacity(const struct local *l)
     return machine - (int64_t)((double)machine * l->o.config.system_reserve_percent / 100);
 }
 
-static int64_t capacity(void *context)
+static int64_t read_capacity(void *context)
 {
     return local_capacity(context);
 }
 
-static void resize(void *context, struct sampled *pod, int64_t limit_milli)
+static void set_limit(void *context, struct sampled *pod, int64_t limit_milli)
 {
     struct local *l = context;
     struct local_group *group = group_of(pod);
@@ -230,9 +230,9 @@ int local_new(const struct local_options *options, struct local **ret, err_t *e)
     l->sampler = sampler_new(&(struct sampler_options){ .loop = l->o.loop,
                                                         .tree = &l->tree,
                                                         .sync = sync_groups,
-                                                        .locate = locate,
-                                                        .capacity = capacity,
-                                                        .resize = resize,
+                                                        .locate = locate_group,
+                                                        .capacity = read_capacity,
+                                                        .resize = set_limit,
                                                         .on_round = on_round,
                                                         .on_tick = on_tick,
                                                         .context = l });

@@ -7,7 +7,7 @@
  *         |
  *         v
  *      sampler                   counters, fast and slow rounds
- *         |  resize(), on_round(): add the pod's key to the controller
+ *         |  request_limit(), on_round(): add the pod's key to the controller
  *         v
  *      market_agent_write()      writes the PodAllocation if it differs
  *
@@ -37,13 +37,13 @@ static void queue_write(struct market_agent *a, const struct agent_pod *pod)
     controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
 }
 
-static int locate(void *context, struct sampled *sampled, struct buf *ret_path, err_t *e)
+static int locate_pod(void *context, struct sampled *sampled, struct buf *ret_path, err_t *e)
 {
     struct market_agent *a = context;
     return cgroup_tree_find(&a->tree, pod_of(sampled)->record->meta.uid, ret_path, e);
 }
 
-static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
+static void request_limit(void *context, struct sampled *sampled, int64_t limit_milli)
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
@@ -259,9 +259,9 @@ static void start_loops(struct market_agent *a)
     a->sampler = sampler_new(&(struct sampler_options){ .loop = a->loop,
                                                         .tree = &a->tree,
                                                         .sync = market_agent_sync,
-                                                        .locate = locate,
+                                                        .locate = locate_pod,
                                                         .capacity = market_agent_capacity,
-                                                        .resize = resize,
+                                                        .resize = request_limit,
                                                         .on_round = on_round,
                                                         .on_tick = on_tick,
                                                         .context = a });

@@ -106,13 +106,13 @@ static const struct {
     void (*show_down)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
 } of_pods[AGENT_POD_FAMILIES] = {
     { { .name = "mbcas_allocation_changes_total",
-        .help = "Limits asked for, by direction",
+        .help = "Limit changes requested, by direction",
         .kind = METRIC_COUNTER,
         .labels = { "pod", "namespace", "direction" } },
       show_ups,
       show_downs },
     { { .name = "mbcas_allocation_latency_seconds",
-        .help = "From asking for a limit to its being in force",
+        .help = "Time from requesting a limit until it is in force",
         .kind = METRIC_HISTOGRAM,
         .labels = { "pod", "namespace" },
         .bounds = latency_bounds,

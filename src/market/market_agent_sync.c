@@ -168,16 +168,16 @@ struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name
 
 static void remove_unseen(struct market_agent *a)
 {
-    VEC(struct agent_pod *) gone = { 0 };
+    VEC(struct agent_pod *) unseen = { 0 };
     struct agent_pod *pod;
     for (size_t at = 0; (pod = next_pod(a, &at)); pod->seen = false)
         if (!pod->seen)
-            vec_push(&gone, pod);
-    for (size_t i = 0; i < gone.n; i++) {
-        set_remove(&a->by_uid, &gone.at[i]->by_uid);
-        remove_pod(a, gone.at[i]);
+            vec_push(&unseen, pod);
+    for (size_t i = 0; i < unseen.n; i++) {
+        set_remove(&a->by_uid, &unseen.at[i]->by_uid);
+        remove_pod(a, unseen.at[i]);
     }
-    vec_done(&gone);
+    vec_done(&unseen);
 }
 
 void market_agent_remove_all(struct market_agent *a)

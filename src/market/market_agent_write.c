@@ -222,8 +222,8 @@ static int64_t write_delay(struct market_agent *a, const struct agent_pod *pod)
         queue_shrinks(a);
         return NS_PER_S;
     }
-    bool hurry = a->short_ns && now - a->short_ns <= 2 * NS_PER_S;
-    return pod->written_ns && !hurry
+    bool room_is_short = a->short_ns && now - a->short_ns <= 2 * NS_PER_S;
+    return pod->written_ns && !room_is_short
                ? MAX(pod->written_ns + a->config.market.write_ns - now, (int64_t)0)
                : 0;
 }

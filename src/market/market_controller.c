@@ -24,7 +24,7 @@ static void on_allocation_deleted(struct market_controller *m, const struct allo
     struct market_track *track = market_track_find(&m->tracks, old->meta.ns, old->meta.name);
     if (cache_get(m->pods, old->pod_ns, old->pod_name) && has_originals(old)) {
         track = market_track_make(&m->tracks, old->meta.ns, old->meta.name);
-        market_track_set_gone(&m->tracks, track, old);
+        market_track_set_deleted(&m->tracks, track, old);
         controller_add(m->controller, old->meta.ns, old->meta.name);
     } else if (track) {
         market_track_drop(&m->tracks, track);
@@ -47,8 +47,8 @@ static void queue_deleted(struct market_controller *m, const struct record *pod)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&m->tracks.by_key, slot));) {
         const struct market_track *track = slot->value;
-        if (track->gone && str_eq(track->gone->pod_name, pod->name) &&
-            str_eq(track->gone->pod_ns, pod->ns))
+        if (track->deleted && str_eq(track->deleted->pod_name, pod->name) &&
+            str_eq(track->deleted->pod_ns, pod->ns))
             controller_add(m->controller, track->ns, track->name);
     }
 }
@@ -61,7 +61,7 @@ static void on_pod_changed(struct controller *c, const struct record *old, const
     cache_each_in(allocation, m->allocations, ALLOCATIONS_BY_POD, any->name)
         if (str_eq(allocation->pod_ns, any->ns))
             controller_add(c, allocation->meta.ns, allocation->meta.name);
-    if (m->tracks.gone_n)
+    if (m->tracks.deleted_n)
         queue_deleted(m, any);
 }
 

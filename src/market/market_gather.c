@@ -109,39 +109,40 @@ const struct allocation_record *market_gather_allocation(const struct market_con
 }
 
 /* Was a reduction sent long ago, without the node enacting it? */
-static bool is_stuck(const struct market_track *track, const struct actuate_pod *pod, int64_t wish,
-                     int64_t now_ns)
+static bool is_stuck(const struct market_track *track, const struct actuate_pod *pod,
+                     int64_t desired, int64_t now_ns)
 {
     int64_t since = MAX(track->patched_ns, track->spec_ns);
-    return actuate_spec_limit(pod) <= wish && now_ns - since >= stuck_ns;
+    return actuate_spec_limit(pod) <= desired && now_ns - since >= stuck_ns;
 }
 
 int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns)
 {
     auto_arena struct arena a = { 0 };
     const struct market_pod_record *pod;
-    int64_t claimed = 0, wished = 0;
+    int64_t claimed = 0, desired_sum = 0;
     bool shrinks = false;
     cache_each_in(pod, m->pods, MARKET_PODS_BY_NODE, node) {
         const struct allocation_record *allocation = market_gather_allocation(m, pod);
-        int64_t wish = 0;
-        if (!allocation || quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
+        int64_t desired = 0;
+        if (!allocation || quantity_parse_milli(allocation->desired_limit, &desired, NULL) < 0)
             continue;
         struct market_track *track =
             market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name);
         struct actuate_pod gathered = market_gather_pod(&a, pod);
         int64_t claim = actuate_claimed_limit(&gathered);
-        wish = MAX(wish,
-                   actuate_least_limit(&gathered)); /* no pod waits for an impossible reduction */
+        desired =
+            MAX(desired,
+                actuate_least_limit(&gathered)); /* no pod waits for an impossible reduction */
         if (track && market_track_pod_lags(track, pod->meta.rv))
             claim = MAX(claim, track->sent_milli);
-        if (!track ||
-            (!track->unmovable && (wish >= claim || !is_stuck(track, &gathered, wish, now_ns)))) {
+        if (!track || (!track->unmovable &&
+                       (desired >= claim || !is_stuck(track, &gathered, desired, now_ns)))) {
             claimed += claim;
-            wished += wish;
-            shrinks |= wish < claim;
+            desired_sum += desired;
+            shrinks |= desired < claim;
         }
         arena_reset(&a, (struct arena_mark){ 0 });
     }
-    return shrinks ? MAX(wished - claimed, (int64_t)0) : INT64_MAX;
+    return shrinks ? MAX(desired_sum - claimed, (int64_t)0) : INT64_MAX;
 }

@@ -280,12 +280,12 @@ int64_t market_pod_floor(const struct market_pod *pod, const struct market_pod_r
     int64_t least = MAX(rules->agent.absolute_min_milli, rules->agent.baseline_milli);
     least = supply == MARKET_SUPPLY_SCARCE ? MIN(least, MAX(need, rules->agent.absolute_min_milli))
                                            : MAX(least, need);
-    bool spared = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
+    bool has_grace = now_ns - pod->started_ns < rules->grace_ns || now_ns < pod->boost_until_ns;
     if (supply == MARKET_SUPPLY_AMPLE) {
         double used = (double)pod->agent.usage_milli * (1 + rules->agent.need_headroom);
         least = MAX(least, (int64_t)milli32(milli_round(used)));
     }
-    if (supply == MARKET_SUPPLY_AMPLE && spared)
+    if (supply == MARKET_SUPPLY_AMPLE && has_grace)
         least = MAX(least, (int64_t)pod->limit_milli);
     least = MAX(least, (int64_t)pod->min_milli);
     return pod->max_milli ? MIN(least, (int64_t)pod->max_milli) : least;

@@ -3,8 +3,8 @@
 
 static void free_track(struct market_track *track)
 {
-    if (track->gone)
-        record_unref(&track->gone->meta);
+    if (track->deleted)
+        record_unref(&track->deleted->meta);
     free(track->rv_before_status);
     free(track->status);
     free(track->pod_rv_before);
@@ -42,22 +42,22 @@ struct market_track *market_track_make(struct market_tracks *t, str ns, str name
 
 void market_track_drop(struct market_tracks *t, struct market_track *track)
 {
-    market_track_set_gone(t, track, NULL);
+    market_track_set_deleted(t, track, NULL);
     map_del(&t->by_key, str_c(track->key));
     free_track(track);
 }
 
-void market_track_set_gone(struct market_tracks *t, struct market_track *track,
-                           const struct allocation_record *gone)
+void market_track_set_deleted(struct market_tracks *t, struct market_track *track,
+                              const struct allocation_record *deleted)
 {
-    if (track->gone) {
-        record_unref(&track->gone->meta);
-        t->gone_n--;
+    if (track->deleted) {
+        record_unref(&track->deleted->meta);
+        t->deleted_n--;
     }
-    track->gone = gone;
-    if (gone) {
-        record_ref(&gone->meta);
-        t->gone_n++;
+    track->deleted = deleted;
+    if (deleted) {
+        record_ref(&deleted->meta);
+        t->deleted_n++;
     }
 }
 

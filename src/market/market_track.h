@@ -21,13 +21,13 @@ struct market_track {
     int error_n;      /* consecutive resizes sent while the node reported an error */
     int unanswered_n; /* consecutive writes without a response */
     bool unmovable;   /* it will not be resized, whatever the spec */
-    const struct allocation_record *gone; /* reference to a deleted one whose pod is resized */
-    struct market_turn *turn;             /* in progress, in the turn's arena; NULL: none */
+    const struct allocation_record *deleted; /* reference to a deleted one whose pod is resized */
+    struct market_turn *turn;                /* in progress, in the turn's arena; NULL: none */
 };
 
 struct market_tracks {
     struct map by_key; /* owned */
-    size_t gone_n;     /* tracks with `gone` set */
+    size_t deleted_n;  /* tracks with `deleted` set */
 };
 
 void market_tracks_done(struct market_tracks *t);
@@ -35,8 +35,8 @@ struct market_track *market_track_find(const struct market_tracks *t, str ns, st
 struct market_track *market_track_make(struct market_tracks *t, str ns, str name); /* or finds */
 void market_track_drop(struct market_tracks *t, struct market_track *track);
 
-void market_track_set_gone(struct market_tracks *t, struct market_track *track,
-                           const struct allocation_record *gone); /* NULL: no longer */
+void market_track_set_deleted(struct market_tracks *t, struct market_track *track,
+                              const struct allocation_record *deleted); /* NULL: no longer */
 
 /* Our last status write and our last resize: kept until the cache shows another version. */
 void market_track_set_status(struct market_track *track, str rv_before, str status);

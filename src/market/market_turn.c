@@ -40,10 +40,10 @@ static void gather_status(struct reconcile *r, struct market_turn *turn,
     const char *echo = market_track_status(track, allocation->meta.rv);
     turn->old = parse_or_null(r->arena, echo ? str_c(echo) : allocation->status);
     turn->base = turn->old;
-    if (!track->gone || track->gone == allocation)
+    if (!track->deleted || track->deleted == allocation)
         return;
     struct json *status = turn->old ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
-    market_status_adopt(r->arena, status, parse_or_null(r->arena, track->gone->status));
+    market_status_adopt(r->arena, status, parse_or_null(r->arena, track->deleted->status));
     turn->base = status;
 }
 
@@ -95,7 +95,7 @@ static struct market_turn *gather_turn(struct reconcile *r, struct market_track 
                 .desired_request = arena_str(r->arena, allocation->desired_request),
                 .desired_limit = arena_str(r->arena, allocation->desired_limit),
                 .room_milli = INT64_MAX,
-                .restore = m->restore || track->gone == allocation,
+                .restore = m->restore || track->deleted == allocation,
                 .dry_run = m->dry_run,
                 .now_ns = r->now_ns },
     };
@@ -184,8 +184,8 @@ static bool take_status(struct reconcile *r, struct market_turn *turn,
         market_track_set_status(turn->track, turn->rv, status);
         turn->old = turn->base = json_copy(r->arena, json_get(reply->object, "status"));
         turn->track->unanswered_n = 0;
-        if (turn->track->gone)
-            market_track_set_gone(&turn->state->tracks, turn->track, NULL);
+        if (turn->track->deleted)
+            market_track_set_deleted(&turn->state->tracks, turn->track, NULL);
         return true;
     }
     if (is_server_unreachable(reply))
@@ -246,7 +246,7 @@ static void finish_turn(struct reconcile *r, struct market_turn *turn)
                        str_eqc(str_c(plan->reason), "GuaranteedQoS");
     if (plan->wake_ns)
         reconcile_again(r, MAX(plan->wake_ns, NS_PER_MS));
-    bool orphan = track->gone && !cache_get(m->allocations, r->ns, r->name);
+    bool orphan = track->deleted && !cache_get(m->allocations, r->ns, r->name);
     if (orphan || plan->skip_status) { /* there is no status to write */
         end_turn(r, turn);
         if (orphan && (plan->verified || plan->skip_status || !turn->in.pod.found))
@@ -332,8 +332,8 @@ static void on_resized(struct reconcile *r, const struct kube_reply *reply)
     struct market_turn *turn = find_turn(r);
     if (!turn)
         return;
-    bool pod_gone = reply->reason == KUBE_NOT_FOUND &&
-                    str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
+    bool pod_deleted = reply->reason == KUBE_NOT_FOUND &&
+                       str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
     turn->track->attempted_ns = r->now_ns;
     if (reply->failure)
         market_metrics_patch_failed(&turn->state->metrics, str_c(kube_reason_name(reply->reason)));
@@ -345,7 +345,7 @@ static void on_resized(struct reconcile *r, const struct kube_reply *reply)
     } else if (reply->reason == KUBE_CONFLICT) {
         reconcile_fail(r, reply->failure);
         end_turn(r, turn);
-    } else if (pod_gone) {
+    } else if (pod_deleted) {
         reconcile_again(r, lag_ns); /* the cache will show that it was deleted */
         end_turn(r, turn);
     } else if (reply->failure) {
@@ -423,7 +423,7 @@ static bool refuse_foreign(struct reconcile *r, struct market_turn *turn,
 {
     const struct market_pod_record *pod =
         cache_get(turn->state->pods, allocation->pod_ns, allocation->pod_name);
-    if (turn->track->gone == allocation)
+    if (turn->track->deleted == allocation)
         return false; /* a deleted allocation cannot be reported on */
     if (!str_eq(allocation->pod_ns, allocation->meta.ns))
         turn->plan = failed_plan(
@@ -451,7 +451,7 @@ struct reconciled market_reconcile(struct reconcile *r)
     const struct allocation_record *allocation = cache_get(m->allocations, r->ns, r->name);
     struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
     if (!allocation && track)
-        allocation = track->gone;
+        allocation = track->deleted;
     if (!allocation) {
         if (track)
             market_track_drop(&m->tracks, track);
@@ -465,7 +465,7 @@ struct reconciled market_reconcile(struct reconcile *r)
     if (!pod && refuse_foreign(r, track->turn, allocation))
         return reconciled();
     const struct allocation_record *governs = pod ? market_gather_allocation(m, pod) : NULL;
-    if (governs && governs != allocation && track->gone != allocation) {
+    if (governs && governs != allocation && track->deleted != allocation) {
         track->turn->plan =
             failed_plan("Duplicate",
                         arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",

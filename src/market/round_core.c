@@ -46,7 +46,7 @@
  * hour on the node of `./dev bench market`, this one 10.6 times, and serves 99.5 % of the wanted
  * CPU instead of 80 %. Grace for starting pods without regard to others: an idle pod with a
  * large limit kept it while others starved, and limits exceeded the node, which is why
- * choose_supply() asks first whether the grace fits.
+ * choose_supply() checks first whether the grace fits.
  *
  * Everything here is pure. Scratch memory comes from the caller's arena; pods are borrowed and
  * change only in their own state (windows, agents, last bid). */
@@ -137,8 +137,8 @@ static int64_t forgo_headroom(const struct round *r, int64_t *limits, int64_t ex
 {
     int64_t saved = 0;
     for (size_t i = 0; i < r->n && saved < excess; i++) {
-        int64_t asked = MAX(r->pods[i]->limit_milli, r->pods[i]->min_milli);
-        int64_t least = MAX(asked, market_pod_need(r->pods[i]));
+        int64_t entitled = MAX(r->pods[i]->limit_milli, r->pods[i]->min_milli);
+        int64_t least = MAX(entitled, market_pod_need(r->pods[i]));
         if (limits[i] <= least)
             continue;
         int64_t cut = MIN(limits[i] - least, excess - saved);
