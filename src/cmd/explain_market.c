@@ -102,7 +102,7 @@ static void put_plan(struct buf *out, const struct actuate_plan *plan)
     if (plan->patch)
         buf_printf(out, "the limit is resized from %lldm to %lldm", (long long)plan->from_milli,
                    (long long)plan->to_milli);
-    else if (plan->leave)
+    else if (plan->skip_status)
         buf_put(out, S("nothing: the pod is on its way out"));
     else
         buf_printf(out, "nothing: %s", plan->reason);

@@ -392,7 +392,7 @@ static int read_amount(str text, const char *field, int64_t *ret, err_t *e)
     if (quantity_parse_milli(text, ret, e) < 0)
         return err_wrap(e, "spec.%s", field);
     if (*ret <= 0)
-        return err_set(e, EINVAL, "spec.%s is \"" STR_FMT "\": must be greater than 0", field,
+        return err_set(e, EINVAL, "spec.%s is \"" STR_FMT "\", but must be greater than 0", field,
                        STR_ARG(text));
     return 0;
 }
@@ -406,7 +406,7 @@ static int read_desired(const struct actuate_input *in, int64_t *ret_limit, int6
     if (r == 0 && *ret_request > *ret_limit)
         r = err_set(e, EINVAL,
                     "spec.desiredCPURequest is \"" STR_FMT
-                    "\": must not exceed spec.desiredCPULimit, which is \"" STR_FMT "\"",
+                    "\", but must not exceed spec.desiredCPULimit, \"" STR_FMT "\"",
                     STR_ARG(in->desired_request), STR_ARG(in->desired_limit));
     return r;
 }

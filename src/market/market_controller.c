@@ -76,7 +76,7 @@ static int read_bool_setting(struct manager *m, const char *name, bool *ret, err
 {
     const char *value = manager_setting(m, name);
     if (strcmp(value, "true") && strcmp(value, "false"))
-        return err_set(e, EINVAL, "--%s is \"%s\": must be true or false", name, value);
+        return err_set(e, EINVAL, "--%s is \"%s\", but must be true or false", name, value);
     *ret = !strcmp(value, "true");
     return 0;
 }
