@@ -8,9 +8,9 @@ int cmd_agent(int argc, char **argv)
     static const struct runtime_spec spec = {
         .name = "agent",
         .summary =
-            "Runs the controllers of one node. There is no leader election: every node has its own "
-            "agent.\nWithout Kubernetes, use flyball agent --local CGROUP (see flyball agent --local "
-            "x --help).",
+            "Runs the controllers of one node. There is no leader election: each node has its own "
+            "agent.\nWithout Kubernetes: flyball agent --local CGROUP (flyball agent --local x "
+            "--help).",
         .on_node = true,
     };
     if (agent_local_is_requested(argc, argv))

@@ -117,7 +117,7 @@ int cmd_apiserver(int argc, char **argv)
         return EXIT_SUCCESS;
     auto_free char *listen = mem_dup(o.listen, strlen(o.listen));
     if (result == 0)
-        result = listen_split("listen", listen, &o.server.address, &o.server.port, &e);
+        result = flags_split_listen("listen", listen, &o.server.address, &o.server.port, &e);
     if (result == 0)
         return run_server(&o.server);
     fprintf(stderr, "flyball apiserver: %s\nRun \"flyball apiserver --help\" for usage.\n", e.text);

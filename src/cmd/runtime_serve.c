@@ -1,10 +1,10 @@
-/* /healthz, /readyz and /metrics: at --listen, or each at an address of its own. What has its own is not at
- * --listen any more; where nothing is left, nobody listens there. An operator that was told nothing answers
- * probes at both ports that the replaced systems' manifests ask.
+/* /healthz, /readyz and /metrics: at --listen, or each at an address of its own. What has its
+ * own is not at --listen any more; where nothing is left, nobody listens there. An operator that
+ * was told nothing answers probes at both ports that the replaced systems' manifests ask.
  *
- * Who may read /metrics: at --metrics-bind-address who the API server allows to (guard.h), by HTTPS, unless
- * --metrics-secure=false. At --listen there is no TLS and no question of who asks, so there it is only where
- * the address is loopback, or with --open-metrics. */
+ * Who may read /metrics: at --metrics-bind-address who the API server allows to (guard.h), by
+ * HTTPS, unless --metrics-secure=false. At --listen there is no TLS and no question of who asks,
+ * so there it is only where the address is loopback, or with --open-metrics. */
 #include "../base/log.h"
 #include "../net/cert.h"
 #include "../prom/exposition.h"
@@ -122,7 +122,7 @@ static int serve(struct runtime_place *p, const char *flag, const char *listen, 
     auto_free char *text = mem_dup(listen, strlen(listen));
     const char *address;
     uint16_t port;
-    int r = listen_split(flag, text, &address, &port, e);
+    int r = flags_split_listen(flag, text, &address, &port, e);
     if (r < 0)
         return r;
     if (!address)
@@ -198,8 +198,8 @@ static bool listens_on_loopback(const char *listen)
     const char *address = NULL;
     uint16_t port;
     err_t e;
-    return !is_none(listen) && listen_split("listen", text, &address, &port, &e) >= 0 && address &&
-           host_is_loopback(str_c(address));
+    return !is_none(listen) && flags_split_listen("listen", text, &address, &port, &e) >= 0 &&
+           address && host_is_loopback(str_c(address));
 }
 
 int runtime_serve(struct runtime *rt, err_t *e)

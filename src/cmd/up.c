@@ -1,9 +1,10 @@
-/* flyball up: the whole thing on one machine. The embedded API server, our CRDs, all controllers and a
- * simulated cluster share one loop and one process, and meet only through the API.
+/* flyball up: the whole thing on one machine. The embedded API server, our CRDs, all controllers
+ * and a simulated cluster share one loop and one process, and meet only through the API.
  *
- * Order of a start: server; definitions; controllers and simulated cluster; the scenario's manifests. Each
- * step begins when the one before it was answered. A second run finds the state of the first in the
- * data directory and goes on from there: only what is missing of the scenario is made. */
+ * Order of a start: server; definitions; controllers and simulated cluster; the scenario's
+ * manifests. Each step begins when the one before it was answered. A second run finds the state
+ * of the first in the data directory and goes on from there: only what is missing of the
+ * scenario is made. */
 #include "up.h"
 
 #include "../base/log.h"
@@ -213,7 +214,7 @@ static int start(struct up *up, err_t *e)
     if (strlen(up->listen) >= sizeof(listen))
         return err_set(e, EINVAL, "--listen is too long");
     strcpy(listen, up->listen);
-    r = listen_split("listen", listen, &o.address, &o.port, e);
+    r = flags_split_listen("listen", listen, &o.address, &o.port, e);
     r = r < 0 ? r : apiserver_new(up->loop, &o, &up->server, e);
     if (r < 0)
         return r;
