@@ -1,10 +1,14 @@
-/* flyball up: the whole thing on one machine. The embedded API server, our CRDs, all controllers
- * and a simulated cluster share one loop and one process, and meet only through the API.
+/* flyball up: everything on one machine. The embedded API server, our CRDs, all controllers and
+ * a simulated cluster run in one process on one loop, and communicate only through the API.
  *
- * Order of a start: server; definitions; controllers and simulated cluster; the scenario's
- * manifests. Each step begins when the one before it was answered. A second run finds the state
- * of the first in the data directory and goes on from there: only what is missing of the
- * scenario is made. */
+ *      start   server -> CRDs -> controllers, simulated cluster -> scenario -> summary
+ *      stop    controllers -> node agents, in sequence -> simulated cluster -> server -> loop
+ *
+ * Each step begins when the one before it has completed. A second run continues from the state
+ * in the data directory: only missing objects of the scenario are created.
+ *
+ * struct up owns everything and is freed by free_up(). A failure after the start is reported by
+ * abort_run(), which stops in the same order. */
 #include "up.h"
 
 #include "../base/log.h"
