@@ -74,6 +74,7 @@ static void store_log_line(void *context, str line)
 
 /* ---- flags */
 
+/* Parses the flags and prepares the help, which needs the same table. */
 static int parse_flags(struct agent_local *al, int argc, char **argv, struct buf *help, err_t *e)
 {
     const struct flag flags[] = {
@@ -144,6 +145,7 @@ static void on_deadline(struct timer *timer)
     loop_stop(container_of(timer, struct agent_local, end)->loop);
 }
 
+/* Creates loop, market and signal handlers, and takes over the terminal. */
 static int start_loop(struct agent_local *al, struct local_options *o, err_t *e)
 {
     int r = loop_new(&(struct loop_options){ 0 }, &al->loop, e);

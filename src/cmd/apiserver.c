@@ -50,6 +50,7 @@ struct options {
     bool help;
 };
 
+/* Parses the flags and sets up logging; prints the help if requested. */
 static int parse_flags(int argc, char **argv, struct options *o, err_t *e)
 {
     const struct flag flags[] = {
@@ -83,6 +84,7 @@ static int parse_flags(int argc, char **argv, struct options *o, err_t *e)
     return result;
 }
 
+/* Runs the server until a signal; returns the exit code. */
 static int run_server(const struct apiserver_options *o)
 {
     struct run r = { 0 };

@@ -39,6 +39,7 @@ static void put_consumers(struct explain *x, const struct json *consumers)
                    STR_ARG(json_text(json_item(failing, i))));
 }
 
+/* Shows routing, hash and consumers of a runtime configuration. */
 static int explain_config(struct explain *x, err_t *e)
 {
     struct json *config;
@@ -64,6 +65,7 @@ static int explain_config(struct explain *x, err_t *e)
     return 0;
 }
 
+/* Shows what a cache downloads, where to, and its status. */
 static int explain_cache(struct explain *x, err_t *e)
 {
     struct json *cache;

@@ -95,6 +95,7 @@ static int find_model(struct explain *x, const struct aim_kinds *kinds, const st
     return r;
 }
 
+/* The service names no template: shows which one the operator selects, and why not the others. */
 static int put_selection(struct explain *x, const struct aim_kinds *kinds, str model, err_t *e)
 {
     struct json *templates = json_new_arr(&x->arena), *gpus;
@@ -119,6 +120,7 @@ static int put_selection(struct explain *x, const struct aim_kinds *kinds, str m
     return 0;
 }
 
+/* Shows the template that the service names, or how one is selected. */
 static int put_template(struct explain *x, const struct aim_kinds *kinds,
                         const struct json *service, const struct json *model, err_t *e)
 {
@@ -153,6 +155,7 @@ static void put_storage(struct explain *x, const struct json *service,
                STR_ARG(class.n ? class : S("default")), (long long)service_headroom(&b));
 }
 
+/* Shows whether the InferenceService of the service is ready. */
 static int put_runtime(struct explain *x, err_t *e)
 {
     str name = names_inference_service(&x->arena, x->name, x->ns);
@@ -250,6 +253,7 @@ void explain_title(struct explain *x, const struct json *object)
                STR_ARG(meta_text(object, "name")));
 }
 
+/* Shows the templates of a model, and the state that follows from them. */
 static int explain_model(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;
@@ -290,6 +294,7 @@ static int explain_model(struct explain *x, err_t *e)
     return 0;
 }
 
+/* Shows the model and the GPUs that a template needs, and the state that follows. */
 static int explain_template(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;

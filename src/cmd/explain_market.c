@@ -39,6 +39,7 @@ static void put_original(struct buf *out, const struct json *status)
     }
 }
 
+/* Shows what the kubelet reports about the pod, and the annotations that affect it. */
 static void put_pod(struct buf *out, const struct json *pod)
 {
     static const char *const words[] = { MARKET_MANAGED, MARKET_SKIP_GUARANTEED,
@@ -66,6 +67,7 @@ static void put_pod(struct buf *out, const struct json *pod)
     }
 }
 
+/* Shows the desired, applied and original resources, and the result. */
 static void put_status(struct explain *x, const struct json *allocation)
 {
     const struct json *status = json_get(allocation, "status");
@@ -117,6 +119,7 @@ static void put_plan(struct buf *out, const struct actuate_plan *plan)
     buf_putc(out, '\n');
 }
 
+/* Shows what the controller would do at this time. */
 static void put_next(struct explain *x, const struct json *allocation, const struct json *pod)
 {
     struct projector *j = projector_new();
@@ -153,6 +156,7 @@ static int64_t parse_milli(str quantity)
     return quantity_parse_milli(quantity, &value, &e) < 0 ? 0 : value;
 }
 
+/* Shows all pods in the market of the node; the one in question is marked. */
 static void put_market(struct explain *x, const struct json *list, const struct json *allocation,
                        const struct json *node)
 {
@@ -195,6 +199,7 @@ static const struct json *find_allocation(const struct explain *x, const struct 
     return NULL;
 }
 
+/* Fetches the allocation, its pod and its node, and shows them. */
 static int explain_allocation(struct explain *x, err_t *e)
 {
     struct json *all, *pod = NULL, *node = NULL;

@@ -42,6 +42,7 @@ static void put_published(struct explain *x, const struct json *status,
                    url.n ? ", reached at " : "", STR_ARG(url));
 }
 
+/* Resolves the configuration as the controller does, and compares it with the published one. */
 static int explain_service(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;

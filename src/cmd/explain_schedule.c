@@ -50,6 +50,7 @@ static struct schedule_object read_object(struct explain *x, const struct json *
     return o;
 }
 
+/* Compares the bounds of the HPA with those of the schedule. */
 static void put_hpa(struct explain *x, const struct schedule_pass *pass,
                     const struct schedule_plan *plan, const struct schedule_target *target)
 {
@@ -95,6 +96,7 @@ static str read_refusal(const struct explain *x, const struct schedule_object *o
     return refused ? json_text(json_get(ready, "message")) : S("");
 }
 
+/* Plans as the controller would at this time, and shows the plan instead of applying it. */
 static int explain_schedule_object(struct explain *x, err_t *e)
 {
     struct json *tree = NULL, *hpa = NULL;

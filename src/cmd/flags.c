@@ -29,6 +29,7 @@ static int set_bool(const struct flag *f, str value, err_t *e)
     return 0;
 }
 
+/* Parses the text into the target; the target is unchanged on failure. */
 static int set_value(const struct flag *f, const char *text, err_t *e)
 {
     str value = str_c(text);
@@ -123,6 +124,7 @@ int flags_from_env(const struct flag *flags, err_t *e)
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 100 };
 
+/* Appends the present value of the target as the default; nothing for empty and false ones. */
 static void put_default(struct buf *out, const struct flag *f)
 {
     char text[DURATION_TEXT_MAX];

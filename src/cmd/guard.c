@@ -150,6 +150,7 @@ static void on_access_reviewed(void *context, const struct kube_reply *reply)
     finish_review(r, !check_reply(reply) ? 500 : allowed ? 200 : 403);
 }
 
+/* The token is valid: asks whether its user may get /metrics. */
 static void on_token_reviewed(void *context, const struct kube_reply *reply)
 {
     struct review *r = context;

@@ -100,6 +100,7 @@ static void wait_for_kind(struct manifest_apply *a, const char *why)
         timer_set(loop, &a->again, loop_mono_ns(loop) + 10 * NS_PER_MS, on_retry_timer);
 }
 
+/* The kind is known, or not yet: sends the object, ends the wait for a CRD, or retries. */
 static void on_discovered(void *context, const struct resource *resource, const char *failure)
 {
     struct manifest_apply *a = context;

@@ -56,6 +56,7 @@ void operator_flags_add(struct runtime *rt)
 
 /* ---- --wva */
 
+/* Copies the scalar values of the file into the environment; variables that are set already win. */
 static int read_config_file(const char *path, err_t *e)
 {
     auto_buf struct buf text = { 0 };

@@ -142,6 +142,7 @@ static void put_commented(struct buf *out, str text)
         buf_printf(out, "# " STR_FMT "\n", STR_ARG(line));
 }
 
+/* Appends the report of a service as comments, and its route as YAML. */
 static void render_service(struct render *r, const struct json *service)
 {
     str name = json_text(json_at(service, "spec", "runtimeConfigName", NULL));

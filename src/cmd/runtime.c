@@ -64,6 +64,7 @@ static const char *find_setting(void *context, const char *name)
     return NULL;
 }
 
+/* Loads the kubeconfig and creates the client. */
 static int connect_cluster(struct runtime *rt, err_t *e)
 {
     struct kube_config *config;
@@ -86,6 +87,8 @@ static int connect_cluster(struct runtime *rt, err_t *e)
     return r;
 }
 
+/* Creates the manager with the enabled features and runs it. The identity is unique per process,
+ * as leases require. */
 static int start_manager(struct runtime *rt, err_t *e)
 {
     char host[128] = "unknown", identity[160];

@@ -15,6 +15,7 @@ static void add_flag(struct runtime *rt, struct flag flag)
     vec_push(&rt->flags, flag);
 }
 
+/* Flags of both commands. */
 static void add_common_flags(struct runtime *rt)
 {
     const struct flag flags[] = {
@@ -46,6 +47,7 @@ static void add_common_flags(struct runtime *rt)
         add_flag(rt, flags[i]);
 }
 
+/* Flags of both commands, with the names of controller-runtime. */
 static void add_metrics_flags(struct runtime *rt)
 {
     struct wva_flags *o = &rt->wva;
@@ -98,6 +100,7 @@ static void add_settings(struct runtime *rt, const struct feature *feature)
     }
 }
 
+/* Builds the table in the order of the help. */
 static void build_flags(struct runtime *rt)
 {
     if (rt->spec->on_node)
@@ -136,6 +139,7 @@ bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
     return wanted;
 }
 
+/* Rejects names that no feature has: a typo must not disable a controller silently. */
 static int check_controllers(const struct runtime *rt, err_t *e)
 {
     str word, rest = str_c(rt->controllers);

@@ -92,6 +92,7 @@ static void refuse_metrics(struct exchange *x)
           "serve it over HTTPS, or set --open-metrics\n"));
 }
 
+/* Answers by path, according to what this address serves. */
 static void on_request(void *context, struct exchange *x)
 {
     const struct runtime_place *p = context;
@@ -120,6 +121,7 @@ static bool is_none(const char *address)
     return !address || !*address || !strcmp(address, "none") || !strcmp(address, "0");
 }
 
+/* Opens an address; none if the flag disables it. */
 static int open_server(struct runtime_place *p, const char *flag, const char *listen,
                        struct tls *tls, err_t *e)
 {
@@ -165,6 +167,7 @@ static int make_certificate(struct cert_pair *ret, int64_t now_ns, err_t *e)
                      ret, e);
 }
 
+/* Loads the certificate of the flags, or creates a self-signed one. */
 static int make_metrics_tls(const struct runtime *rt, struct tls **ret, err_t *e)
 {
     const struct wva_flags *o = &rt->wva;

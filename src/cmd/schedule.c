@@ -38,6 +38,7 @@ static const char usage[] =
     "TIME is an instant (2026-06-03T09:00:00Z) or a day (2026-06-03), which means its start.\n"
     "The exit code is 1 if a manifest has errors.\n";
 
+/* Parses the flags; prints the error itself. */
 static int parse_flags(int argc, char **argv, struct options *o)
 {
     const struct {
@@ -100,6 +101,7 @@ struct picture {
     str title;
 };
 
+/* Sets zone, time and range of the timeline from the flags and the first trigger. */
 static int set_times(const struct options *o, struct picture *p, err_t *e)
 {
     p->zone = p->spec->triggers_n ? p->spec->triggers[0].zone : tz_utc();
@@ -176,6 +178,7 @@ static int show_manifest(struct arena *a, const struct options *o, const struct 
     return 0;
 }
 
+/* Shows all manifests of the file; returns the first failure. */
 static int show_file(const struct options *o, err_t *e)
 {
     auto_arena struct arena a = { 0 };

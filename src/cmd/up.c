@@ -195,6 +195,7 @@ int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t 
     return r;
 }
 
+/* Starts the server and begins to apply the CRDs; the rest follows in callbacks. */
 static int start_up(struct up *up, err_t *e)
 {
     int r = read_definitions(up, e);
@@ -241,6 +242,7 @@ static int start_up(struct up *up, err_t *e)
     return 0;
 }
 
+/* Frees in the reverse order of creation. */
 static void free_up(struct up *up)
 {
     signal_watch_free(up->term);
@@ -261,6 +263,7 @@ static void free_up(struct up *up)
     arena_done(&up->arena);
 }
 
+/* Parses the flags and sets up logging; prints the help if requested. */
 static int parse_flags(struct up *up, int argc, char **argv, err_t *e)
 {
     const struct flag flags[] = {

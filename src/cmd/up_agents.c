@@ -62,6 +62,7 @@ static int up_agent_run(struct up_agent *agent, err_t *e)
     return r < 0 ? r : manager_run(agent->manager, e);
 }
 
+/* Starts an agent. Creates its cgroup folder first, which the simulated node may not have done yet. */
 static int up_agent_start(struct up *up, str node, err_t *e)
 {
     struct up_agent *agent = mem_zero(1, sizeof(*agent));

@@ -69,6 +69,7 @@ static str strip_object(const struct up_event *event, str message)
     return at == SIZE_MAX ? message : str_from(message, at + strlen(object));
 }
 
+/* Counts an event of a feature, and passes it to the summary if it is new. */
 static void on_event(void *context, const struct record *old, const struct record *now)
 {
     struct up *up = context;

@@ -37,6 +37,7 @@ static bool is_include(const struct json *document)
            str_starts(json_text(json_get(document, "apiVersion")), S(TESTBED_DOMAIN "/"));
 }
 
+/* Appends the documents of a scenario and of its includes. */
 static int add_documents(struct up *up, const char *scenario, int depth, err_t *e)
 {
     struct json *documents;

@@ -49,6 +49,7 @@ void latency_build_query(struct buf *out, const struct latency_pod *targets, siz
                STR_ARG(buf_str(&spaces)), STR_ARG(buf_str(&pods)));
 }
 
+/* Passes the latencies on. A failure is logged once, until a query succeeds again. */
 static void on_query_done(void *context, const struct prom_result *result, const err_t *failure)
 {
     struct latency *s = context;

@@ -96,6 +96,7 @@ static DIR *open_folder(const struct local *l)
     return n > 0 && (size_t)n < sizeof(path) ? opendir(path) : NULL;
 }
 
+/* Adds groups for new directories and removes those of deleted ones. */
 static void sync_groups(void *context)
 {
     struct local *l = context;

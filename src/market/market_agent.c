@@ -133,6 +133,7 @@ static void clear_latencies(void *context)
     }
 }
 
+/* Updates the error budget of a pod with a latency that holds since the last answer. */
 static void note_latency(void *context, str ns, str name, double ms)
 {
     static const double ratio_max =
@@ -223,6 +224,7 @@ static int start_tree(struct market_agent *a, err_t *e)
     return r;
 }
 
+/* Declares the caches, restricted to this node by selectors, and the controller that writes. */
 static int start_caches(struct market_agent *a, err_t *e)
 {
     struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
@@ -254,6 +256,8 @@ static int start_caches(struct market_agent *a, err_t *e)
     return 0;
 }
 
+/* Creates the sampler and the two sources of data beside the caches; nothing runs before the
+ * first configuration. */
 static void start_loops(struct market_agent *a)
 {
     a->sampler = sampler_new(&(struct sampler_options){ .loop = a->loop,
@@ -289,6 +293,7 @@ static const struct feature_setting settings[] = {
     { 0 },
 };
 
+/* Starts the feature. On failure, the manager calls stop_agent() with what exists so far. */
 static int start_agent(struct manager *m, void **ret_state, err_t *e)
 {
     struct market_agent *a = mem_zero(1, sizeof(*a));

@@ -192,6 +192,7 @@ static struct metric *single_metric(struct metrics *r, const char *name, const c
         metrics_family(r, &(struct metric_spec){ .name = name, .help = help, .kind = kind }));
 }
 
+/* Registers the metrics of the last clearing. */
 static void init_clearing(struct agent_metrics *m, struct metrics *r)
 {
     m->iterations =

@@ -131,6 +131,8 @@ static bool all_have_limits(const struct agent_pod_record *r)
     return r->containers.n > 0;
 }
 
+/* Returns the first reason that applies, so that the order of the table is the order of
+ * precedence. */
 static enum agent_exclusion find_exclusion(const struct agent_pod_record *r, str excluded)
 {
     const struct {

@@ -81,6 +81,7 @@ static int read_bool_setting(struct manager *m, const char *name, bool *ret, err
     return 0;
 }
 
+/* Starts the feature. On failure, the manager calls stop_controller() with what exists so far. */
 static int start_controller(struct manager *manager, void **ret_state, err_t *e)
 {
     struct market_controller *m = mem_zero(1, sizeof(*m));

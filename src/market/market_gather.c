@@ -20,6 +20,7 @@ static bool is_sidecar(const struct market_container *c)
     return str_eqc(c->restart_policy, "Always");
 }
 
+/* Appends a container with its spec, what is in force, and whether a resize may touch it. */
 static void gather_container(struct arena *a, struct actuate_pod *pod,
                              const struct market_pod_record *record,
                              const struct market_container *c, bool sidecar)

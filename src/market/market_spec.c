@@ -170,6 +170,7 @@ static const char *const type_descriptions[] = {
     [TEXT] = "a text",
 };
 
+/* Parses a value into its field, which is unchanged on failure. */
 static int read_value(struct market_config *config, struct arena *a, const struct key *key,
                       str text, err_t *e)
 {

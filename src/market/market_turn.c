@@ -74,6 +74,8 @@ static const struct market_pod_record *find_pod(const struct market_controller *
     return same ? pod : NULL;
 }
 
+/* Collects everything that actuate_decide() needs. Strings are copied, because records may be
+ * replaced during the turn. */
 static struct market_turn *gather_turn(struct reconcile *r, struct market_track *track,
                                        const struct allocation_record *allocation,
                                        const struct market_pod_record *pod)
@@ -327,6 +329,8 @@ static bool needs_status(const struct actuate_plan *plan)
            str_eqc(str_c(plan->reason), "StepSizeExceeded");
 }
 
+/* The API server answered the resize. A success is not reported yet: the status is written when
+ * the node has enacted it. */
 static void on_resized(struct reconcile *r, const struct kube_reply *reply)
 {
     struct market_turn *turn = find_turn(r);
@@ -384,6 +388,8 @@ static void on_originals_written(struct reconcile *r, const struct kube_reply *r
         end_turn(r, turn);
 }
 
+/* Lets actuate_decide() choose. Growth is decided a second time, with the room of the node,
+ * which is expensive to compute. */
 static void run_step(struct reconcile *r, struct market_turn *turn)
 {
     turn->plan = actuate_decide(r->arena, &turn->in);

@@ -40,6 +40,7 @@ static void put_value(struct agent *agent, int state, int action, double value)
     row->known |= (uint8_t)(1 << action);
 }
 
+/* Reads our own format. The length is checked before the agent is changed. */
 static int read_packed(str bytes, struct agent *agent, err_t *e)
 {
     const uint8_t *p = (const uint8_t *)bytes.p;

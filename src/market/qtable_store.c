@@ -241,6 +241,8 @@ static void finish_loading(struct qtable_store *s)
     s->o.on_loaded(s->o.context);
 }
 
+/* Stores the tables of a shard and reads the next one; 404 ends the loading. After a failure the
+ * timer retries. */
 static void on_shard_read(void *context, const struct kube_reply *reply)
 {
     struct qtable_store *s = context;

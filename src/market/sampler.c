@@ -220,6 +220,7 @@ static void note_pressure(struct sampled *pod, int64_t elapsed_ns)
     pod->pressure_usec = usec;
 }
 
+/* Clears the market, requests limits, and reports the round to the owner. */
 static void slow_round(struct sampler *s)
 {
     auto_arena struct arena a = { 0 };
@@ -251,6 +252,7 @@ static int64_t next_due(int64_t due_ns, int64_t interval_ns, int64_t now_ns)
     return due_ns + interval_ns > now_ns ? due_ns + interval_ns : now_ns + interval_ns;
 }
 
+/* One tick. A round that is late is not repeated: next_due() skips what was missed. */
 static void on_timer_tick(struct timer *timer)
 {
     struct sampler *s = container_of(timer, struct sampler, timer);
