@@ -1,4 +1,4 @@
-/* Unpacks what deploy/embed.py has packed: see manifests.h. */
+/* Decompresses embedded manifests: see manifests.h. */
 #include "manifests.h"
 
 #include "../json/yaml.h"
@@ -10,7 +10,7 @@ void manifest_text(const struct manifest *m, struct buf *out)
     str rest = { (const char *)m->packed, m->packed_bytes };
     while (!gzip_complete(z))
         if (gzip_read(z, &rest, out, SIZE_MAX) < 0)
-            abort(); /* we packed it */
+            abort(); /* packed at build time: cannot fail */
     gzip_free(z);
 }
 

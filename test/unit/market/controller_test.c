@@ -365,7 +365,7 @@ static void a_dry_run_changes_nothing(void)
     pass(&c, 60);
     EQ_STR(has(&c, "a", "app"), S("500m/250m"));
     is_said(&c, "a", "Pending", "DryRun");
-    EQ_STR(said(&c, "a", "message"), S("the CPU limit would go from 500m to 808m"));
+    EQ_STR(said(&c, "a", "message"), S("dry run: the CPU limit would change from 500m to 808m"));
     EQ_INT(writes_to(&c, "/resize"), 1);
     cluster_stop(&c);
 }

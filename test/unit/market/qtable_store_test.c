@@ -53,7 +53,7 @@ static void store_up(struct scene *s)
     s->store = qtable_store_new(&(struct qtable_store_options){ .kube = s->c.kube,
                                                                 .ns = str_c(ns),
                                                                 .node = S("n1"),
-                                                                .loaded = loaded,
+                                                                .on_loaded = loaded,
                                                                 .collect = collect,
                                                                 .context = s });
     while (!s->loaded)

@@ -36,7 +36,7 @@ static int64_t capacity(void *context)
 
 static void enforce(struct scene *s, struct sampled *pod, int64_t milli)
 {
-    sampled_in_force(pod, milli, milli);
+    sampled_set_limit(pod, milli, milli);
     s->world.groups[pod - s->pods].cfs.limit_milli = milli;
 }
 
@@ -62,7 +62,7 @@ static void add(struct scene *s, double demand_milli, int64_t limit_milli)
     snprintf(path, sizeof(path), "pod%zu", i);
     cgroup_world_add(&s->world, path, demand_milli, limit_milli);
     sampler_add(s->sampler, &s->pods[i], i);
-    sampled_in_force(&s->pods[i], limit_milli, limit_milli);
+    sampled_set_limit(&s->pods[i], limit_milli, limit_milli);
 }
 
 static void begin(struct scene *s, int64_t capacity_milli)
@@ -80,7 +80,7 @@ static void begin(struct scene *s, int64_t capacity_milli)
                                                         .locate = locate,
                                                         .capacity = capacity,
                                                         .resize = resize,
-                                                        .rounded = rounded,
+                                                        .on_round = rounded,
                                                         .context = s });
     struct market_config config = market_config_default(MARKET_DEFAULTS);
     sampler_configure(s->sampler, &config);

@@ -1,5 +1,5 @@
-/* Latencies from Prometheus: see slo.h. */
-#include "slo.h"
+/* Latencies from Prometheus: see latency.h. */
+#include "latency.h"
 
 #include "../base/log.h"
 #include "../prom/query.h"
@@ -8,16 +8,16 @@
 
 static const int64_t ask_every_ns = 5 * NS_PER_S, timeout_ns = 5 * NS_PER_S;
 
-struct slo {
-    struct slo_options o;
+struct latency {
+    struct latency_options o;
     struct prom_client *client; /* NULL: no Prometheus */
     struct buf url;
     struct prom_call *call;
     int64_t asked_ns;
-    bool troubled; /* said so already */
+    bool failing; /* the failure was already logged */
 };
 
-/* A dot stands for any character in a pattern. */
+/* A dot would match any character in a pattern. */
 static void put_literal(struct buf *out, str name)
 {
     for (size_t i = 0; i < name.n; i++) {
@@ -28,11 +28,11 @@ static void put_literal(struct buf *out, str name)
     }
 }
 
-void slo_query(struct buf *out, const struct slo_target *targets, size_t n)
+void latency_build_query(struct buf *out, const struct latency_pod *targets, size_t n)
 {
     auto_buf struct buf spaces = { 0 }, pods = { 0 };
     for (size_t i = 0; i < n; i++) {
-        bool again = false; /* namespaces are few, and come one after the other */
+        bool again = false; /* few namespaces, and equal ones are neighbors */
         for (size_t j = i; j-- > 0 && !again;)
             again = str_eq(targets[i].ns, targets[j].ns);
         if (!again) {
@@ -49,42 +49,44 @@ void slo_query(struct buf *out, const struct slo_target *targets, size_t n)
                STR_ARG(buf_str(&spaces)), STR_ARG(buf_str(&pods)));
 }
 
-static void answered(void *context, const struct prom_result *result, const err_t *failure)
+/* Passes the latencies on. A failure is logged once, until a query succeeds again. */
+static void on_query_done(void *context, const struct prom_result *result, const err_t *failure)
 {
-    struct slo *s = context;
+    struct latency *s = context;
     s->call = NULL;
-    s->o.began(s->o.context);
+    s->o.on_answer(s->o.context);
     if (failure) {
-        if (!s->troubled)
-            log_warn("latencies are unknown", KV_C("error", failure->text));
-        s->troubled = true;
+        if (!s->failing)
+            log_warn("cannot read latencies from Prometheus; retrying",
+                     KV_C("error", failure->text));
+        s->failing = true;
         return;
     }
-    s->troubled = false;
+    s->failing = false;
     for (size_t i = 0; i < result->n; i++) {
         const struct prom_series *series = &result->series[i];
         double seconds = series->samples[0].value;
-        if (seconds > 0) /* not NaN: there was traffic */
-            s->o.latency(s->o.context, prom_series_label(series, S("namespace")),
-                         prom_series_label(series, S("pod")), seconds * 1000);
+        if (seconds > 0) /* NaN: there was no traffic */
+            s->o.on_latency(s->o.context, prom_series_label(series, S("namespace")),
+                            prom_series_label(series, S("pod")), seconds * 1000);
     }
 }
 
-void slo_ask(struct slo *s, const struct slo_target *targets, size_t n)
+void latency_request(struct latency *s, const struct latency_pod *targets, size_t n)
 {
     int64_t now = loop_mono_ns(s->o.loop);
     if (!s->client || s->call || !n || (s->asked_ns && now - s->asked_ns < ask_every_ns))
         return;
     auto_buf struct buf query = { 0 };
-    slo_query(&query, targets, n);
+    latency_build_query(&query, targets, n);
     s->asked_ns = now;
     s->call = prom_client_query(s->client, &(struct prom_query){ .promql = buf_str(&query),
                                                                  .retry = { .attempts = 1 },
-                                                                 .on_done = answered,
+                                                                 .on_done = on_query_done,
                                                                  .context = s });
 }
 
-int slo_set_url(struct slo *s, str url, err_t *e)
+int latency_set_url(struct latency *s, str url, err_t *e)
 {
     struct prom_client *client = NULL;
     if (str_eq(url, buf_str(&s->url)))
@@ -104,14 +106,14 @@ int slo_set_url(struct slo *s, str url, err_t *e)
     return 0;
 }
 
-struct slo *slo_new(const struct slo_options *options)
+struct latency *latency_new(const struct latency_options *options)
 {
-    struct slo *s = mem_zero(1, sizeof(*s));
+    struct latency *s = mem_zero(1, sizeof(*s));
     s->o = *options;
     return s;
 }
 
-void slo_free(struct slo *s)
+void latency_free(struct latency *s)
 {
     if (!s)
         return;
