@@ -1,7 +1,7 @@
 /* What is wrong with a definition: its names, its versions, and the schema of each. Paths are those of
  * the real server, which speaks of `spec.validation` when all versions have the same schema. */
 #include "../schema/cel_check.h"
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { SELECTABLE_MAX = 8 };
@@ -67,8 +67,8 @@ static void check_group(const struct json *spec, const struct field_path *at,
 
 /* ---- parts of a version */
 
-static void check_path(const struct json *path, const struct field_path *at,
-                       struct field_errors *errors)
+static void check_json_path(const struct json *path, const struct field_path *at,
+                            struct field_errors *errors)
 {
     if (!json_text(path).n)
         field_required(errors, at, NULL);
@@ -86,21 +86,21 @@ static void check_columns(const struct json *columns, const struct field_path *u
         const struct json *column = columns->items[i], *type = json_get(column, "type");
         const struct json *format = json_get(column, "format");
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        bool known = false, formed = !json_text(format).n;
+        bool known_type = false, known_format = !json_text(format).n;
         if (!json_text(json_get(column, "name")).n)
             field_required(errors, AT(&at, "name"), NULL);
         for (size_t j = 0; j < countof(types); j++)
-            known = known || str_eqc(json_text(type), types[j]);
+            known_type = known_type || str_eqc(json_text(type), types[j]);
         for (size_t j = 0; j < countof(formats); j++)
-            formed = formed || str_eqc(json_text(format), formats[j]);
+            known_format = known_format || str_eqc(json_text(format), formats[j]);
         if (!json_text(type).n)
             field_required(errors, AT(&at, "type"), NULL);
-        else if (!known)
+        else if (!known_type)
             field_invalid(errors, AT(&at, "type"), type,
                           "must be integer, number, string, boolean or date");
-        if (!formed)
+        if (!known_format)
             field_invalid(errors, AT(&at, "format"), format, "is no format of a column");
-        check_path(json_get(column, "jsonPath"), AT(&at, "JSONPath"), errors);
+        check_json_path(json_get(column, "jsonPath"), AT(&at, "JSONPath"), errors);
     }
 }
 
@@ -110,7 +110,7 @@ static void check_scale_path(const struct json *scale, const char *key, const ch
     const struct json *path = json_get(scale, key);
     struct field_path at = { up, .key = str_c(key) };
     size_t before = errors->n;
-    check_path(path, &at, errors);
+    check_json_path(path, &at, errors);
     if (errors->n == before && !str_starts(json_text(path), str_c(under)))
         field_invalid(errors, &at, path, "must be below %s", under);
 }
@@ -131,7 +131,7 @@ static void check_subresources(const struct json *subresources, const struct fie
 }
 
 /* The schema at a path of dotted names, NULL where it leads nowhere. */
-static const struct json *schema_at(const struct json *openapi, str path)
+static const struct json *find_schema(const struct json *openapi, str path)
 {
     str rest = str_from(path, 1), key;
     while (openapi && rest.n && str_cut(&rest, '.', &key))
@@ -147,7 +147,7 @@ static void check_selectable(const struct json *fields, const struct json *opena
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *path = json_get(fields->items[i], "jsonPath");
         str text = json_text(path);
-        const struct json *schema = text.n && text.p[0] == '.' ? schema_at(openapi, text) : NULL;
+        const struct json *schema = text.n && text.p[0] == '.' ? find_schema(openapi, text) : NULL;
         str type = json_text(json_get(schema, "type"));
         if (!text.n)
             field_required(errors, AT(&at, "jsonPath"), NULL);
@@ -231,7 +231,7 @@ static const struct json *openapi_of(const struct json *version)
     return json_is(openapi, JSON_OBJ) ? openapi : NULL;
 }
 
-static bool all_alike(const struct json *versions, const char *key)
+static bool versions_share(const struct json *versions, const char *key)
 {
     for (uint32_t i = 1; i < json_len(versions); i++)
         if (!json_eq(json_get(versions->items[0], key), json_get(versions->items[i], key)))
@@ -239,15 +239,15 @@ static bool all_alike(const struct json *versions, const char *key)
     return true;
 }
 
-struct place {                   /* of one part of a version */
+struct part_location {           /* of one part of a version */
     bool check;                  /* not looked at already, with an earlier version */
     const struct field_path *up; /* what all versions share is a part of the spec */
 };
 
-static struct place place_of(bool alike, uint32_t i, const struct field_path *spec,
-                             const struct field_path *own)
+static struct part_location locate_part(bool alike, uint32_t i, const struct field_path *spec,
+                                        const struct field_path *own)
 {
-    return (struct place){ i == 0 || !alike, alike ? spec : own };
+    return (struct part_location){ i == 0 || !alike, alike ? spec : own };
 }
 
 static bool is_printable(str text)
@@ -282,18 +282,18 @@ static void check_version(const struct json *versions, uint32_t i, const bool *a
                       "must be printable text of at most 256 characters");
     if (!openapi_of(version))
         field_required(errors, AT(AT(&own, "schema"), "openAPIV3Schema"), NULL);
-    struct place p = place_of(alike[0], i, spec, &own);
+    struct part_location p = locate_part(alike[0], i, spec, &own);
     if (p.check)
         check_columns(json_get(version, "additionalPrinterColumns"),
                       AT(p.up, "additionalPrinterColumns"), errors);
-    p = place_of(alike[1], i, spec, &own);
+    p = locate_part(alike[1], i, spec, &own);
     if (p.check)
         check_subresources(json_get(version, "subresources"), AT(p.up, "subresources"), errors);
-    p = place_of(alike[2], i, spec, &own);
+    p = locate_part(alike[2], i, spec, &own);
     if (p.check)
         check_selectable(json_get(version, "selectableFields"), openapi_of(version),
                          AT(p.up, "selectableFields"), errors);
-    p = place_of(alike[3], i, spec, &own);
+    p = locate_part(alike[3], i, spec, &own);
     struct field_path schema = { p.up, .key = p.up == spec ? S("validation") : S("schema") };
     if (p.check && openapi_of(version) && json_at(version, "subresources", "status", NULL))
         check_root(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
@@ -307,18 +307,18 @@ static void check_versions(const struct json *spec, const struct field_path *spe
     const struct json *versions = json_get(spec, "versions");
     struct field_path list = { spec_at, .key = S("versions") };
     unsigned storage = 0;
-    bool twice = false;
+    bool duplicated = false;
     struct seen names = seen_new(errors->arena, 1);
     bool alike[countof(shared_parts)];
     for (size_t i = 0; i < countof(shared_parts); i++)
-        alike[i] = all_alike(versions, shared_parts[i]);
+        alike[i] = versions_share(versions, shared_parts[i]);
     for (uint32_t i = 0; i < json_len(versions); i++) {
         const struct json *version = versions->items[i];
         storage += json_bool(json_get(version, "storage"), false);
-        twice = seen_value(&names, json_get(version, "name"), i) || twice;
+        duplicated = seen_value(&names, json_get(version, "name"), i) || duplicated;
         check_version(versions, i, alike, spec_at, errors);
     }
-    if (twice)
+    if (duplicated)
         field_invalid(errors, &list, versions, "must have different names");
     if (storage != 1)
         field_invalid(errors, &list, versions, "exactly one must be the storage version");
@@ -350,7 +350,7 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
 
 /* ---- the whole */
 
-static bool established(const struct json *crd)
+static bool is_established(const struct json *crd)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);
     for (uint32_t i = 0; i < json_len(conditions); i++)
@@ -359,12 +359,12 @@ static bool established(const struct json *crd)
     return false;
 }
 
-static void check_fixed(const struct kind_change *c, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_immutable_fields(const struct kind_change *c, const struct field_path *at,
+                                   struct field_errors *errors)
 {
     const struct json *new = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     struct field_path names = { at, .key = S("names") };
-    if (established(c->old)) {
+    if (is_established(c->old)) {
         kind_check_immutable(json_get(new, "scope"), json_get(old, "scope"), AT(at, "scope"),
                              errors);
         kind_check_immutable(json_at(new, "names", "kind", NULL),
@@ -411,7 +411,7 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
     crd_check_conversion(json_get(spec, "conversion"), AT(&at, "conversion"), errors);
     check_stored_versions(c->object, errors);
     if (c->old)
-        check_fixed(c, &at, errors);
+        check_immutable_fields(c, &at, errors);
     else
         check_approval(c->object, errors);
 }

@@ -1,7 +1,7 @@
 /* What is wrong with the conversion of a definition. This server converts nothing but apiVersion; who
  * writes a webhook into a definition is told of its faults all the same. They are told where an older
  * version of the API had the fields. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 static void check_url(const struct json *url, const struct field_path *at,
@@ -74,7 +74,7 @@ static void check_config(const struct json *config, const struct field_path *at,
 static void check_reviews(const struct json *reviews, const struct field_path *at,
                           struct field_errors *errors)
 {
-    bool known = false;
+    bool supported = false;
     if (!json_len(reviews)) {
         field_required(errors, at, NULL);
         return;
@@ -84,14 +84,14 @@ static void check_reviews(const struct json *reviews, const struct field_path *a
         struct field_path item = { at, .index = i, .how = FIELD_INDEX };
         const struct json *version = reviews->items[i];
         const char *fault = format_dns_label_1035(json_text(version));
-        known =
-            known || str_eqc(json_text(version), "v1") || str_eqc(json_text(version), "v1beta1");
+        supported = supported || str_eqc(json_text(version), "v1") ||
+                    str_eqc(json_text(version), "v1beta1");
         if (seen_value(&versions, version, i))
             field_invalid(errors, &item, version, "duplicate version");
         else if (fault)
             field_invalid(errors, &item, version, "%s", fault);
     }
-    if (!known)
+    if (!supported)
         field_invalid(errors, at, reviews, "must include at least one of v1, v1beta1");
 }
 

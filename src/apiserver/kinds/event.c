@@ -1,6 +1,6 @@
 /* Events, under two names: core/v1, as they are stored, and events.k8s.io/v1, which calls the same
  * fields differently. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { NOTE_MAX = 1024 };
@@ -27,22 +27,22 @@ static void rename_field(struct arena *a, struct json *object, const char *from,
     json_set(a, object, str_c(to), value);
 }
 
-static void from_storage(struct arena *a, struct json *object)
+static void rename_to_v1(struct arena *a, struct json *object)
 {
     for (size_t i = 0; i < countof(names); i++)
         rename_field(a, object, names[i].core, names[i].other);
 }
 
-static void to_storage(struct arena *a, struct json *object)
+static void rename_to_core(struct arena *a, struct json *object)
 {
     for (size_t i = 0; i < countof(names); i++)
         rename_field(a, object, names[i].other, names[i].core);
 }
 
-static struct json *as_stored(struct arena *a, const struct json *object)
+static struct json *copy_as_core(struct arena *a, const struct json *object)
 {
     struct json *copy = json_copy(a, object);
-    to_storage(a, copy);
+    rename_to_core(a, copy);
     return copy;
 }
 
@@ -63,16 +63,17 @@ static void check_namespace(const struct json *object, struct field_errors *erro
     struct field_path at = { NULL, .key = S("involvedObject") };
     const struct json *about = json_at(object, "involvedObject", "namespace", NULL);
     str ns = json_text(json_at(object, "metadata", "namespace", NULL));
-    bool fresh = json_is(json_get(object, "eventTime"), JSON_STR);
-    bool same = str_eq(json_text(about), ns) && !fresh;
-    bool home =
-        !json_text(about).n && (str_eqc(ns, "default") || (fresh && str_eqc(ns, "kube-system")));
-    if (!same && !home && !(fresh && json_text(about).n))
+    bool has_event_time = json_is(json_get(object, "eventTime"), JSON_STR);
+    bool same = str_eq(json_text(about), ns) && !has_event_time;
+    bool in_default_namespace =
+        !json_text(about).n &&
+        (str_eqc(ns, "default") || (has_event_time && str_eqc(ns, "kube-system")));
+    if (!same && !in_default_namespace && !(has_event_time && json_text(about).n))
         field_invalid(errors, AT(&at, "namespace"), about, "must be the namespace of the event");
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+static void validate_event(const struct kind_change *c, struct kind_env *env UNUSED,
+                           struct field_errors *errors)
 {
     check_namespace(c->object, errors);
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
@@ -86,11 +87,12 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
 }
 
 /* Nobody looks an event up by its name, so it may be anything that fits into a path. */
-const struct kind_hooks hooks_event = { .name = format_path_segment, .validate = validate };
+const struct kind_hooks kind_hooks_event = { .name = format_path_segment,
+                                             .validate = validate_event };
 
 /* What happened stays so; only the series goes on. */
-static void check_unchanged(const struct json *object, const struct json *old,
-                            struct field_errors *errors)
+static void check_immutable_fields(const struct json *object, const struct json *old,
+                                   struct field_errors *errors)
 {
     static const char *const fixed[] = { "involvedObject",
                                          "reason",
@@ -122,16 +124,16 @@ static void check_series(const struct json *series, struct field_errors *errors)
         field_required(errors, AT(&at, "lastObservedTime"), NULL);
 }
 
-static void validate_v1(const struct kind_change *c, struct kind_env *env,
-                        struct field_errors *errors)
+static void validate_event_v1(const struct kind_change *c, struct kind_env *env,
+                              struct field_errors *errors)
 {
     struct kind_change stored = *c;
     str type = json_text(json_get(c->object, "type"));
-    stored.object = as_stored(env->arena, c->object);
+    stored.object = copy_as_core(env->arena, c->object);
     size_t before = errors->n;
-    validate(&stored, env, errors);
+    validate_event(&stored, env, errors);
     if (c->old)
-        check_unchanged(stored.object, as_stored(env->arena, c->old), errors);
+        check_immutable_fields(stored.object, copy_as_core(env->arena, c->old), errors);
     for (size_t i = before; i < errors->n_kept; i++) /* paths as this version writes them */
         if (str_eqc(errors->at[i].path, "reportingComponent"))
             errors->at[i].path = S("reportingController");
@@ -140,11 +142,12 @@ static void validate_v1(const struct kind_change *c, struct kind_env *env,
         return;
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))
         field_required(errors, AT(NULL, "eventTime"), NULL);
-    static const char *const past[] = { "firstTimestamp", "lastTimestamp", "count", "source" };
-    for (size_t i = 0; i < countof(past); i++) {
-        const struct json *value = json_get(stored.object, past[i]);
+    static const char *const deprecated[] = { "firstTimestamp", "lastTimestamp", "count",
+                                              "source" };
+    for (size_t i = 0; i < countof(deprecated); i++) {
+        const struct json *value = json_get(stored.object, deprecated[i]);
         if (json_text(value).n || json_int(value, 0) || json_len(value))
-            field_invalid(errors, &(struct field_path){ NULL, .key = str_c(past[i]) }, value,
+            field_invalid(errors, &(struct field_path){ NULL, .key = str_c(deprecated[i]) }, value,
                           "needs to be unset");
     }
     const struct json *note = json_get(c->object, "note");
@@ -156,8 +159,8 @@ static void validate_v1(const struct kind_change *c, struct kind_env *env,
                       "must be Normal or Warning");
 }
 
-const struct kind_hooks hooks_event_v1 = {
-    .validate = validate_v1,
-    .to_storage = to_storage,
-    .from_storage = from_storage,
+const struct kind_hooks kind_hooks_event_v1 = {
+    .validate = validate_event_v1,
+    .to_storage = rename_to_core,
+    .from_storage = rename_to_v1,
 };

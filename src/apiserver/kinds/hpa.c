@@ -1,15 +1,15 @@
 /* Autoscalers (autoscaling/v2): the metric that is assumed, the behaviour that is filled in, and what
  * is refused. How version 1 maps onto this is in hpa_v1.c. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
-enum { STABILIZATION_MAX_S = 3600, PERIOD_MAX_S = 1800, UTILIZATION_ASSUMED = 80 };
+enum { STABILIZATION_MAX_S = 3600, PERIOD_MAX_S = 1800, DEFAULT_UTILIZATION = 80 };
 
 /* ---- defaults */
 
-static struct json *assumed_metrics(struct arena *a)
+static struct json *default_metrics(struct arena *a)
 {
     struct json *metric = json_new_obj(a), *metrics = json_new_arr(a);
     json_set_str(a, metric, "type", S("Resource"));
@@ -17,7 +17,7 @@ static struct json *assumed_metrics(struct arena *a)
     json_set_str(a, resource, "name", S("cpu"));
     struct json *target = json_make(a, resource, "target", NULL);
     json_set_str(a, target, "type", S("Utilization"));
-    json_set_int(a, target, "averageUtilization", UTILIZATION_ASSUMED);
+    json_set_int(a, target, "averageUtilization", DEFAULT_UTILIZATION);
     json_push(a, metrics, metric);
     return metrics;
 }
@@ -31,7 +31,7 @@ static void push_policy(struct arena *a, struct json *policies, const char *type
     json_push(a, policies, policy);
 }
 
-static void fill_rules(struct arena *a, struct json *behavior, bool up)
+static void fill_scaling_rules(struct arena *a, struct json *behavior, bool up)
 {
     struct json *rules = json_make(a, behavior, up ? "scaleUp" : "scaleDown", NULL);
     if (up && !json_get(rules, "stabilizationWindowSeconds"))
@@ -47,15 +47,15 @@ static void fill_rules(struct arena *a, struct json *behavior, bool up)
     json_set(a, rules, S("policies"), policies);
 }
 
-static void fill(struct arena *a, struct json *object)
+static void fill_hpa(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     if (!json_len(json_get(spec, "metrics")))
-        json_set(a, spec, S("metrics"), assumed_metrics(a));
+        json_set(a, spec, S("metrics"), default_metrics(a));
     struct json *behavior = json_get(spec, "behavior");
     if (json_is(behavior, JSON_OBJ)) {
-        fill_rules(a, behavior, true);
-        fill_rules(a, behavior, false);
+        fill_scaling_rules(a, behavior, true);
+        fill_scaling_rules(a, behavior, false);
     }
 }
 
@@ -81,7 +81,7 @@ static void check_reference(const struct json *ref, const struct field_path *at,
     }
 }
 
-static bool positive(const struct json *value)
+static bool is_positive(const struct json *value)
 {
     struct quantity q;
     return quantity_parse(json_text(value), &q, NULL) == 0 && !q.negative && !quantity_is_zero(&q);
@@ -99,7 +99,7 @@ static void check_target(const struct json *target, const struct field_path *at,
         field_invalid(errors, AT(at, "type"), type, "must be Utilization, Value or AverageValue");
     for (size_t i = 0; i < countof(quantities); i++) {
         const struct json *value = json_get(target, quantities[i]);
-        if (value && !positive(value))
+        if (value && !is_positive(value))
             field_invalid(errors, &(struct field_path){ at, .key = str_c(quantities[i]) }, value,
                           "must be positive");
     }
@@ -120,8 +120,8 @@ static void check_metric_name(const struct json *source, const struct field_path
 }
 
 /* Which of the target's numbers a source of that kind takes. */
-static void check_choice(str kind, const struct json *target, const struct field_path *at,
-                         struct field_errors *errors)
+static void check_target_values(str kind, const struct json *target, const struct field_path *at,
+                                struct field_errors *errors)
 {
     bool value = json_get(target, "value"), average = json_get(target, "averageValue");
     bool utilization = json_get(target, "averageUtilization");
@@ -143,8 +143,8 @@ static void check_choice(str kind, const struct json *target, const struct field
 }
 
 /* A resource of a container is one that containers have. */
-static void check_container(const struct json *source, const struct field_path *at,
-                            struct field_errors *errors)
+static void check_container_resource(const struct json *source, const struct field_path *at,
+                                     struct field_errors *errors)
 {
     const struct json *name = json_get(source, "name"), *container = json_get(source, "container");
     if (json_text(name).n)
@@ -166,12 +166,12 @@ static void check_source(str kind, const struct json *source, const struct field
         if (!json_text(json_get(source, "name")).n)
             field_required(errors, AT(at, "name"), NULL);
         if (str_eqc(kind, "containerResource"))
-            check_container(source, at, errors);
+            check_container_resource(source, at, errors);
     } else {
         check_metric_name(source, at, errors);
     }
     check_target(json_get(source, "target"), AT(at, "target"), errors);
-    check_choice(kind, json_get(source, "target"), AT(at, "target"), errors);
+    check_target_values(kind, json_get(source, "target"), AT(at, "target"), errors);
 }
 
 static void check_metric(const struct json *metric, const struct field_path *at,
@@ -223,8 +223,8 @@ static void check_policy(const struct json *policy, const struct field_path *at,
         field_invalid(errors, AT(at, "periodSeconds"), period, "must be at most %d", PERIOD_MAX_S);
 }
 
-static void check_rules(const struct json *rules, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_scaling_rules(const struct json *rules, const struct field_path *at,
+                                struct field_errors *errors)
 {
     if (!json_is(rules, JSON_OBJ))
         return;
@@ -283,8 +283,8 @@ static void check_counts(const struct json *status, struct field_errors *errors)
                           json_get(status, counts[i]), "must be greater than or equal to 0");
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+static void validate_hpa(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec"), *metrics = json_get(spec, "metrics");
     struct field_path at = { NULL, .key = S("spec") };
@@ -299,8 +299,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     check_scale_to_zero(spec, &at, errors);
     const struct json *behavior = json_get(spec, "behavior");
     struct field_path in = { &at, .key = S("behavior") };
-    check_rules(json_get(behavior, "scaleUp"), AT(&in, "scaleUp"), errors);
-    check_rules(json_get(behavior, "scaleDown"), AT(&in, "scaleDown"), errors);
+    check_scaling_rules(json_get(behavior, "scaleUp"), AT(&in, "scaleUp"), errors);
+    check_scaling_rules(json_get(behavior, "scaleDown"), AT(&in, "scaleDown"), errors);
 }
 
-const struct kind_hooks hooks_hpa = { .fill = fill, .validate = validate };
+const struct kind_hooks kind_hooks_hpa = { .fill = fill_hpa, .validate = validate_hpa };

@@ -1,8 +1,8 @@
 /* Jobs: a selector that the server makes, and a template that runs to its end. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
-static void fill(struct arena *a, struct json *object)
+static void fill_job(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     podspec_fill(a, json_at(spec, "template", "spec", NULL), false);
@@ -21,15 +21,15 @@ static void fill(struct arena *a, struct json *object)
                      json_get(spec, "podFailurePolicy") ? S("Failed") : S("TerminatingOrFailed"));
 }
 
-static void label(struct arena *a, struct json *labels, const char *key, str value)
+static void add_label(struct arena *a, struct json *labels, const char *key, str value)
 {
     if (!json_get(labels, key))
         json_set_str(a, labels, key, value);
 }
 
 /* Pods of a job carry its uid, and that is how it finds them. */
-static void prepare(const struct kind_change *c, struct kind_env *env,
-                    struct kind_fault *fault UNUSED)
+static void prepare_job(const struct kind_change *c, struct kind_env *env,
+                        struct kind_fault *fault UNUSED)
 {
     struct arena *a = env->arena;
     if (c->old || json_bool(json_at(c->object, "spec", "manualSelector", NULL), false))
@@ -37,12 +37,12 @@ static void prepare(const struct kind_change *c, struct kind_env *env,
     str uid = json_text(json_at(c->object, "metadata", "uid", NULL));
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
     struct json *labels = json_make(a, c->object, "spec", "template", "metadata", "labels", NULL);
-    label(a, labels, "batch.kubernetes.io/job-name", name);
-    label(a, labels, "batch.kubernetes.io/controller-uid", uid);
-    label(a, labels, "job-name", name);
-    label(a, labels, "controller-uid", uid);
+    add_label(a, labels, "batch.kubernetes.io/job-name", name);
+    add_label(a, labels, "batch.kubernetes.io/controller-uid", uid);
+    add_label(a, labels, "job-name", name);
+    add_label(a, labels, "controller-uid", uid);
     struct json *match = json_make(a, c->object, "spec", "selector", "matchLabels", NULL);
-    label(a, match, "batch.kubernetes.io/controller-uid", uid);
+    add_label(a, match, "batch.kubernetes.io/controller-uid", uid);
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     struct json *own = json_get(metadata, "labels");
     if (own == labels || (!json_len(own) && !format_label_value(name)))
@@ -83,8 +83,8 @@ static void check_selector(const struct json *spec, const struct field_path *at,
 }
 
 /* What of its pods may still change while a job waits: resources, and until it first ran where they go. */
-static void check_waiting_template(const struct kind_change *c, const struct field_path *at,
-                                   struct field_errors *errors)
+static void check_suspended_template(const struct kind_change *c, const struct field_path *at,
+                                     struct field_errors *errors)
 {
     static const char *const lists[] = { "containers", "initContainers" }, *const places[] = {
         "nodeSelector", "tolerations", "schedulingGates"
@@ -108,8 +108,8 @@ static void check_waiting_template(const struct kind_change *c, const struct fie
     kind_check_immutable(new, old, AT(at, "spec"), errors);
 }
 
-static void check_modes(const struct json *spec, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_completion_mode(const struct json *spec, const struct field_path *at,
+                                  struct field_errors *errors)
 {
     static const char *const indexed[] = { "successPolicy", "backoffLimitPerIndex",
                                            "maxFailedIndexes" };
@@ -194,8 +194,8 @@ static int64_t count_indexes(str list, int64_t end)
 }
 
 /* When enough indexes are done. */
-static void check_success(const struct json *spec, const struct field_path *at,
-                          struct field_errors *errors)
+static void check_success_policy(const struct json *spec, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     const struct json *rules = json_at(spec, "successPolicy", "rules", NULL);
     int64_t completions = json_int(json_get(spec, "completions"), 0);
@@ -222,8 +222,8 @@ static void check_success(const struct json *spec, const struct field_path *at,
 }
 
 /* What to do about pods that failed in a certain way. */
-static void check_failures(const struct json *spec, const struct field_path *at,
-                           struct field_errors *errors)
+static void check_failure_policy(const struct json *spec, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     const struct json *pod = json_at(spec, "template", "spec", NULL);
     const struct json *rules = json_at(spec, "podFailurePolicy", "rules", NULL);
@@ -264,10 +264,10 @@ static void check_spec(const struct json *spec, const struct field_path *at,
     struct field_path in = { AT(at, "template"), .key = S("spec") };
     check_counts(spec, at, errors);
     check_selector(spec, at, errors);
-    check_modes(spec, at, errors);
-    check_failures(spec, at, errors);
+    check_completion_mode(spec, at, errors);
+    check_failure_policy(spec, at, errors);
     if (str_eqc(json_text(json_get(spec, "completionMode")), "Indexed"))
-        check_success(spec, at, errors);
+        check_success_policy(spec, at, errors);
     const struct json *template = json_at(spec, "template", "spec", NULL);
     const struct json *metadata = json_at(spec, "template", "metadata", NULL);
     kind_check_labels(json_get(metadata, "labels"), AT(in.up, "labels"), errors);
@@ -280,8 +280,8 @@ static void check_spec(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(&in, "restartPolicy"), policy, policies);
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+static void validate_job(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
 {
     static const char *const fixed[] = { "completions",      "selector",
                                          "template",         "completionMode",
@@ -291,7 +291,7 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     const struct json *selector = json_get(spec, "selector");
     struct field_path at = { NULL, .key = S("spec") };
     if (c->sub == KIND_STATUS) {
-        job_check_status(c, errors);
+        kind_check_job_status(c, errors);
         return;
     }
     for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
@@ -299,16 +299,18 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     if (!json_bool(json_get(spec, "manualSelector"), false) && json_is(selector, JSON_OBJ) &&
         json_len(json_get(selector, "matchLabels")) != 1)
         field_invalid(errors, AT(&at, "selector"), selector, "is made by the server");
-    bool waits = json_bool(json_get(old, "suspend"), false);
-    if (waits)
-        check_waiting_template(c, AT(&at, "template"), errors);
-    bool grows = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
-                 json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
+    bool suspended = json_bool(json_get(old, "suspend"), false);
+    if (suspended)
+        check_suspended_template(c, AT(&at, "template"), errors);
+    bool elastic = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
+                   json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
     for (size_t i = 0; c->old && i < countof(fixed); i++)
-        if (!(waits && str_eqc(str_c(fixed[i]), "template")) &&
-            !(grows && str_eqc(str_c(fixed[i]), "completions")))
+        if (!(suspended && str_eqc(str_c(fixed[i]), "template")) &&
+            !(elastic && str_eqc(str_c(fixed[i]), "completions")))
             kind_check_immutable(json_get(spec, fixed[i]), json_get(old, fixed[i]),
                                  &(struct field_path){ &at, .key = str_c(fixed[i]) }, errors);
 }
 
-const struct kind_hooks hooks_job = { .fill = fill, .prepare = prepare, .validate = validate };
+const struct kind_hooks kind_hooks_job = { .fill = fill_job,
+                                           .prepare = prepare_job,
+                                           .validate = validate_job };

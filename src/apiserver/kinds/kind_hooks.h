@@ -22,10 +22,12 @@ struct kind_hooks {
     bool metadata_twice;   /* an update is told about faulty labels and the like twice */
 };
 
-extern const struct kind_hooks hooks_namespace, hooks_node, hooks_pod, hooks_configmap,
-    hooks_secret, hooks_serviceaccount, hooks_service, hooks_event, hooks_event_v1, hooks_pvc,
-    hooks_deployment, hooks_replicaset, hooks_statefulset, hooks_daemonset, hooks_job, hooks_hpa,
-    hooks_hpa_v1, hooks_lease, hooks_crd, hooks_access_review, hooks_role, hooks_binding;
+extern const struct kind_hooks kind_hooks_namespace, kind_hooks_node, kind_hooks_pod,
+    kind_hooks_configmap, kind_hooks_secret, kind_hooks_serviceaccount, kind_hooks_service,
+    kind_hooks_event, kind_hooks_event_v1, kind_hooks_pvc, kind_hooks_deployment,
+    kind_hooks_replicaset, kind_hooks_statefulset, kind_hooks_daemonset, kind_hooks_job,
+    kind_hooks_hpa, kind_hooks_hpa_v1, kind_hooks_lease, kind_hooks_crd, kind_hooks_access_review,
+    kind_hooks_role, kind_hooks_binding;
 
 /* ---- shared by the kinds */
 
@@ -61,8 +63,8 @@ void kind_check_claim(const struct json *spec, const struct field_path *at,
 void kind_check_selector(const struct json *selector, const struct field_path *at,
                          struct field_errors *errors);
 bool kind_selector_matches(const struct json *selector, const struct json *labels);
-bool kind_selector_empty(const struct json *selector);
-bool kind_selector_readable(const struct json *selector); /* can be asked whether it matches */
+bool kind_selector_is_empty(const struct json *selector);
+bool kind_selector_is_valid(const struct json *selector); /* can be asked whether it matches */
 /* "app=web,tier in (a,b)": the text of a selector, as Scale shows it. */
 str kind_selector_text(struct arena *a, const struct json *selector);
 
@@ -71,9 +73,9 @@ void kind_check_immutable(const struct json *object, const struct json *old,
                           const struct field_path *at, struct field_errors *errors);
 
 /* of a pod (pod_status.c) */
-void pod_check_status(const struct kind_change *c, struct field_errors *errors);
+void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors);
 /* of a job (job_status.c) */
-void job_check_status(const struct kind_change *c, struct field_errors *errors);
+void kind_check_job_status(const struct kind_change *c, struct field_errors *errors);
 
 /* definitions of custom resources (crd.c, crd_check.c) */
 void crd_mark_deleting(struct arena *a, struct json *object);
@@ -103,8 +105,8 @@ void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
                              const struct field_path *at, struct field_errors *errors);
 void podspec_check_resource_ref(const struct json *ref, bool names_container,
                                 const struct field_path *at, struct field_errors *errors);
-void podspec_check_place(const struct json *spec, const struct field_path *at,
-                         struct field_errors *errors);
+void podspec_check_scheduling(const struct json *spec, const struct field_path *at,
+                              struct field_errors *errors);
 /* securityContext of a pod or a container; what it takes of the host. */
 void podspec_check_context(const struct json *context, const struct field_path *at,
                            struct field_errors *errors);
@@ -114,6 +116,7 @@ void podspec_check_resource_name(str name, const struct field_path *at,
                                  struct field_errors *errors);
 void podspec_check_resources(const struct json *resources, const struct field_path *at,
                              struct field_errors *errors);
-const char *podspec_qos(const struct json *spec); /* "Guaranteed", "Burstable", "BestEffort" */
+const char *podspec_qos_class(
+    const struct json *spec); /* "Guaranteed", "Burstable", "BestEffort" */
 
 #endif

@@ -1,5 +1,5 @@
 /* The rules of metadata, which hold for every object, and those of labels and selectors. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { ANNOTATIONS_BYTES_MAX = 256 * 1024 };
@@ -57,16 +57,17 @@ void kind_check_port_name(const struct json *name, const struct field_path *at,
                           struct field_errors *errors)
 {
     str text = json_text(name);
-    bool letter = false, strange = false, doubled = false;
+    bool letter = false, bad_character = false, doubled = false;
     for (size_t i = 0; i < text.n; i++) {
         bool small = text.p[i] >= 'a' && text.p[i] <= 'z';
         letter = letter || small;
-        strange = strange || (!small && text.p[i] != '-' && (text.p[i] < '0' || text.p[i] > '9'));
+        bad_character =
+            bad_character || (!small && text.p[i] != '-' && (text.p[i] < '0' || text.p[i] > '9'));
         doubled = doubled || (i && text.p[i] == '-' && text.p[i - 1] == '-');
     }
     if (text.n > 15)
         field_invalid(errors, at, name, "must be no more than 15 bytes");
-    if (strange || !text.n)
+    if (bad_character || !text.n)
         field_invalid(errors, at, name, "must be lower case letters, digits or '-'");
     if (!letter)
         field_invalid(errors, at, name, "must have a lower case letter");
@@ -106,7 +107,7 @@ void kind_check_annotations(const struct json *annotations, const struct field_p
         field_too_long(errors, at, ANNOTATIONS_BYTES_MAX);
 }
 
-static bool standard_finalizer(str name)
+static bool is_standard_finalizer(str name)
 {
     return str_eqc(name, "kubernetes") || str_eqc(name, "orphan") ||
            str_eqc(name, "foregroundDeletion");
@@ -116,7 +117,7 @@ void kind_check_finalizer(const struct json *name, const struct field_path *at,
                           struct field_errors *errors)
 {
     kind_check_qualified(name, at, errors);
-    if (str_find_char(json_text(name), '/') == SIZE_MAX && !standard_finalizer(json_text(name)))
+    if (str_find_char(json_text(name), '/') == SIZE_MAX && !is_standard_finalizer(json_text(name)))
         field_invalid(errors, at, name,
                       "is neither a standard finalizer nor has a domain before '/'");
 }
@@ -129,7 +130,7 @@ static void check_finalizers(const struct kind_change *c, const struct json *fin
         const struct json *name = finalizers->items[i];
         kind_check_qualified(name, at, errors);
         if (!c->kind->custom && str_find_char(json_text(name), '/') == SIZE_MAX &&
-            !standard_finalizer(json_text(name)))
+            !is_standard_finalizer(json_text(name)))
             field_invalid(errors, AT_INDEX(at, i), name,
                           "is neither a standard finalizer nor has a domain before '/'");
         orphan = orphan || str_eqc(json_text(name), "orphan");
@@ -209,8 +210,8 @@ static void check_metadata_change(const struct kind_change *c, const struct fiel
     check_finalizer_changes(metadata, old, at, errors);
 }
 
-static void check_words(const struct json *metadata, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_labels_and_owners(const struct json *metadata, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     kind_check_labels(json_get(metadata, "labels"), AT(at, "labels"), errors);
     kind_check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
@@ -226,7 +227,7 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
     const struct json *finalizers = json_get(metadata, "finalizers");
     struct field_path at = { NULL, .key = S("metadata") };
     bool again = c->kind->hooks && c->kind->hooks->metadata_twice;
-    check_words(metadata, &at, errors);
+    check_labels_and_owners(metadata, &at, errors);
     check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     if (!c->old) {
         const struct json *generation = json_get(metadata, "generation");
@@ -237,7 +238,7 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
         return;
     }
     for (int i = 0; i < 2 + again; i++)
-        check_words(metadata, &at, errors);
+        check_labels_and_owners(metadata, &at, errors);
     if (again)
         check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     check_metadata_change(c, &at, errors);
@@ -246,7 +247,7 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
 
 /* ---- what the text of a built-in type says */
 
-static bool empty(const struct json *v)
+static bool is_empty(const struct json *v)
 {
     return !v || v->type == JSON_NULL ||
            ((v->type == JSON_STR || v->type == JSON_ARR || v->type == JSON_OBJ) && !v->n);
@@ -256,7 +257,7 @@ static void check_field_limits(const struct schema *s, const struct json *value,
                                const struct field_path *at, struct field_errors *errors)
 {
     const struct schema_limits *l = s->limits;
-    if (!l || (empty(value) && !json_is(value, JSON_STR)))
+    if (!l || (is_empty(value) && !json_is(value, JSON_STR)))
         return;
     struct schema bare = { .type = SCHEMA_ANY, .limits = l };
     schema_validate(&bare, value, NULL, at, errors);
@@ -279,7 +280,7 @@ void kind_check_schema(const struct schema *s, const struct json *value,
         const struct schema_field *f = &m->fields[i];
         const struct json *child = f->name.n ? json_get_str(value, f->name) : NULL;
         struct field_path at = { up, .key = f->name };
-        bool missing = f->needed && empty(child);
+        bool missing = f->needed && is_empty(child);
         if (missing)
             field_required(errors, &at, NULL);
         if (!child || missing)

@@ -4,7 +4,7 @@
 #include "kind_hooks.h"
 #include "table_columns.h"
 
-static struct json *follow(const struct json *object, str path)
+static struct json *get_at_path(const struct json *object, str path)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
     struct json *value = (struct json *)object;
@@ -13,7 +13,7 @@ static struct json *follow(const struct json *object, str path)
     return rest.n ? NULL : value;
 }
 
-static void put_at(struct arena *a, struct json *object, str path, struct json *value)
+static void set_at_path(struct arena *a, struct json *object, str path, struct json *value)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
     while (str_cut(&rest, '.', &key)) {
@@ -28,9 +28,9 @@ static void put_at(struct arena *a, struct json *object, str path, struct json *
     }
 }
 
-static str selector_of(const struct kind *k, struct arena *a, const struct json *object)
+static str get_selector_text(const struct kind *k, struct arena *a, const struct json *object)
 {
-    const struct json *selector = follow(object, k->scale_selector_path);
+    const struct json *selector = get_at_path(object, k->scale_selector_path);
     return json_is(selector, JSON_OBJ) ? kind_selector_text(a, selector) : json_text(selector);
 }
 
@@ -39,7 +39,7 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
 {
     static const char *const copied[] = { "name", "namespace", "uid", "resourceVersion",
                                           "creationTimestamp" };
-    const struct json *replicas = follow(object, k->scale_spec_path);
+    const struct json *replicas = get_at_path(object, k->scale_spec_path);
     if (ret_fault)
         *ret_fault = (struct kind_fault){ .errors.arena = a };
     if (ret_fault && k->custom && !json_is(replicas, JSON_INT)) {
@@ -61,8 +61,8 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
     struct json *status = json_make(a, scale, "status", NULL);
     if (json_int(replicas, 0)) /* a Scale leaves zero out */
         json_set_int(a, spec, "replicas", json_int(replicas, 0));
-    json_set_int(a, status, "replicas", json_int(follow(object, k->scale_status_path), 0));
-    str selector = selector_of(k, a, object);
+    json_set_int(a, status, "replicas", json_int(get_at_path(object, k->scale_status_path), 0));
+    str selector = get_selector_text(k, a, object);
     if (selector.n)
         json_set_str(a, status, "selector", selector);
     return scale;
@@ -74,7 +74,7 @@ void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *
     struct field_path at = { NULL, .key = S("spec") };
     const struct json *replicas = json_at(scale, "spec", "replicas", NULL);
     *ret_fault = (struct kind_fault){ .errors.arena = a };
-    put_at(a, object, k->scale_spec_path, json_new_int(a, json_int(replicas, 0)));
+    set_at_path(a, object, k->scale_spec_path, json_new_int(a, json_int(replicas, 0)));
     if (json_int(replicas, 0) >= 0)
         return;
     if (!k->custom) {
@@ -97,9 +97,9 @@ const struct kind *kind_scale_kind(void)
             .namespaced = true,
             .schema = types_schema("autoscaling.v1.Scale"),
             .storage = &scale,
-            .columns = columns_scale.at,
-            .n_columns = columns_scale.n,
-            .cells = columns_scale.cells,
+            .columns = table_columns_scale.at,
+            .n_columns = table_columns_scale.n,
+            .cells = table_columns_scale.cells,
         };
     return &scale;
 }

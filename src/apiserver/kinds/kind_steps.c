@@ -82,16 +82,16 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
     return 0;
 }
 
-struct json *kind_nothing(const struct kind *k, struct arena *a)
+struct json *kind_empty_object(const struct kind *k, struct arena *a)
 {
     if (k->custom)
         return NULL;
-    struct json *nothing = json_new_obj(a);
-    schema_decode(k->schema, a, nothing, NULL, NULL);
-    return nothing;
+    struct json *empty = json_new_obj(a);
+    schema_decode(k->schema, a, empty, NULL, NULL);
+    return empty;
 }
 
-void kind_read(const struct kind *k, struct arena *a, struct json *object)
+void kind_from_storage(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
         schema_prune(k->storage->schema, object, true, NULL);
@@ -108,7 +108,7 @@ void kind_read(const struct kind *k, struct arena *a, struct json *object)
     json_set_str(a, object, "kind", k->kind);
 }
 
-void kind_store(const struct kind *k, struct arena *a, struct json *object)
+void kind_to_storage(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
         schema_prune(k->storage->schema, object, true, NULL);
@@ -122,7 +122,8 @@ void kind_store(const struct kind *k, struct arena *a, struct json *object)
 
 /* ---- preparing */
 
-static void restore(struct arena *a, struct json *object, const struct json *old, const char *key)
+static void restore_field(struct arena *a, struct json *object, const struct json *old,
+                          const char *key)
 {
     const struct json *was = json_get(old, key);
     if (was)
@@ -134,7 +135,7 @@ static void restore(struct arena *a, struct json *object, const struct json *old
 static void restore_metadata(struct arena *a, struct json *object, const struct json *old,
                              const char *key)
 {
-    restore(a, json_make(a, object, "metadata", NULL), json_get(old, "metadata"), key);
+    restore_field(a, json_make(a, object, "metadata", NULL), json_get(old, "metadata"), key);
 }
 
 static void reset_status(const struct kind *k, struct arena *a, struct json *object)
@@ -149,10 +150,10 @@ static void reset_status(const struct kind *k, struct arena *a, struct json *obj
 }
 
 /* Through /status only the status changes; of a custom resource not even labels do. */
-static void keep_all_but_status(const struct kind_change *c, struct arena *a)
+static void restore_all_but_status(const struct kind_change *c, struct arena *a)
 {
     if (!c->kind->custom) {
-        restore(a, c->object, c->old, "spec");
+        restore_field(a, c->object, c->old, "spec");
         return;
     }
     struct json *status = json_get(c->object, "status");
@@ -172,7 +173,8 @@ static void keep_all_but_status(const struct kind_change *c, struct arena *a)
 }
 
 /* Does the change count as a new generation? */
-static bool wanted_changed(const struct kind *k, const struct json *object, const struct json *old)
+static bool has_spec_changed(const struct kind *k, const struct json *object,
+                             const struct json *old)
 {
     if (!k->custom)
         return !json_eq(json_get(object, "spec"), json_get(old, "spec"));
@@ -188,18 +190,18 @@ static bool wanted_changed(const struct kind *k, const struct json *object, cons
     return false;
 }
 
-static void count_generation(const struct kind_change *c, struct arena *a)
+static void set_generation(const struct kind_change *c, struct arena *a)
 {
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     if (!c->kind->has_generation) {
         if (c->old) /* whoever made it may have given one */
-            restore(a, metadata, json_get(c->old, "metadata"), "generation");
+            restore_field(a, metadata, json_get(c->old, "metadata"), "generation");
         return;
     }
     int64_t generation = 1;
     if (c->old) {
         generation = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
-        if (wanted_changed(c->kind, c->object, c->old))
+        if (has_spec_changed(c->kind, c->object, c->old))
             generation++;
     }
     if (generation)
@@ -218,20 +220,20 @@ void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind
         if (!k->hooks || !k->hooks->status_on_create)
             reset_status(k, env->arena, c->object);
     } else if (c->sub == KIND_STATUS) {
-        keep_all_but_status(c, env->arena);
+        restore_all_but_status(c, env->arena);
     } else if (k->subresources & 1u << KIND_STATUS) {
-        restore(env->arena, c->object, c->old, "status");
+        restore_field(env->arena, c->object, c->old, "status");
     }
     if (c->old) /* system metadata that nobody may write */
         restore_metadata(env->arena, c->object, c->old, "creationTimestamp");
-    count_generation(c, env->arena);
+    set_generation(c, env->arena);
     if (k->hooks && k->hooks->prepare)
         k->hooks->prepare(c, env, ret_fault);
 }
 
 /* ---- validating */
 
-static void invalid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+static void set_invalid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     str group = c->kind->group;
     fault->code = 422;
@@ -279,14 +281,14 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
     if (k->hooks && k->hooks->validate)
         k->hooks->validate(c, env, errors);
     if (errors->n)
-        invalid(c, env, ret_fault);
+        set_invalid(c, env, ret_fault);
     else
         kind_warn(c, env);
 }
 
 const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)
 {
-    static const char *const nothing[] = { NULL };
+    static const char *const empty[] = { NULL };
     static const char *const status[] = { "status", NULL };
     static const char *const spec[] = { "spec", NULL };
     static const char *const pod[] = { "spec", "metadata.deletionTimestamp",
@@ -294,7 +296,7 @@ const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)
     static const char *const deployment[] = { "spec", "metadata.labels", NULL };
     static const char *const custom[] = { "spec", "metadata", NULL };
     if (!(k->subresources & 1u << KIND_STATUS))
-        return nothing;
+        return empty;
     if (sub != KIND_STATUS)
         return status;
     if (k->custom)
@@ -318,7 +320,7 @@ bool kind_field_known(const struct kind *k, str label)
            (k->namespaced && str_eqc(label, "metadata.namespace")) || find_selectable(k, label);
 }
 
-static const struct json *value_at(const struct json *object, str path)
+static const struct json *get_at_path(const struct json *object, str path)
 {
     str key;
     while (object && str_cut(&path, '.', &key))
@@ -331,10 +333,10 @@ bool kind_field_value(const struct kind *k, const struct json *object, str label
     if (!kind_field_known(k, label))
         return false;
     const struct kind_selectable *field = find_selectable(k, label);
-    const struct json *value = value_at(object, field ? field->path : label);
+    const struct json *value = get_at_path(object, field ? field->path : label);
     str otherwise = field ? field->value_if_absent : S("");
     if (!value && str_starts(otherwise, S("@"))) {
-        value = value_at(object, str_from(otherwise, 1));
+        value = get_at_path(object, str_from(otherwise, 1));
         otherwise = S("");
     }
     static _Thread_local char number[32];
@@ -359,19 +361,19 @@ int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int6
         asked = json_int(json_at(object, "spec", "terminationGracePeriodSeconds", NULL), 30);
     str phase = json_text(json_at(object, "status", "phase", NULL));
     bool bound = json_text(json_at(object, "spec", "nodeName", NULL)).n > 0;
-    bool over = str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
-    return !bound || over ? 0 : MAX(asked, 0);
+    bool finished = str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
+    return !bound || finished ? 0 : MAX(asked, 0);
 }
 
 void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *object)
 {
-    if (k->hooks == &hooks_crd) {
+    if (k->hooks == &kind_hooks_crd) {
         crd_mark_deleting(a, object);
         return;
     }
     int64_t generation = json_int(json_at(object, "metadata", "generation", NULL), 0);
     if (generation > 0)
         json_set_int(a, json_make(a, object, "metadata", NULL), "generation", generation + 1);
-    if (k->hooks == &hooks_namespace)
+    if (k->hooks == &kind_hooks_namespace)
         json_set_str(a, json_make(a, object, "status", NULL), "phase", S("Terminating"));
 }

@@ -27,7 +27,7 @@ const struct kind *kinds_find(str group, str version, str plural);
 
 /* What a subresource reads and writes: the object itself, its Scale, or what is posted to it. */
 const struct kind *kind_of_sub(const struct kind *k, enum kind_sub sub);
-const struct kind *kind_posted(enum kind_sub sub); /* NULL: not one that is posted to */
+const struct kind *kind_of_posted_sub(enum kind_sub sub); /* NULL: not one that is posted to */
 
 str kind_api_version(struct arena *a, const struct kind *k); /* "v1", "apps/v1" */
 
@@ -71,14 +71,14 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
 
 /* An object of that kind before anything is set: the fields that are always written; NULL where there
  * are none, as in custom resources. */
-struct json *kind_nothing(const struct kind *k, struct arena *a);
+struct json *kind_empty_object(const struct kind *k, struct arena *a);
 
 /* What was stored, as it is served now: a custom resource is pruned and defaulted by the schema its
  * stored version has today, pruned by that of `k` and gets the apiVersion of `k`; a built-in object is converted from k->storage. */
-void kind_read(const struct kind *k, struct arena *a, struct json *object);
+void kind_from_storage(const struct kind *k, struct arena *a, struct json *object);
 
 /* The reverse: from the served version to k->storage. Nothing to do for most kinds. */
-void kind_store(const struct kind *k, struct arena *a, struct json *object);
+void kind_to_storage(const struct kind *k, struct arena *a, struct json *object);
 
 /* System metadata (uid, creationTimestamp, resourceVersion, name from generateName, deletion)
  * is set by the caller before; generation is set here. */
@@ -129,7 +129,7 @@ void kinds_from_crd(struct arena *a, const struct json *crd, struct kinds_list *
 
 /* Settles status.acceptedNames and the conditions NamesAccepted and Established of `crd`, given all
  * definitions (itself among them). True if the status changed. */
-bool kinds_settle_crd(struct arena *a, struct json *crd, const struct json *const *all, size_t n,
-                      int64_t now_ns);
+bool kinds_accept_crd_names(struct arena *a, struct json *crd, const struct json *const *all,
+                            size_t n, int64_t now_ns);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "../../base/quantity.h"
 
-static struct json *list_of(const struct json *spec, const char *key)
+static struct json *get_list(const struct json *spec, const char *key)
 {
     struct json *list = json_get(spec, key);
     return json_is(list, JSON_ARR) ? list : NULL;
@@ -12,7 +12,7 @@ static struct json *list_of(const struct json *spec, const char *key)
 
 enum { IMAGE_NAME_MAX = 255 };
 
-static bool is_small(char c)
+static bool is_lower_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
@@ -21,9 +21,9 @@ static bool is_small(char c)
 static bool is_image_part(str part)
 {
     for (size_t i = 0; i < part.n; i++)
-        if (!is_small(part.p[i]) && !memchr("._-", part.p[i], 3))
+        if (!is_lower_alnum(part.p[i]) && !memchr("._-", part.p[i], 3))
             return false;
-    return part.n && is_small(part.p[0]) && is_small(part.p[part.n - 1]);
+    return part.n && is_lower_alnum(part.p[0]) && is_lower_alnum(part.p[part.n - 1]);
 }
 
 /* What stands before the first slash names a host if it cannot be part of a name. */
@@ -34,7 +34,7 @@ static bool is_image_host(str part)
         char c = part.p[i];
         bool large = c >= 'A' && c <= 'Z';
         host = host || large || c == '.' || c == ':';
-        if (!is_small(c) && !large && !memchr(".:-", c, 3))
+        if (!is_lower_alnum(c) && !large && !memchr(".:-", c, 3))
             return false;
     }
     return host;
@@ -69,7 +69,7 @@ static void fill_requests(struct arena *a, struct json *container)
 
 static void fill_host_ports(struct arena *a, struct json *container)
 {
-    struct json *ports = list_of(container, "ports");
+    struct json *ports = get_list(container, "ports");
     for (uint32_t i = 0; i < json_len(ports); i++)
         if (!json_get(ports->items[i], "hostPort"))
             json_set_int(a, ports->items[i], "hostPort",
@@ -78,7 +78,7 @@ static void fill_host_ports(struct arena *a, struct json *container)
 
 static void fill_containers(struct arena *a, struct json *spec, const char *key, bool is_pod)
 {
-    struct json *list = list_of(spec, key);
+    struct json *list = get_list(spec, key);
     bool host_network = is_pod && json_bool(json_get(spec, "hostNetwork"), false);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct json *container = list->items[i];
@@ -97,7 +97,7 @@ static void fill_containers(struct arena *a, struct json *spec, const char *key,
 /* A volume that names no source is an empty directory. */
 static void fill_volumes(struct arena *a, struct json *spec)
 {
-    struct json *volumes = list_of(spec, "volumes");
+    struct json *volumes = get_list(spec, "volumes");
     for (uint32_t i = 0; i < json_len(volumes); i++) {
         struct json *volume = volumes->items[i];
         bool source = false;
@@ -115,11 +115,12 @@ static void fill_volumes(struct arena *a, struct json *spec)
 /* Limits of the whole pod are its requests, unless its containers say what they request. */
 static void fill_pod_requests(struct arena *a, struct json *spec)
 {
-    struct json *list = list_of(spec, "containers");
-    bool said = false;
+    struct json *list = get_list(spec, "containers");
+    bool has_requests = false;
     for (uint32_t i = 0; i < json_len(list); i++)
-        said = said || json_len(json_at(list->items[i], "resources", "requests", NULL));
-    if (!said)
+        has_requests =
+            has_requests || json_len(json_at(list->items[i], "resources", "requests", NULL));
+    if (!has_requests)
         fill_requests(a, spec);
 }
 
@@ -149,15 +150,15 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 
 /* ---- quality of service */
 
-enum { CPU, MEMORY, COUNTED };
+enum { CPU, MEMORY, QOS_RESOURCES };
 
 struct totals {
     bool all_limited; /* every container limits both */
-    bool requested[COUNTED], limited[COUNTED];
-    struct quantity requests[COUNTED], limits[COUNTED]; /* sums */
+    bool requested[QOS_RESOURCES], limited[QOS_RESOURCES];
+    struct quantity requests[QOS_RESOURCES], limits[QOS_RESOURCES]; /* sums */
 };
 
-static bool positive(const struct json *list, const char *name, struct quantity *ret)
+static bool parse_positive(const struct json *list, const char *name, struct quantity *ret)
 {
     const struct json *value = json_get(list, name);
     return value && quantity_parse(json_text(value), ret, NULL) == 0 && !quantity_is_zero(ret) &&
@@ -173,43 +174,43 @@ static void add_amount(bool *there, struct quantity *sum, const struct quantity 
     *there = true;
 }
 
-static void count_container(const struct json *resources, struct totals *t)
+static void add_container(const struct json *resources, struct totals *t)
 {
-    static const char *const names[COUNTED] = { "cpu", "memory" };
-    for (size_t i = 0; i < COUNTED; i++) {
+    static const char *const names[QOS_RESOURCES] = { "cpu", "memory" };
+    for (size_t i = 0; i < QOS_RESOURCES; i++) {
         struct quantity amount;
-        if (positive(json_get(resources, "requests"), names[i], &amount))
+        if (parse_positive(json_get(resources, "requests"), names[i], &amount))
             add_amount(&t->requested[i], &t->requests[i], &amount);
-        if (positive(json_get(resources, "limits"), names[i], &amount))
+        if (parse_positive(json_get(resources, "limits"), names[i], &amount))
             add_amount(&t->limited[i], &t->limits[i], &amount);
         else
             t->all_limited = false;
     }
 }
 
-static const char *class_of(const struct totals *t)
+static const char *qos_class_of(const struct totals *t)
 {
     bool any = false, equal = t->all_limited;
-    for (size_t i = 0; i < COUNTED; i++) {
+    for (size_t i = 0; i < QOS_RESOURCES; i++) {
         any = any || t->requested[i] || t->limited[i];
         equal = equal && t->requested[i] && quantity_cmp(&t->requests[i], &t->limits[i]) == 0;
     }
     return !any ? "BestEffort" : equal ? "Guaranteed" : "Burstable";
 }
 
-const char *podspec_qos(const struct json *spec)
+const char *podspec_qos_class(const struct json *spec)
 {
     struct totals totals = { .all_limited = true };
     const struct json *whole = json_get(spec, "resources");
     static const char *const lists[] = { "initContainers", "containers" };
     if (json_len(json_get(whole, "requests")) || json_len(json_get(whole, "limits"))) {
-        count_container(whole, &totals);
+        add_container(whole, &totals);
     } else {
         for (size_t i = 0; i < countof(lists); i++) {
-            const struct json *list = list_of(spec, lists[i]);
+            const struct json *list = get_list(spec, lists[i]);
             for (uint32_t j = 0; j < json_len(list); j++)
-                count_container(json_get(list->items[j], "resources"), &totals);
+                add_container(json_get(list->items[j], "resources"), &totals);
         }
     }
-    return class_of(&totals);
+    return qos_class_of(&totals);
 }

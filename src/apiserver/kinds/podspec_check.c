@@ -1,6 +1,6 @@
 /* What is wrong with a PodSpec. Enumerations and what must not be empty stand in types/; here is what
  * takes more than one field to judge. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
@@ -8,20 +8,20 @@
 #include <ctype.h>
 
 /* A text that an earlier element of the list has already. */
-static bool taken(struct seen *texts, const struct json *text)
+static bool is_repeated(struct seen *texts, const struct json *text)
 {
     return json_is(text, JSON_STR) && seen_value(texts, text, 0);
 }
 
 /* ---- resources */
 
-static bool standard_resource(str name)
+static bool is_standard_resource(str name)
 {
     return str_eqc(name, "cpu") || str_eqc(name, "memory") || str_eqc(name, "ephemeral-storage") ||
            str_starts(name, S("hugepages-"));
 }
 
-static bool domain_of(str name, str *ret)
+static bool get_domain(str name, str *ret)
 {
     size_t slash = str_find_char(name, '/');
     *ret = str_upto(name, slash);
@@ -29,10 +29,10 @@ static bool domain_of(str name, str *ret)
 }
 
 /* Fully qualified, and not of Kubernetes itself: counted in whole units, limit equals request. */
-static bool extended_resource(str name)
+static bool is_extended_resource(str name)
 {
     str domain;
-    return domain_of(name, &domain) && !str_eqc(domain, "kubernetes.io") &&
+    return get_domain(name, &domain) && !str_eqc(domain, "kubernetes.io") &&
            !str_ends(domain, S(".kubernetes.io")) && !str_starts(name, S("requests."));
 }
 
@@ -43,7 +43,7 @@ void podspec_check_resource_name(str name, const struct field_path *at, struct f
     str domain;
     if (fault)
         field_invalid(errors, at, &shown, "%s", fault);
-    else if (!domain_of(name, &domain) && !standard_resource(name)) {
+    else if (!get_domain(name, &domain) && !is_standard_resource(name)) {
         field_invalid(errors, at, &shown, "must be a standard resource or fully qualified");
         field_invalid(errors, at, &shown, "must be a standard resource of containers");
     }
@@ -58,7 +58,7 @@ static void check_amount(str name, const struct json *value, const struct field_
         return;
     if (q.negative && !quantity_is_zero(&q))
         field_invalid(errors, at, value, "must be greater than or equal to 0");
-    if (extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
+    if (is_extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
         field_invalid(errors, at, value, "must be a whole number");
 }
 
@@ -70,7 +70,7 @@ static void check_against_limit(str name, const struct json *request, const stru
         quantity_parse(json_text(limit), &l, NULL) < 0)
         return;
     int order = quantity_cmp(&r, &l);
-    bool exact = extended_resource(name) || str_starts(name, S("hugepages-"));
+    bool exact = is_extended_resource(name) || str_starts(name, S("hugepages-"));
     if (order > 0)
         field_invalid(errors, at, request, "must be less than or equal to the " STR_FMT " limit",
                       STR_ARG(name));
@@ -108,7 +108,7 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
         const struct json *limit = json_get_str(limits, m->key);
         if (limit)
             check_against_limit(m->key, m->value, limit, &in_requests, errors);
-        else if (extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
+        else if (is_extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
             field_required(errors, &in_limits, "this resource is limited as requested");
     }
     if (has_huge_pages(limits) && !has_cpu_or_memory(limits) && !has_cpu_or_memory(requests))
@@ -135,7 +135,7 @@ static void check_ports(const struct json *ports, const struct field_path *up,
         if (!name)
             continue;
         size_t before = errors->n;
-        bool again = taken(&names, name);
+        bool again = is_repeated(&names, name);
         kind_check_port_name(name, AT(&at, "name"), errors);
         if (errors->n == before && again)
             field_duplicate(errors, AT(&at, "name"), name);
@@ -151,8 +151,8 @@ static void check_port_value(const struct json *port, const struct field_path *a
         field_invalid(errors, at, port, "must be between 1 and 65535");
 }
 
-static void check_ported(const struct json *handler, const char *key, const struct field_path *up,
-                         struct field_errors *errors)
+static void check_action_port(const struct json *handler, const char *key,
+                              const struct field_path *up, struct field_errors *errors)
 {
     struct field_path at = { up, .key = str_c(key) };
     const struct json *action = json_get(handler, key), *port = json_get(action, "port");
@@ -192,11 +192,11 @@ static void check_handler(const struct json *handler, const char *const *names,
         field_required(errors, at, "must name what is done");
     if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
         field_required(errors, AT(AT(at, "exec"), "command"), NULL);
-    check_ported(handler, "httpGet", at, errors);
+    check_action_port(handler, "httpGet", at, errors);
     check_headers(json_at(handler, "httpGet", "httpHeaders", NULL),
                   AT(AT(at, "httpGet"), "httpHeaders"), errors);
-    check_ported(handler, "tcpSocket", at, errors);
-    check_ported(handler, "grpc", at, errors);
+    check_action_port(handler, "tcpSocket", at, errors);
+    check_action_port(handler, "grpc", at, errors);
 }
 
 static void check_lifecycle(const struct json *lifecycle, const struct field_path *up,
@@ -252,7 +252,7 @@ static void check_resize_policy(const struct json *policies, const struct field_
             else if (!str_eqc(json_text(word), rows[j][1]) && !str_eqc(json_text(word), rows[j][2]))
                 field_not_supported(errors, at, word, &rows[j][1]);
         }
-        if (taken(&names, name))
+        if (is_repeated(&names, name))
             field_duplicate(errors, AT_INDEX(at, i), name);
     }
 }
@@ -274,8 +274,8 @@ static void check_container(const struct json *container, const struct seen *vol
 }
 
 /* What runs before the others and ends is neither watched nor told of its end. */
-static void check_runs_once(const struct json *container, const struct field_path *at,
-                            struct field_errors *errors)
+static void check_init_container(const struct json *container, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     static const char *const never[] = { "lifecycle", "livenessProbe", "readinessProbe",
                                          "startupProbe" };
@@ -294,8 +294,8 @@ static void check_runs_once(const struct json *container, const struct field_pat
                             "may not be set for init containers without restartPolicy=Always");
 }
 
-static void check_never_restarts(const struct json *policies, const struct field_path *at,
-                                 struct field_errors *errors)
+static void check_no_restart_policy(const struct json *policies, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(policies); i++) {
         const struct json *word = json_get(policies->items[i], "restartPolicy");
@@ -319,7 +319,7 @@ static void check_containers(const struct json *spec, const char *key, const str
         const struct json *name = json_get(list->items[i], "name");
         if (json_text(name).n) {
             const char *fault = format_dns_label(json_text(name));
-            bool again = taken(&names, name);
+            bool again = is_repeated(&names, name);
             if (fault)
                 field_invalid(errors, AT(&at, "name"), name, "%s", fault);
             else if (again || seen_lookup(&other_names, name))
@@ -330,7 +330,7 @@ static void check_containers(const struct json *spec, const char *key, const str
             field_not_supported(errors, AT(&at, "restartPolicy"), restart,
                                 (const char *const[]){ "Always", NULL });
         if (str_eqc(at_list.key, "initContainers"))
-            check_runs_once(list->items[i], &at, errors);
+            check_init_container(list->items[i], &at, errors);
         check_container(list->items[i], volumes, &at, errors);
         const struct json *sleep =
             json_at(list->items[i], "lifecycle", "preStop", "sleep", "seconds", NULL);
@@ -339,8 +339,8 @@ static void check_containers(const struct json *spec, const char *key, const str
             field_invalid(errors, AT(AT(AT(&at, "lifecycle"), "preStop"), "sleep"), sleep,
                           "must be between 0 and terminationGracePeriodSeconds");
         if (str_eqc(json_text(json_get(spec, "restartPolicy")), "Never"))
-            check_never_restarts(json_get(list->items[i], "resizePolicy"), AT(&at, "resizePolicy"),
-                                 errors);
+            check_no_restart_policy(json_get(list->items[i], "resizePolicy"),
+                                    AT(&at, "resizePolicy"), errors);
     }
 }
 
@@ -430,7 +430,7 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);
-    podspec_check_place(spec, at, errors);
+    podspec_check_scheduling(spec, at, errors);
     podspec_check_host(spec, at, errors);
     podspec_check_resources(json_get(spec, "resources"), AT(at, "resources"), errors);
     const struct json *policy = json_get(spec, "restartPolicy");

@@ -1,11 +1,11 @@
 /* The environment of containers, and what a pod can tell them about itself: there, or in files of a volume. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 /* ---- fields of the pod */
 
 /* "metadata.labels['KEY']" */
-static bool subscripted(str path, str *ret_map, str *ret_key)
+static bool split_subscript(str path, str *ret_map, str *ret_key)
 {
     size_t open = str_find(path, S("['"));
     if (open == SIZE_MAX || !str_ends(path, S("']")) || path.n < open + 4)
@@ -26,24 +26,25 @@ void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
     };
     const struct json *value = json_get(ref, "fieldPath");
     str path = json_text(value), map = path, key = S("");
-    bool one = subscripted(path, &map, &key);
+    bool one = split_subscript(path, &map, &key);
     bool of_map = str_eqc(map, known[0]) || str_eqc(map, known[1]);
     if (!path.n)
         field_required(errors, AT(at, "fieldPath"), NULL);
-    else if (!str_eqc(json_text(json_get(ref, "apiVersion")), "v1") || !format_among(map, known) ||
-             (one && (!of_map || format_qualified_name(key))))
+    else if (!str_eqc(json_text(json_get(ref, "apiVersion")), "v1") ||
+             !format_is_one_of(map, known) || (one && (!of_map || format_qualified_name(key))))
         field_invalid(errors, AT(at, "fieldPath"), value, "is no field that a pod tells");
-    else if (!one && !format_among(path, allowed))
+    else if (!one && !format_is_one_of(path, allowed))
         field_not_supported(errors, AT(at, "fieldPath"), value, allowed);
 }
 
 /* What a resource is counted in. */
-static bool fitting_divisor(str resource, str divisor)
+static bool is_valid_divisor(str resource, str divisor)
 {
     static const char *const of_cpu[] = { "0", "1", "1m", NULL };
     static const char *const of_bytes[] = { "0",   "1",   "1k",  "1M",  "1G",  "1T",  "1P", "1E",
                                             "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL };
-    return !divisor.n || format_among(divisor, str_ends(resource, S(".cpu")) ? of_cpu : of_bytes);
+    return !divisor.n ||
+           format_is_one_of(divisor, str_ends(resource, S(".cpu")) ? of_cpu : of_bytes);
 }
 
 void podspec_check_resource_ref(const struct json *ref, bool names_container,
@@ -58,7 +59,7 @@ void podspec_check_resource_ref(const struct json *ref, bool names_container,
                                          NULL };
     const struct json *resource = json_get(ref, "resource"), *divisor = json_get(ref, "divisor");
     str text = json_text(resource);
-    bool fits = format_among(text, known) || str_starts(text, S("limits.hugepages-")) ||
+    bool fits = format_is_one_of(text, known) || str_starts(text, S("limits.hugepages-")) ||
                 str_starts(text, S("requests.hugepages-"));
     if (!ref)
         return;
@@ -68,7 +69,7 @@ void podspec_check_resource_ref(const struct json *ref, bool names_container,
         field_required(errors, AT(at, "resource"), NULL);
     else if (!fits)
         field_not_supported(errors, AT(at, "resource"), resource, known);
-    if (fits && !fitting_divisor(text, json_text(divisor)))
+    if (fits && !is_valid_divisor(text, json_text(divisor)))
         field_invalid(errors, AT(at, "divisor"), divisor, "is no unit of this resource");
 }
 

@@ -1,5 +1,5 @@
 /* What a pod wants of its node: users and privileges, ports and namespaces of the host. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 static void check_profile(const struct json *context, const char *key, const struct field_path *up,

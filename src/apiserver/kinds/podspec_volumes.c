@@ -1,19 +1,19 @@
 /* What is wrong with the volumes of a PodSpec. Each is named once and has one source; what a source needs
  * differs. Faults are told where the real server tells them, which is not always where they are. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define TOKEN_SECONDS_MIN 600
 #define TOKEN_SECONDS_MAX (1LL << 32)
 
-static void need(const struct json *source, const char *key, const struct field_path *at,
-                 struct field_errors *errors)
+static void require_text(const struct json *source, const char *key, const struct field_path *at,
+                         struct field_errors *errors)
 {
     if (!json_text(json_get(source, key)).n)
         field_required(errors, &(struct field_path){ at, .key = str_c(key) }, NULL);
 }
 
-static bool goes_up(str path)
+static bool has_parent_step(str path)
 {
     for (str part; str_cut(&path, '/', &part);)
         if (str_eqc(part, ".."))
@@ -21,12 +21,12 @@ static bool goes_up(str path)
     return false;
 }
 
-static void check_descending(const struct json *path, const struct field_path *at,
-                             struct field_errors *errors)
+static void check_relative_path(const struct json *path, const struct field_path *at,
+                                struct field_errors *errors)
 {
     if (str_starts(json_text(path), S("/")))
         field_invalid(errors, at, path, "must be a relative path");
-    if (goes_up(json_text(path)))
+    if (has_parent_step(json_text(path)))
         field_invalid(errors, at, path, "must not contain '..'");
 }
 
@@ -36,8 +36,8 @@ static void check_path(const struct json *path, const struct field_path *at,
 {
     if (!json_text(path).n)
         field_required(errors, at, NULL);
-    check_descending(path, at, errors);
-    if (str_starts(json_text(path), S("..")) && !goes_up(json_text(path)))
+    check_relative_path(path, at, errors);
+    if (str_starts(json_text(path), S("..")) && !has_parent_step(json_text(path)))
         field_invalid(errors, at, path, "must not start with '..'");
 }
 
@@ -56,7 +56,7 @@ static void check_items(const struct json *source, const struct field_path *up,
     const struct json *items = json_get(source, "items");
     for (uint32_t i = 0; i < json_len(items); i++) {
         struct field_path at = { AT(up, "items"), .index = i, .how = FIELD_INDEX };
-        need(items->items[i], "key", &at, errors);
+        require_text(items->items[i], "key", &at, errors);
         check_mode(items->items[i], "mode", &at, errors);
         check_path(json_get(items->items[i], "path"), AT(&at, "path"), errors);
     }
@@ -87,16 +87,16 @@ static void check_downward(const struct json *source, const struct field_path *a
 }
 
 /* Files of one volume that would lie over each other. */
-static void claim_paths(const struct json *source, struct json *taken, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_path_conflicts(const struct json *source, struct json *used,
+                                 const struct field_path *at, struct field_errors *errors)
 {
     const struct json *items = json_get(source, "items");
     for (uint32_t i = 0; i < json_len(items); i++) {
         str path = json_text(json_get(items->items[i], "path"));
-        if (path.n && json_get_str(taken, path))
+        if (path.n && json_get_str(used, path))
             field_invalid(errors, at, json_get(source, "name"), "conflicting duplicate paths");
         else if (path.n)
-            json_append(errors->arena, taken, path, json_new_null(errors->arena));
+            json_append(errors->arena, used, path, json_new_null(errors->arena));
     }
 }
 
@@ -119,7 +119,7 @@ static void check_projected(const struct json *source, const struct field_path *
 {
     const struct json *list = json_get(source, "sources");
     static const char *const named[] = { "secret", "configMap" };
-    struct json *taken = json_new_obj(errors->arena);
+    struct json *used = json_new_obj(errors->arena);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path item = { AT(at, "sources"), .index = i, .how = FIELD_INDEX };
         const struct json *downward = json_get(list->items[i], "downwardAPI");
@@ -127,12 +127,12 @@ static void check_projected(const struct json *source, const struct field_path *
             const struct json *part = json_get(list->items[i], named[j]);
             struct field_path in = { &item, .key = str_c(named[j]) };
             if (part)
-                need(part, "name", &in, errors);
+                require_text(part, "name", &in, errors);
             check_items(part, &in, errors);
-            claim_paths(part, taken, at, errors);
+            check_path_conflicts(part, used, at, errors);
         }
         check_downward(downward, AT(&item, "downwardAPI"), errors);
-        claim_paths(downward, taken, at, errors);
+        check_path_conflicts(downward, used, at, errors);
         check_token(json_get(list->items[i], "serviceAccountToken"), at, &item, errors);
         if (json_len(list->items[i]) > 1)
             field_forbidden(errors, &item, "may not specify more than 1 volume type per source");
@@ -152,10 +152,10 @@ static void check_source(str kind, const struct json *source, const struct field
     };
     for (size_t i = 0; i < countof(needed); i++)
         if (str_eqc(kind, needed[i].kind))
-            need(source, needed[i].key, at, errors);
+            require_text(source, needed[i].key, at, errors);
     check_mode(source, "defaultMode", at, errors);
     const struct json *path = json_get(source, "path");
-    if (str_eqc(kind, "hostPath") && goes_up(json_text(path)))
+    if (str_eqc(kind, "hostPath") && has_parent_step(json_text(path)))
         field_invalid(errors, AT(at, "path"), path, "must not contain '..'");
     if (str_eqc(kind, "nfs") && !str_starts(json_text(path), S("/")))
         field_invalid(errors, AT(at, "path"), path, "must be an absolute path");
@@ -201,7 +201,7 @@ static void check_volume(const struct json *volume, struct podspec_rules rules,
             field_forbidden(errors, &in, "a volume has one source");
     }
     if (str_eqc(source, "image") && !rules.template) /* a template may be filled in later */
-        need(json_get(volume, "image"), "reference", AT(at, "image"), errors);
+        require_text(json_get(volume, "image"), "reference", AT(at, "image"), errors);
     if (!json_text(name).n)
         field_required(errors, AT(at, "name"), NULL);
     else if (format_dns_label(json_text(name)))
@@ -234,14 +234,14 @@ static void check_propagation(const struct json *mount, bool privileged,
     static const char *const depths[] = { "Disabled", "Enabled", "IfPossible", NULL };
     const struct json *way = json_get(mount, "mountPropagation");
     const struct json *depth = json_get(mount, "recursiveReadOnly");
-    if (way && !format_among(json_text(way), ways))
+    if (way && !format_is_one_of(json_text(way), ways))
         field_not_supported(errors, AT(list, "mountPropagation"), way, ways);
     else if (str_eqc(json_text(way), "Bidirectional") && !privileged)
         field_forbidden(errors, AT(list, "mountPropagation"),
                         "is available only to privileged containers");
     if (!depth || str_eqc(json_text(depth), "Disabled"))
         return;
-    if (!format_among(json_text(depth), depths))
+    if (!format_is_one_of(json_text(depth), depths))
         field_not_supported(errors, AT(list, "recursiveReadOnly"), depth, depths);
     else if (!json_bool(json_get(mount, "readOnly"), false))
         field_forbidden(errors, AT(list, "recursiveReadOnly"), "needs readOnly");
@@ -254,7 +254,7 @@ static void check_sub_path(const struct json *mount, const char *key, const stru
 {
     const struct json *path = json_get(mount, key);
     if (json_text(path).n)
-        check_descending(path, &(struct field_path){ list, .key = str_c(key) }, errors);
+        check_relative_path(path, &(struct field_path){ list, .key = str_c(key) }, errors);
 }
 
 void podspec_check_mounts(const struct json *container, const struct seen *volumes,
@@ -268,7 +268,7 @@ void podspec_check_mounts(const struct json *container, const struct seen *volum
         const struct json *mount = mounts->items[i];
         const struct json *name = json_get(mount, "name"), *path = json_get(mount, "mountPath");
         bool again = seen_value(&paths, path, i);
-        need(mount, "name", &at, errors);
+        require_text(mount, "name", &at, errors);
         if (!json_text(name).n || !seen_lookup(volumes, name))
             field_not_found(errors, AT(&at, "name"), name);
         if (!json_text(path).n)

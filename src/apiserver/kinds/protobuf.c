@@ -28,7 +28,7 @@ struct item { /* one field on the wire */
 static int read_message(struct reader *r, const struct schema_message *m, str bytes,
                         struct json *object);
 
-static int damaged(struct reader *r, const char *what)
+static int fail_body(struct reader *r, const char *what)
 {
     return err_set(r->e, EINVAL, "the protobuf body is damaged: %s", what);
 }
@@ -66,23 +66,23 @@ static int take_item(struct reader *r, str *bytes, struct item *ret)
 {
     uint64_t key = 0, length = 0;
     if (!take_varint(bytes, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX)
-        return damaged(r, "a field has no number");
+        return fail_body(r, "a field has no number");
     *ret = (struct item){ .number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7) };
     switch (ret->wire) {
     case WIRE_VARINT:
-        return take_varint(bytes, &ret->integer) ? 0 : damaged(r, "a number does not end");
+        return take_varint(bytes, &ret->integer) ? 0 : fail_body(r, "a number does not end");
     case WIRE_FIXED64:
-        return take_fixed(bytes, 8, &ret->integer) ? 0 : damaged(r, "a number is cut off");
+        return take_fixed(bytes, 8, &ret->integer) ? 0 : fail_body(r, "a number is cut off");
     case WIRE_FIXED32:
-        return take_fixed(bytes, 4, &ret->integer) ? 0 : damaged(r, "a number is cut off");
+        return take_fixed(bytes, 4, &ret->integer) ? 0 : fail_body(r, "a number is cut off");
     case WIRE_BYTES:
         if (!take_varint(bytes, &length) || length > bytes->n)
-            return damaged(r, "a field is longer than its message");
+            return fail_body(r, "a field is longer than its message");
         ret->bytes = str_upto(*bytes, (size_t)length);
         *bytes = str_from(*bytes, (size_t)length);
         return 0;
     default:
-        return damaged(r, "a field has a type that is not used");
+        return fail_body(r, "a field has a type that is not used");
     }
 }
 
@@ -141,7 +141,7 @@ static int read_text(struct reader *r, const struct schema *s, const struct item
                      struct json **ret)
 {
     if (item->wire != WIRE_BYTES)
-        return damaged(r, "text is expected, a number is there");
+        return fail_body(r, "text is expected, a number is there");
     if (s->format == SCHEMA_BYTES) {
         auto_buf struct buf text = { 0 };
         base64_encode(&text, item->bytes);
@@ -168,12 +168,12 @@ static int read_number(struct reader *r, const struct schema *s, const struct it
 {
     double real = 0;
     if (item->wire == WIRE_BYTES)
-        return damaged(r, "a number is expected, text is there");
+        return fail_body(r, "a number is expected, text is there");
     if (s->type == SCHEMA_BOOLEAN) {
         *ret = json_new_bool(r->arena, item->integer != 0);
     } else if (s->type == SCHEMA_NUMBER) {
         if (item->wire != WIRE_FIXED64)
-            return damaged(r, "a fraction has the wrong width");
+            return fail_body(r, "a fraction has the wrong width");
         memcpy(&real, &item->integer, sizeof(real));
         *ret = json_new_real(r->arena, real);
     } else {
@@ -217,7 +217,7 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
         return read_number(r, s, item, ret);
     case SCHEMA_OBJECT:
         if (item->wire != WIRE_BYTES || !s->message)
-            return damaged(r, "a message is expected");
+            return fail_body(r, "a message is expected");
         *ret = json_new_obj(r->arena);
         return read_message(r, s->message, item->bytes, *ret);
     case SCHEMA_ARRAY:
@@ -225,7 +225,7 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
         return read_list(r, s, item->bytes, *ret);
     default: /* wrapped: int-or-string, or JSON as it is */
         failed = item->wire == WIRE_BYTES ? read_parts(r, item->bytes, &parts)
-                                          : damaged(r, "a message is expected");
+                                          : fail_body(r, "a message is expected");
         if (failed)
             return failed;
         if (s->type == SCHEMA_INT_OR_STRING) {
@@ -238,7 +238,7 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
 
 /* ---- containers */
 
-static struct json *member_of(struct arena *a, struct json *object, str name, bool list)
+static struct json *get_or_add_container(struct arena *a, struct json *object, str name, bool list)
 {
     struct json *value = json_get_str(object, name);
     if (!value)
@@ -253,7 +253,7 @@ static int read_entry(struct reader *r, const struct schema *element, const stru
     struct json *value = NULL;
     str key = S(""), bytes = item->bytes;
     if (item->wire != WIRE_BYTES)
-        return damaged(r, "an entry of a map is expected");
+        return fail_body(r, "an entry of a map is expected");
     while (bytes.n) {
         struct item part;
         int failed = take_item(r, &bytes, &part);
@@ -281,7 +281,7 @@ static int read_packed(struct reader *r, const struct schema *element, str bytes
         struct item item = { .wire = WIRE_VARINT };
         struct json *value = NULL;
         if (!take_varint(&bytes, &item.integer))
-            return damaged(r, "a number does not end");
+            return fail_body(r, "a number does not end");
         int failed = read_value(r, element, &item, &value);
         if (failed)
             return failed;
@@ -297,11 +297,12 @@ static int read_field(struct reader *r, const struct schema_field *f, const stru
     struct json *value = NULL;
     if (!f->name.n) /* embedded: its fields are ours */
         return item->wire == WIRE_BYTES ? read_message(r, s->message, item->bytes, object)
-                                        : damaged(r, "a message is expected");
+                                        : fail_body(r, "a message is expected");
     if (s->type == SCHEMA_OBJECT && !s->message)
-        return read_entry(r, s->element, item, member_of(r->arena, object, f->name, false));
+        return read_entry(r, s->element, item,
+                          get_or_add_container(r->arena, object, f->name, false));
     if (s->type == SCHEMA_ARRAY) {
-        struct json *list = member_of(r->arena, object, f->name, true);
+        struct json *list = get_or_add_container(r->arena, object, f->name, true);
         if (s->element->type == SCHEMA_INTEGER && item->wire == WIRE_BYTES)
             return read_packed(r, s->element, item->bytes, list);
         int failed = read_value(r, s->element, item, &value);
@@ -327,7 +328,7 @@ static int read_message(struct reader *r, const struct schema_message *m, str by
                         struct json *object)
 {
     if (r->depth == NESTING_MAX)
-        return damaged(r, "it is nested too deeply");
+        return fail_body(r, "it is nested too deeply");
     r->depth++;
     int failed = 0;
     while (bytes.n && !failed) {
@@ -348,7 +349,7 @@ static bool is_kind(struct arena *a, const struct kind *k, str api_version, str 
     return str_eq(k->kind, kind) && str_eq(kind_api_version(a, k), api_version);
 }
 
-static const struct schema_message *message_of(struct arena *a, str api_version, str kind)
+static const struct schema_message *find_message(struct arena *a, str api_version, str kind)
 {
     size_t n = 0;
     const struct kind *const *kinds = kinds_builtin(&n);
@@ -366,7 +367,7 @@ static const struct schema_message *message_of(struct arena *a, str api_version,
     return NULL;
 }
 
-bool protobuf_is(str body)
+bool protobuf_has_magic(str body)
 {
     return body.n >= 4 && memcmp(body.p, "k8s", 4) == 0;
 }
@@ -375,14 +376,14 @@ int protobuf_decode(struct arena *a, str body, struct json **ret, err_t *e)
 {
     struct reader r = { .arena = a, .e = e };
     struct parts envelope, type;
-    if (!protobuf_is(body))
-        return damaged(&r, "it does not start with k8s and a zero byte");
+    if (!protobuf_has_magic(body))
+        return fail_body(&r, "it does not start with k8s and a zero byte");
     int failed = read_parts(&r, str_from(body, 4), &envelope);
     if (!failed)
         failed = read_parts(&r, envelope.text[1], &type);
     if (failed)
         return failed;
-    const struct schema_message *m = message_of(a, type.text[1], type.text[2]);
+    const struct schema_message *m = find_message(a, type.text[1], type.text[2]);
     if (!m)
         return err_set(e, ENOTSUP, STR_FMT " of " STR_FMT " is not read as protobuf, only as JSON",
                        STR_ARG(type.text[2]), STR_ARG(type.text[1]));

@@ -8,7 +8,7 @@
 
 #include "../../json/json.h"
 
-bool protobuf_is(str body); /* starts with the magic */
+bool protobuf_has_magic(str body); /* starts with the magic */
 
 /* -ENOTSUP: a kind we have no field numbers for (answer 415); -EINVAL: damaged (answer 400). */
 int protobuf_decode(struct arena *a, str body, struct json **ret, err_t *e);

@@ -1,5 +1,5 @@
 /* Roles and bindings: what may be written. What they mean is in access.c. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define GROUP "rbac.authorization.k8s.io"
@@ -41,9 +41,9 @@ static void fill_role(struct arena *a, struct json *object)
         json_set(a, object, S("rules"), json_new_null(a));
 }
 
-const struct kind_hooks hooks_role = { .name = format_path_segment,
-                                       .fill = fill_role,
-                                       .validate = validate_role };
+const struct kind_hooks kind_hooks_role = { .name = format_path_segment,
+                                            .fill = fill_role,
+                                            .validate = validate_role };
 
 static void fill_binding(struct arena *a, struct json *object)
 {
@@ -111,6 +111,6 @@ static void validate_binding(const struct kind_change *c, struct kind_env *env U
         check_subject(c, json_item(subjects, i), AT_INDEX(&at, i), errors);
 }
 
-const struct kind_hooks hooks_binding = { .name = format_path_segment,
-                                          .fill = fill_binding,
-                                          .validate = validate_binding };
+const struct kind_hooks kind_hooks_binding = { .name = format_path_segment,
+                                               .fill = fill_binding,
+                                               .validate = validate_binding };

@@ -2,9 +2,9 @@
  * does not ask for it is in service_allocate.c. */
 #include "service.h"
 
-#include "../schema/formats.h"
+#include "../schema/format.h"
 
-static void fill(struct arena *a, struct json *object)
+static void fill_service(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     const struct json *ports = json_get(spec, "ports");
@@ -22,11 +22,11 @@ static void fill(struct arena *a, struct json *object)
         if (!json_get(client, "timeoutSeconds"))
             json_set_int(a, client, "timeoutSeconds", 10800);
     }
-    if (service_is_outside(object) && !json_get(spec, "externalTrafficPolicy"))
+    if (kind_service_is_external(object) && !json_get(spec, "externalTrafficPolicy"))
         json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
-    if (!service_is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
+    if (!kind_service_is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));
-    if (!str_eqc(service_type(object), "LoadBalancer"))
+    if (!str_eqc(kind_service_type(object), "LoadBalancer"))
         return;
     if (!json_get(spec, "allocateLoadBalancerNodePorts"))
         json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
@@ -59,14 +59,14 @@ static void check_target(const struct json *target, const struct field_path *at,
 static void check_node_ports(const struct json *object, const struct json *ports,
                              const struct field_path *up, struct field_errors *errors)
 {
-    bool alright = errors->n == 0; /* the range is looked at last */
+    bool valid_so_far = errors->n == 0; /* the range is looked at last */
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { AT_INDEX(up, i), .key = S("nodePort") };
         const struct json *port = json_get(ports->items[i], "nodePort");
         int64_t number = json_int(port, 0);
-        if (number && !service_has_node_ports(object))
+        if (number && !kind_service_has_node_ports(object))
             field_forbidden(errors, &at, "may not be used with this type of service");
-        else if (number && alright &&
+        else if (number && valid_so_far &&
                  (number < NODE_PORT_FIRST || number >= NODE_PORT_FIRST + NODE_PORTS))
             field_invalid(errors, &at, port, "must be between %d and %d", NODE_PORT_FIRST,
                           NODE_PORT_FIRST + NODE_PORTS - 1);
@@ -121,7 +121,7 @@ static void check_external_name(const struct json *spec, const struct field_path
 }
 
 /* Addresses that stay on the machine or the link. */
-static bool is_near(str ip)
+static bool is_local_address(str ip)
 {
     static const char *const ranges[] = { "127.", "169.254.", "224.0.0.", "fe80:" };
     static const char *const single[] = { "0.0.0.0", "::", "::1" };
@@ -134,8 +134,8 @@ static bool is_near(str ip)
     return false;
 }
 
-static void check_outside(const struct json *object, const struct json *spec,
-                          const struct field_path *at, struct field_errors *errors)
+static void check_external_traffic(const struct json *object, const struct json *spec,
+                                   const struct field_path *at, struct field_errors *errors)
 {
     const struct json *addresses = json_get(spec, "externalIPs");
     const struct json *policy = json_get(spec, "externalTrafficPolicy");
@@ -143,33 +143,33 @@ static void check_outside(const struct json *object, const struct json *spec,
         if (!format_is_ip(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
                           "must be an IP address");
-        else if (is_near(json_text(addresses->items[i])))
+        else if (is_local_address(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
                           "must be an address that others can reach");
-    if (policy && !service_has_node_ports(object) && !json_len(addresses))
+    if (policy && !kind_service_has_node_ports(object) && !json_len(addresses))
         field_invalid(errors, AT(at, "externalTrafficPolicy"), policy,
                       "belongs to services that are reached from outside");
 }
 
 /* What only a balancer has. */
-static void check_balancer(const struct json *object, const struct json *spec,
-                           const struct field_path *at, struct field_errors *errors)
+static void check_load_balancer(const struct json *object, const struct json *spec,
+                                const struct field_path *at, struct field_errors *errors)
 {
     const struct json *ranges = json_get(spec, "loadBalancerSourceRanges");
     const struct json *class = json_get(spec, "loadBalancerClass");
     struct field_path in = { at, .key = S("LoadBalancerSourceRanges") };
     const struct json *health = json_get(spec, "healthCheckNodePort");
     bool local = str_eqc(json_text(json_get(spec, "externalTrafficPolicy")), "Local");
-    if (json_int(health, 0) && !(local && str_eqc(service_type(object), "LoadBalancer")))
+    if (json_int(health, 0) && !(local && str_eqc(kind_service_type(object), "LoadBalancer")))
         field_invalid(
             errors, AT(at, "healthCheckNodePort"), health,
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
             "'Local'");
     for (uint32_t i = 0; i < json_len(ranges); i++)
-        if (!format_fits(S("cidr"), str_trim(json_text(ranges->items[i]))))
+        if (!format_matches(S("cidr"), str_trim(json_text(ranges->items[i]))))
             field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
-    if (str_eqc(service_type(object), "LoadBalancer")) {
+    if (str_eqc(kind_service_type(object), "LoadBalancer")) {
         if (class)
             kind_check_qualified(class, AT(at, "loadBalancerClass"), errors);
         return;
@@ -208,14 +208,14 @@ static void check_families(const struct json *spec, const struct field_path *at,
 }
 
 /* Addresses are given in one family only; without one both can be named. */
-static void check_one_family(const struct kind_change *c, const struct json *spec,
-                             const struct field_path *at, struct field_errors *errors)
+static void check_single_stack(const struct kind_change *c, const struct json *spec,
+                               const struct field_path *at, struct field_errors *errors)
 {
     const struct json *family = json_item(json_get(spec, "ipFamilies"), 0);
     const struct json *policy = json_get(spec, "ipFamilyPolicy");
     const struct json *address = json_get(spec, "clusterIP");
-    if (service_is_external_name(c->object) ||
-        (service_is_headless(c->object) && !json_len(json_get(spec, "selector"))))
+    if (kind_service_is_external_name(c->object) ||
+        (kind_service_is_headless(c->object) && !json_len(json_get(spec, "selector"))))
         return;
     if (str_eqc(json_text(policy), "RequireDualStack"))
         field_invalid(errors, AT(at, "ipFamilyPolicy"), policy,
@@ -252,8 +252,8 @@ static void check_ingress(const struct json *ingress, const struct field_path *u
     }
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+static void validate_service(const struct kind_change *c, struct kind_env *env UNUSED,
+                             struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("spec") };
     const struct json *spec = json_get(c->object, "spec");
@@ -262,52 +262,52 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     if (c->sub == KIND_STATUS) {
         struct field_path balancer = { AT(NULL, "status"), .key = S("loadBalancer") };
         const struct json *ingress = json_at(c->object, "status", "loadBalancer", "ingress", NULL);
-        if (!str_eqc(service_type(c->object), "LoadBalancer") && json_len(ingress))
+        if (!str_eqc(kind_service_type(c->object), "LoadBalancer") && json_len(ingress))
             field_forbidden(errors, AT(&balancer, "ingress"), "belongs to the type LoadBalancer");
         check_ingress(ingress, AT(&balancer, "ingress"), errors);
         return;
     }
-    check_outside(c->object, spec, &at, errors);
+    check_external_traffic(c->object, spec, &at, errors);
     kind_check_labels(json_get(spec, "selector"), AT(&at, "selector"), errors);
-    if (service_is_external_name(c->object)) {
+    if (kind_service_is_external_name(c->object)) {
         check_external_name(spec, &at, errors);
     } else {
-        if (!json_len(ports) && !service_is_headless(c->object))
+        if (!json_len(ports) && !kind_service_is_headless(c->object))
             field_required(errors, AT(&at, "ports"), NULL);
-        if (address && !service_is_headless(c->object) && !format_is_ip(json_text(address)))
+        if (address && !kind_service_is_headless(c->object) && !format_is_ip(json_text(address)))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "must be an IP address or None");
-        if (service_is_headless(c->object) && service_has_node_ports(c->object))
+        if (kind_service_is_headless(c->object) && kind_service_has_node_ports(c->object))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "cannot be None for this type of service");
     }
-    check_balancer(c->object, spec, &at, errors);
-    if (str_eqc(service_type(c->old), "LoadBalancer") &&
-        str_eqc(service_type(c->object), "LoadBalancer") &&
+    check_load_balancer(c->object, spec, &at, errors);
+    if (str_eqc(kind_service_type(c->old), "LoadBalancer") &&
+        str_eqc(kind_service_type(c->object), "LoadBalancer") &&
         !json_eq(json_get(spec, "loadBalancerClass"),
                  json_at(c->old, "spec", "loadBalancerClass", NULL)))
         field_invalid(errors, AT(&at, "loadBalancerClass"), json_get(spec, "loadBalancerClass"),
                       "may not change once set");
     if (c->old && json_get(spec, "loadBalancerClass") &&
-        !str_eqc(service_type(c->object), "LoadBalancer")) /* told twice */
+        !str_eqc(kind_service_type(c->object), "LoadBalancer")) /* told twice */
         field_forbidden(errors, AT(&at, "loadBalancerClass"), "belongs to the type LoadBalancer");
     check_families(spec, &at, errors);
     check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
-    check_one_family(c, spec, &at, errors);
+    check_single_stack(c, spec, &at, errors);
     check_node_ports(c->object, ports, AT(&at, "ports"), errors);
     const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
-    if (was && !service_is_external_name(c->object) && !service_is_external_name(c->old))
+    if (was && !kind_service_is_external_name(c->object) && !kind_service_is_external_name(c->old))
         if (!json_eq(was, address) &&
-            (service_is_headless(c->object) || format_is_ip(json_text(address))))
+            (kind_service_is_headless(c->object) || format_is_ip(json_text(address))))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "may not change once set");
 }
 
-const struct kind_hooks hooks_service = {
+const struct kind_hooks kind_hooks_service = {
     .name = format_dns_label,
-    .fill = fill,
-    .prepare = service_prepare,
-    .validate = validate,
+    .fill = fill_service,
+    .prepare = kind_service_prepare,
+    .validate = validate_service,
     .metadata_twice = true,
 };

@@ -1,5 +1,5 @@
 /* Kinds with few rules of their own: namespaces, nodes, configuration, accounts, claims, leases. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/base64.h"
@@ -43,18 +43,18 @@ static void validate_namespace(const struct kind_change *c, struct kind_env *env
                                struct field_errors *errors)
 {
     const struct json *phase = json_at(c->object, "status", "phase", NULL);
-    bool leaving = json_at(c->object, "metadata", "deletionTimestamp", NULL);
+    bool terminating = json_at(c->object, "metadata", "deletionTimestamp", NULL);
     struct field_path at = { AT(NULL, "status"), .key = S("Phase") };
     const struct json *finalizers = json_at(c->object, "spec", "finalizers", NULL);
     struct field_path held = { AT(NULL, "spec"), .key = S("finalizers") };
     for (uint32_t i = 0; i < json_len(finalizers); i++)
         kind_check_finalizer(finalizers->items[i],
                              c->sub == KIND_FINALIZE ? AT_INDEX(&held, i) : &held, errors);
-    if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), leaving ? "Terminating" : "Active"))
+    if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), terminating ? "Terminating" : "Active"))
         field_invalid(errors, &at, phase, "follows from deletionTimestamp");
 }
 
-const struct kind_hooks hooks_namespace = {
+const struct kind_hooks kind_hooks_namespace = {
     .name = format_dns_label,
     .fill = fill_namespace,
     .prepare = prepare_namespace,
@@ -81,7 +81,7 @@ static void fill_node(struct arena *a, struct json *object)
         json_set(a, status, S("allocatable"), json_copy(a, capacity));
 }
 
-static bool same_taint(const struct json *a, const struct json *b)
+static bool is_same_taint(const struct json *a, const struct json *b)
 {
     return json_eq(json_get(a, "key"), json_get(b, "key")) &&
            json_eq(json_get(a, "effect"), json_get(b, "effect"));
@@ -138,7 +138,7 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
         check_taints(json_at(c->object, "spec", "taints", NULL), errors);
     const struct json *ranges = json_at(c->object, "spec", "podCIDRs", NULL);
     for (uint32_t i = 0; i < json_len(ranges); i++)
-        if (!format_fits(S("cidr"), json_text(ranges->items[i])))
+        if (!format_matches(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
                           "must be a range of addresses, such as 10.9.8.0/24");
     const struct json *addresses = json_at(c->object, "status", "addresses", NULL);
@@ -168,12 +168,12 @@ static void prepare_node(const struct kind_change *c, struct kind_env *env,
     if (!json_is(taints, JSON_ARR))
         json_set(a, spec, S("taints"), taints = json_new_arr(a));
     for (uint32_t i = 0; i < taints->n; i++)
-        if (same_taint(taints->items[i], taint))
+        if (is_same_taint(taints->items[i], taint))
             return;
     json_push(a, taints, taint);
 }
 
-const struct kind_hooks hooks_node = {
+const struct kind_hooks kind_hooks_node = {
     .fill = fill_node,
     .prepare = prepare_node,
     .validate = validate_node,
@@ -231,7 +231,7 @@ static void validate_configmap(const struct kind_change *c, struct kind_env *env
         check_immutable_data(c, fields, errors);
 }
 
-const struct kind_hooks hooks_configmap = {
+const struct kind_hooks kind_hooks_configmap = {
     .validate = validate_configmap,
     .metadata_twice = true,
 };
@@ -306,13 +306,13 @@ static void validate_secret(const struct kind_change *c, struct kind_env *env UN
     check_immutable_data(c, fields, errors);
 }
 
-const struct kind_hooks hooks_secret = {
+const struct kind_hooks kind_hooks_secret = {
     .fill = fill_secret,
     .validate = validate_secret,
     .metadata_twice = true,
 };
 
-const struct kind_hooks hooks_serviceaccount = { .metadata_twice = true };
+const struct kind_hooks kind_hooks_serviceaccount = { .metadata_twice = true };
 
 /* ---- PersistentVolumeClaim */
 
@@ -322,7 +322,7 @@ static const struct json *storage_of(const struct json *claim)
 }
 
 /* Nothing is as little as zero. */
-static int compare(const struct json *a, const struct json *b)
+static int compare_quantities(const struct json *a, const struct json *b)
 {
     struct quantity x, y;
     bool some = quantity_parse(json_text(a), &x, NULL) == 0;
@@ -350,8 +350,9 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
         json_set(errors->arena, requests, S("storage"),
                  json_copy(errors->arena, storage_of(c->old)));
     }
-    if (compare(storage_of(c->object), storage_of(c->old)) < 0 &&
-        compare(storage_of(c->object), json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
+    if (compare_quantities(storage_of(c->object), storage_of(c->old)) < 0 &&
+        compare_quantities(storage_of(c->object),
+                           json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
         field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
                         "field can not be less than status.capacity");
     if (!json_text(json_get(old, "volumeName")).n)
@@ -366,7 +367,7 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
                          AT(NULL, "volumeMode"), errors);
 }
 
-static bool list_holds(const struct json *list, str word)
+static bool list_has(const struct json *list, str word)
 {
     for (uint32_t i = 0; i < json_len(list); i++)
         if (str_eq(json_text(list->items[i]), word))
@@ -382,7 +383,7 @@ static bool is_claim(const struct json *source)
 
 /* Where the first content of a volume comes from: two fields for one thing, of which clients may give either.
  * An old one that names something new is forgotten in a new claim, as it always was. */
-static void settle_sources(struct arena *a, struct json *spec, bool created)
+static void sync_data_sources(struct arena *a, struct json *spec, bool created)
 {
     struct json *old = json_get(spec, "dataSource"), *new = json_get(spec, "dataSourceRef");
     if (json_text(json_get(new, "namespace")).n) {
@@ -444,7 +445,7 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
         if (!known)
             field_not_supported(errors, AT(spec, "accessModes"), wanted->items[i], modes);
     }
-    if (json_len(wanted) > 1 && list_holds(wanted, S("ReadWriteOncePod")))
+    if (json_len(wanted) > 1 && list_has(wanted, S("ReadWriteOncePod")))
         field_forbidden(errors, AT(spec, "accessModes"),
                         "may not use ReadWriteOncePod with other access modes");
     const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
@@ -477,7 +478,7 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
     struct arena *a = env->arena;
     struct json *metadata = json_make(a, c->object, "metadata", NULL), *list;
     if (c->old && c->sub == KIND_MAIN && is_bound(c->old) &&
-        compare(storage_of(c->object), storage_of(c->old)) > 0)
+        compare_quantities(storage_of(c->object), storage_of(c->old)) > 0)
         kind_fault_set(fault, 403, "Forbidden",
                        arena_printf(a,
                                     "persistentvolumeclaims \"" STR_FMT
@@ -486,16 +487,16 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
                                     "support resize",
                                     STR_ARG(json_text(json_get(metadata, "name")))));
     if (c->sub == KIND_MAIN)
-        settle_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
+        sync_data_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
     if (c->old)
         return;
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
-    if (!list_holds(list, S("kubernetes.io/pvc-protection")))
+    if (!list_has(list, S("kubernetes.io/pvc-protection")))
         json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
 }
 
-const struct kind_hooks hooks_pvc = {
+const struct kind_hooks kind_hooks_pvc = {
     .prepare = prepare_pvc,
     .validate = validate_pvc,
     .metadata_twice = true,
@@ -524,4 +525,4 @@ static void fill_lease(struct arena *a UNUSED, struct json *object)
     json_del(json_get(object, "spec"), S("preferredHolder"));
 }
 
-const struct kind_hooks hooks_lease = { .fill = fill_lease, .validate = validate_lease };
+const struct kind_hooks kind_hooks_lease = { .fill = fill_lease, .validate = validate_lease };

@@ -81,8 +81,8 @@ static struct json *typed_cell(struct arena *a, const struct kind_column *column
     return json_new_null(a);
 }
 
-static void fill_by_path(struct arena *a, const struct kind *k, const struct json *object,
-                         int64_t now_ns, struct json *cells)
+static void add_cells_by_path(struct arena *a, const struct kind *k, const struct json *object,
+                              int64_t now_ns, struct json *cells)
 {
     json_push(a, cells, json_new_str(a, json_text(json_at(object, "metadata", "name", NULL))));
     for (uint32_t i = 1; i < k->n_columns; i++) {
@@ -105,7 +105,7 @@ struct json *table_partial(struct arena *a, const struct json *object, str api_v
 }
 
 /* Rows of pods that are done say so, which lets clients show them otherwise. */
-static void mark_done(struct arena *a, const struct json *pod, struct json *row)
+static void add_completed_condition(struct arena *a, const struct json *pod, struct json *row)
 {
     str phase = json_text(json_at(pod, "status", "phase", NULL));
     bool good = str_eqc(phase, "Succeeded");
@@ -128,10 +128,10 @@ static struct json *make_row(struct arena *a, const struct kind *k, const struct
     if (k->cells)
         k->cells(a, object, options->now_ns, cells);
     else
-        fill_by_path(a, k, object, options->now_ns, cells);
+        add_cells_by_path(a, k, object, options->now_ns, cells);
     json_set(a, row, S("cells"), cells);
-    if (k->hooks == &hooks_pod)
-        mark_done(a, object, row);
+    if (k->hooks == &kind_hooks_pod)
+        add_completed_condition(a, object, row);
     if (options->include == TABLE_METADATA)
         json_set(a, row, S("object"), table_partial(a, object, options->api_version));
     else if (options->include == TABLE_OBJECT)

@@ -1,6 +1,6 @@
 /* Deployments, replica sets, stateful sets, daemon sets and jobs: things that make pods from a
  * template and know them by a selector. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 static struct json *template_spec(struct json *object)
@@ -25,8 +25,8 @@ static void check_not_negative(const struct json *spec, const char *key,
 }
 
 /* The pods of a stateful set find its claims among their volumes. */
-static const struct json *with_claims(struct arena *a, const struct json *pod,
-                                      const struct json *claims)
+static const struct json *add_claim_volumes(struct arena *a, const struct json *pod,
+                                            const struct json *claims)
 {
     if (!json_len(claims) || !json_is(pod, JSON_OBJ))
         return pod;
@@ -56,8 +56,8 @@ static void check_template(const struct json *spec, const struct field_path *at,
     const struct json *metadata = json_get(template, "metadata");
     kind_check_labels(json_get(metadata, "labels"), AT(&in, "labels"), errors);
     kind_check_annotations(json_get(metadata, "annotations"), AT(&in, "annotations"), errors);
-    podspec_check(with_claims(errors->arena, json_get(template, "spec"),
-                              json_get(spec, "volumeClaimTemplates")),
+    podspec_check(add_claim_volumes(errors->arena, json_get(template, "spec"),
+                                    json_get(spec, "volumeClaimTemplates")),
                   AT(&in, "spec"), rules, errors);
     if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
         field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
@@ -71,37 +71,38 @@ static void check_own_selector(const struct kind_change *c, const struct json *s
     const struct json *selector = json_get(spec, "selector");
     const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     if (!json_is(selector, JSON_OBJ)) {
-        if (c->kind->hooks != &hooks_daemonset)
+        if (c->kind->hooks != &kind_hooks_daemonset)
             field_required(errors, AT(at, "selector"), NULL);
     } else {
         kind_check_selector(selector, AT(at, "selector"), errors);
-        if (kind_selector_empty(selector))
+        if (kind_selector_is_empty(selector))
             field_invalid(errors, AT(at, "selector"), selector, "must not be empty");
     }
     struct field_path in = { at, .key = S("template") };
-    if (!kind_selector_readable(selector)) {
-        if (c->kind->hooks != &hooks_daemonset)
+    if (!kind_selector_is_valid(selector)) {
+        if (c->kind->hooks != &kind_hooks_daemonset)
             field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
-    } else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
-                                              : !json_is(selector, JSON_OBJ))
+    } else if (!kind_selector_is_empty(selector) ? !kind_selector_matches(selector, labels)
+                                                 : !json_is(selector, JSON_OBJ))
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
                       "the selector does not match them");
-    if (c->old && c->kind->hooks != &hooks_statefulset) /* there it is one of many */
+    if (c->old && c->kind->hooks != &kind_hooks_statefulset) /* there it is one of many */
         kind_check_immutable(selector, json_at(c->old, "spec", "selector", NULL),
                              AT(at, "selector"), errors);
 }
 
-static void check_pods(const struct kind_change *c, struct field_errors *errors)
+static void check_workload(const struct kind_change *c, struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec");
     struct field_path at = { NULL, .key = S("spec") };
     check_not_negative(spec, "replicas", &at, errors);
     check_not_negative(spec, "minReadySeconds", &at, errors);
-    if (c->kind->hooks != &hooks_statefulset)
+    if (c->kind->hooks != &kind_hooks_statefulset)
         check_not_negative(spec, "revisionHistoryLimit", &at, errors);
     check_own_selector(c, spec, &at, errors);
-    if (c->kind->hooks == &hooks_daemonset || kind_selector_readable(json_get(spec, "selector")))
+    if (c->kind->hooks == &kind_hooks_daemonset ||
+        kind_selector_is_valid(json_get(spec, "selector")))
         check_template(spec, &at,
                        (struct podspec_rules){ .restart_policy = "Always", .template = true },
                        errors);
@@ -118,13 +119,13 @@ static void check_status(const struct kind_change *c, struct field_errors *error
         if (json_is(m->value, JSON_INT) && m->value->integer < 0)
             field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
                           "must be greater than or equal to 0");
-    if (c->kind->hooks == &hooks_daemonset)
+    if (c->kind->hooks == &kind_hooks_daemonset)
         return;
-    bool replicaset = c->kind->hooks == &hooks_replicaset;
+    bool replicaset = c->kind->hooks == &kind_hooks_replicaset;
     for (size_t i = 0; i < countof(parts); i++) {
         if (replicaset ? i == 1 : i == 0)
             continue; /* that one is not theirs */
-        if (i == 4 && c->kind->hooks != &hooks_statefulset)
+        if (i == 4 && c->kind->hooks != &kind_hooks_statefulset)
             continue;
         struct json part = { .type = JSON_INT, .integer = json_int(json_get(status, parts[i]), 0) };
         if (part.integer > json_int(json_get(status, "replicas"), 0))
@@ -137,13 +138,13 @@ static void check_status(const struct kind_change *c, struct field_errors *error
                       "cannot be greater than readyReplicas");
 }
 
-static void validate_pods(const struct kind_change *c, struct kind_env *env UNUSED,
-                          struct field_errors *errors)
+static void validate_workload(const struct kind_change *c, struct kind_env *env UNUSED,
+                              struct field_errors *errors)
 {
     if (c->sub == KIND_STATUS)
         check_status(c, errors);
     else
-        check_pods(c, errors);
+        check_workload(c, errors);
 }
 
 /* ---- Deployment */
@@ -164,7 +165,7 @@ static void fill_deployment(struct arena *a, struct json *object)
 /* ---- parts of the replicas */
 
 /* A count, or a percentage as text; -1: neither. */
-static int64_t part_of(const struct json *value, bool *ret_percent)
+static int64_t parse_count_or_percent(const struct json *value, bool *ret_percent)
 {
     *ret_percent = json_is(value, JSON_STR);
     if (json_is(value, JSON_INT))
@@ -176,13 +177,13 @@ static int64_t part_of(const struct json *value, bool *ret_percent)
     return percent;
 }
 
-static void check_part(const struct json *value, const struct field_path *at, int64_t percent_max,
-                       struct field_errors *errors)
+static void check_count_or_percent(const struct json *value, const struct field_path *at,
+                                   int64_t percent_max, struct field_errors *errors)
 {
     bool percent = false;
     if (!value)
         return;
-    int64_t n = part_of(value, &percent);
+    int64_t n = parse_count_or_percent(value, &percent);
     if (n < 0)
         field_invalid(errors, at, value,
                       percent ? "must be a percentage (such as '25%%')" : "must not be negative");
@@ -190,8 +191,8 @@ static void check_part(const struct json *value, const struct field_path *at, in
         field_invalid(errors, at, value, "must not be more than 100%%");
 }
 
-static void check_strategy(const struct json *spec, const struct field_path *up,
-                           struct field_errors *errors)
+static void check_deployment_strategy(const struct json *spec, const struct field_path *up,
+                                      struct field_errors *errors)
 {
     struct field_path at = { up, .key = S("strategy") };
     static const char *const types[] = { "Recreate", "RollingUpdate", NULL };
@@ -210,11 +211,11 @@ static void check_strategy(const struct json *spec, const struct field_path *up,
     }
     const struct json *unavailable = json_get(rolling, "maxUnavailable");
     const struct json *surge = json_get(rolling, "maxSurge");
-    check_part(unavailable, AT(&in, "maxUnavailable"), 100, errors);
-    check_part(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
+    check_count_or_percent(unavailable, AT(&in, "maxUnavailable"), 100, errors);
+    check_count_or_percent(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
     bool percent = false;
-    if (unavailable && surge && part_of(unavailable, &percent) == 0 &&
-        part_of(surge, &percent) == 0)
+    if (unavailable && surge && parse_count_or_percent(unavailable, &percent) == 0 &&
+        parse_count_or_percent(surge, &percent) == 0)
         field_invalid(errors, AT(&in, "maxUnavailable"), unavailable,
                       "must not be 0 when maxSurge is");
 }
@@ -228,8 +229,8 @@ static void validate_deployment(const struct kind_change *c, struct kind_env *en
         check_status(c, errors);
         return;
     }
-    check_pods(c, errors);
-    check_strategy(spec, &at, errors);
+    check_workload(c, errors);
+    check_deployment_strategy(spec, &at, errors);
     const struct json *deadline = json_get(spec, "progressDeadlineSeconds");
     check_not_negative(spec, "progressDeadlineSeconds", &at, errors);
     if (deadline && json_int(deadline, 0) <= json_int(json_get(spec, "minReadySeconds"), 0))
@@ -258,13 +259,14 @@ static void prepare_deployment(const struct kind_change *c, struct kind_env *env
         json_set_int(env->arena, metadata, "generation", generation + 1);
 }
 
-const struct kind_hooks hooks_deployment = {
+const struct kind_hooks kind_hooks_deployment = {
     .fill = fill_deployment,
     .prepare = prepare_deployment,
     .validate = validate_deployment,
 };
 
-const struct kind_hooks hooks_replicaset = { .fill = fill_template, .validate = validate_pods };
+const struct kind_hooks kind_hooks_replicaset = { .fill = fill_template,
+                                                  .validate = validate_workload };
 
 /* ---- StatefulSet */
 
@@ -288,8 +290,8 @@ static void fill_statefulset(struct arena *a, struct json *object)
     }
 }
 
-static void check_set_strategy(const struct json *strategy, const struct field_path *at,
-                               struct field_errors *errors)
+static void check_statefulset_strategy(const struct json *strategy, const struct field_path *at,
+                                       struct field_errors *errors)
 {
     str type = json_text(json_get(strategy, "type"));
     const struct json *rolling = json_get(strategy, "rollingUpdate");
@@ -335,12 +337,12 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
         check_status(c, errors);
         return;
     }
-    check_pods(c, errors);
+    check_workload(c, errors);
     const struct json *policy = json_get(spec, "podManagementPolicy");
     if (!str_eqc(json_text(policy), "OrderedReady") && !str_eqc(json_text(policy), "Parallel"))
         field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
                       "must be OrderedReady or Parallel");
-    check_set_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
+    check_statefulset_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
     check_retention(json_get(spec, "persistentVolumeClaimRetentionPolicy"),
                     AT(&at, "persistentVolumeClaimRetentionPolicy"), errors);
     const struct json *start = json_at(spec, "ordinals", "start", NULL);
@@ -368,7 +370,7 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
                         "only replicas, template, updateStrategy and the like may change");
 }
 
-const struct kind_hooks hooks_statefulset = {
+const struct kind_hooks kind_hooks_statefulset = {
     .name = format_dns_label,
     .fill = fill_statefulset,
     .validate = validate_statefulset,
@@ -412,17 +414,18 @@ static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
 }
 
 /* One of the two moves a rollout on, and not both. */
-static void check_daemon_parts(const struct json *rolling, const struct field_path *at,
-                               struct field_errors *errors)
+static void check_daemonset_rollout(const struct json *rolling, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     const struct json *unavailable = json_get(rolling, "maxUnavailable");
     const struct json *surge = json_get(rolling, "maxSurge");
     bool percent = false;
-    int64_t out = part_of(unavailable, &percent), over = part_of(surge, &percent);
+    int64_t out = parse_count_or_percent(unavailable, &percent),
+            over = parse_count_or_percent(surge, &percent);
     bool some_out = out > 0 || (out < 0 && json_is(unavailable, JSON_INT));
     bool some_over = over > 0 || (over < 0 && json_is(surge, JSON_INT));
-    check_part(unavailable, AT(at, "maxUnavailable"), 100, errors);
-    check_part(surge, AT(at, "maxSurge"), 100, errors);
+    check_count_or_percent(unavailable, AT(at, "maxUnavailable"), 100, errors);
+    check_count_or_percent(surge, AT(at, "maxSurge"), 100, errors);
     if (some_out && some_over)
         field_invalid(errors, AT(at, "maxSurge"), surge, "must be 0 when maxUnavailable is not");
     if (!some_out && !some_over)
@@ -436,16 +439,17 @@ static void validate_daemonset(const struct kind_change *c, struct kind_env *env
     const struct json *strategy = json_at(c->object, "spec", "updateStrategy", NULL);
     str type = json_text(json_get(strategy, "type"));
     struct field_path at = { AT(NULL, "spec"), .key = S("updateStrategy") };
-    validate_pods(c, env, errors);
+    validate_workload(c, env, errors);
     if (c->sub == KIND_STATUS)
         return;
     if (str_eqc(type, "RollingUpdate"))
-        check_daemon_parts(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"), errors);
+        check_daemonset_rollout(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"),
+                                errors);
     else if (!str_eqc(type, "OnDelete"))
         field_not_supported(errors, &at, strategy, types);
 }
 
-const struct kind_hooks hooks_daemonset = {
+const struct kind_hooks kind_hooks_daemonset = {
     .fill = fill_daemonset,
     .prepare = prepare_daemonset,
     .validate = validate_daemonset,

@@ -43,7 +43,7 @@ static struct type parse_expr(struct parser *p);
 
 static const struct type dyn = { CEL_DYN }, boolean = { CEL_BOOL };
 
-static struct type fail(struct parser *p, const char *what, str about)
+static struct type fail_parse(struct parser *p, const char *what, str about)
 {
     if (!p->failed)
         p->failed =
@@ -54,12 +54,12 @@ static struct type fail(struct parser *p, const char *what, str about)
 
 /* ---- words */
 
-static bool letter(char c)
+static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -90,7 +90,7 @@ static bool accept(struct parser *p, const char *mark)
 static void expect(struct parser *p, const char *mark)
 {
     if (!accept(p, mark))
-        fail(p, "missing", str_c(mark));
+        fail_parse(p, "missing", str_c(mark));
 }
 
 static str take_word(struct parser *p)
@@ -98,7 +98,7 @@ static str take_word(struct parser *p)
     peek(p);
     size_t start = p->at;
     while (p->at < p->text.n &&
-           (letter(p->text.p[p->at]) || (p->at > start && digit(p->text.p[p->at]))))
+           (is_letter(p->text.p[p->at]) || (p->at > start && is_digit(p->text.p[p->at]))))
         p->at++;
     return str_upto(str_from(p->text, start), p->at - start);
 }
@@ -148,7 +148,7 @@ static struct type element_of(struct type t)
 }
 
 /* "x__dash__y" is how a rule writes the field "x-y". */
-static bool names_field(str word, str field)
+static bool is_escaped_name_of(str word, str field)
 {
     static const struct {
         const char *escape, *plain;
@@ -185,16 +185,16 @@ static struct type select_field(struct parser *p, struct type t, str word)
     if (t.kind == CEL_METADATA && (str_eqc(word, "name") || str_eqc(word, "generateName")))
         return (struct type){ CEL_STRING };
     if (t.kind != CEL_OBJECT)
-        return fail(p, "there is no field", word);
+        return fail_parse(p, "there is no field", word);
     bool whole = t.root || json_bool(json_get(t.schema, "x-kubernetes-embedded-resource"), false);
     if (whole && (str_eqc(word, "apiVersion") || str_eqc(word, "kind")))
         return (struct type){ CEL_STRING };
     if (whole && str_eqc(word, "metadata"))
         return (struct type){ CEL_METADATA };
     json_each(m, json_get(t.schema, "properties"))
-        if (names_field(word, m->key))
+        if (is_escaped_name_of(word, m->key))
             return type_of_schema(m->value, false);
-    return fail(p, "undefined field", word);
+    return fail_parse(p, "undefined field", word);
 }
 
 /* ---- functions */
@@ -240,13 +240,13 @@ static struct type call_function(struct parser *p, str name)
         parse_arguments(p);
         return (struct type){ functions[i].result };
     }
-    return fail(p, "undeclared function", name);
+    return fail_parse(p, "undeclared function", name);
 }
 
 static void push_variable(struct parser *p, str name, struct type type)
 {
     if (p->n_scope == SCOPE_MAX)
-        fail(p, "too many variables, beginning with", name);
+        fail_parse(p, "too many variables, beginning with", name);
     else
         p->scope[p->n_scope++] = (struct variable){ name, type };
 }
@@ -261,7 +261,7 @@ static bool call_macro(struct parser *p, struct type target, str name, struct ty
         known = known || str_eqc(name, macros[i]);
     if (!known)
         return false;
-    bool yes_no = str_eqc(name, "all") || str_starts(name, S("exists"));
+    bool returns_bool = str_eqc(name, "all") || str_starts(name, S("exists"));
     size_t scope = p->n_scope;
     struct type element = target.kind == CEL_LIST  ? element_of(target)
                           : target.kind == CEL_MAP ? (struct type){ CEL_STRING }
@@ -278,13 +278,13 @@ static bool call_macro(struct parser *p, struct type target, str name, struct ty
         p->at = before_second;
     }
     struct type body = parse_expr(p);
-    if (yes_no && body.kind != CEL_BOOL && body.kind != CEL_DYN)
-        fail(p, "a condition must be true or false in", name);
+    if (returns_bool && body.kind != CEL_BOOL && body.kind != CEL_DYN)
+        fail_parse(p, "a condition must be true or false in", name);
     while (accept(p, ","))
         parse_expr(p);
     expect(p, ")");
     p->n_scope = scope;
-    *ret = yes_no                                               ? boolean
+    *ret = returns_bool                                         ? boolean
            : str_eqc(name, "filter") && target.kind == CEL_LIST ? target
            : str_eqc(name, "map") || str_eqc(name, "filter")    ? (struct type){ CEL_LIST }
                                                                 : dyn;
@@ -297,13 +297,13 @@ static struct type parse_number(struct parser *p)
 {
     bool fraction = false;
     if (accept(p, "0x")) {
-        while (p->at < p->text.n && (digit(p->text.p[p->at]) || letter(p->text.p[p->at])))
+        while (p->at < p->text.n && (is_digit(p->text.p[p->at]) || is_letter(p->text.p[p->at])))
             p->at++;
         return (struct type){ CEL_INT };
     }
     while (p->at < p->text.n) {
         char c = p->text.p[p->at];
-        bool next_digit = p->at + 1 < p->text.n && digit(p->text.p[p->at + 1]);
+        bool next_digit = p->at + 1 < p->text.n && is_digit(p->text.p[p->at + 1]);
         if (c == '.' && next_digit)
             fraction = true;
         else if ((c == 'e' || c == 'E') && p->at + 1 < p->text.n) {
@@ -313,7 +313,7 @@ static struct type parse_number(struct parser *p)
         } else if (c == 'u' || c == 'U') {
             p->at++;
             return dyn;
-        } else if (!digit(c)) {
+        } else if (!is_digit(c)) {
             break;
         }
         p->at++;
@@ -335,7 +335,7 @@ static struct type parse_text(struct parser *p, bool raw)
             return (struct type){ CEL_STRING };
         }
     }
-    return fail(p, "text that does not end, beginning with", str_upto(rest, 12));
+    return fail_parse(p, "text that does not end, beginning with", str_upto(rest, 12));
 }
 
 static struct type parse_list(struct parser *p)
@@ -344,7 +344,7 @@ static struct type parse_list(struct parser *p)
         accept(p, "?");
         parse_expr(p);
         if (!accept(p, ",") && peek(p) != ']')
-            return fail(p, "missing", S("]"));
+            return fail_parse(p, "missing", S("]"));
     }
     return (struct type){ CEL_LIST };
 }
@@ -357,7 +357,7 @@ static struct type parse_map(struct parser *p)
         expect(p, ":");
         parse_expr(p);
         if (!accept(p, ",") && peek(p) != '}')
-            return fail(p, "missing", S("}"));
+            return fail_parse(p, "missing", S("}"));
     }
     return (struct type){ CEL_MAP };
 }
@@ -392,7 +392,7 @@ static struct type parse_identifier(struct parser *p)
         if (str_eqc(word, names[i]))
             return dyn;
     p->at = start;
-    return fail(p, "undeclared reference to", word);
+    return fail_parse(p, "undeclared reference to", word);
 }
 
 static struct type parse_primary(struct parser *p)
@@ -409,11 +409,11 @@ static struct type parse_primary(struct parser *p)
         return parse_map(p);
     if (c == '"' || c == '\'')
         return parse_text(p, false);
-    if (digit(c))
+    if (is_digit(c))
         return parse_number(p);
-    if (letter(c))
+    if (is_letter(c))
         return parse_identifier(p);
-    return fail(p, "unexpected", str_upto(str_from(p->text, p->at), 1));
+    return fail_parse(p, "unexpected", str_upto(str_from(p->text, p->at), 1));
 }
 
 static struct type parse_member(struct parser *p)
@@ -422,7 +422,7 @@ static struct type parse_member(struct parser *p)
     while (!p->failed) {
         if (accept(p, "[")) {
             if (t.kind == CEL_OBJECT)
-                return fail(p, "an object is no map to look up in", S("["));
+                return fail_parse(p, "an object is no map to look up in", S("["));
             accept(p, "?");
             parse_expr(p);
             expect(p, "]");
@@ -431,7 +431,7 @@ static struct type parse_member(struct parser *p)
             bool optional = accept(p, "?");
             str word = take_word(p);
             if (!word.n)
-                return fail(p, "a name is missing behind", S("."));
+                return fail_parse(p, "a name is missing behind", S("."));
             if (!accept(p, "("))
                 t = optional ? (select_field(p, t, word), dyn) : select_field(p, t, word);
             else if (!call_macro(p, t, word, &t))
@@ -449,7 +449,7 @@ static struct type parse_unary(struct parser *p)
         p->at++;
         struct type t = parse_unary(p);
         return t.kind == CEL_BOOL || t.kind == CEL_DYN ? boolean
-                                                       : fail(p, "not a condition", S("!"));
+                                                       : fail_parse(p, "not a condition", S("!"));
     }
     if (accept(p, "-"))
         return parse_unary(p);
@@ -457,7 +457,7 @@ static struct type parse_unary(struct parser *p)
 }
 
 /* Both sides of an operator that wants them alike; numbers of two kinds pass. */
-static bool alike(struct type a, struct type b)
+static bool is_comparable(struct type a, struct type b)
 {
     bool numbers =
         (a.kind == CEL_INT || a.kind == CEL_DOUBLE) && (b.kind == CEL_INT || b.kind == CEL_DOUBLE);
@@ -484,8 +484,8 @@ static struct type parse_arithmetic(struct parser *p, bool products)
     struct type left = products ? parse_unary(p) : parse_arithmetic(p, true);
     for (str op; !p->failed && accept_any(p, products ? times : plus, &op);) {
         struct type right = products ? parse_unary(p) : parse_arithmetic(p, true);
-        if (!alike(left, right) || left.kind == CEL_BOOL)
-            return fail(p, "the sides do not fit for", op);
+        if (!is_comparable(left, right) || left.kind == CEL_BOOL)
+            return fail_parse(p, "the sides do not fit for", op);
         if (left.kind != right.kind)
             left = dyn;
     }
@@ -502,8 +502,8 @@ static struct type parse_relation(struct parser *p)
         if (!in && !accept_any(p, operators, &op))
             return left;
         struct type right = parse_arithmetic(p, false);
-        if (!in && !alike(left, right))
-            return fail(p, "the sides do not fit for", op);
+        if (!in && !is_comparable(left, right))
+            return fail_parse(p, "the sides do not fit for", op);
         left = boolean;
     }
     return left;
@@ -516,7 +516,7 @@ static struct type parse_junction(struct parser *p, bool both)
         struct type right = both ? parse_relation(p) : parse_junction(p, true);
         if ((left.kind != CEL_BOOL && left.kind != CEL_DYN) ||
             (right.kind != CEL_BOOL && right.kind != CEL_DYN))
-            return fail(p, "the sides are no conditions for", both ? S("&&") : S("||"));
+            return fail_parse(p, "the sides are no conditions for", both ? S("&&") : S("||"));
         left = boolean;
     }
     return left;
@@ -525,11 +525,11 @@ static struct type parse_junction(struct parser *p, bool both)
 static struct type parse_expr(struct parser *p)
 {
     if (++p->depth > NESTING_MAX)
-        return fail(p, "nested too deeply at", str_upto(str_from(p->text, p->at), 8));
+        return fail_parse(p, "nested too deeply at", str_upto(str_from(p->text, p->at), 8));
     struct type t = parse_junction(p, false);
     if (!p->failed && accept(p, "?")) {
         if (t.kind != CEL_BOOL && t.kind != CEL_DYN)
-            return fail(p, "not a condition before", S("?"));
+            return fail_parse(p, "not a condition before", S("?"));
         t = parse_expr(p);
         expect(p, ":");
         struct type other = parse_expr(p);
@@ -541,8 +541,8 @@ static struct type parse_expr(struct parser *p)
 }
 
 /* `otherwise`: what is said of another type. */
-static int check(const struct cel_place *place, str text, enum type_kind wanted,
-                 const char *otherwise, err_t *e)
+static int check_expression(const struct cel_place *place, str text, enum type_kind wanted,
+                            const char *type_error, err_t *e)
 {
     struct parser p = { .text = text, .e = e };
     struct type self = type_of_schema(place->openapi, place->root);
@@ -550,19 +550,19 @@ static int check(const struct cel_place *place, str text, enum type_kind wanted,
     push_variable(&p, S("oldSelf"), place->optional_old ? dyn : self);
     struct type result = parse_expr(&p);
     if (!p.failed && peek(&p))
-        fail(&p, "unexpected", str_upto(str_from(text, p.at), 8));
+        fail_parse(&p, "unexpected", str_upto(str_from(text, p.at), 8));
     if (!p.failed && result.kind != wanted && result.kind != CEL_DYN)
-        return err_set(e, EINVAL, "%s", otherwise);
+        return err_set(e, EINVAL, "%s", type_error);
     return p.failed;
 }
 
 int cel_check(const struct cel_place *place, str rule, err_t *e)
 {
-    return check(place, rule, CEL_BOOL, "a rule must be true or false in the end", e);
+    return check_expression(place, rule, CEL_BOOL, "a rule must be true or false in the end", e);
 }
 
 int cel_check_message(const struct cel_place *place, str expression, err_t *e)
 {
-    return check(place, expression, CEL_STRING, "a messageExpression must be a string in the end",
-                 e);
+    return check_expression(place, expression, CEL_STRING,
+                            "a messageExpression must be a string in the end", e);
 }

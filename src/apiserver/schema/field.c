@@ -59,10 +59,10 @@ void field_add(struct field_errors *errors, struct field_error error)
         return;
     if (errors->n_kept == errors->cap) {
         size_t cap = errors->cap ? errors->cap * 2 : 8;
-        struct field_error *larger = arena_array(errors->arena, cap, sizeof(*larger));
+        struct field_error *grown = arena_array(errors->arena, cap, sizeof(*grown));
         if (errors->n_kept)
-            memcpy(larger, errors->at, errors->n_kept * sizeof(*larger));
-        errors->at = larger, errors->cap = cap;
+            memcpy(grown, errors->at, errors->n_kept * sizeof(*grown));
+        errors->at = grown, errors->cap = cap;
     }
     errors->bytes += error.path.n + error.message.n;
     errors->at[errors->n_kept++] = error;
@@ -75,8 +75,8 @@ void field_add_all(struct field_errors *to, const struct field_errors *from)
     to->n += from->n - from->n_kept;
 }
 
-static void add(struct field_errors *errors, const struct field_path *at, enum field_reason reason,
-                str message)
+static void add_error(struct field_errors *errors, const struct field_path *at,
+                      enum field_reason reason, str message)
 {
     if (is_full(errors)) {
         errors->n++;
@@ -103,7 +103,7 @@ void field_required(struct field_errors *errors, const struct field_path *at, co
     buf_put(&text, S("Required value"));
     if (detail && *detail)
         buf_printf(&text, ": %s", detail);
-    add(errors, at, FIELD_REQUIRED, buf_str(&text));
+    add_error(errors, at, FIELD_REQUIRED, buf_str(&text));
 }
 
 static void add_invalid(struct field_errors *errors, const struct field_path *at,
@@ -113,11 +113,11 @@ static void add_invalid(struct field_errors *errors, const struct field_path *at
     buf_put(&text, S("Invalid value: "));
     put_value(&text, value);
     buf_printf(&text, ": %s", detail);
-    add(errors, at, reason, buf_str(&text));
+    add_error(errors, at, reason, buf_str(&text));
 }
 
 /* The words of a variadic function, cut to what a line can bear. */
-#define WORDS(name, format)                                                                        \
+#define FORMAT_DETAIL(name, format)                                                                \
     char name[1024];                                                                               \
     va_list args;                                                                                  \
     va_start(args, format);                                                                        \
@@ -127,24 +127,24 @@ static void add_invalid(struct field_errors *errors, const struct field_path *at
 void field_invalid(struct field_errors *errors, const struct field_path *at,
                    const struct json *value, const char *format, ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     add_invalid(errors, at, FIELD_INVALID, value, detail);
 }
 
 void field_type_invalid(struct field_errors *errors, const struct field_path *at,
                         const struct json *value, const char *format, ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     add_invalid(errors, at, FIELD_TYPE_INVALID, value, detail);
 }
 
 void field_forbidden(struct field_errors *errors, const struct field_path *at, const char *format,
                      ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Forbidden: %s", detail);
-    add(errors, at, FIELD_FORBIDDEN, buf_str(&text));
+    add_error(errors, at, FIELD_FORBIDDEN, buf_str(&text));
 }
 
 void field_duplicate(struct field_errors *errors, const struct field_path *at,
@@ -153,7 +153,7 @@ void field_duplicate(struct field_errors *errors, const struct field_path *at,
     auto_buf struct buf text = { 0 };
     buf_put(&text, S("Duplicate value: "));
     put_value(&text, value);
-    add(errors, at, FIELD_DUPLICATE, buf_str(&text));
+    add_error(errors, at, FIELD_DUPLICATE, buf_str(&text));
 }
 
 void field_not_found(struct field_errors *errors, const struct field_path *at,
@@ -162,14 +162,14 @@ void field_not_found(struct field_errors *errors, const struct field_path *at,
     auto_buf struct buf text = { 0 };
     buf_put(&text, S("Not found: "));
     put_value(&text, value);
-    add(errors, at, FIELD_NOT_FOUND, buf_str(&text));
+    add_error(errors, at, FIELD_NOT_FOUND, buf_str(&text));
 }
 
 void field_too_long(struct field_errors *errors, const struct field_path *at, int64_t most)
 {
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Too long: may not be more than %lld bytes", (long long)most);
-    add(errors, at, FIELD_TOO_LONG, buf_str(&text));
+    add_error(errors, at, FIELD_TOO_LONG, buf_str(&text));
 }
 
 void field_too_many(struct field_errors *errors, const struct field_path *at, int64_t have,
@@ -178,7 +178,7 @@ void field_too_many(struct field_errors *errors, const struct field_path *at, in
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Too many: %lld: must have at most %lld items", (long long)have,
                (long long)most);
-    add(errors, at, FIELD_TOO_MANY, buf_str(&text));
+    add_error(errors, at, FIELD_TOO_MANY, buf_str(&text));
 }
 
 void field_not_supported(struct field_errors *errors, const struct field_path *at,
@@ -190,7 +190,7 @@ void field_not_supported(struct field_errors *errors, const struct field_path *a
     buf_put(&text, S(": supported values: "));
     for (size_t i = 0; allowed[i]; i++)
         buf_printf(&text, "%s\"%s\"", i ? ", " : "", allowed[i]);
-    add(errors, at, FIELD_NOT_SUPPORTED, buf_str(&text));
+    add_error(errors, at, FIELD_NOT_SUPPORTED, buf_str(&text));
 }
 
 struct json *field_causes(struct arena *a, const struct field_errors *errors)

@@ -29,7 +29,7 @@ static str component_name(struct arena *a, const struct kind *k)
                         STR_ARG(k->kind));
 }
 
-static struct json *gvk(struct arena *a, str group, str version, str kind)
+static struct json *make_gvk(struct arena *a, str group, str version, str kind)
 {
     struct json *node = json_new_obj(a);
     json_set_str(a, node, "group", group);
@@ -38,7 +38,7 @@ static struct json *gvk(struct arena *a, str group, str version, str kind)
     return node;
 }
 
-static bool belongs(const struct kind *k, str group, str version)
+static bool is_in_version(const struct kind *k, str group, str version)
 {
     return str_eq(k->group, group) && str_eq(k->version, version);
 }
@@ -70,7 +70,7 @@ static void add_list(struct arena *a, struct json *schemas, const struct kind *k
     json_push(a, required, json_new_str(a, S("items")));
     json_set(a, node, S("required"), required);
     json_set(a, schemas, name, node);
-    mark_gvk(a, schemas, name, gvk(a, k->group, k->version, k->list_kind));
+    mark_gvk(a, schemas, name, make_gvk(a, k->group, k->version, k->list_kind));
 }
 
 static void add_schemas(struct arena *a, struct json *schemas, const struct kind *k)
@@ -82,15 +82,15 @@ static void add_schemas(struct arena *a, struct json *schemas, const struct kind
     } else {
         openapi_add_type(a, schemas, k->schema->message);
     }
-    mark_gvk(a, schemas, component, gvk(a, k->group, k->version, k->kind));
+    mark_gvk(a, schemas, component, make_gvk(a, k->group, k->version, k->kind));
     if (k->verbs & KIND_LIST)
         add_list(a, schemas, k, component);
 }
 
 /* ---- paths */
 
-static struct json *parameter(struct arena *a, const char *name, const char *in,
-                              const char *description)
+static struct json *make_parameter(struct arena *a, const char *name, const char *in,
+                                   const char *description)
 {
     struct json *node = json_new_obj(a);
     json_set_str(a, node, "name", str_c(name));
@@ -102,7 +102,7 @@ static struct json *parameter(struct arena *a, const char *name, const char *in,
     return node;
 }
 
-static struct json *body_of(struct arena *a, const char *media, struct json *schema)
+static struct json *make_content(struct arena *a, const char *media, struct json *schema)
 {
     struct json *content = json_new_obj(a);
     json_set(a, json_make(a, content, media, NULL), S("schema"), schema);
@@ -115,13 +115,13 @@ struct operation {
     bool writes;
 };
 
-static const struct operation of_collection[] = {
+static const struct operation collection_operations[] = {
     { "get", "list", KIND_LIST, false },
     { "post", "post", KIND_CREATE, true },
     { "delete", "deletecollection", KIND_DELETECOLLECTION, false },
 };
 
-static const struct operation of_object[] = {
+static const struct operation object_operations[] = {
     { "get", "get", KIND_GET, false },
     { "put", "put", KIND_UPDATE, true },
     { "patch", "patch", KIND_PATCH, true },
@@ -134,27 +134,29 @@ static struct json *make_operation(struct arena *a, const struct kind *k, const 
     struct json *node = json_new_obj(a);
     if (o->writes) {
         struct json *parameters = json_new_arr(a);
-        json_push(a, parameters, parameter(a, "dryRun", "query", "All: do not keep the change."));
-        json_push(a, parameters, parameter(a, "fieldManager", "query", "Who writes."));
         json_push(a, parameters,
-                  parameter(a, "fieldValidation", "query",
-                            "What unknown fields mean: Ignore, Warn or Strict."));
+                  make_parameter(a, "dryRun", "query", "All: do not keep the change."));
+        json_push(a, parameters, make_parameter(a, "fieldManager", "query", "Who writes."));
+        json_push(a, parameters,
+                  make_parameter(a, "fieldValidation", "query",
+                                 "What unknown fields mean: Ignore, Warn or Strict."));
         if (o->verb == KIND_PATCH)
             json_push(a, parameters,
-                      parameter(a, "force", "query", "Take fields over from other managers."));
+                      make_parameter(a, "force", "query", "Take fields over from other managers."));
         json_set(a, node, S("parameters"), parameters);
         bool patch = o->verb == KIND_PATCH;
         struct json *anything = json_new_obj(a);
         json_set_str(a, anything, "type", S("object"));
         json_set(a, json_make(a, node, "requestBody", NULL), S("content"),
-                 body_of(a, patch ? "application/merge-patch+json" : "*/*",
-                         patch ? anything : openapi_ref(a, component)));
+                 make_content(a, patch ? "application/merge-patch+json" : "*/*",
+                              patch ? anything : openapi_ref(a, component)));
     }
     struct json *ok = json_make(a, node, "responses", "200", NULL);
     json_set_str(a, ok, "description", S("OK"));
-    json_set(a, ok, S("content"), body_of(a, "application/json", openapi_ref(a, component)));
+    json_set(a, ok, S("content"), make_content(a, "application/json", openapi_ref(a, component)));
     json_set_str(a, node, "x-kubernetes-action", str_c(o->action));
-    json_set(a, node, S("x-kubernetes-group-version-kind"), gvk(a, k->group, k->version, k->kind));
+    json_set(a, node, S("x-kubernetes-group-version-kind"),
+             make_gvk(a, k->group, k->version, k->kind));
     return node;
 }
 
@@ -165,8 +167,8 @@ static void add_path(struct arena *a, struct json *paths, const struct kind *k, 
                             k->namespaced ? "/namespaces/{namespace}" : "", STR_ARG(k->plural),
                             object ? "/{name}" : "");
     struct json *node = json_new_obj(a), *parameters = json_new_arr(a);
-    const struct operation *operations = object ? of_object : of_collection;
-    size_t n = object ? countof(of_object) : countof(of_collection);
+    const struct operation *operations = object ? object_operations : collection_operations;
+    size_t n = object ? countof(object_operations) : countof(collection_operations);
     for (size_t i = 0; i < n; i++)
         if (k->verbs & operations[i].verb)
             json_set(a, node, str_c(operations[i].method),
@@ -174,9 +176,10 @@ static void add_path(struct arena *a, struct json *paths, const struct kind *k, 
     if (!json_len(node))
         return;
     if (object)
-        json_push(a, parameters, parameter(a, "name", "path", "Name of the object."));
+        json_push(a, parameters, make_parameter(a, "name", "path", "Name of the object."));
     if (k->namespaced)
-        json_push(a, parameters, parameter(a, "namespace", "path", "Namespace of the object."));
+        json_push(a, parameters,
+                  make_parameter(a, "namespace", "path", "Namespace of the object."));
     json_set(a, node, S("parameters"), parameters);
     json_set(a, paths, path, node);
 }
@@ -194,7 +197,7 @@ struct json *openapi_document(struct arena *a, const struct kind *const *kinds, 
     struct json *paths = json_make(a, document, "paths", NULL);
     struct json *schemas = json_make(a, document, "components", "schemas", NULL);
     for (size_t i = 0; i < n; i++) {
-        if (!belongs(kinds[i], group, version))
+        if (!is_in_version(kinds[i], group, version))
             continue;
         add_path(a, paths, kinds[i], false);
         add_path(a, paths, kinds[i], true);
@@ -210,7 +213,8 @@ str openapi_hash(struct arena *a, str document)
     return arena_str(a, str_upto(str_c(hex), HASH_DIGITS));
 }
 
-static str hash_of(struct arena *a, const struct kind *const *kinds, size_t n, const struct kind *k)
+static str hash_document(struct arena *a, const struct kind *const *kinds, size_t n,
+                         const struct kind *k)
 {
     auto_arena struct arena scratch = { 0 };
     auto_buf struct buf text = { 0 };
@@ -225,7 +229,7 @@ struct json *openapi_index(struct arena *a, const struct kind *const *kinds, siz
         str path = document_path(a, kinds[i]->group, kinds[i]->version);
         if (json_get_str(paths, path))
             continue;
-        str hash = hash_of(a, kinds, n, kinds[i]);
+        str hash = hash_document(a, kinds, n, kinds[i]);
         struct json *entry = json_new_obj(a);
         json_set_str(a, entry, "serverRelativeURL",
                      arena_printf(a, "/openapi/v3/" STR_FMT "?hash=" STR_FMT, STR_ARG(path),

@@ -7,8 +7,8 @@
 #define QUANTITY "io.k8s.apimachinery.pkg.api.resource.Quantity"
 #define INT_OR_STRING "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 
-static struct json *of_schema(struct arena *a, struct json *schemas, const struct schema *s,
-                              bool described);
+static struct json *describe_schema(struct arena *a, struct json *schemas, const struct schema *s,
+                                    bool described);
 
 struct json *openapi_ref(struct arena *a, str name)
 {
@@ -17,7 +17,7 @@ struct json *openapi_ref(struct arena *a, str name)
     return ref;
 }
 
-static struct json *refer(struct arena *a, str name)
+static struct json *make_reference(struct arena *a, str name)
 {
     struct json *node = json_new_obj(a), *all_of = json_new_arr(a);
     json_push(a, all_of, openapi_ref(a, name));
@@ -26,7 +26,7 @@ static struct json *refer(struct arena *a, str name)
 }
 
 /* The two scalars that may be written in two ways. */
-static struct json *refer_either(struct arena *a, struct json *schemas, bool quantity)
+static struct json *reference_union(struct arena *a, struct json *schemas, bool quantity)
 {
     str name = quantity ? S(QUANTITY) : S(INT_OR_STRING);
     if (!json_get_str(schemas, name)) {
@@ -44,11 +44,11 @@ static struct json *refer_either(struct arena *a, struct json *schemas, bool qua
         json_set(a, node, S("oneOf"), one_of);
         json_set(a, schemas, name, node);
     }
-    return refer(a, name);
+    return make_reference(a, name);
 }
 
 /* Values of no type at all; they have names of their own. */
-static struct json *refer_any(struct arena *a, struct json *schemas, bool fields)
+static struct json *reference_any(struct arena *a, struct json *schemas, bool fields)
 {
     str name = fields ? S("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
                       : S("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON");
@@ -59,10 +59,10 @@ static struct json *refer_any(struct arena *a, struct json *schemas, bool fields
             json_set_str(a, node, "type", S("object"));
         json_set(a, schemas, name, node);
     }
-    return refer(a, name);
+    return make_reference(a, name);
 }
 
-static struct json *of_scalar(struct arena *a, struct json *schemas, const struct schema *s)
+static struct json *describe_scalar(struct arena *a, struct json *schemas, const struct schema *s)
 {
     static const char *const types[SCHEMA_TYPE_N] = {
         [SCHEMA_STRING] = "string",
@@ -75,7 +75,7 @@ static struct json *of_scalar(struct arena *a, struct json *schemas, const struc
         [SCHEMA_INT32] = "int32",    [SCHEMA_INT64] = "int64",
     };
     if (s->format == SCHEMA_QUANTITY || s->type == SCHEMA_INT_OR_STRING)
-        return refer_either(a, schemas, s->format == SCHEMA_QUANTITY);
+        return reference_union(a, schemas, s->format == SCHEMA_QUANTITY);
     struct json *node = json_new_obj(a);
     if (types[s->type])
         json_set_str(a, node, "type", str_c(types[s->type]));
@@ -100,26 +100,27 @@ static void add_list_type(struct arena *a, const struct schema *s, struct json *
     json_set(a, node, S("x-kubernetes-list-map-keys"), keys);
 }
 
-static struct json *of_schema(struct arena *a, struct json *schemas, const struct schema *s,
-                              bool described)
+static struct json *describe_schema(struct arena *a, struct json *schemas, const struct schema *s,
+                                    bool described)
 {
     struct json *node;
     if (s->type == SCHEMA_OBJECT && s->message) {
         openapi_add_type(a, schemas, s->message);
-        node = refer(a, types_openapi_name(a, s->message->name));
+        node = make_reference(a, types_openapi_name(a, s->message->name));
     } else if (s->type == SCHEMA_OBJECT) {
         node = json_new_obj(a);
         json_set_str(a, node, "type", S("object"));
-        json_set(a, node, S("additionalProperties"), of_schema(a, schemas, s->element, false));
+        json_set(a, node, S("additionalProperties"),
+                 describe_schema(a, schemas, s->element, false));
         if (s->atomic)
             json_set_str(a, node, "x-kubernetes-map-type", S("atomic"));
     } else if (s->type == SCHEMA_ARRAY) {
         node = json_new_obj(a);
         json_set_str(a, node, "type", S("array"));
-        json_set(a, node, S("items"), of_schema(a, schemas, s->element, false));
+        json_set(a, node, S("items"), describe_schema(a, schemas, s->element, false));
         add_list_type(a, s, node);
     } else {
-        node = of_scalar(a, schemas, s);
+        node = describe_scalar(a, schemas, s);
     }
     if (described && s->description.n)
         json_set_str(a, node, "description", s->description);
@@ -157,8 +158,8 @@ void openapi_add_type(struct arena *a, struct json *schemas, const struct schema
         if (!f->name.n)
             continue;
         struct json *property = f->schema.type == SCHEMA_ANY && !f->schema.element
-                                    ? refer_any(a, schemas, str_eqc(f->name, "fieldsV1"))
-                                    : of_schema(a, schemas, &f->schema, true);
+                                    ? reference_any(a, schemas, str_eqc(f->name, "fieldsV1"))
+                                    : describe_schema(a, schemas, &f->schema, true);
         add_patch(a, f, property);
         json_set(a, properties, f->name, property);
         if (f->required)
@@ -191,7 +192,7 @@ struct json *openapi_of_custom(struct arena *a, const struct kind *k)
         json_set_str(a, field, "description", str_c(fields[i].description));
         json_set(a, properties, str_c(fields[i].key), field);
     }
-    struct json *metadata = refer(a, types_openapi_name(a, S("meta.v1.ObjectMeta")));
+    struct json *metadata = make_reference(a, types_openapi_name(a, S("meta.v1.ObjectMeta")));
     json_set_str(a, metadata, "description", S("What every object has."));
     json_set(a, properties, S("metadata"), metadata);
     return node;

@@ -11,9 +11,9 @@
 
 /* ---- from version 3 */
 
-static void bend(struct arena *a, struct json *v);
+static void convert_to_v2(struct arena *a, struct json *v);
 
-static void bend_reference(struct arena *a, struct json *schema, str target)
+static void convert_reference(struct arena *a, struct json *schema, str target)
 {
     const str from = S("#/components/schemas/");
     if (str_starts(target, from))
@@ -21,35 +21,35 @@ static void bend_reference(struct arena *a, struct json *schema, str target)
                      arena_printf(a, "#/definitions/" STR_FMT, STR_ARG(str_from(target, from.n))));
 }
 
-static void bend_schema(struct arena *a, struct json *schema)
+static void convert_schema(struct arena *a, struct json *schema)
 {
     const struct json *all_of = json_get(schema, "allOf");
     str target = json_text(json_get(json_len(all_of) == 1 ? json_item(all_of, 0) : schema, "$ref"));
     if (target.n) {
-        bend_reference(a, schema, target);
+        convert_reference(a, schema, target);
         json_del(schema, S("allOf"));
     }
     if (json_get(schema, "oneOf") && !json_get(schema, "type"))
         json_set_str(a, schema, "type", S("string"));
-    static const char *const unknown[] = { "oneOf", "anyOf", "not", "nullable" };
-    for (size_t i = 0; i < countof(unknown); i++)
-        json_del(schema, str_c(unknown[i]));
+    static const char *const unsupported[] = { "oneOf", "anyOf", "not", "nullable" };
+    for (size_t i = 0; i < countof(unsupported); i++)
+        json_del(schema, str_c(unsupported[i]));
     json_each(m, json_get(schema, "properties"))
-        bend(a, m->value);
-    bend(a, json_get(schema, "items"));
-    bend(a, json_get(schema, "additionalProperties"));
+        convert_to_v2(a, m->value);
+    convert_to_v2(a, json_get(schema, "items"));
+    convert_to_v2(a, json_get(schema, "additionalProperties"));
     all_of = json_get(schema, "allOf");
     for (size_t i = 0; i < json_len(all_of); i++)
-        bend(a, json_item(all_of, i));
+        convert_to_v2(a, json_item(all_of, i));
 }
 
-static void bend(struct arena *a, struct json *v)
+static void convert_to_v2(struct arena *a, struct json *v)
 {
     if (json_is(v, JSON_OBJ))
-        bend_schema(a, v);
+        convert_schema(a, v);
 }
 
-static bool first_of_version(const struct kind *const *kinds, size_t i)
+static bool is_first_of_version(const struct kind *const *kinds, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (str_eq(kinds[i]->group, kinds[j]->group) &&
@@ -63,14 +63,14 @@ struct json *openapi_v2_document(struct arena *a, const struct kind *const *kind
 {
     struct json *document = json_new_obj(a), *definitions = json_new_obj(a);
     for (size_t i = 0; i < n; i++) {
-        if (!first_of_version(kinds, i))
+        if (!is_first_of_version(kinds, i))
             continue;
         struct json *v3 = openapi_document(a, kinds, n, kinds[i]->group, kinds[i]->version);
         json_each(m, json_at(v3, "components", "schemas", NULL))
             json_set(a, definitions, m->key, m->value);
     }
     json_each(m, definitions)
-        bend(a, m->value);
+        convert_to_v2(a, m->value);
     json_set_str(a, document, "swagger", S("2.0"));
     struct json *info = json_make(a, document, "info", NULL);
     json_set_str(a, info, "title", S("Kubernetes"));
@@ -106,7 +106,7 @@ struct keyword {
     enum form form;
 };
 
-static const struct keyword of_schema[] = {
+static const struct keyword schema_keywords[] = {
     { "$ref", 1, TEXT },
     { "format", 2, TEXT },
     { "title", 3, TEXT },
@@ -273,9 +273,9 @@ static void put_extension(struct buf *out, str name, const struct json *value)
 static void put_schema(struct buf *out, const struct json *schema)
 {
     json_each(m, schema) {
-        for (size_t i = 0; i < countof(of_schema); i++)
-            if (str_eqc(m->key, of_schema[i].name))
-                put_keyword(out, &of_schema[i], m->value);
+        for (size_t i = 0; i < countof(schema_keywords); i++)
+            if (str_eqc(m->key, schema_keywords[i].name))
+                put_keyword(out, &schema_keywords[i], m->value);
         if (str_starts(m->key, S("x-")))
             put_extension(out, m->key, m->value);
     }

@@ -15,29 +15,29 @@ const struct schema_field *schema_field(const struct schema *s, str name)
     return NULL;
 }
 
-bool schema_unknown_fits(const struct schema_unknown *unknown)
+bool schema_unknown_has_room(const struct schema_unknown *unknown)
 {
     /* The longest allowed keys around the most fields: without a limit this is a product. */
     return unknown->bytes <= SCHEMA_UNKNOWN_BYTES;
 }
 
-void schema_report(struct schema_unknown *unknown, const struct field_path *at)
+void schema_unknown_add(struct schema_unknown *unknown, const struct field_path *at)
 {
-    if (!unknown || !schema_unknown_fits(unknown))
+    if (!unknown || !schema_unknown_has_room(unknown))
         return;
     if (unknown->n == unknown->cap) {
         size_t cap = unknown->cap ? unknown->cap * 2 : 4;
-        str *larger = arena_array(unknown->arena, cap, sizeof(*larger));
+        str *grown = arena_array(unknown->arena, cap, sizeof(*grown));
         if (unknown->n)
-            memcpy(larger, unknown->paths, unknown->n * sizeof(*larger));
-        unknown->paths = larger, unknown->cap = cap;
+            memcpy(grown, unknown->paths, unknown->n * sizeof(*grown));
+        unknown->paths = grown, unknown->cap = cap;
     }
     str path = field_path_text(unknown->arena, at);
     unknown->bytes += path.n;
     unknown->paths[unknown->n++] = path;
 }
 
-static const struct shape *shape_of_object(struct arena *a, const struct schema *s)
+static const struct shape *make_object_shape(struct arena *a, const struct schema *s)
 {
     if (s->message && !s->element && !s->preserve_unknown && s->atomic == s->message->atomic)
         return s->message->shape;
@@ -53,7 +53,7 @@ static const struct shape *shape_of_object(struct arena *a, const struct schema 
     return shape;
 }
 
-static const struct shape *shape_of_list(struct arena *a, const struct schema *s)
+static const struct shape *make_list_shape(struct arena *a, const struct schema *s)
 {
     struct shape *shape = arena_new(a, struct shape);
     *shape = (struct shape){ SHAPE_LIST, .list = s->list, .keys = s->list_keys,
@@ -67,9 +67,9 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
 {
     switch (s->type) {
     case SCHEMA_OBJECT:
-        return shape_of_object(a, s);
+        return make_object_shape(a, s);
     case SCHEMA_ARRAY:
-        return shape_of_list(a, s);
+        return make_list_shape(a, s);
     case SCHEMA_ANY:
         return &shape_any;
     case SCHEMA_STRING:
@@ -85,7 +85,7 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
 }
 
 /* A field that is always written has a zero to be written, which is its default in the published schema. */
-static const struct json *fallback_of(struct arena *a, const struct schema_field *f)
+static const struct json *default_for(struct arena *a, const struct schema_field *f)
 {
     if (f->schema.fallback || f->presence != SCHEMA_ALWAYS)
         return f->schema.fallback;
@@ -104,7 +104,7 @@ void schema_fill_shape(struct arena *a, const struct schema_message *m, struct s
             continue;
         fields[n++] = (struct shape_field){ .name = f->name,
                                             .shape = f->schema.shape,
-                                            .value_if_absent = fallback_of(a, f),
+                                            .value_if_absent = default_for(a, f),
                                             .patch = f->patch,
                                             .patch_key = f->patch_key,
                                             .always = f->presence == SCHEMA_ALWAYS ||

@@ -142,9 +142,10 @@ struct schema_unknown {
     size_t n, cap, bytes;
 };
 
-bool schema_unknown_fits(const struct schema_unknown *unknown);
+bool schema_unknown_has_room(const struct schema_unknown *unknown);
 
-void schema_report(struct schema_unknown *unknown, const struct field_path *at); /* NULL: nobody */
+void schema_unknown_add(struct schema_unknown *unknown,
+                        const struct field_path *at); /* NULL: nobody */
 
 /* Reads `value` as a built-in type would: -EINVAL with a sentence when a value has the wrong type
  * ("spec.replicas: expected an integer, got string"), else the value is in normal form: unknown
@@ -186,7 +187,7 @@ static inline const struct shape *schema_shape(const struct schema *s)
 const struct shape *schema_make_shape(struct arena *a, const struct schema *s);
 /* Of a whole object: patches and apply see metadata as what it is in every object, whatever the schema of a
  * definition says of it. */
-const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_schema);
+const struct shape *schema_object_shape(struct arena *a, const struct shape *of_schema);
 void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape);
 
 /* ---- custom resources */
@@ -202,6 +203,6 @@ void schema_check_structural(const struct json *openapi, const struct field_path
                              struct field_errors *errors);
 
 /* True if x-kubernetes-validations occurs anywhere: accepted, but not enforced, so say so. */
-bool schema_has_rules(const struct json *openapi);
+bool schema_has_cel_rules(const struct json *openapi);
 
 #endif

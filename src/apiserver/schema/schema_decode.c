@@ -14,11 +14,11 @@ struct decoder {
     err_t *e;
 };
 
-static int decode(struct decoder *d, const struct schema *s, struct json *value,
-                  const struct field_path *at);
+static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
+                        const struct field_path *at);
 
-static int refuse(struct decoder *d, const struct field_path *at, const char *wanted,
-                  const struct json *got)
+static int fail_type(struct decoder *d, const struct field_path *at, const char *wanted,
+                     const struct json *got)
 {
     str path = field_path_text(d->arena, at);
     return err_set(d->e, EINVAL, STR_FMT ": expected %s, got %s", STR_ARG(path), wanted,
@@ -29,7 +29,7 @@ static int refuse(struct decoder *d, const struct field_path *at, const char *wa
 
 static struct json *zero_value(struct arena *a, const struct schema *s);
 
-static void add_always(struct arena *a, const struct schema_message *m, struct json *object)
+static void add_always_written(struct arena *a, const struct schema_message *m, struct json *object)
 {
     for (uint32_t i = 0; i < m->n_fields; i++) {
         const struct schema_field *f = &m->fields[i];
@@ -49,7 +49,7 @@ static struct json *zero_value(struct arena *a, const struct schema *s)
         if (!s->message)
             return json_new_null(a);
         struct json *object = json_new_obj(a);
-        add_always(a, s->message, object);
+        add_always_written(a, s->message, object);
         return object;
     case SCHEMA_STRING:
         return json_new_str(a, s->format == SCHEMA_QUANTITY ? S("0") : S(""));
@@ -91,7 +91,7 @@ static int decode_quantity(struct decoder *d, struct json *value, const struct f
     if (value->type == JSON_INT || value->type == JSON_REAL)
         text = json_to_str(d->arena, value);
     else if (value->type != JSON_STR)
-        return refuse(d, at, "a quantity", value);
+        return fail_type(d, at, "a quantity", value);
     err_t why;
     if (quantity_canonical(text, room, &canonical, &why) < 0) {
         str path = field_path_text(d->arena, at);
@@ -136,7 +136,7 @@ static int decode_bytes(struct decoder *d, struct json *value, const struct fiel
 {
     auto_buf struct buf bytes = { 0 }, text = { 0 };
     if (base64_decode(&bytes, json_text(value)) < 0)
-        return refuse(d, at, "base64 text", value);
+        return fail_type(d, at, "base64 text", value);
     base64_encode(&text, buf_str(&bytes)); /* without the line breaks it may have had */
     *value = *json_new_str(d->arena, buf_str(&text));
     return 0;
@@ -148,7 +148,7 @@ static int decode_string(struct decoder *d, const struct schema *s, struct json 
     if (s->format == SCHEMA_QUANTITY)
         return decode_quantity(d, value, at);
     if (value->type != JSON_STR)
-        return refuse(d, at, "a string", value);
+        return fail_type(d, at, "a string", value);
     if (s->format == SCHEMA_TIME || s->format == SCHEMA_MICRO_TIME)
         return decode_time(d, s, value, at);
     return s->format == SCHEMA_BYTES ? decode_bytes(d, value, at) : 0;
@@ -158,9 +158,9 @@ static int decode_integer(struct decoder *d, const struct schema *s, const struc
                           const struct field_path *at)
 {
     if (value->type != JSON_INT)
-        return refuse(d, at, "an integer", value);
+        return fail_type(d, at, "an integer", value);
     if (s->format == SCHEMA_INT32 && (value->integer < INT32_MIN || value->integer > INT32_MAX))
-        return refuse(d, at, "an integer of 32 bits", value);
+        return fail_type(d, at, "an integer of 32 bits", value);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int decode_int_or_string(struct decoder *d, const struct json *value,
     if (value->type == JSON_STR)
         return 0;
     if (value->type != JSON_INT || value->integer < INT32_MIN || value->integer > INT32_MAX)
-        return refuse(d, at, "an integer of 32 bits or a string", value);
+        return fail_type(d, at, "an integer of 32 bits or a string", value);
     return 0;
 }
 
@@ -180,19 +180,19 @@ static int decode_message(struct decoder *d, const struct schema *s, struct json
                           const struct field_path *up)
 {
     if (value->type != JSON_OBJ)
-        return refuse(d, up, "an object", value);
+        return fail_type(d, up, "an object", value);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < value->n; i++) {
         struct json_member m = value->members[i];
         struct field_path at = { up, .key = m.key };
         const struct schema_field *f = schema_field(s, m.key);
         if (!f) {
-            schema_report(d->unknown, &at);
+            schema_unknown_add(d->unknown, &at);
             continue;
         }
         if (json_is(m.value, JSON_NULL))
             continue;
-        int failed = decode(d, &f->schema, m.value, &at);
+        int failed = decode_value(d, &f->schema, m.value, &at);
         if (failed)
             return failed;
         if (f->presence == SCHEMA_OMIT && is_zero(m.value))
@@ -201,7 +201,7 @@ static int decode_message(struct decoder *d, const struct schema *s, struct json
     }
     value->n = kept;
     json_reindex(value);
-    add_always(d->arena, s->message, value);
+    add_always_written(d->arena, s->message, value);
     return 0;
 }
 
@@ -209,7 +209,7 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
                       const struct field_path *up)
 {
     if (value->type != JSON_OBJ)
-        return refuse(d, up, "an object", value);
+        return fail_type(d, up, "an object", value);
     json_each(m, value) {
         struct field_path at = { up, .key = m->key };
         if (json_is(m->value, JSON_NULL) && s->element->type != SCHEMA_ANY)
@@ -217,7 +217,7 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
                                                           : zero_value(d->arena, s->element);
         if (json_is(m->value, JSON_NULL))
             continue;
-        int failed = decode(d, s->element, m->value, &at);
+        int failed = decode_value(d, s->element, m->value, &at);
         if (failed)
             return failed;
         if (s->element->format == SCHEMA_QUANTITY)
@@ -230,22 +230,22 @@ static int decode_list(struct decoder *d, const struct schema *s, struct json *v
                        const struct field_path *up)
 {
     if (value->type != JSON_ARR)
-        return refuse(d, up, "an array", value);
+        return fail_type(d, up, "an array", value);
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         if (json_is(value->items[i], JSON_NULL) && s->element->type != SCHEMA_ANY)
             value->items[i] = zero_value(d->arena, s->element);
         if (json_is(value->items[i], JSON_NULL))
             continue;
-        int failed = decode(d, s->element, value->items[i], &at);
+        int failed = decode_value(d, s->element, value->items[i], &at);
         if (failed)
             return failed;
     }
     return 0;
 }
 
-static int decode(struct decoder *d, const struct schema *s, struct json *value,
-                  const struct field_path *at)
+static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
+                        const struct field_path *at)
 {
     switch (s->type) {
     case SCHEMA_OBJECT:
@@ -260,10 +260,10 @@ static int decode(struct decoder *d, const struct schema *s, struct json *value,
         return decode_int_or_string(d, value, at);
     case SCHEMA_NUMBER:
         if (value->type != JSON_INT && value->type != JSON_REAL)
-            return refuse(d, at, "a number", value);
+            return fail_type(d, at, "a number", value);
         return 0;
     case SCHEMA_BOOLEAN:
-        return value->type == JSON_BOOL ? 0 : refuse(d, at, "a boolean", value);
+        return value->type == JSON_BOOL ? 0 : fail_type(d, at, "a boolean", value);
     default: /* anything, or one of two types: below those the real server does not look closely */
         if (!s->message || value->type != JSON_OBJ)
             return 0;
@@ -274,13 +274,13 @@ static int decode(struct decoder *d, const struct schema *s, struct json *value,
 int schema_decode(const struct schema *s, struct arena *a, struct json *value,
                   struct schema_unknown *unknown, err_t *e)
 {
-    return decode(&(struct decoder){ a, unknown, e }, s, value, NULL);
+    return decode_value(&(struct decoder){ a, unknown, e }, s, value, NULL);
 }
 
 int schema_decode_at(const struct schema *s, struct arena *a, struct json *value,
                      const struct field_path *at, struct schema_unknown *unknown, err_t *e)
 {
-    return decode(&(struct decoder){ a, unknown, e }, s, value, at);
+    return decode_value(&(struct decoder){ a, unknown, e }, s, value, at);
 }
 
 void schema_wrap_integers(const struct schema *s, struct json *value)

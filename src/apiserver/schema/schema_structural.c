@@ -21,7 +21,7 @@ static str text_of(const struct json *node, const char *key)
     return json_text(json_get(node, key));
 }
 
-static bool flag(const struct json *node, const char *key)
+static bool has_flag(const struct json *node, const char *key)
 {
     return json_bool(json_get(node, key), false);
 }
@@ -33,23 +33,25 @@ static bool flag(const struct json *node, const char *key)
 
 /* ---- what no schema may have */
 
-static const char *const never[] = { "id",          "additionalItems", "patternProperties",
-                                     "definitions", "dependencies",    "$ref" };
+static const char *const forbidden_keywords[] = {
+    "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"
+};
 
-static bool is_forbidden(const struct json *node)
+static bool has_forbidden_keyword(const struct json *node)
 {
-    for (size_t i = 0; i < countof(never); i++)
-        if (json_get(node, never[i]))
+    for (size_t i = 0; i < countof(forbidden_keywords); i++)
+        if (json_get(node, forbidden_keywords[i]))
             return true;
     return false;
 }
 
 static void check_forbidden(struct checker *c, const struct json *node, const struct field_path *at)
 {
-    for (size_t i = 0; i < countof(never); i++)
-        if (json_get(node, never[i]))
-            field_forbidden(c->errors, CHILD_C(at, never[i]), "%s is not supported", never[i]);
-    if (flag(node, "uniqueItems"))
+    for (size_t i = 0; i < countof(forbidden_keywords); i++)
+        if (json_get(node, forbidden_keywords[i]))
+            field_forbidden(c->errors, CHILD_C(at, forbidden_keywords[i]), "%s is not supported",
+                            forbidden_keywords[i]);
+    if (has_flag(node, "uniqueItems"))
         field_forbidden(c->errors, CHILD(at, "uniqueItems"),
                         "comparing every pair of items takes too long");
     if (json_is(json_get(node, "items"), JSON_ARR) && json_len(json_get(node, "items")))
@@ -60,7 +62,7 @@ static void check_forbidden(struct checker *c, const struct json *node, const st
         field_forbidden(c->errors, CHILD(at, "additionalProperties"),
                         "properties and additionalProperties exclude each other");
     if (json_is(json_get(node, "x-kubernetes-preserve-unknown-fields"), JSON_BOOL) &&
-        !flag(node, "x-kubernetes-preserve-unknown-fields"))
+        !has_flag(node, "x-kubernetes-preserve-unknown-fields"))
         field_invalid(c->errors, CHILD(at, "x-kubernetes-preserve-unknown-fields"),
                       json_get(node, "x-kubernetes-preserve-unknown-fields"),
                       "must be true or left out");
@@ -74,12 +76,12 @@ static void check_type_word(struct checker *c, const struct json *node, const st
     for (size_t i = 0; types[i]; i++)
         if (str_eqc(type, types[i]))
             return;
-    const struct json *preset = json_get(node, "default");
+    const struct json *default_value = json_get(node, "default");
     if (type.n)
         field_not_supported(c->errors, CHILD(at, "type"), json_get(node, "type"), types);
-    if (type.n && preset && !json_is(preset, JSON_NULL))
-        field_type_invalid(c->errors, CHILD(at, "default"), preset, "must be of type " STR_FMT,
-                           STR_ARG(type));
+    if (type.n && default_value && !json_is(default_value, JSON_NULL))
+        field_type_invalid(c->errors, CHILD(at, "default"), default_value,
+                           "must be of type " STR_FMT, STR_ARG(type));
     if (str_eqc(type, "null"))
         field_forbidden(c->errors, CHILD(at, "type"), "say nullable instead");
 }
@@ -87,8 +89,9 @@ static void check_type_word(struct checker *c, const struct json *node, const st
 /* ---- lists and maps */
 
 /* The type that a list or map extension asks for. */
-static void want_type(struct checker *c, const struct json *node, const struct field_path *at,
-                      const char *type, const char *extension)
+static void check_required_type(struct checker *c, const struct json *node,
+                                const struct field_path *at, const char *type,
+                                const char *extension)
 {
     if (!json_get(node, extension) || str_eqc(text_of(node, "type"), type))
         return;
@@ -125,7 +128,7 @@ static void check_map_key(struct checker *c, const struct json *node, struct map
     if (property && !json_get(property, "default") && !which.required)
         field_required(c->errors, CHILD(&keyed, "default"),
                        "a key must have a default or be required");
-    if (flag(property, "nullable"))
+    if (has_flag(property, "nullable"))
         field_forbidden(c->errors, CHILD(&keyed, "nullable"), "a key cannot be null");
     if (which.again)
         field_invalid(c->errors, CHILD(at, "x-kubernetes-list-map-keys"), keys,
@@ -151,7 +154,7 @@ static void check_map_list(struct checker *c, const struct json *node, const str
                       (struct map_key){ i, seen_value(&names, json_item(keys, i), i),
                                         seen_lookup(&required, json_item(keys, i)) },
                       at);
-    if (flag(items, "nullable"))
+    if (has_flag(items, "nullable"))
         field_forbidden(c->errors, CHILD(CHILD(at, "items"), "nullable"), "it has keys");
 }
 
@@ -159,7 +162,7 @@ static void check_set_list(struct checker *c, const struct json *node, const str
 {
     const struct json *items = json_get(node, "items");
     const struct field_path *in_items = CHILD(at, "items");
-    if (flag(items, "nullable"))
+    if (has_flag(items, "nullable"))
         field_forbidden(c->errors, CHILD(in_items, "nullable"), "a set cannot hold null");
     if (str_eqc(text_of(items, "type"), "array") && json_get(items, "x-kubernetes-list-type") &&
         !str_eqc(text_of(items, "x-kubernetes-list-type"), "atomic"))
@@ -179,8 +182,8 @@ static void check_containers(struct checker *c, const struct json *node,
     const struct json *list = json_get(node, "x-kubernetes-list-type");
     const struct json *map = json_get(node, "x-kubernetes-map-type");
     str word = json_text(list);
-    want_type(c, node, at, "array", "x-kubernetes-list-type");
-    want_type(c, node, at, "object", "x-kubernetes-map-type");
+    check_required_type(c, node, at, "array", "x-kubernetes-list-type");
+    check_required_type(c, node, at, "object", "x-kubernetes-map-type");
     if (list && !str_eqc(word, "atomic") && !str_eqc(word, "map") && !str_eqc(word, "set"))
         field_not_supported(c->errors, CHILD(at, "x-kubernetes-list-type"), list, lists);
     if (map && !str_eqc(json_text(map), "atomic") && !str_eqc(json_text(map), "granular"))
@@ -201,7 +204,7 @@ static void check_containers(struct checker *c, const struct json *node,
 /* ---- allOf, anyOf, oneOf, not: values only */
 
 /* [{"type": "integer"}, {"type": "string"}], which int-or-string may say besides. */
-static bool int_or_string_pair(const struct json *any_of)
+static bool is_int_or_string_pair(const struct json *any_of)
 {
     const struct json *first = json_item(any_of, 0), *second = json_item(any_of, 1);
     return json_len(any_of) == 2 && json_len(first) == 1 && json_len(second) == 1 &&
@@ -214,7 +217,7 @@ static void check_junctors(struct checker *c, const struct json *node, const str
     for (size_t i = 0; i < countof(lists); i++) {
         const struct json *list = json_get(node, lists[i]);
         struct field_path at = { up, .key = str_c(lists[i]) };
-        if (str_eqc(at.key, "anyOf") && int_or_string_pair(list))
+        if (str_eqc(at.key, "anyOf") && is_int_or_string_pair(list))
             continue;
         for (uint32_t j = 0; j < json_len(list); j++)
             check_nested(c, json_item(list, j), INDEXED(&at, j));
@@ -298,7 +301,7 @@ static void check_embedded(struct checker *c, const struct json *node, const str
     if (json_get(node, "additionalProperties"))
         field_forbidden(c->errors, CHILD(at, "additionalProperties"),
                         "an embedded resource is no map");
-    if (!flag(node, "x-kubernetes-preserve-unknown-fields") &&
+    if (!has_flag(node, "x-kubernetes-preserve-unknown-fields") &&
         !json_len(json_get(node, "properties")))
         field_required(c->errors, CHILD(at, "properties"),
                        "an embedded resource has properties or keeps unknown fields");
@@ -308,12 +311,12 @@ static void check_type(struct checker *c, const struct json *node, enum level le
                        const struct field_path *at)
 {
     str type = text_of(node, "type");
-    bool int_or_string = flag(node, "x-kubernetes-int-or-string");
-    bool preserve = flag(node, "x-kubernetes-preserve-unknown-fields");
+    bool int_or_string = has_flag(node, "x-kubernetes-int-or-string");
+    bool preserve = has_flag(node, "x-kubernetes-preserve-unknown-fields");
     check_type_word(c, node, at);
-    if (flag(node, "x-kubernetes-embedded-resource"))
+    if (has_flag(node, "x-kubernetes-embedded-resource"))
         check_embedded(c, node, at);
-    else if (!type.n && !int_or_string && !preserve && !is_forbidden(node))
+    else if (!type.n && !int_or_string && !preserve && !has_forbidden_keyword(node))
         field_required(c->errors, CHILD(at, "type"),
                        level == AT_ROOT   ? "must not be empty at the root"
                        : level == AT_ITEM ? "must not be empty for items of a list"
@@ -331,8 +334,8 @@ static void check_type(struct checker *c, const struct json *node, enum level le
 }
 
 /* apiVersion, kind and metadata mean the same in every object. */
-static void check_object_fields(struct checker *c, const struct json *node, enum level level,
-                                const struct field_path *up)
+static void check_typemeta_fields(struct checker *c, const struct json *node, enum level level,
+                                  const struct field_path *up)
 {
     struct field_path properties = { up, .key = S("properties") };
     for (const char *const *name = (const char *const[]){ "apiVersion", "kind", NULL }; *name;
@@ -369,8 +372,8 @@ static void check_node(struct checker *c, const struct json *node, enum level le
     check_type(c, node, level, at);
     check_containers(c, node, at);
     check_junctors(c, node, at);
-    if (level == AT_ROOT || flag(node, "x-kubernetes-embedded-resource"))
-        check_object_fields(c, node, level, at);
+    if (level == AT_ROOT || has_flag(node, "x-kubernetes-embedded-resource"))
+        check_typemeta_fields(c, node, level, at);
     const struct json *others = json_get(node, "additionalProperties");
     if (level == AT_ROOT && others)
         field_forbidden(c->errors, CHILD(at, "additionalProperties"),
@@ -388,7 +391,7 @@ void schema_check_structural(const struct json *openapi, const struct field_path
                              struct field_errors *errors)
 {
     struct checker c = { errors, at };
-    if (flag(openapi, "nullable"))
+    if (has_flag(openapi, "nullable"))
         field_forbidden(errors, CHILD(at, "nullable"), "nullable cannot be true at the root");
     check_node(&c, openapi, AT_ROOT, at);
     check_complete(&c, openapi, openapi, at);

@@ -20,7 +20,7 @@ struct type {
     struct shape shape;
     str package;
     str lines; /* of the fields */
-    bool embedded_done;
+    bool flattened;
 };
 
 static struct {
@@ -60,7 +60,7 @@ static struct type *find_type(str package, str name)
     return type;
 }
 
-static bool scalar_type(str word, struct schema *s)
+static bool read_scalar_type(str word, struct schema *s)
 {
     static const struct {
         const char *word;
@@ -92,7 +92,7 @@ static bool scalar_type(str word, struct schema *s)
 
 static void read_type_word(str package, str word, struct schema *s)
 {
-    if (scalar_type(word, s))
+    if (read_scalar_type(word, s))
         return;
     bool list = str_starts(word, S("[]")), map = str_starts(word, S("map:"));
     if (list || map) {
@@ -109,13 +109,13 @@ static void read_type_word(str package, str word, struct schema *s)
     s->atomic = type->message.atomic;
 }
 
-static struct schema_limits *limits_of(struct schema *s)
+static struct schema_limits *limits_for(struct schema *s)
 {
     if (!s->limits) {
-        struct schema_limits *fresh = arena_new(&types.arena, struct schema_limits);
-        fresh->max_length = fresh->max_items = fresh->max_properties = -1;
-        fresh->min_length = fresh->min_items = fresh->min_properties = -1;
-        s->limits = fresh;
+        struct schema_limits *limits = arena_new(&types.arena, struct schema_limits);
+        limits->max_length = limits->max_items = limits->max_properties = -1;
+        limits->min_length = limits->min_items = limits->min_properties = -1;
+        s->limits = limits;
     }
     return (struct schema_limits *)s->limits;
 }
@@ -137,7 +137,7 @@ static void read_enum(struct schema *s, str value)
     for (str word; str_cut(&value, '|', &word);)
         json_push(&types.arena, values, json_new_str(&types.arena, word));
     /* the words of a list's elements are the element's */
-    limits_of(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
+    limits_for(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
 }
 
 static void read_patch(struct schema_field *f, str value)
@@ -152,7 +152,7 @@ static void read_patch(struct schema_field *f, str value)
         f->patch |= shape_patch_parse(word);
 }
 
-static double number_of(str value)
+static double parse_number(str value)
 {
     double number = 0;
     int failed = str_to_f64(value, &number);
@@ -174,13 +174,13 @@ static void read_option(struct schema_field *f, str option)
         read_enum(s, value);
     } else if (str_eqc(name, "words")) {
         read_enum(s, value);
-        limits_of(s)->has |= SCHEMA_WORDS_UNCHECKED;
+        limits_for(s)->has |= SCHEMA_WORDS_UNCHECKED;
     } else if (str_eqc(name, "min")) {
-        limits_of(s)->minimum = number_of(value);
-        limits_of(s)->has |= SCHEMA_HAS_MINIMUM;
+        limits_for(s)->minimum = parse_number(value);
+        limits_for(s)->has |= SCHEMA_HAS_MINIMUM;
     } else if (str_eqc(name, "max")) {
-        limits_of(s)->maximum = number_of(value);
-        limits_of(s)->has |= SCHEMA_HAS_MAXIMUM;
+        limits_for(s)->maximum = parse_number(value);
+        limits_for(s)->has |= SCHEMA_HAS_MAXIMUM;
     } else if (str_eqc(name, "keys")) {
         read_keys(s, value);
     } else if (str_eqc(name, "patch")) {
@@ -244,22 +244,23 @@ static void read_fields(struct type *type)
 }
 
 /* The fields of embedded types become ours too (without number: protobuf goes by the embedding). */
-static void copy_embedded(struct type *type)
+static void flatten_embedded(struct type *type)
 {
-    if (type->embedded_done)
+    if (type->flattened)
         return;
-    type->embedded_done = true;
+    type->flattened = true;
     struct schema_message *m = &type->message;
-    uint32_t more = 0;
+    uint32_t n_embedded = 0;
     for (uint32_t i = 0; i < m->n_fields; i++) {
         if (m->fields[i].name.n)
             continue;
-        copy_embedded((struct type *)(void *)m->fields[i].schema.message);
-        more += m->fields[i].schema.message->n_fields;
+        flatten_embedded((struct type *)(void *)m->fields[i].schema.message);
+        n_embedded += m->fields[i].schema.message->n_fields;
     }
-    if (!more)
+    if (!n_embedded)
         return;
-    struct schema_field *fields = arena_array(&types.arena, m->n_fields + more, sizeof(*fields));
+    struct schema_field *fields =
+        arena_array(&types.arena, m->n_fields + n_embedded, sizeof(*fields));
     memcpy(fields, m->fields, m->n_fields * sizeof(*fields));
     uint32_t n = m->n_fields;
     for (uint32_t i = 0; i < m->n_fields; i++) {
@@ -276,7 +277,7 @@ static void copy_embedded(struct type *type)
     m->n_fields = n;
 }
 
-static struct type *open_type(str package, str line)
+static struct type *add_type(str package, str line)
 {
     struct type *type = arena_new(&types.arena, struct type);
     type->message.description = take_description(&line);
@@ -290,13 +291,13 @@ static struct type *open_type(str package, str line)
                                     .message = &type->message,
                                     .atomic = type->message.atomic,
                                     .shape = &type->shape };
-    struct type *twice = map_put(&types.by_name, type->message.name, type);
-    assert(!twice);
+    struct type *existing = map_put(&types.by_name, type->message.name, type);
+    assert(!existing);
     vec_push(&types.all, &type->message);
     return type;
 }
 
-static void unpack(void)
+static void unpack_text(void)
 {
     str packed = { (const char *)types_packed, types_packed_n };
     struct gzip *z = gzip_reader();
@@ -312,7 +313,7 @@ static void find_types(void)
         if (str_starts(line, S("package "))) {
             package = str_from(line, 8);
         } else if (str_starts(line, S("type "))) {
-            type = open_type(package, str_from(line, 5));
+            type = add_type(package, str_from(line, 5));
             type->lines = (str){ rest.p, 0 };
         } else {
             assert(type && str_starts(line, S(" ")));
@@ -339,28 +340,28 @@ static void make_shapes(void)
         schema_fill_shape(&types.arena, types.all.at[i], (struct shape *)types.all.at[i]->shape);
 }
 
-static void load(void)
+static void load_types(void)
 {
     if (types.all.n)
         return;
-    unpack();
+    unpack_text();
     find_types();
     for (size_t i = 0; i < types.all.n; i++)
         read_fields((struct type *)(void *)types.all.at[i]);
     for (size_t i = 0; i < types.all.n; i++)
-        copy_embedded((struct type *)(void *)types.all.at[i]);
+        flatten_embedded((struct type *)(void *)types.all.at[i]);
     make_shapes();
 }
 
 const struct schema_message *types_message(const char *name)
 {
-    load();
+    load_types();
     return map_get(&types.by_name, str_c(name));
 }
 
 const struct schema *types_schema(const char *name)
 {
-    load();
+    load_types();
     const struct type *type = map_get(&types.by_name, str_c(name));
     assert(type);
     return &type->schema;
@@ -368,7 +369,7 @@ const struct schema *types_schema(const char *name)
 
 const struct schema_message *const *types_all(size_t *ret_n)
 {
-    load();
+    load_types();
     *ret_n = types.all.n;
     return types.all.at;
 }

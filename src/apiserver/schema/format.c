@@ -1,5 +1,5 @@
 /* Formats of text. A format nobody here knows is not checked, as in the real server. */
-#include "formats.h"
+#include "format.h"
 
 #include "../../base/duration.h"
 #include "../../base/rfc3339.h"
@@ -26,7 +26,7 @@ static bool is_hex(char c)
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static bool all_hex(str s)
+static bool is_all_hex(str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (!is_hex(s.p[i]))
@@ -37,7 +37,7 @@ static bool all_hex(str s)
 /* ---- names */
 
 /* Lower-case letters, digits and inner dashes. */
-static bool label_chars(str s)
+static bool has_label_chars(str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i > 0 && i + 1 < s.n;
@@ -51,16 +51,17 @@ const char *format_dns_label(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return label_chars(text) ? NULL
-                             : "must be lower case letters, digits or '-', and must start and end "
-                               "with a letter or digit ('my-name', '123-abc')";
+    return has_label_chars(text)
+               ? NULL
+               : "must be lower case letters, digits or '-', and must start and end "
+                 "with a letter or digit ('my-name', '123-abc')";
 }
 
 const char *format_dns_label_1035(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return label_chars(text) && is_lower(text.p[0])
+    return has_label_chars(text) && is_lower(text.p[0])
                ? NULL
                : "must be lower case letters, digits or '-', must start with a letter and end with "
                  "a letter or digit ('my-name', 'abc-123')";
@@ -72,14 +73,14 @@ const char *format_dns_subdomain(str text)
         return "must be no more than 253 bytes";
     str rest = text, part;
     while (str_cut(&rest, '.', &part))
-        if (!label_chars(part))
+        if (!has_label_chars(part))
             return "must be lower case letters, digits, '-' or '.', and every part between dots "
                    "must start and end with a letter or digit ('example.com')";
     return NULL;
 }
 
 /* Letters, digits and inner dashes, underscores and dots. */
-static bool name_chars(str s)
+static bool has_name_chars(str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i > 0 && i + 1 < s.n;
@@ -106,16 +107,17 @@ const char *format_qualified_name(str text)
         return "the name must not be empty";
     if (name.n > 63)
         return "the name must be no more than 63 bytes";
-    return name_chars(name) ? NULL
-                            : "the name must be letters, digits, '-', '_' or '.', and must start "
-                              "and end with a letter or digit ('MyName', 'my.name')";
+    return has_name_chars(name)
+               ? NULL
+               : "the name must be letters, digits, '-', '_' or '.', and must start "
+                 "and end with a letter or digit ('MyName', 'my.name')";
 }
 
 const char *format_label_value(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return !text.n || name_chars(text)
+    return !text.n || has_name_chars(text)
                ? NULL
                : "must be empty, or letters, digits, '-', '_' or '.', and must start and end with "
                  "a letter or digit ('MyValue', 'my_value')";
@@ -144,7 +146,7 @@ const char *format_port_name(str text)
     }
     if (text.n > 15)
         return "must be no more than 15 bytes";
-    return label_chars(text) && letter && !doubled
+    return has_label_chars(text) && letter && !doubled
                ? NULL
                : "must be lower case letters, digits or single '-', with at least one letter";
 }
@@ -211,7 +213,7 @@ static bool is_mac(str text)
     if (separator != ':' && separator != '-')
         return false;
     for (; str_cut(&rest, separator, &part); groups++)
-        if (part.n != 2 || !all_hex(part))
+        if (part.n != 2 || !is_all_hex(part))
             return false;
     return groups == 6 || groups == 8 || groups == 20;
 }
@@ -281,7 +283,7 @@ static bool is_base64(str text)
     return text.n % 4 == 0 && padding <= 2;
 }
 
-static bool is_instant(str text)
+static bool is_date_time(str text)
 {
     int64_t seconds;
     return rfc3339_parse(text, &seconds, NULL) == 0;
@@ -294,7 +296,7 @@ static bool is_date(str text)
         return false;
     memcpy(instant, text.p, 10);
     memcpy(instant + 10, "T00:00:00Z", 10);
-    return is_instant(str_c(instant));
+    return is_date_time(str_c(instant));
 }
 
 /* As Go writes it, or a number and a unit; a word is known by its beginning: "1d", "2 weeks". */
@@ -321,12 +323,12 @@ static bool is_duration(str text)
 static bool is_hexcolor(str text)
 {
     str digits = str_starts(text, S("#")) ? str_from(text, 1) : text;
-    return (digits.n == 3 || digits.n == 6) && all_hex(digits);
+    return (digits.n == 3 || digits.n == 6) && is_all_hex(digits);
 }
 
 static bool is_bson_id(str text)
 {
-    return text.n == 24 && all_hex(text);
+    return text.n == 24 && is_all_hex(text);
 }
 
 static bool is_any_uuid(str text)
@@ -363,8 +365,8 @@ static const struct {
     const char *name;
     bool (*fits)(str text);
 } formats[] = {
-    { "date-time", is_instant },
-    { "datetime", is_instant },
+    { "date-time", is_date_time },
+    { "datetime", is_date_time },
     { "date", is_date },
     { "duration", is_duration },
     { "byte", is_base64 },
@@ -392,7 +394,7 @@ static const struct {
     { "password", NULL },
 };
 
-bool format_fits(str format, str text)
+bool format_matches(str format, str text)
 {
     for (size_t i = 0; i < countof(formats); i++)
         if (str_eqc(format, formats[i].name) && formats[i].fits)
@@ -400,7 +402,7 @@ bool format_fits(str format, str text)
     return true;
 }
 
-bool format_known(str format, str type)
+bool format_is_known(str format, str type)
 {
     if (str_eqc(type, "integer"))
         return str_eqc(format, "int32") || str_eqc(format, "int64");
@@ -412,7 +414,7 @@ bool format_known(str format, str type)
     return false;
 }
 
-bool format_among(str text, const char *const *words)
+bool format_is_one_of(str text, const char *const *words)
 {
     for (; *words; words++)
         if (str_eqc(text, *words))

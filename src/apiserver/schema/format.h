@@ -1,13 +1,13 @@
 /* The formats of text: those OpenAPI schemas may name, and the kinds of name Kubernetes knows. */
-#ifndef FLYBALL_APISERVER_FORMATS_H
-#define FLYBALL_APISERVER_FORMATS_H
+#ifndef FLYBALL_APISERVER_FORMAT_H
+#define FLYBALL_APISERVER_FORMAT_H
 
 #include "../../base/str.h"
 
 /* True if the text is of that format, or if the format is one that nobody checks. */
-bool format_fits(str format, str text);
+bool format_matches(str format, str text);
 /* Whether values of that type of OpenAPI can have it. */
-bool format_known(str format, str type);
+bool format_is_known(str format, str type);
 
 /* Names. Each answers NULL when the text will do, else what would (for an error message). */
 const char *format_dns_label(str text);      /* my-name: 63 of [a-z0-9-] */
@@ -20,7 +20,7 @@ const char *format_port_name(str text);      /* 15 of [a-z0-9-] with a letter */
 const char *format_env_name(str text);
 const char *format_path_segment(str text); /* not . or .., no / or % */
 
-bool format_among(str text, const char *const *words); /* ended by NULL */
+bool format_is_one_of(str text, const char *const *words); /* ended by NULL */
 bool format_is_ipv4(str text);
 bool format_is_ipv6(str text);
 bool format_is_ip(str text);

@@ -1,5 +1,5 @@
 /* What is wrong with where a PodSpec wants its pods, and with the names they are given there. */
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
@@ -78,8 +78,8 @@ static void check_weight(const struct json *item, const struct field_path *at,
         field_invalid(errors, AT(at, "weight"), weight, "must be between 1 and 100");
 }
 
-static void check_nodes(const struct json *affinity, const struct field_path *at,
-                        struct field_errors *errors)
+static void check_node_affinity(const struct json *affinity, const struct field_path *at,
+                                struct field_errors *errors)
 {
     const struct json *required = json_get(affinity, REQUIRED);
     const struct json *terms = json_get(required, "nodeSelectorTerms");
@@ -129,8 +129,8 @@ static void check_pod_term(const struct json *term, const struct field_path *at,
     kind_check_qualified(key, AT(at, "topologyKey"), errors);
 }
 
-static void check_pods(const struct json *affinity, const struct field_path *at,
-                       struct field_errors *errors)
+static void check_pod_affinity(const struct json *affinity, const struct field_path *at,
+                               struct field_errors *errors)
 {
     const struct json *required = json_get(affinity, REQUIRED);
     const struct json *preferred = json_get(affinity, PREFERRED);
@@ -145,7 +145,7 @@ static void check_pods(const struct json *affinity, const struct field_path *at,
 }
 
 /* Which constraints have an equal behind them: the first of two is the one to complain about. */
-static const bool *repeated(struct arena *a, const struct json *spread)
+static const bool *find_repeated(struct arena *a, const struct json *spread)
 {
     uint32_t n = (uint32_t)json_len(spread);
     bool *again = arena_array(a, n, sizeof(*again));
@@ -162,7 +162,7 @@ static const bool *repeated(struct arena *a, const struct json *spread)
 static void check_spread(const struct json *spread, const struct field_path *up,
                          struct field_errors *errors)
 {
-    const bool *again = repeated(errors->arena, spread);
+    const bool *again = find_repeated(errors->arena, spread);
     for (uint32_t i = 0; i < json_len(spread); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *skew = json_get(spread->items[i], "maxSkew");
@@ -219,8 +219,8 @@ static void check_dns(const struct json *spec, const struct field_path *up,
             field_required(errors, AT_INDEX(AT(&at, "options"), i), "must not be empty");
 }
 
-static void check_aliases(const struct json *aliases, const struct field_path *up,
-                          struct field_errors *errors)
+static void check_host_aliases(const struct json *aliases, const struct field_path *up,
+                               struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(aliases); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
@@ -236,8 +236,8 @@ static void check_aliases(const struct json *aliases, const struct field_path *u
 }
 
 /* Told of the gate, not of its name. */
-static void check_gates(const struct json *gates, const struct field_path *up,
-                        struct field_errors *errors)
+static void check_scheduling_gates(const struct json *gates, const struct field_path *up,
+                                   struct field_errors *errors)
 {
     struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(gates); i++) {
@@ -249,19 +249,19 @@ static void check_gates(const struct json *gates, const struct field_path *up,
     }
 }
 
-void podspec_check_place(const struct json *spec, const struct field_path *at,
-                         struct field_errors *errors)
+void podspec_check_scheduling(const struct json *spec, const struct field_path *at,
+                              struct field_errors *errors)
 {
     const struct json *affinity = json_get(spec, "affinity");
     struct field_path in = { at, .key = S("affinity") };
-    check_nodes(json_get(affinity, "nodeAffinity"), AT(&in, "nodeAffinity"), errors);
-    check_pods(json_get(affinity, "podAffinity"), AT(&in, "podAffinity"), errors);
-    check_pods(json_get(affinity, "podAntiAffinity"), AT(&in, "podAntiAffinity"), errors);
+    check_node_affinity(json_get(affinity, "nodeAffinity"), AT(&in, "nodeAffinity"), errors);
+    check_pod_affinity(json_get(affinity, "podAffinity"), AT(&in, "podAffinity"), errors);
+    check_pod_affinity(json_get(affinity, "podAntiAffinity"), AT(&in, "podAntiAffinity"), errors);
     check_spread(json_get(spec, "topologySpreadConstraints"), AT(at, "topologySpreadConstraints"),
                  errors);
     check_dns(spec, at, errors);
-    check_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
-    check_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
+    check_host_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
+    check_scheduling_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
     const struct json *gates = json_get(spec, "readinessGates");
     for (uint32_t i = 0; i < json_len(gates); i++)
         kind_check_qualified(json_get(gates->items[i], "conditionType"),

@@ -1,9 +1,9 @@
-/* See hpa_notes.h. One table says where each flat word lies in version 2; both directions walk it, so that
+/* See hpa_annotations.h. One table says where each flat word lies in version 2; both directions walk it, so that
  * what was written reads back. The order of words is that of the real server: the notes are compared as
  * text. */
-#include "hpa_notes.h"
+#include "hpa_annotations.h"
 
-struct word {
+struct field_map {
     const char *flat; /* "target" in front of a capital is "current" in a status */
     const char *in;   /* object of version 2 it lies in; NULL: the source itself */
     const char *key;
@@ -18,7 +18,7 @@ struct word {
 
 static const struct {
     const char *source;
-    struct word words[6];
+    struct field_map fields[6];
 } sources[] = {
     { "object",
       { { "target", NULL, "describedObject", NULL },
@@ -36,20 +36,21 @@ static const struct {
     { "external", { METRIC_NAME, SELECTOR("metricSelector"), VALUE(NULL), AVERAGE } },
 };
 
-static str flat_name(struct arena *a, const struct word *w, enum hpa_note_side side)
+static str flat_name(struct arena *a, const struct field_map *w, enum kind_hpa_part part)
 {
     str name = str_c(w->flat);
     const str target = S("target");
-    bool renamed = side == HPA_STATUS && str_starts(name, target) && name.n > target.n;
+    bool renamed = part == KIND_HPA_STATUS && str_starts(name, target) && name.n > target.n;
     return renamed ? arena_printf(a, "current" STR_FMT, STR_ARG(str_from(name, target.n))) : name;
 }
 
-static const char *object_name(const struct word *w, enum hpa_note_side side)
+static const char *object_name(const struct field_map *w, enum kind_hpa_part part)
 {
-    return side == HPA_STATUS && w->in && str_eqc(str_c(w->in), "target") ? "current" : w->in;
+    return part == KIND_HPA_STATUS && w->in && str_eqc(str_c(w->in), "target") ? "current" : w->in;
 }
 
-static struct json *in_order(struct arena *a, const struct json *object, const char *const *keys)
+static struct json *copy_in_order(struct arena *a, const struct json *object,
+                                  const char *const *keys)
 {
     struct json *ordered = json_new_obj(a);
     for (; *keys; keys++)
@@ -60,44 +61,45 @@ static struct json *in_order(struct arena *a, const struct json *object, const c
 
 /* ---- metrics */
 
-static struct json *flatten(struct arena *a, const struct word *words, const struct json *source,
-                            enum hpa_note_side side)
+static struct json *flatten_source(struct arena *a, const struct field_map *fields,
+                                   const struct json *source, enum kind_hpa_part part)
 {
     static const char *const reference[] = { "kind", "name", "apiVersion", NULL };
     struct json *flat = json_new_obj(a);
-    for (const struct word *w = words; w->flat; w++) {
-        const char *in = object_name(w, side);
+    for (const struct field_map *w = fields; w->flat; w++) {
+        const char *in = object_name(w, part);
         struct json *value = json_get(in ? json_get(source, in) : source, w->key);
         if (str_eqc(str_c(w->key), "describedObject"))
-            value = in_order(a, value, reference);
+            value = copy_in_order(a, value, reference);
         if (!value && w->always)
             value = json_new_str(a, str_c(w->always));
         if (value)
-            json_set(a, flat, flat_name(a, w, side), value);
+            json_set(a, flat, flat_name(a, w, part), value);
     }
     return flat;
 }
 
-struct json *hpa_note_metrics(struct arena *a, const struct json *metrics, enum hpa_note_side side)
+struct json *kind_hpa_encode_metrics(struct arena *a, const struct json *metrics,
+                                     enum kind_hpa_part part)
 {
-    struct json *notes = json_new_arr(a);
+    struct json *metrics_v1 = json_new_arr(a);
     for (uint32_t i = 0; i < json_len(metrics); i++) {
-        struct json *note = json_new_obj(a), *type = json_get(metrics->items[i], "type");
+        struct json *encoded = json_new_obj(a), *type = json_get(metrics->items[i], "type");
         if (type)
-            json_set(a, note, S("type"), type);
+            json_set(a, encoded, S("type"), type);
         for (size_t j = 0; j < countof(sources); j++) {
             const struct json *source = json_get(metrics->items[i], sources[j].source);
             if (source)
-                json_set(a, note, str_c(sources[j].source),
-                         flatten(a, sources[j].words, source, side));
+                json_set(a, encoded, str_c(sources[j].source),
+                         flatten_source(a, sources[j].fields, source, part));
         }
-        json_push(a, notes, note);
+        json_push(a, metrics_v1, encoded);
     }
-    return notes;
+    return metrics_v1;
 }
 
 /* A target says which of its values counts; "0" beside an average is none. */
-static void settle_target(struct arena *a, struct json *source)
+static void set_target_type(struct arena *a, struct json *source)
 {
     struct json *target = json_make(a, source, "target", NULL);
     bool average = json_get(target, "averageValue");
@@ -109,33 +111,34 @@ static void settle_target(struct arena *a, struct json *source)
                                                         : S("Value"));
 }
 
-static struct json *unflatten(struct arena *a, const struct word *words, const struct json *flat,
-                              enum hpa_note_side side)
+static struct json *unflatten_source(struct arena *a, const struct field_map *fields,
+                                     const struct json *flat, enum kind_hpa_part part)
 {
     struct json *source = json_new_obj(a);
-    for (const struct word *w = words; w->flat; w++) {
-        const char *in = object_name(w, side);
-        struct json *value = json_get_str(flat, flat_name(a, w, side));
+    for (const struct field_map *w = fields; w->flat; w++) {
+        const char *in = object_name(w, part);
+        struct json *value = json_get_str(flat, flat_name(a, w, part));
         if (value)
             json_set(a, in ? json_make(a, source, in, NULL) : source, str_c(w->key), value);
     }
-    if (side == HPA_SPEC)
-        settle_target(a, source);
+    if (part == KIND_HPA_SPEC)
+        set_target_type(a, source);
     return source;
 }
 
-struct json *hpa_read_metrics(struct arena *a, const struct json *note, enum hpa_note_side side)
+struct json *kind_hpa_decode_metrics(struct arena *a, const struct json *encoded,
+                                     enum kind_hpa_part part)
 {
     struct json *metrics = json_new_arr(a);
-    for (uint32_t i = 0; i < json_len(note); i++) {
-        struct json *metric = json_new_obj(a), *type = json_get(json_item(note, i), "type");
+    for (uint32_t i = 0; i < json_len(encoded); i++) {
+        struct json *metric = json_new_obj(a), *type = json_get(json_item(encoded, i), "type");
         if (type)
             json_set(a, metric, S("type"), type);
         for (size_t j = 0; j < countof(sources); j++) {
-            const struct json *flat = json_get(json_item(note, i), sources[j].source);
+            const struct json *flat = json_get(json_item(encoded, i), sources[j].source);
             if (json_is(flat, JSON_OBJ))
                 json_set(a, metric, str_c(sources[j].source),
-                         unflatten(a, sources[j].words, flat, side));
+                         unflatten_source(a, sources[j].fields, flat, part));
         }
         json_push(a, metrics, metric);
     }
@@ -144,7 +147,7 @@ struct json *hpa_read_metrics(struct arena *a, const struct json *note, enum hpa
 
 /* ---- behaviour */
 
-static str with_first(struct arena *a, str name, bool capital)
+static str change_first_letter(struct arena *a, str name, bool capital)
 {
     char *copy = (char *)(uintptr_t)arena_str(a, name).p;
     if (name.n && capital && copy[0] >= 'a' && copy[0] <= 'z')
@@ -154,62 +157,64 @@ static str with_first(struct arena *a, str name, bool capital)
     return (str){ copy, name.n };
 }
 
-static struct json *with_capitals(struct arena *a, const struct json *object,
-                                  const char *const *keys)
+static struct json *copy_capitalized(struct arena *a, const struct json *object,
+                                     const char *const *keys)
 {
     struct json *capitals = json_new_obj(a);
     for (; *keys; keys++) {
         struct json *value = json_get(object, *keys);
-        json_set(a, capitals, with_first(a, str_c(*keys), true), value ? value : json_new_null(a));
+        json_set(a, capitals, change_first_letter(a, str_c(*keys), true),
+                 value ? value : json_new_null(a));
     }
     return capitals;
 }
 
-struct json *hpa_note_behavior(struct arena *a, const struct json *behavior)
+struct json *kind_hpa_encode_behavior(struct arena *a, const struct json *behavior)
 {
-    static const char *const sides[] = { "scaleUp", "scaleDown", NULL };
+    static const char *const directions[] = { "scaleUp", "scaleDown", NULL };
     static const char *const rules[] = { "stabilizationWindowSeconds", "selectPolicy", "policies",
                                          "tolerance", NULL };
     static const char *const policy[] = { "type", "value", "periodSeconds", NULL };
     struct json *both = json_new_obj(a);
-    for (const char *const *side = sides; *side; side++) {
-        const struct json *one = json_get(behavior, *side), *list = json_get(one, "policies");
+    for (const char *const *direction = directions; *direction; direction++) {
+        const struct json *one = json_get(behavior, *direction), *list = json_get(one, "policies");
         struct json *copy = one ? json_copy(a, one) : NULL, *policies = json_new_arr(a);
         for (uint32_t i = 0; i < json_len(list); i++)
-            json_push(a, policies, with_capitals(a, list->items[i], policy));
+            json_push(a, policies, copy_capitalized(a, list->items[i], policy));
         if (copy) {
             json_set(a, copy, S("policies"), policies);
-            json_set(a, both, str_c(*side), with_capitals(a, copy, rules));
+            json_set(a, both, str_c(*direction), copy_capitalized(a, copy, rules));
         }
     }
-    return with_capitals(a, both, sides);
+    return copy_capitalized(a, both, directions);
 }
 
 /* Small letters again, without what is null. */
-struct json *hpa_read_behavior(struct arena *a, const struct json *note)
+struct json *kind_hpa_decode_behavior(struct arena *a, const struct json *encoded)
 {
     struct json *value;
-    if (json_is(note, JSON_OBJ)) {
+    if (json_is(encoded, JSON_OBJ)) {
         value = json_new_obj(a);
-        json_each(m, note)
+        json_each(m, encoded)
             if (!json_is(m->value, JSON_NULL))
-                json_set(a, value, with_first(a, m->key, false), hpa_read_behavior(a, m->value));
+                json_set(a, value, change_first_letter(a, m->key, false),
+                         kind_hpa_decode_behavior(a, m->value));
         return value;
     }
-    if (!json_is(note, JSON_ARR))
-        return json_copy(a, note);
+    if (!json_is(encoded, JSON_ARR))
+        return json_copy(a, encoded);
     value = json_new_arr(a);
-    for (uint32_t i = 0; i < note->n; i++)
-        json_push(a, value, hpa_read_behavior(a, note->items[i]));
+    for (uint32_t i = 0; i < encoded->n; i++)
+        json_push(a, value, kind_hpa_decode_behavior(a, encoded->items[i]));
     return value;
 }
 
-struct json *hpa_note_conditions(struct arena *a, const struct json *conditions)
+struct json *kind_hpa_encode_conditions(struct arena *a, const struct json *conditions)
 {
     static const char *const keys[] = { "type",   "status",  "lastTransitionTime",
                                         "reason", "message", NULL };
-    struct json *notes = json_new_arr(a);
+    struct json *ordered = json_new_arr(a);
     for (uint32_t i = 0; i < json_len(conditions); i++)
-        json_push(a, notes, in_order(a, conditions->items[i], keys));
-    return notes;
+        json_push(a, ordered, copy_in_order(a, conditions->items[i], keys));
+    return ordered;
 }
