@@ -281,7 +281,6 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
         .has_generation = true,
         .openapi = json_copy(a, openapi),
         .deprecated = json_bool(json_get(version, "deprecated"), false),
-        .has_rules = schema_has_cel_rules(openapi),
     };
     k->short_names = copy_strings(a, json_get(names, "shortNames"), &k->n_short_names);
     k->categories = copy_strings(a, json_get(names, "categories"), &k->n_categories);

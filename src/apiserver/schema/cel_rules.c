@@ -1,4 +1,4 @@
-/* All the rules of a schema, each judged where it stands. */
+/* Walks an OpenAPI schema and checks each CEL rule in the scope of the node that declares it. */
 #include "cel_check.h"
 
 static void check_reason(const struct json *reason, const struct field_path *up,
@@ -17,7 +17,7 @@ static bool has_line_break(str text)
     return str_find_char(text, '\n') != SIZE_MAX || str_find_char(text, '\r') != SIZE_MAX;
 }
 
-/* Takes ".name" or "['name']" off the path. */
+/* Consumes ".name" or "['name']" from the front of the path; false if it is malformed. */
 static bool take_path_step(str *path, str *ret_name)
 {
     size_t n = 1;
@@ -37,6 +37,7 @@ static bool take_path_step(str *path, str *ret_name)
     return named;
 }
 
+/* True if `path` leads from `node` to a declared field or map value. */
 static bool is_field_path(const struct json *node, str path)
 {
     while (node && path.n) {
@@ -52,6 +53,7 @@ static bool is_field_path(const struct json *node, str path)
     return node;
 }
 
+/* fieldPath: where an error of the rule is reported; must lead to a declared field. */
 static void check_field_path(const struct json *node, const struct json *path,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -64,7 +66,7 @@ static void check_field_path(const struct json *node, const struct json *path,
         field_invalid(errors, at, path, "must be a valid path");
 }
 
-/* The words for when a rule fails. */
+/* message and messageExpression: what a client sees when the rule fails. */
 static void check_message(const struct json *each, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -93,7 +95,7 @@ static void check_rule_fields(const struct json *each, const struct json *node,
     check_message(each, at, errors);
 }
 
-/* What is not even well-formed is not read as an expression. */
+/* Checks the form of a rule first; only a well-formed rule is parsed as an expression. */
 static void check_rule(const struct json *each, struct cel_place place, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -114,6 +116,7 @@ static void check_rule(const struct json *each, struct cel_place place, const st
                       "may not be set if oldSelf is not used in rule");
 }
 
+/* Checks each rule of one node with `self` being the value of that node. */
 static void check_rules(const struct json *node, bool root, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -124,6 +127,8 @@ static void check_rules(const struct json *node, bool root, const struct field_p
                    &(struct field_path){ &list, .index = i, .how = FIELD_INDEX }, errors);
 }
 
+/* Checks the rules of a node, then those of its children. Rules below allOf and the like are
+ * refused earlier, by schema_structural.c. */
 static void check_schema_node(const struct json *node, bool root, const struct field_path *at,
                               struct field_errors *errors)
 {

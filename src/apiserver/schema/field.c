@@ -1,12 +1,18 @@
-/* Field errors. The message of an error says the kind of fault, the value and what would do, in
- * that order, because clients print it as it is. Values are cut: a stranger's megabyte does not
- * come back in every error. */
+/* Collects field errors and formats them as kube-apiserver does: the kind of error, the value, then what
+ * would be valid, because clients print the text as it is.
+ *
+ * Two limits keep a hostile object from amplifying: a value is cut to VALUE_SHOWN_MAX bytes, and after
+ * FIELD_ERRORS_BYTES of text errors are only counted. Without them, a megabyte that is wrong in a hundred
+ * thousand places would come back multiplied in the response.
+ *
+ * Paths are chains on the caller's stack and are written out only when an error is added, so validating a
+ * valid object allocates nothing. All texts live in the arena of the list. */
 #include "field.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { VALUE_SHOWN_MAX = 256 };
+enum { VALUE_SHOWN_MAX = 256 }; /* bytes of a value that an error repeats */
 
 const char *field_reason_word(enum field_reason reason)
 {
@@ -20,6 +26,7 @@ const char *field_reason_word(enum field_reason reason)
     return words[reason];
 }
 
+/* Writes a path root first: the chain runs from the leaf up. */
 static void put_path(struct buf *out, const struct field_path *path)
 {
     if (!path)
@@ -41,7 +48,7 @@ static void put_path(struct buf *out, const struct field_path *path)
 str field_path_text(struct arena *a, const struct field_path *path)
 {
     if (!path)
-        return S("[]"); /* of the whole object */
+        return S("[]"); /* the object itself; quoted: kube-apiserver */
     auto_buf struct buf text = { 0 };
     put_path(&text, path);
     return arena_str(a, buf_str(&text));
@@ -52,6 +59,7 @@ static bool is_full(const struct field_errors *errors)
     return errors->bytes >= FIELD_ERRORS_BYTES;
 }
 
+/* Adds an error whose texts already live in the arena; beyond the limit it is only counted. */
 void field_add(struct field_errors *errors, struct field_error error)
 {
     errors->n++;
@@ -75,6 +83,7 @@ void field_add_all(struct field_errors *to, const struct field_errors *from)
     to->n += from->n - from->n_kept;
 }
 
+/* Formats the path only if the error will be kept. */
 static void add_error(struct field_errors *errors, const struct field_path *at,
                       enum field_reason reason, str message)
 {
@@ -87,6 +96,7 @@ static void add_error(struct field_errors *errors, const struct field_path *at,
                                             .message = arena_str(errors->arena, message) });
 }
 
+/* Writes at most VALUE_SHOWN_MAX bytes of the value as JSON. */
 static void put_value(struct buf *out, const struct json *value)
 {
     size_t start = out->n;
@@ -116,7 +126,7 @@ static void add_invalid(struct field_errors *errors, const struct field_path *at
     add_error(errors, at, reason, buf_str(&text));
 }
 
-/* The words of a variadic function, cut to what a line can bear. */
+/* Declares `name` and prints the arguments of a variadic function into it; longer details are cut. */
 #define FORMAT_DETAIL(name, format)                                                                \
     char name[1024];                                                                               \
     va_list args;                                                                                  \
@@ -206,6 +216,7 @@ struct json *field_causes(struct arena *a, const struct field_errors *errors)
     return causes;
 }
 
+/* The errors beyond the limit are only counted: ", and N more errors". */
 str field_summary(struct arena *a, const struct field_errors *errors)
 {
     auto_buf struct buf text = { 0 };

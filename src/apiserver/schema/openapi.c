@@ -1,5 +1,9 @@
-/* The documents: paths with the operations kubectl looks for, and the schemas they lead to. kubectl asks
- * of a path only whether PATCH knows `fieldValidation`, and of a schema its fields and descriptions. */
+/* Builds the OpenAPI v3 documents, one per group and version: paths with the operations that kubectl looks
+ * for, and the schemas that they refer to.
+ *
+ * kubectl reads little of it: from a path, whether PATCH accepts the parameter `fieldValidation`; from a
+ * schema, its fields, descriptions and merge strategies. The documents contain that and no more. They are
+ * built on request; the index names each with a hash of its text, so clients cache them forever. */
 #include "openapi.h"
 
 #include "openapi_schema.h"
@@ -11,13 +15,14 @@ enum { HASH_DIGITS = 32 };
 
 /* ---- names */
 
+/* "api/v1" or "apis/apps/v1", as the index names documents. */
 static str document_path(struct arena *a, str group, str version)
 {
     return group.n ? arena_printf(a, "apis/" STR_FMT "/" STR_FMT, STR_ARG(group), STR_ARG(version))
                    : arena_printf(a, "api/" STR_FMT, STR_ARG(version));
 }
 
-/* A custom kind's name has its group backwards: "io.example.v1.Widget". */
+/* The name of a kind's schema. A custom kind has its group reversed: "io.example.v1.Widget". */
 static str component_name(struct arena *a, const struct kind *k)
 {
     if (!k->custom)
@@ -45,6 +50,7 @@ static bool is_in_version(const struct kind *k, str group, str version)
 
 /* ---- schemas */
 
+/* Adds x-kubernetes-group-version-kind, by which kubectl finds the schema of an object. */
 static void mark_gvk(struct arena *a, struct json *schemas, str component, struct json *gvk_node)
 {
     struct json *list = json_new_arr(a), *schema = json_get_str(schemas, component);
@@ -52,6 +58,7 @@ static void mark_gvk(struct arena *a, struct json *schemas, str component, struc
     json_set(a, schema, S("x-kubernetes-group-version-kind"), list);
 }
 
+/* Adds the schema of a kind's list. */
 static void add_list(struct arena *a, struct json *schemas, const struct kind *k, str component)
 {
     struct json *node = json_new_obj(a), *items = json_new_obj(a), *required = json_new_arr(a);
@@ -73,6 +80,7 @@ static void add_list(struct arena *a, struct json *schemas, const struct kind *k
     mark_gvk(a, schemas, name, make_gvk(a, k->group, k->version, k->list_kind));
 }
 
+/* Adds the schema of a kind, of its list, and of every type that they refer to. */
 static void add_schemas(struct arena *a, struct json *schemas, const struct kind *k)
 {
     str component = component_name(a, k);
@@ -128,6 +136,7 @@ static const struct operation object_operations[] = {
     { "delete", "delete", KIND_DELETE, false },
 };
 
+/* One method of a path, with the parameters that writes accept. */
 static struct json *make_operation(struct arena *a, const struct kind *k, const struct operation *o,
                                    str component)
 {
@@ -135,14 +144,19 @@ static struct json *make_operation(struct arena *a, const struct kind *k, const 
     if (o->writes) {
         struct json *parameters = json_new_arr(a);
         json_push(a, parameters,
-                  make_parameter(a, "dryRun", "query", "All: do not keep the change."));
-        json_push(a, parameters, make_parameter(a, "fieldManager", "query", "Who writes."));
+                  make_parameter(a, "dryRun", "query",
+                                 "All: run every check, but do not persist the change."));
         json_push(a, parameters,
-                  make_parameter(a, "fieldValidation", "query",
-                                 "What unknown fields mean: Ignore, Warn or Strict."));
+                  make_parameter(a, "fieldManager", "query",
+                                 "Name of the client that makes the change."));
+        json_push(
+            a, parameters,
+            make_parameter(a, "fieldValidation", "query",
+                           "How to treat unknown and duplicate fields: Ignore, Warn or Strict."));
         if (o->verb == KIND_PATCH)
             json_push(a, parameters,
-                      make_parameter(a, "force", "query", "Take fields over from other managers."));
+                      make_parameter(a, "force", "query",
+                                     "Take ownership of fields that other managers own."));
         json_set(a, node, S("parameters"), parameters);
         bool patch = o->verb == KIND_PATCH;
         struct json *anything = json_new_obj(a);
@@ -160,6 +174,7 @@ static struct json *make_operation(struct arena *a, const struct kind *k, const 
     return node;
 }
 
+/* Adds the path of the collection or of one object, unless the kind supports no verb there. */
 static void add_path(struct arena *a, struct json *paths, const struct kind *k, bool object)
 {
     str base = document_path(a, k->group, k->version), component = component_name(a, k);
@@ -186,6 +201,7 @@ static void add_path(struct arena *a, struct json *paths, const struct kind *k, 
 
 /* ---- documents */
 
+/* Describes every kind of one group and version. */
 struct json *openapi_document(struct arena *a, const struct kind *const *kinds, size_t n, str group,
                               str version)
 {
@@ -222,6 +238,7 @@ static str hash_document(struct arena *a, const struct kind *const *kinds, size_
     return openapi_hash(a, buf_str(&text));
 }
 
+/* Hashes each document once; kinds of the same version share it. */
 struct json *openapi_index(struct arena *a, const struct kind *const *kinds, size_t n)
 {
     struct json *index = json_new_obj(a), *paths = json_make(a, index, "paths", NULL);

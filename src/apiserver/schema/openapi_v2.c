@@ -1,8 +1,10 @@
-/* The schemas are those of version 3, bent into the older form: references move and lose their wrapping,
- * the scalars that may be written in two ways are strings, and what version 2 has no word for goes.
+/* Derives the OpenAPI v2 document from the v3 schemas: references move to #/definitions and lose their
+ * `allOf` wrapper, scalars that accept two types become strings, and keywords that v2 does not have are
+ * dropped.
  *
- * The protobuf form numbers every keyword; extensions and plain values travel as text, for which JSON
- * will do since it is YAML. A message is written behind its length, so inner ones are built first. */
+ * The protobuf form (openapi.v2.Document) gives every keyword a field number; extensions and plain values
+ * travel as YAML text, for which JSON is good enough. Because a message is written after its length, inner
+ * messages are built in buffers of their own first. */
 #include "openapi_v2.h"
 
 #include "openapi.h"
@@ -13,6 +15,7 @@
 
 static void convert_to_v2(struct arena *a, struct json *v);
 
+/* #/components/schemas/X becomes #/definitions/X. */
 static void convert_reference(struct arena *a, struct json *schema, str target)
 {
     const str from = S("#/components/schemas/");
@@ -21,6 +24,7 @@ static void convert_reference(struct arena *a, struct json *schema, str target)
                      arena_printf(a, "#/definitions/" STR_FMT, STR_ARG(str_from(target, from.n))));
 }
 
+/* Rewrites one v3 schema in place. */
 static void convert_schema(struct arena *a, struct json *schema)
 {
     const struct json *all_of = json_get(schema, "allOf");
@@ -49,6 +53,7 @@ static void convert_to_v2(struct arena *a, struct json *v)
         convert_schema(a, v);
 }
 
+/* True if no earlier kind has the same group and version. */
 static bool is_first_of_version(const struct kind *const *kinds, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -58,6 +63,7 @@ static bool is_first_of_version(const struct kind *const *kinds, size_t i)
     return true;
 }
 
+/* Collects the schemas of every version, then converts them. */
 struct json *openapi_v2_document(struct arena *a, const struct kind *const *kinds, size_t n,
                                  str version)
 {
@@ -83,7 +89,7 @@ struct json *openapi_v2_document(struct arena *a, const struct kind *const *kind
 /* ---- protobuf */
 
 enum { WIRE_VARINT = 0, WIRE_DOUBLE = 1, WIRE_BYTES = 2 };
-enum { EXTENSION = 31 }; /* a NamedAny of a Schema */
+enum { EXTENSION = 31 }; /* field number of vendor_extension in Schema */
 
 enum form {
     TEXT,
@@ -136,6 +142,7 @@ static const struct keyword schema_keywords[] = {
 
 static void put_schema(struct buf *out, const struct json *schema);
 
+/* Seven bits per byte, least significant first; the high bit marks that more follow. */
 static void put_varint(struct buf *out, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -165,6 +172,7 @@ static void put_number(struct buf *out, unsigned number, double value)
         buf_putc(out, (char)(bits >> (8 * i)));
 }
 
+/* openapi.v2.Any: the value as YAML text in field 2. */
 static void put_any(struct buf *out, unsigned number, const struct json *value)
 {
     auto_buf struct buf text = { 0 }, any = { 0 };
@@ -180,6 +188,7 @@ static void put_schema_as(struct buf *out, unsigned number, const struct json *s
     put_bytes(out, number, buf_str(&inner));
 }
 
+/* Properties or Definitions: a list of name and schema pairs. */
 static void put_named_schemas(struct buf *out, unsigned number, const struct json *schemas)
 {
     auto_buf struct buf all = { 0 };
@@ -192,6 +201,7 @@ static void put_named_schemas(struct buf *out, unsigned number, const struct jso
     put_bytes(out, number, buf_str(&all));
 }
 
+/* AdditionalPropertiesItem: a schema, or a bool. */
 static void put_elements(struct buf *out, unsigned number, const struct json *value)
 {
     auto_buf struct buf inner = { 0 };
@@ -202,7 +212,7 @@ static void put_elements(struct buf *out, unsigned number, const struct json *va
     put_bytes(out, number, buf_str(&inner));
 }
 
-/* A message whose field 1 holds the one value. */
+/* TypeItem or ItemsItem: a message whose field 1 holds the value. */
 static void put_wrapped(struct buf *out, const struct keyword *k, const struct json *value)
 {
     auto_buf struct buf inner = { 0 };
@@ -213,6 +223,7 @@ static void put_wrapped(struct buf *out, const struct keyword *k, const struct j
     put_bytes(out, k->number, buf_str(&inner));
 }
 
+/* A repeated field: one entry per value. */
 static void put_list(struct buf *out, const struct keyword *k, const struct json *values)
 {
     for (size_t i = 0; i < json_len(values); i++) {
@@ -226,6 +237,7 @@ static void put_list(struct buf *out, const struct keyword *k, const struct json
     }
 }
 
+/* Writes one keyword in the form that its message declares. */
 static void put_keyword(struct buf *out, const struct keyword *k, const struct json *value)
 {
     switch (k->form) {
@@ -262,6 +274,7 @@ static void put_keyword(struct buf *out, const struct keyword *k, const struct j
     }
 }
 
+/* NamedAny: an x-kubernetes-* keyword and its value. */
 static void put_extension(struct buf *out, str name, const struct json *value)
 {
     auto_buf struct buf named = { 0 };

@@ -1,10 +1,11 @@
-/* The parts of a schema that everybody asks for: fields by name, dropped paths, shapes. */
+/* The parts of a schema that all its users share: lookup of fields, the list of unknown fields, and shapes
+ * (what patches and server-side apply need to know of a type, see json/shape.h). */
 #include "schema.h"
 
 const struct schema_field *schema_field(const struct schema *s, str name)
 {
     const struct schema_message *m = s->message;
-    /* the fields of a shape are those of the message that have a name, in the same order */
+    /* the shape indexes the named fields of the message, in the same order */
     if (m && m->shape && m->shape->by_name && m->shape->n_fields == m->n_fields) {
         const struct shape_field *f = shape_field(m->shape, name);
         return f ? &m->fields[f - m->shape->fields] : NULL;
@@ -17,10 +18,12 @@ const struct schema_field *schema_field(const struct schema *s, str name)
 
 bool schema_unknown_has_room(const struct schema_unknown *unknown)
 {
-    /* The longest allowed keys around the most fields: without a limit this is a product. */
+    /* without a limit: the longest key times the largest number of fields below it */
     return unknown->bytes <= SCHEMA_UNKNOWN_BYTES;
 }
 
+/* Appends a path, unless the list is full. Doubles the array in the arena; the old one is wasted,
+ * which is fine for a list that is nearly always empty. */
 void schema_unknown_add(struct schema_unknown *unknown, const struct field_path *at)
 {
     if (!unknown || !schema_unknown_has_room(unknown))
@@ -37,6 +40,7 @@ void schema_unknown_add(struct schema_unknown *unknown, const struct field_path 
     unknown->paths[unknown->n++] = path;
 }
 
+/* Shares the shape of the message unless this use of it differs (atomic, map, unknown fields). */
 static const struct shape *make_object_shape(struct arena *a, const struct schema *s)
 {
     if (s->message && !s->element && !s->preserve_unknown && s->atomic == s->message->atomic)
@@ -53,6 +57,7 @@ static const struct shape *make_object_shape(struct arena *a, const struct schem
     return shape;
 }
 
+/* A list is atomic, a set, or a map of items identified by keys. */
 static const struct shape *make_list_shape(struct arena *a, const struct schema *s)
 {
     struct shape *shape = arena_new(a, struct shape);
@@ -63,6 +68,8 @@ static const struct shape *make_list_shape(struct arena *a, const struct schema 
     return shape;
 }
 
+/* Scalars share a few static shapes; a quantity accepts numbers and text, so it is a scalar of
+ * any type. */
 const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
 {
     switch (s->type) {
@@ -84,7 +91,8 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
     }
 }
 
-/* A field that is always written has a zero to be written, which is its default in the published schema. */
+/* The default that the shape of a field shows. A field that is always written has its zero value
+ * as default in the published schema. */
 static const struct json *default_for(struct arena *a, const struct schema_field *f)
 {
     if (f->schema.fallback || f->presence != SCHEMA_ALWAYS)
@@ -94,6 +102,7 @@ static const struct json *default_for(struct arena *a, const struct schema_field
                                               : NULL;
 }
 
+/* Fills the shape of an object from the named fields of a message, sorted for lookup. */
 void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape)
 {
     struct shape_field *fields = arena_array(a, m->n_fields, sizeof(*fields));

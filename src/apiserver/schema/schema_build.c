@@ -1,13 +1,18 @@
-/* From the OpenAPI schema of a CustomResourceDefinition to ours. The form is checked first
- * (schema_structural.c); what is left to find here are patterns that do not compile and defaults
- * that their own schema would refuse. */
+/* Builds a schema graph from the openAPIV3Schema of a CustomResourceDefinition.
+ *
+ * The form of the document is checked first (schema_structural.c), so the builder can rely on it. What is
+ * left to report are patterns that do not compile and defaults that their own schema would refuse.
+ *
+ * The walk is bottom-up: a node is complete (fields, element, limits, default, shape) before its parent
+ * uses it, which is why a default can be pruned and validated by the schema that declares it. Texts are
+ * copied into the arena; the graph does not refer to the document that it was built from. */
 #include "schema.h"
 
 #include "../../base/regex.h"
 #include "../../json/seen.h"
 #include "types.h"
 
-enum { ENUM_SCAN_MAX = 32 }; /* of an enum: compared one by one */
+enum { ENUM_SCAN_MAX = 32 }; /* enum values compared one by one; a longer list gets an index */
 
 struct builder {
     struct arena *arena;
@@ -17,6 +22,7 @@ struct builder {
 static const struct schema *build_schema(struct builder *b, const struct json *node,
                                          const struct field_path *at);
 
+/* x-kubernetes-int-or-string replaces the type. */
 static enum schema_type parse_type(const struct json *node)
 {
     static const struct {
@@ -36,6 +42,7 @@ static enum schema_type parse_type(const struct json *node)
 
 /* ---- limits */
 
+/* The schemas of allOf, anyOf or oneOf as a NULL-terminated array; NULL if there are none. */
 static const struct schema **build_alternatives(struct builder *b, const struct json *node,
                                                 const char *key, const struct field_path *up)
 {
@@ -50,6 +57,7 @@ static const struct schema **build_alternatives(struct builder *b, const struct 
     return all;
 }
 
+/* Compiles the pattern. One that uses syntax our engine lacks (-ENOTSUP) is kept but not checked. */
 static void build_pattern(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema_limits *l)
 {
@@ -61,9 +69,10 @@ static void build_pattern(struct builder *b, const struct json *node, const stru
     int failed = regex_compile(b->arena, l->pattern, &l->regex, &e);
     if (failed && failed != -ENOTSUP)
         field_invalid(b->errors, &(struct field_path){ up, .key = S("pattern") }, pattern,
-                      "must be a regular expression: %s", e.text);
+                      "must be a valid regular expression, but isn't: %s", e.text);
 }
 
+/* Reads bounds and sizes; -1 means that a size is not limited. */
 static void build_numbers(const struct json *node, struct schema_limits *l)
 {
     const struct json *v;
@@ -94,6 +103,7 @@ static const str *copy_strings(struct arena *a, const struct json *list, uint32_
     return copy;
 }
 
+/* True if any keyword needs a struct schema_limits: most nodes have none, and it is large. */
 static bool has_limits(const struct json *node)
 {
     static const char *const keys[] = {
@@ -107,6 +117,7 @@ static bool has_limits(const struct json *node)
     return false;
 }
 
+/* Reads every keyword that restricts values. */
 static void build_limits(struct builder *b, const struct json *node, const struct field_path *at,
                          struct schema *s)
 {
@@ -135,6 +146,7 @@ static void build_limits(struct builder *b, const struct json *node, const struc
 
 /* ---- structure */
 
+/* additionalProperties: true. */
 static const struct schema *new_any_schema(struct arena *a)
 {
     struct schema *s = arena_new(a, struct schema);
@@ -143,6 +155,7 @@ static const struct schema *new_any_schema(struct arena *a)
     return s;
 }
 
+/* Turns `properties` into a message with one field per property. */
 static void build_properties(struct builder *b, const struct json *node,
                              const struct field_path *up, struct schema *s)
 {
@@ -166,6 +179,7 @@ static void build_properties(struct builder *b, const struct json *node,
     s->message = m;
 }
 
+/* items of an array, or additionalProperties of an object. */
 static void build_element(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema *s)
 {
@@ -177,9 +191,10 @@ static void build_element(struct builder *b, const struct json *node, const stru
         s->element =
             build_schema(b, others, &(struct field_path){ up, .key = S("additionalProperties") });
     else if (json_bool(others, false))
-        s->element = new_any_schema(b->arena); /* of which no field is named, and none kept */
+        s->element = new_any_schema(b->arena); /* declares no field, so objects are pruned empty */
 }
 
+/* x-kubernetes-list-type; a list without one is atomic. */
 static void build_list(struct builder *b, const struct json *node, struct schema *s)
 {
     str type = json_text(json_get(node, "x-kubernetes-list-type"));
@@ -190,6 +205,7 @@ static void build_list(struct builder *b, const struct json *node, struct schema
         copy_strings(b->arena, json_get(node, "x-kubernetes-list-map-keys"), &s->n_list_keys);
 }
 
+/* Prunes and validates the default by its own schema before it is accepted. */
 static void build_default(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema *s)
 {
@@ -201,13 +217,15 @@ static void build_default(struct builder *b, const struct json *node, const stru
     struct json *value = json_copy(b->arena, given);
     schema_prune(s, value, false, &unknown);
     if (unknown.n)
-        field_invalid(b->errors, &at, given, "must not have fields that the schema lacks: " STR_FMT,
+        field_invalid(b->errors, &at, given, "must not have unknown fields: " STR_FMT,
                       STR_ARG(unknown.paths[0]));
     s->fallback = json_copy(b->arena, value);
     schema_default(s, b->arena, value);
     schema_validate(s, value, NULL, &at, b->errors);
 }
 
+/* The shape of a whole object: apiVersion, kind and metadata have the same shape in every object,
+ * whatever the definition declares for them. */
 const struct shape *schema_object_shape(struct arena *a, const struct shape *of_schema)
 {
     static const str scalars[] = { { "apiVersion", 10 }, { "kind", 4 } };
@@ -231,6 +249,7 @@ const struct shape *schema_object_shape(struct arena *a, const struct shape *of_
     return whole;
 }
 
+/* Builds one node; its children are complete when this returns. */
 static const struct schema *build_schema(struct builder *b, const struct json *node,
                                          const struct field_path *at)
 {
@@ -252,6 +271,7 @@ static const struct schema *build_schema(struct builder *b, const struct json *n
     return s;
 }
 
+/* Builds only if the schema is structural; the builder relies on it. */
 const struct schema *schema_from_openapi(struct arena *a, const struct json *openapi,
                                          const struct field_path *at, struct field_errors *errors)
 {

@@ -1,7 +1,18 @@
-/* Reading a value as a built-in type. The real server decodes into Go structures and writes them out
- * again; what comes back has lost its unknown fields and its empty optional values, and has gained
- * the fields that are always written. Clients rely on both, so this walks the tree once and leaves it
- * in the same form. */
+/* Decodes a JSON value as a built-in type.
+ *
+ * kube-apiserver decodes into Go structs and encodes them again. An object that makes this round trip loses
+ * unknown fields and empty optional values, and gains the fields that are always written (`status: {}`,
+ * `creationTimestamp: null`). Clients rely on both, so this walk reproduces the result on the tree, in
+ * place and in one pass:
+ *
+ *   value of the wrong type        error naming the path
+ *   unknown field                  dropped, reported to `unknown`
+ *   null                           dropped
+ *   zero, "", [] or {}             dropped if the field's presence is SCHEMA_OMIT
+ *   absent                         written as zero or null if the presence is SCHEMA_ALWAYS*
+ *   quantity, time, base64         rewritten in canonical form
+ *
+ * New nodes come from the caller's arena. Recursion is as deep as the value, which the parser limits. */
 #include "schema.h"
 
 #include "../../base/base64.h"
@@ -17,6 +28,7 @@ struct decoder {
 static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
                         const struct field_path *at);
 
+/* Returns -EINVAL: "PATH: expected WANTED, got TYPE". */
 static int fail_type(struct decoder *d, const struct field_path *at, const char *wanted,
                      const struct json *got)
 {
@@ -25,10 +37,11 @@ static int fail_type(struct decoder *d, const struct field_path *at, const char 
                    json_type_name(got));
 }
 
-/* ---- what nothing looks like */
+/* ---- zero values */
 
 static struct json *zero_value(struct arena *a, const struct schema *s);
 
+/* Adds the fields that Go writes even when they are not set. */
 static void add_always_written(struct arena *a, const struct schema_message *m, struct json *object)
 {
     for (uint32_t i = 0; i < m->n_fields; i++) {
@@ -40,6 +53,7 @@ static void add_always_written(struct arena *a, const struct schema_message *m, 
     }
 }
 
+/* What Go writes for a field of this type that is not set. */
 static struct json *zero_value(struct arena *a, const struct schema *s)
 {
     if (s->format == SCHEMA_TIME || s->format == SCHEMA_MICRO_TIME || s->format == SCHEMA_BYTES)
@@ -64,6 +78,7 @@ static struct json *zero_value(struct arena *a, const struct schema *s)
     }
 }
 
+/* True for what Go's `omitempty` leaves out. */
 static bool is_zero(const struct json *v)
 {
     switch (v->type) {
@@ -84,6 +99,7 @@ static bool is_zero(const struct json *v)
 
 /* ---- scalars */
 
+/* Accepts text or a number and writes the canonical text. */
 static int decode_quantity(struct decoder *d, struct json *value, const struct field_path *at)
 {
     char room[QUANTITY_TEXT_MAX];
@@ -101,7 +117,7 @@ static int decode_quantity(struct decoder *d, struct json *value, const struct f
     return 0;
 }
 
-/* Amounts of resources count no finer than a thousandth. */
+/* Resource amounts have no finer unit than a thousandth; kube-apiserver rounds up on decode. */
 static void round_to_milli(struct arena *a, struct json *value)
 {
     char room[QUANTITY_TEXT_MAX];
@@ -114,6 +130,7 @@ static void round_to_milli(struct arena *a, struct json *value)
         *value = *json_new_str(a, quantity_text(&rounded, room));
 }
 
+/* Parses RFC 3339 and writes it in UTC, to the second or to the microsecond. */
 static int decode_time(struct decoder *d, const struct schema *s, struct json *value,
                        const struct field_path *at)
 {
@@ -132,12 +149,13 @@ static int decode_time(struct decoder *d, const struct schema *s, struct json *v
     return 0;
 }
 
+/* Accepts base64 with line breaks and writes it without. */
 static int decode_bytes(struct decoder *d, struct json *value, const struct field_path *at)
 {
     auto_buf struct buf bytes = { 0 }, text = { 0 };
     if (base64_decode(&bytes, json_text(value)) < 0)
         return fail_type(d, at, "base64 text", value);
-    base64_encode(&text, buf_str(&bytes)); /* without the line breaks it may have had */
+    base64_encode(&text, buf_str(&bytes)); /* canonical: drops line breaks */
     *value = *json_new_str(d->arena, buf_str(&text));
     return 0;
 }
@@ -154,6 +172,7 @@ static int decode_string(struct decoder *d, const struct schema *s, struct json 
     return s->format == SCHEMA_BYTES ? decode_bytes(d, value, at) : 0;
 }
 
+/* An integer that does not fit the width of its field is an error, not truncated. */
 static int decode_integer(struct decoder *d, const struct schema *s, const struct json *value,
                           const struct field_path *at)
 {
@@ -176,6 +195,7 @@ static int decode_int_or_string(struct decoder *d, const struct json *value,
 
 /* ---- containers */
 
+/* Decodes the fields of an object and drops what is unknown, null or empty. */
 static int decode_message(struct decoder *d, const struct schema *s, struct json *value,
                           const struct field_path *up)
 {
@@ -205,6 +225,7 @@ static int decode_message(struct decoder *d, const struct schema *s, struct json
     return 0;
 }
 
+/* Decodes the values of a map. null becomes the zero value of the element type. */
 static int decode_map(struct decoder *d, const struct schema *s, struct json *value,
                       const struct field_path *up)
 {
@@ -226,6 +247,7 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
     return 0;
 }
 
+/* Decodes the items of a list. null becomes the zero value of the element type. */
 static int decode_list(struct decoder *d, const struct schema *s, struct json *value,
                        const struct field_path *up)
 {
@@ -244,6 +266,7 @@ static int decode_list(struct decoder *d, const struct schema *s, struct json *v
     return 0;
 }
 
+/* Decodes one value by its type; returns -EINVAL with a sentence on a type mismatch. */
 static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
                         const struct field_path *at)
 {
@@ -264,7 +287,7 @@ static int decode_value(struct decoder *d, const struct schema *s, struct json *
         return 0;
     case SCHEMA_BOOLEAN:
         return value->type == JSON_BOOL ? 0 : fail_type(d, at, "a boolean", value);
-    default: /* anything, or one of two types: below those the real server does not look closely */
+    default: /* any, or either:T, below which kube-apiserver reports no unknown fields */
         if (!s->message || value->type != JSON_OBJ)
             return 0;
         return decode_message(&(struct decoder){ d->arena, NULL, d->e }, s, value, at);
@@ -283,6 +306,7 @@ int schema_decode_at(const struct schema *s, struct arena *a, struct json *value
     return decode_value(&(struct decoder){ a, unknown, e }, s, value, at);
 }
 
+/* Truncates integers to the width of their fields, as a Go conversion would. */
 void schema_wrap_integers(const struct schema *s, struct json *value)
 {
     if (json_is(value, JSON_INT) && s->format == SCHEMA_INT32)

@@ -1,15 +1,21 @@
-/* Dropping what a schema does not name, and filling in what it defaults. */
+/* Pruning and defaulting: drops the fields that a schema does not declare and fills in its defaults.
+ *
+ * Both walk value and schema side by side and change the tree in place. They run on every write of a custom
+ * resource and again when a stored one is read, because the schema may have changed since it was stored. So
+ * both must be idempotent: a second run on the result changes nothing. */
 #include "schema.h"
 
 static void prune_value(const struct schema *s, struct json *value, bool whole,
                         const struct field_path *up, struct schema_unknown *unknown);
 
-/* Every object has these three, whether its schema says so or not. */
+/* Fields of every object, whether or not its schema declares them. */
 static bool is_object_field(str name)
 {
     return str_eqc(name, "apiVersion") || str_eqc(name, "kind") || str_eqc(name, "metadata");
 }
 
+/* Drops undeclared members. A whole object (or embedded resource) keeps apiVersion, kind and
+ * metadata. */
 static void prune_object(const struct schema *s, struct json *value, bool whole,
                          const struct field_path *up, struct schema_unknown *unknown)
 {
@@ -20,7 +26,7 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
         struct field_path at = { up, .key = m.key };
         const struct schema_field *f = schema_field(s, m.key);
         if (whole && is_object_field(m.key)) {
-            /* metadata is read as what it is elsewhere */
+            /* kept; metadata is decoded as ObjectMeta by the caller */
         } else if (f) {
             prune_value(&f->schema, m.value, false, &at, unknown);
         } else if (schema_map_element(s)) {
@@ -35,13 +41,14 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
     json_reindex(value);
 }
 
+/* Prunes objects and the items of lists; scalars have nothing to prune. */
 static void prune_value(const struct schema *s, struct json *value, bool whole,
                         const struct field_path *up, struct schema_unknown *unknown)
 {
     if (json_is(value, JSON_OBJ)) {
         prune_object(s, value, whole, up, unknown);
     } else if (json_is(value, JSON_ARR) && (schema_list_element(s) || !s->preserve_unknown)) {
-        static const struct schema unknown_items; /* known of the items */
+        static const struct schema unknown_items; /* declares no field */
         const struct schema *element = schema_list_element(s) ? s->element : &unknown_items;
         for (uint32_t i = 0; i < value->n; i++) {
             struct field_path at = { up, .index = i, .how = FIELD_INDEX };
@@ -56,11 +63,13 @@ void schema_prune(const struct schema *s, struct json *value, bool root,
     prune_value(s, value, root, NULL, unknown);
 }
 
+/* True if null is a value of this schema and not the absence of one. */
 static bool accepts_null(const struct schema *s)
 {
     return s->nullable || s->type == SCHEMA_ANY;
 }
 
+/* metadata of the object itself is skipped: it is decoded as a built-in type. */
 void schema_check_nulls(const struct schema *s, const struct json *value,
                         const struct field_path *at, struct field_errors *errors)
 {
@@ -82,7 +91,8 @@ void schema_check_nulls(const struct schema *s, const struct json *value,
     }
 }
 
-/* The entries of a map. */
+/* Applies defaults below the entries of a map; a null that the element does not accept is
+ * dropped. */
 static void default_map_entries(const struct schema *s, struct arena *a, struct json *value)
 {
     uint32_t kept = 0;
@@ -99,6 +109,7 @@ static void default_map_entries(const struct schema *s, struct arena *a, struct 
     json_reindex(value);
 }
 
+/* Sets the default of each absent field, then recurses: a default may need defaults of its own. */
 static void default_object(const struct schema *s, struct arena *a, struct json *value)
 {
     const struct schema_message *m = s->message;
@@ -123,6 +134,7 @@ static void default_object(const struct schema *s, struct arena *a, struct json 
         default_map_entries(s, a, value);
 }
 
+/* Lists get no defaults of their own, only their items do. */
 void schema_default(const struct schema *s, struct arena *a, struct json *value)
 {
     if (json_is(value, JSON_OBJ)) {

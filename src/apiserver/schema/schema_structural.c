@@ -1,6 +1,16 @@
-/* Is an OpenAPI schema structural? Every field that is mentioned must have its type outside of allOf,
- * anyOf, oneOf and not; inside of those only values may be restricted. Then a value can be pruned
- * and defaulted by looking at one place. The paths and reasons are those of the real server. */
+/* Checks that an OpenAPI schema is structural, as apiextensions.k8s.io/v1 requires.
+ *
+ * Structural means: every field that is mentioned anywhere has its type declared outside of allOf, anyOf,
+ * oneOf and not; inside of those, only values may be restricted. A value can then be pruned and defaulted by
+ * looking at one place in the schema.
+ *
+ * Three walks find the violations, each reporting the paths and reasons that kube-apiserver reports:
+ *
+ *   check_node       the skeleton: types, list and map extensions, forbidden keywords
+ *   check_nested     below allOf, anyOf, oneOf, not: no structural keyword may appear there
+ *   check_complete   what a junctor of the root mentions must exist in the skeleton
+ *
+ * Nothing is built here; schema_build.c runs only if nothing was reported. */
 #include "schema.h"
 
 #include "../../json/seen.h"
@@ -31,7 +41,7 @@ static bool has_flag(const struct json *node, const char *key)
 #define KEYED(up, name) (&(struct field_path){ (up), .key = (name), .how = FIELD_KEY })
 #define INDEXED(up, at) (&(struct field_path){ (up), .index = (at), .how = FIELD_INDEX })
 
-/* ---- what no schema may have */
+/* ---- keywords that no schema may use */
 
 static const char *const forbidden_keywords[] = {
     "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"
@@ -45,6 +55,7 @@ static bool has_forbidden_keyword(const struct json *node)
     return false;
 }
 
+/* Reports keywords that apiextensions.k8s.io/v1 does not accept in any schema. */
 static void check_forbidden(struct checker *c, const struct json *node, const struct field_path *at)
 {
     for (size_t i = 0; i < countof(forbidden_keywords); i++)
@@ -52,22 +63,25 @@ static void check_forbidden(struct checker *c, const struct json *node, const st
             field_forbidden(c->errors, CHILD_C(at, forbidden_keywords[i]), "%s is not supported",
                             forbidden_keywords[i]);
     if (has_flag(node, "uniqueItems"))
-        field_forbidden(c->errors, CHILD(at, "uniqueItems"),
-                        "comparing every pair of items takes too long");
+        field_forbidden(
+            c->errors, CHILD(at, "uniqueItems"),
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
     if (json_is(json_get(node, "items"), JSON_ARR) && json_len(json_get(node, "items")))
-        field_forbidden(c->errors, CHILD(at, "items"), "must be one schema, not a list of them");
+        field_forbidden(c->errors, CHILD(at, "items"),
+                        "items must be a schema object and not an array");
     const struct json *others = json_get(node, "additionalProperties");
     bool all_others = json_is(others, JSON_BOOL) && others->boolean;
     if (others && !all_others && json_len(json_get(node, "properties")))
         field_forbidden(c->errors, CHILD(at, "additionalProperties"),
-                        "properties and additionalProperties exclude each other");
+                        "additionalProperties and properties are mutual exclusive");
     if (json_is(json_get(node, "x-kubernetes-preserve-unknown-fields"), JSON_BOOL) &&
         !has_flag(node, "x-kubernetes-preserve-unknown-fields"))
         field_invalid(c->errors, CHILD(at, "x-kubernetes-preserve-unknown-fields"),
                       json_get(node, "x-kubernetes-preserve-unknown-fields"),
-                      "must be true or left out");
+                      "must be true or undefined");
 }
 
+/* Reports a type that OpenAPI does not define, and a default that can therefore not be checked. */
 static void check_type_word(struct checker *c, const struct json *node, const struct field_path *at)
 {
     static const char *const types[] = { "array",  "boolean", "integer", "number",
@@ -83,12 +97,13 @@ static void check_type_word(struct checker *c, const struct json *node, const st
         field_type_invalid(c->errors, CHILD(at, "default"), default_value,
                            "must be of type " STR_FMT, STR_ARG(type));
     if (str_eqc(type, "null"))
-        field_forbidden(c->errors, CHILD(at, "type"), "say nullable instead");
+        field_forbidden(c->errors, CHILD(at, "type"),
+                        "type cannot be set to null, use nullable as an alternative");
 }
 
 /* ---- lists and maps */
 
-/* The type that a list or map extension asks for. */
+/* A list or map extension requires the type it extends. */
 static void check_required_type(struct checker *c, const struct json *node,
                                 const struct field_path *at, const char *type,
                                 const char *extension)
@@ -96,18 +111,21 @@ static void check_required_type(struct checker *c, const struct json *node,
     if (!json_get(node, extension) || str_eqc(text_of(node, "type"), type))
         return;
     if (!text_of(node, "type").n)
-        field_required(c->errors, CHILD(at, "type"), "follows from a list or map extension");
+        field_required(c->errors, CHILD(at, "type"),
+                       "must be set when a list or map extension is used");
     else
         field_invalid(c->errors, CHILD(at, "type"), json_get(node, "type"), "must be %s with %s",
                       type, extension);
 }
 
-/* What is known of one key besides the schema: an earlier one is the same, its property is required. */
+/* One entry of x-kubernetes-list-map-keys. */
 struct map_key {
-    uint32_t place;
-    bool again, required;
+    uint32_t place; /* its index */
+    bool again;     /* an earlier key is equal */
+    bool required;  /* the items require this property */
 };
 
+/* Reports what makes one key unusable to identify the items of a map list. */
 static void check_map_key(struct checker *c, const struct json *node, struct map_key which,
                           const struct field_path *at)
 {
@@ -121,32 +139,37 @@ static void check_map_key(struct checker *c, const struct json *node, struct map
     str type = text_of(property, "type");
     if (!property)
         field_invalid(c->errors, CHILD(at, "x-kubernetes-list-map-keys"), keys,
-                      "every key must be a property of the items");
+                      "entries must all be names of item properties");
     else if (str_eqc(type, "array") || str_eqc(type, "object"))
         field_invalid(c->errors, CHILD(&keyed, "type"), json_get(property, "type"),
-                      "a key must be a scalar");
+                      "must be a scalar type if parent array's x-kubernetes-list-type is map");
     if (property && !json_get(property, "default") && !which.required)
-        field_required(c->errors, CHILD(&keyed, "default"),
-                       "a key must have a default or be required");
+        field_required(
+            c->errors, CHILD(&keyed, "default"),
+            "this property is in x-kubernetes-list-map-keys, so it must have a default or be "
+            "a required property");
     if (has_flag(property, "nullable"))
-        field_forbidden(c->errors, CHILD(&keyed, "nullable"), "a key cannot be null");
+        field_forbidden(c->errors, CHILD(&keyed, "nullable"),
+                        "cannot be nullable when x-kubernetes-list-type is map");
     if (which.again)
         field_invalid(c->errors, CHILD(at, "x-kubernetes-list-map-keys"), keys,
-                      "must not name a key twice");
+                      "must not contain duplicate entries");
 }
 
+/* A list of type map: needs keys, and items that are objects with these keys. */
 static void check_map_list(struct checker *c, const struct json *node, const struct field_path *at)
 {
     const struct json *keys = json_get(node, "x-kubernetes-list-map-keys");
     const struct json *items = json_get(node, "items");
     if (!json_len(keys))
         field_required(c->errors, CHILD(at, "x-kubernetes-list-map-keys"),
-                       "a list of type map needs keys");
+                       "must not be empty if x-kubernetes-list-type is map");
     if (!items)
-        field_required(c->errors, CHILD(at, "items"), "a list of type map needs a schema");
+        field_required(c->errors, CHILD(at, "items"),
+                       "must have a schema if x-kubernetes-list-type is map");
     else if (!str_eqc(text_of(items, "type"), "object"))
         field_invalid(c->errors, CHILD(CHILD(at, "items"), "type"), json_get(items, "type"),
-                      "must be object in a list of type map");
+                      "must be object if parent array's x-kubernetes-list-type is map");
     struct seen names = seen_new(c->errors->arena, 1);
     struct seen required = seen_list(c->errors->arena, json_get(items, "required"), NULL);
     for (uint32_t i = 0; str_eqc(text_of(items, "type"), "object") && i < json_len(keys); i++)
@@ -155,15 +178,18 @@ static void check_map_list(struct checker *c, const struct json *node, const str
                                         seen_lookup(&required, json_item(keys, i)) },
                       at);
     if (has_flag(items, "nullable"))
-        field_forbidden(c->errors, CHILD(CHILD(at, "items"), "nullable"), "it has keys");
+        field_forbidden(c->errors, CHILD(CHILD(at, "items"), "nullable"),
+                        "cannot be nullable when x-kubernetes-list-type is map");
 }
 
+/* A list of type set: its items must be comparable as a whole. */
 static void check_set_list(struct checker *c, const struct json *node, const struct field_path *at)
 {
     const struct json *items = json_get(node, "items");
     const struct field_path *in_items = CHILD(at, "items");
     if (has_flag(items, "nullable"))
-        field_forbidden(c->errors, CHILD(in_items, "nullable"), "a set cannot hold null");
+        field_forbidden(c->errors, CHILD(in_items, "nullable"),
+                        "cannot be nullable when x-kubernetes-list-type is set");
     if (str_eqc(text_of(items, "type"), "array") && json_get(items, "x-kubernetes-list-type") &&
         !str_eqc(text_of(items, "x-kubernetes-list-type"), "atomic"))
         field_invalid(c->errors, CHILD(in_items, "x-kubernetes-list-type"),
@@ -174,6 +200,7 @@ static void check_set_list(struct checker *c, const struct json *node, const str
                       json_get(items, "x-kubernetes-map-type"), "must be atomic in a set");
 }
 
+/* Checks x-kubernetes-list-type, x-kubernetes-list-map-keys and x-kubernetes-map-type. */
 static void check_containers(struct checker *c, const struct json *node,
                              const struct field_path *at)
 {
@@ -191,9 +218,11 @@ static void check_containers(struct checker *c, const struct json *node,
     if (json_len(json_get(node, "x-kubernetes-list-map-keys")) && !str_eqc(word, "map")) {
         const struct field_path *type = CHILD(at, "x-kubernetes-list-type");
         if (list)
-            field_invalid(c->errors, type, list, "must be map when there are keys");
+            field_invalid(c->errors, type, list,
+                          "must be map if x-kubernetes-list-map-keys is non-empty");
         else
-            field_required(c->errors, type, "must be map when there are keys");
+            field_required(c->errors, type,
+                           "must be map if x-kubernetes-list-map-keys is non-empty");
     }
     if (str_eqc(word, "map"))
         check_map_list(c, node, at);
@@ -201,9 +230,9 @@ static void check_containers(struct checker *c, const struct json *node,
         check_set_list(c, node, at);
 }
 
-/* ---- allOf, anyOf, oneOf, not: values only */
+/* ---- allOf, anyOf, oneOf, not (junctors): only values may be restricted */
 
-/* [{"type": "integer"}, {"type": "string"}], which int-or-string may say besides. */
+/* [{"type": "integer"}, {"type": "string"}]: allowed next to x-kubernetes-int-or-string. */
 static bool is_int_or_string_pair(const struct json *any_of)
 {
     const struct json *first = json_item(any_of, 0), *second = json_item(any_of, 1);
@@ -211,6 +240,7 @@ static bool is_int_or_string_pair(const struct json *any_of)
            str_eqc(text_of(first, "type"), "integer") && str_eqc(text_of(second, "type"), "string");
 }
 
+/* Runs check_nested() on every schema in allOf, anyOf, oneOf and not. */
 static void check_junctors(struct checker *c, const struct json *node, const struct field_path *up)
 {
     static const char *const lists[] = { "allOf", "anyOf", "oneOf" };
@@ -226,6 +256,7 @@ static void check_junctors(struct checker *c, const struct json *node, const str
         check_nested(c, json_get(node, "not"), CHILD(up, "not"));
 }
 
+/* Below a junctor: reports every structural keyword, at any depth. */
 static void check_nested(struct checker *c, const struct json *node, const struct field_path *at)
 {
     static const char *const structure[] = {
@@ -247,7 +278,7 @@ static void check_nested(struct checker *c, const struct json *node, const struc
     for (size_t i = 0; i < countof(structure); i++)
         if (json_get(node, structure[i]))
             field_forbidden(c->errors, CHILD_C(at, structure[i]),
-                            "only values may be restricted here, not the structure");
+                            "must not be set inside allOf, anyOf, oneOf or not to be structural");
     check_junctors(c, node, at);
     if (json_is(json_get(node, "items"), JSON_OBJ))
         check_nested(c, json_get(node, "items"), CHILD(at, "items"));
@@ -256,8 +287,8 @@ static void check_nested(struct checker *c, const struct json *node, const struc
         check_nested(c, p->value, KEYED(&properties, p->key));
 }
 
-/* What a junctor mentions must be declared outside of it as well. Like the real server, this looks at
- * the junctors of the root alone. */
+/* What a junctor mentions must be declared outside of it as well. Like kube-apiserver, this looks
+ * at the junctors of the root only. */
 static void check_complete(struct checker *c, const struct json *node, const struct json *outside,
                            const struct field_path *at)
 {
@@ -288,6 +319,7 @@ static void check_complete(struct checker *c, const struct json *node, const str
 
 /* ---- types */
 
+/* x-kubernetes-embedded-resource: must be an object with fields. */
 static void check_embedded(struct checker *c, const struct json *node, const struct field_path *at)
 {
     const struct json *type = json_get(node, "type");
@@ -300,13 +332,15 @@ static void check_embedded(struct checker *c, const struct json *node, const str
     }
     if (json_get(node, "additionalProperties"))
         field_forbidden(c->errors, CHILD(at, "additionalProperties"),
-                        "an embedded resource is no map");
+                        "must not be used with x-kubernetes-embedded-resource");
     if (!has_flag(node, "x-kubernetes-preserve-unknown-fields") &&
         !json_len(json_get(node, "properties")))
         field_required(c->errors, CHILD(at, "properties"),
-                       "an embedded resource has properties or keeps unknown fields");
+                       "must not be empty if x-kubernetes-embedded-resource is true without "
+                       "x-kubernetes-preserve-unknown-fields");
 }
 
+/* Every node needs a type, except where an extension replaces it. */
 static void check_type(struct checker *c, const struct json *node, enum level level,
                        const struct field_path *at)
 {
@@ -333,7 +367,8 @@ static void check_type(struct checker *c, const struct json *node, enum level le
         field_required(c->errors, CHILD(at, "items"), "must be specified");
 }
 
-/* apiVersion, kind and metadata mean the same in every object. */
+/* apiVersion, kind and metadata have the same type in every object; a definition may at most
+ * restrict the name. */
 static void check_typemeta_fields(struct checker *c, const struct json *node, enum level level,
                                   const struct field_path *up)
 {
@@ -346,7 +381,7 @@ static void check_typemeta_fields(struct checker *c, const struct json *node, en
                           json_get(field, "type"), "must be string");
         if (level == AT_ROOT && json_get(field, "default"))
             field_forbidden(c->errors, CHILD(KEYED(&properties, str_c(*name)), "default"),
-                            "every object sets it itself");
+                            "must not be set at the root: every object sets this field");
     }
     const struct json *metadata = json_at(node, "properties", "metadata", NULL);
     struct field_path at = { &properties, .key = S("metadata"), .how = FIELD_KEY };
@@ -360,9 +395,13 @@ static void check_typemeta_fields(struct checker *c, const struct json *node, en
     json_each(p, json_get(metadata, "properties"))
         more = more || (!str_eqc(p->key, "name") && !str_eqc(p->key, "generateName"));
     if (level == AT_ROOT && more)
-        field_forbidden(c->errors, &at, "may restrict name and generateName only");
+        field_forbidden(
+            c->errors, &at,
+            "must not specify anything other than name and generateName, but metadata is "
+            "implicitly specified");
 }
 
+/* Checks one node of the skeleton and everything below it. */
 static void check_node(struct checker *c, const struct json *node, enum level level,
                        const struct field_path *at)
 {

@@ -1,10 +1,18 @@
-/* Reads the type text into messages. The text is ours and compiled in (packed, as it
- * is large), so a fault in it is a bug and
- * asserts; a unit test reads all of it.
+/* Parses the .types tables of the built-in kinds (kinds/types/README.md has the grammar) into messages.
  *
- * Two passes: the first finds the name of every type, the second reads the fields, so that types may
- * refer to each other in any order and in circles. Embedded types are copied into the type that
- * embeds them afterwards, and shapes are made last, when every schema is complete. */
+ * The tables are compiled in, packed with gzip (embed.py), and parsed once, on first use. They are our
+ * own text, so a mistake in them is a bug: the parser asserts instead of reporting, and types_test.c
+ * reads every line of them.
+ *
+ *   text --find_types--> names --read_fields--> fields --flatten_embedded--> --make_shapes--> done
+ *
+ * The order of these passes matters. Types refer to each other in any order and in cycles
+ * (JSONSchemaProps contains itself), so all names must exist before the first field is read. A type that
+ * embeds another copies its fields, so all fields must be read before. Shapes point to the shapes of
+ * other types, so they come last, when every schema is complete.
+ *
+ * Everything lives in one arena for the life of the process; names and descriptions are slices of the
+ * unpacked text. Nothing changes after load_types(), so no caller needs a copy. */
 #include "types.h"
 
 #include "../../base/map.h"
@@ -15,17 +23,17 @@ extern const unsigned char types_packed[];
 extern const size_t types_packed_n;
 
 struct type {
-    struct schema_message message; /* first: a message is its type */
+    struct schema_message message; /* first member: a message pointer is also a type pointer */
     struct schema schema;
     struct shape shape;
     str package;
-    str lines; /* of the fields */
-    bool flattened;
+    str lines;      /* the lines of its fields, in `types.text` */
+    bool flattened; /* embedded fields have been copied */
 };
 
 static struct {
     struct arena arena;
-    struct buf text;    /* names and descriptions point into it */
+    struct buf text;    /* unpacked tables; names and descriptions point into it */
     struct map by_name; /* full name to struct type */
     VEC(const struct schema_message *) all;
 } types;
@@ -40,7 +48,7 @@ static str next_word(str *rest)
     return word;
 }
 
-/* Splits "... -- description" off a line. */
+/* Cuts " -- description" off the end of a line and returns the description. */
 static str take_description(str *line)
 {
     size_t at = str_find(*line, S(" -- "));
@@ -51,6 +59,8 @@ static str take_description(str *line)
     return description;
 }
 
+/* A name without a dot belongs to the package of the type that refers to it. Asserts that it
+ * exists. */
 static struct type *find_type(str package, str name)
 {
     if (str_find_char(name, '.') == SIZE_MAX)
@@ -60,6 +70,7 @@ static struct type *find_type(str package, str name)
     return type;
 }
 
+/* True if `word` names a scalar; sets its type and format. */
 static bool read_scalar_type(str word, struct schema *s)
 {
     static const struct {
@@ -90,6 +101,7 @@ static bool read_scalar_type(str word, struct schema *s)
     return false;
 }
 
+/* Parses the TYPE of a field: a scalar, []T, map:T, either:T or the name of a type. */
 static void read_type_word(str package, str word, struct schema *s)
 {
     if (read_scalar_type(word, s))
@@ -109,6 +121,7 @@ static void read_type_word(str package, str word, struct schema *s)
     s->atomic = type->message.atomic;
 }
 
+/* The limits of a schema, allocated on first use with no limit set. */
 static struct schema_limits *limits_for(struct schema *s)
 {
     if (!s->limits) {
@@ -120,6 +133,7 @@ static struct schema_limits *limits_for(struct schema *s)
     return (struct schema_limits *)s->limits;
 }
 
+/* keys=a,b makes a list a map of items identified by these fields. */
 static void read_keys(struct schema *s, str value)
 {
     str *keys = arena_array(&types.arena, 4, sizeof(*keys));
@@ -131,15 +145,17 @@ static void read_keys(struct schema *s, str value)
     s->list_keys = keys;
 }
 
+/* enum=A|B and words=A|B: the allowed strings of a field, or of the items of a list. */
 static void read_enum(struct schema *s, str value)
 {
     struct json *values = json_new_arr(&types.arena);
     for (str word; str_cut(&value, '|', &word);)
         json_push(&types.arena, values, json_new_str(&types.arena, word));
-    /* the words of a list's elements are the element's */
+    /* the enum of a list applies to its elements */
     limits_for(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
 }
 
+/* patch=merge+retainKeys:name: strategies joined by "+", then the merge key. */
 static void read_patch(struct schema_field *f, str value)
 {
     str strategy = value;
@@ -160,6 +176,7 @@ static double parse_number(str value)
     return number;
 }
 
+/* Parses one OPTION of a field, such as min=1 or keys=name. */
 static void read_option(struct schema_field *f, str option)
 {
     struct schema *s = &f->schema;
@@ -195,6 +212,7 @@ static void read_option(struct schema_field *f, str option)
     }
 }
 
+/* Takes the flags ! ? * off the end of a field name and derives its presence. */
 static void read_flags(str *name, struct schema_field *f)
 {
     bool keep = false, always = false;
@@ -215,6 +233,7 @@ static void read_flags(str *name, struct schema_field *f)
                                  : SCHEMA_OMIT;
 }
 
+/* Parses one line: NUMBER NAME[FLAGS] TYPE [OPTION...] [-- DESCRIPTION]. */
 static void read_field(const struct type *type, str line, struct schema_field *f)
 {
     f->schema.description = take_description(&line);
@@ -230,6 +249,7 @@ static void read_field(const struct type *type, str line, struct schema_field *f
         read_option(f, option);
 }
 
+/* Second pass, for one type: counts its lines, then parses them. */
 static void read_fields(struct type *type)
 {
     uint32_t n = 0;
@@ -243,7 +263,8 @@ static void read_fields(struct type *type)
     type->message.n_fields = n;
 }
 
-/* The fields of embedded types become ours too (without number: protobuf goes by the embedding). */
+/* Appends the fields of embedded types to the type itself. The copies have no number: in protobuf
+ * they are found through the embedding field. */
 static void flatten_embedded(struct type *type)
 {
     if (type->flattened)
@@ -277,6 +298,7 @@ static void flatten_embedded(struct type *type)
     m->n_fields = n;
 }
 
+/* Registers the type that a "type" line opens; its fields are read later. */
 static struct type *add_type(str package, str line)
 {
     struct type *type = arena_new(&types.arena, struct type);
@@ -297,6 +319,7 @@ static struct type *add_type(str package, str line)
     return type;
 }
 
+/* Unzips the compiled-in tables. */
 static void unpack_text(void)
 {
     str packed = { (const char *)types_packed, types_packed_n };
@@ -306,6 +329,7 @@ static void unpack_text(void)
     gzip_free(z);
 }
 
+/* First pass: registers every type and remembers which lines hold its fields. */
 static void find_types(void)
 {
     str package = S(""), rest = buf_str(&types.text), line;
@@ -322,6 +346,7 @@ static void find_types(void)
     }
 }
 
+/* Shapes from the inside out: the shape of a list refers to the shape of its items. */
 static void make_shape(struct schema *s)
 {
     if (s->element)
@@ -329,6 +354,7 @@ static void make_shape(struct schema *s)
     s->shape = schema_make_shape(&types.arena, s);
 }
 
+/* Last pass: gives every field its shape, then every message. */
 static void make_shapes(void)
 {
     for (size_t i = 0; i < types.all.n; i++) {
@@ -340,6 +366,7 @@ static void make_shapes(void)
         schema_fill_shape(&types.arena, types.all.at[i], (struct shape *)types.all.at[i]->shape);
 }
 
+/* Runs the passes once; later calls return at once. */
 static void load_types(void)
 {
     if (types.all.n)
