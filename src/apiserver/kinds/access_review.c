@@ -1,4 +1,5 @@
-/* SelfSubjectAccessReview and its relatives: what a review may ask. http/review.c answers them. */
+/* SelfSubjectAccessReview and its relatives: checks what a review asks for. http/review.c answers
+ * it. */
 #include "kind_hooks.h"
 
 static void validate_access(const struct kind_change *c, struct kind_env *env UNUSED,

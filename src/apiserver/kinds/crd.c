@@ -1,5 +1,9 @@
-/* Definitions of custom resources: what they make (kinds), and what the server adds to them. Their
- * rules are in crd_check.c, the quarrel about names in crd_names.c. */
+/* CustomResourceDefinitions: defaults, the status that the server keeps, and the kinds that a definition
+ * declares. The rules that a definition must satisfy are in crd_check.c and crd_conversion.c; conflicts about
+ * names are resolved in crd_names.c.
+ *
+ * A stored definition becomes one struct kind per version. They live in the arena of the caller, so a
+ * change of the definition builds new kinds and drops the old arena as a whole. */
 #include "../schema/format.h"
 #include "../schema/types.h"
 #include "kind_hooks.h"
@@ -33,7 +37,8 @@ static bool list_has(const struct json *list, const struct json *value)
     return false;
 }
 
-/* Every version that objects were ever stored as is remembered. (Two at a time are refused later.) */
+/* Adds the storage version to status.storedVersions, which lists every version that objects were
+ * ever stored as. */
 static void record_stored_version(const struct kind_change *c, struct arena *a)
 {
     const struct json *versions = json_at(c->object, "spec", "versions", NULL);
@@ -54,7 +59,7 @@ static void record_stored_version(const struct kind_change *c, struct arena *a)
         json_set(a, status, S("storedVersions"), stored);
 }
 
-/* Formats in the schemas of a definition that nobody knows, each once; `seen` holds those told. */
+/* Adds every format in the schemas that OpenAPI does not define to `seen`, once. */
 static void collect_unknown_formats(struct arena *a, const struct json *node, struct json *seen)
 {
     const struct json *format = json_get(node, "format");
@@ -69,6 +74,7 @@ static void collect_unknown_formats(struct arena *a, const struct json *node, st
             collect_unknown_formats(a, m->value, seen);
 }
 
+/* Warns about unknown formats, except those that the old definition already had. */
 static void warn_unknown_formats(const struct kind_change *c, struct kind_env *env)
 {
     struct json *now = json_new_obj(env->arena), *before = json_new_obj(env->arena);
@@ -80,7 +86,8 @@ static void warn_unknown_formats(const struct kind_change *c, struct kind_env *e
                                                  STR_ARG(m->key)));
 }
 
-/* A schema or a bool, where both may stand. */
+/* additionalProperties and additionalItems are a schema or a bool; kube-apiserver cannot decode
+ * anything else and answers 400. */
 static bool has_readable_schemas(const struct json *node)
 {
     bool readable = true;
@@ -97,6 +104,7 @@ static bool has_readable_schemas(const struct json *node)
     return readable;
 }
 
+/* Refuses undecodable schemas, maintains status.storedVersions and warns. */
 static void prepare_crd(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     if (!has_readable_schemas(json_at(c->object, "spec", "versions", NULL))) {
@@ -112,10 +120,11 @@ static void prepare_crd(const struct kind_change *c, struct kind_env *env, struc
         warn_unknown_formats(c, env);
     if (!status && env->warn && schema_has_cel_rules(json_at(c->object, "spec", "versions", NULL)))
         env->warn(env->context,
-                  S("x-kubernetes-validations are kept but not enforced by this server"));
+                  S("x-kubernetes-validations are stored but not enforced by this server"));
 }
 
-/* The definition goes when its objects are gone; until then it says so. */
+/* Adds the finalizer and the condition Terminating: a definition stays until its objects are
+ * deleted. */
 void crd_mark_deleting(struct arena *a, struct json *object)
 {
     struct json *metadata = json_make(a, object, "metadata", NULL);
@@ -161,24 +170,24 @@ static const char *text_at(struct arena *a, const struct json *node, const char 
     return arena_str(a, json_text(json_get(node, key))).p;
 }
 
-/* Clients look for these words to see which columns a definition brought. */
+/* Clients look for this prefix to find the columns that a definition declares. quoted: kube-apiserver */
 #define COLUMN_DESCRIPTION "Custom resource definition column (in JSONPath format): "
 
 static const struct kind_column name_column = {
     .name = "Name",
     .type = "string",
     .format = "name",
-    .description = "Name of the object, unique in its namespace.",
+    .description = "Name of the object, unique within its namespace.",
 };
 
 static const struct kind_column age_column = {
     .name = "Age",
     .type = "date",
     .format = "",
-    .description = "When the object was created.",
+    .description = "Time at which the object was created.",
 };
 
-/* NULL: not a path that can be read, and the column stays empty. */
+/* NULL if the path cannot be parsed: the column stays empty. */
 static const struct jsonpath *compile_path(struct arena *a, str path)
 {
     struct jsonpath *compiled = arena_new(a, struct jsonpath);
@@ -186,6 +195,7 @@ static const struct jsonpath *compile_path(struct arena *a, str path)
     return jsonpath_parse(a, source, compiled, NULL) < 0 ? NULL : compiled;
 }
 
+/* The name, then the declared columns; without any, the age. */
 static void make_columns(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *list = json_get(version, "additionalPrinterColumns");
@@ -239,19 +249,21 @@ static void make_subresources(struct arena *a, const struct json *version, struc
     k->scale_selector_path = arena_str(a, json_text(json_get(scale, "labelSelectorPath")));
 }
 
+/* The schema of one version, with the shape of a whole object. */
 static const struct schema *make_schema(struct arena *a, const struct json *openapi)
 {
-    struct field_errors errors = { .arena = a }; /* it was checked before it was stored */
+    struct field_errors errors = { .arena = a }; /* stays empty: checked before it was stored */
     const struct schema *built = schema_from_openapi(a, openapi, NULL, &errors);
     struct schema *s = arena_new(a, struct schema);
     if (built)
         *s = *built;
-    else /* stored by an older, laxer server: take everything */
+    else /* stored by an older, less strict version: accept everything */
         *s = (struct schema){ .type = SCHEMA_OBJECT, .preserve_unknown = true };
     s->shape = schema_object_shape(a, schema_make_shape(a, s));
     return s;
 }
 
+/* The declared warning, or the standard one; empty for a version that is not deprecated. */
 static str make_deprecation_warning(struct arena *a, const struct json *version,
                                     const struct kind *k)
 {
@@ -263,6 +275,7 @@ static str make_deprecation_warning(struct arena *a, const struct json *version,
                                   STR_ARG(k->group), STR_ARG(k->version), STR_ARG(k->kind));
 }
 
+/* One version of a definition as a kind. */
 static struct kind *make_kind(struct arena *a, const struct json *crd, const struct json *version)
 {
     const struct json *spec = json_get(crd, "spec"), *names = json_get(spec, "names");
@@ -292,6 +305,7 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
     return k;
 }
 
+/* Every version becomes a kind; only served ones are returned, and each refers to the stored one. */
 void kinds_from_crd(struct arena *a, const struct json *crd, struct kinds_list *ret)
 {
     const struct json *versions = json_at(crd, "spec", "versions", NULL);

@@ -1,17 +1,19 @@
-/* Who gets which name. Definitions of one group may not share plural, singular or short names, nor kinds;
- * whoever was accepted first keeps a name, and a rival waits until it is free. */
+/* Decides which names a definition is served under. Definitions of a group may not share plural, singular or
+ * short names, nor kinds. The first one that was accepted keeps a name (status.acceptedNames); a later one
+ * gets NamesAccepted=False and is accepted when the name becomes free. Texts and reasons are
+ * kube-apiserver's. */
 #include "kind_hooks.h"
 
 #include "../../base/rfc3339.h"
 
 struct claims {
-    const struct json *crd; /* the one that asks */
+    const struct json *crd; /* the definition to accept */
     const struct json *const *all;
     size_t n;
-    struct seen names, kinds; /* of the others */
+    struct seen names, kinds; /* accepted for other definitions of the group */
 };
 
-/* Is a name accepted for another definition of the group? All of theirs are gathered once. */
+/* The names (or kinds) accepted for other definitions of the group, collected once. */
 static struct seen collect_claimed_names(struct arena *a, const struct claims *c, bool kinds)
 {
     static const char *const of_kinds[] = { "kind", "listKind" };
@@ -40,11 +42,11 @@ static bool is_claimed(const struct seen *names, str name)
 }
 
 struct conflict {
-    const char *reason; /* NULL: every name is ours */
+    const char *reason; /* NULL: no conflict */
     str name;
 };
 
-/* Takes one name over into the accepted ones, or says why not. */
+/* Copies one name to the accepted ones, or records the conflict. */
 static void accept_name(const struct claims *c, struct arena *a, struct json *accepted,
                         const char *key, struct conflict *conflict)
 {
@@ -68,6 +70,7 @@ static void accept_name(const struct claims *c, struct arena *a, struct json *ac
     }
 }
 
+/* Short names are accepted all together or not at all. */
 static void accept_short_names(const struct claims *c, struct arena *a, struct json *accepted,
                                struct conflict *conflict)
 {
@@ -98,6 +101,7 @@ struct condition {
     str message;
 };
 
+/* Adds or updates a condition; the transition time changes only with the status. */
 static void set_condition(struct arena *a, struct json *conditions, struct condition c,
                           int64_t now_ns)
 {
@@ -116,6 +120,7 @@ static void set_condition(struct arena *a, struct json *conditions, struct condi
     json_set_str(a, condition, "message", c.message);
 }
 
+/* NamesAccepted reflects the conflict; Established stays True once it is. */
 static void set_conditions(struct arena *a, struct json *conditions, struct conflict conflict,
                            int64_t now_ns)
 {
@@ -133,7 +138,7 @@ static void set_conditions(struct arena *a, struct json *conditions, struct conf
     const struct json *established = find_condition(conditions, "Established");
     bool was = str_eqc(json_text(json_get(established, "status")), "True");
     if (was)
-        return; /* what is served stays served */
+        return; /* a kind that is served stays served */
     if (conflict.reason)
         set_condition(a, conditions,
                       (struct condition){ "Established", "False", "NotAccepted",

@@ -1,11 +1,12 @@
-/* Events, under two names: core/v1, as they are stored, and events.k8s.io/v1, which calls the same
- * fields differently. */
+/* Events, served by two APIs: core/v1, as they are stored, and events.k8s.io/v1, which has the same fields
+ * under other names. The newer version converts by renaming and validates the stored form, then adds its
+ * stricter rules. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { NOTE_MAX = 1024 };
 
-/* What core calls a field, and what events.k8s.io calls it. */
+/* Names of a field in core/v1 and in events.k8s.io/v1. */
 static const struct {
     const char *core, *other;
 } names[] = {
@@ -46,6 +47,7 @@ static struct json *copy_as_core(struct arena *a, const struct json *object)
     return copy;
 }
 
+/* Reports a text that is empty or too long. */
 static void check_text(const struct json *object, const char *key, size_t most,
                        struct field_errors *errors)
 {
@@ -57,7 +59,8 @@ static void check_text(const struct json *object, const char *key, size_t most,
         field_invalid(errors, &at, value, "must be no more than %zu bytes", most);
 }
 
-/* An event lives where its object lives; one without a namespace in `default`. */
+/* An event is in the namespace of its object, or in "default" if the object has none. Events with
+ * an eventTime follow newer rules. */
 static void check_namespace(const struct json *object, struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("involvedObject") };
@@ -69,9 +72,10 @@ static void check_namespace(const struct json *object, struct field_errors *erro
         !json_text(about).n &&
         (str_eqc(ns, "default") || (has_event_time && str_eqc(ns, "kube-system")));
     if (!same && !in_default_namespace && !(has_event_time && json_text(about).n))
-        field_invalid(errors, AT(&at, "namespace"), about, "must be the namespace of the event");
+        field_invalid(errors, AT(&at, "namespace"), about, "does not match event.namespace");
 }
 
+/* The newer rules apply only to events with an eventTime. */
 static void validate_event(const struct kind_change *c, struct kind_env *env UNUSED,
                            struct field_errors *errors)
 {
@@ -86,11 +90,12 @@ static void validate_event(const struct kind_change *c, struct kind_env *env UNU
     check_text(c->object, "reason", 128, errors);
 }
 
-/* Nobody looks an event up by its name, so it may be anything that fits into a path. */
+/* Events are not looked up by name, so the name only has to fit into a URL path. */
 const struct kind_hooks kind_hooks_event = { .name = format_path_segment,
                                              .validate = validate_event };
 
-/* What happened stays so; only the series goes on. */
+/* Only the series of an event may change. "reason" is listed twice because kube-apiserver reports
+ * it twice. */
 static void check_immutable_fields(const struct json *object, const struct json *old,
                                    struct field_errors *errors)
 {
@@ -124,6 +129,7 @@ static void check_series(const struct json *series, struct field_errors *errors)
         field_required(errors, AT(&at, "lastObservedTime"), NULL);
 }
 
+/* Validates as core/v1, then applies the stricter rules of events.k8s.io/v1 to new events. */
 static void validate_event_v1(const struct kind_change *c, struct kind_env *env,
                               struct field_errors *errors)
 {
@@ -134,7 +140,7 @@ static void validate_event_v1(const struct kind_change *c, struct kind_env *env,
     validate_event(&stored, env, errors);
     if (c->old)
         check_immutable_fields(stored.object, copy_as_core(env->arena, c->old), errors);
-    for (size_t i = before; i < errors->n_kept; i++) /* paths as this version writes them */
+    for (size_t i = before; i < errors->n_kept; i++) /* paths in the names of this version */
         if (str_eqc(errors->at[i].path, "reportingComponent"))
             errors->at[i].path = S("reportingController");
     check_series(json_get(c->object, "series"), errors);

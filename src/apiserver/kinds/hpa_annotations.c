@@ -1,13 +1,18 @@
-/* See hpa_annotations.h. One table says where each flat word lies in version 2; both directions walk it, so that
- * what was written reads back. The order of words is that of the real server: the notes are compared as
- * text. */
+/* Encodes the parts of a version 2 autoscaler that version 1 has no fields for, as annotations in the form of
+ * the old beta versions.
+ *
+ * Metrics are flat there: { "resource": { "name": "cpu", "targetAverageUtilization": 50 } }. One table maps
+ * each flat name to its place in version 2; both directions walk the same table, so what was encoded
+ * decodes to the same. In a status the prefix is "current" instead of "target". The behavior has Go field
+ * names, with capital letters. The order of members is that of kube-apiserver, because clients compare
+ * annotations as text. */
 #include "hpa_annotations.h"
 
 struct field_map {
-    const char *flat; /* "target" in front of a capital is "current" in a status */
-    const char *in;   /* object of version 2 it lies in; NULL: the source itself */
+    const char *flat; /* name in the annotation; a prefix "target" is "current" in a status */
+    const char *in;   /* object in version 2 that contains it; NULL: the source itself */
     const char *key;
-    const char *always; /* written when not there; NULL: left out */
+    const char *always; /* value to write if unset; NULL: omitted */
 };
 
 #define METRIC_NAME { "metricName", "metric", "name", NULL }
@@ -61,6 +66,7 @@ static struct json *copy_in_order(struct arena *a, const struct json *object,
 
 /* ---- metrics */
 
+/* One metric source in flat form. */
 static struct json *flatten_source(struct arena *a, const struct field_map *fields,
                                    const struct json *source, enum kind_hpa_part part)
 {
@@ -79,6 +85,7 @@ static struct json *flatten_source(struct arena *a, const struct field_map *fiel
     return flat;
 }
 
+/* The metrics in flat form; unknown sources are dropped. */
 struct json *kind_hpa_encode_metrics(struct arena *a, const struct json *metrics,
                                      enum kind_hpa_part part)
 {
@@ -98,7 +105,8 @@ struct json *kind_hpa_encode_metrics(struct arena *a, const struct json *metrics
     return metrics_v1;
 }
 
-/* A target says which of its values counts; "0" beside an average is none. */
+/* Derives the target type, which the flat form does not have. A value of "0" next to an average
+ * stands for none. */
 static void set_target_type(struct arena *a, struct json *source)
 {
     struct json *target = json_make(a, source, "target", NULL);
@@ -111,6 +119,7 @@ static void set_target_type(struct arena *a, struct json *source)
                                                         : S("Value"));
 }
 
+/* The reverse of flatten_source(). */
 static struct json *unflatten_source(struct arena *a, const struct field_map *fields,
                                      const struct json *flat, enum kind_hpa_part part)
 {
@@ -145,7 +154,7 @@ struct json *kind_hpa_decode_metrics(struct arena *a, const struct json *encoded
     return metrics;
 }
 
-/* ---- behaviour */
+/* ---- behavior */
 
 static str change_first_letter(struct arena *a, str name, bool capital)
 {
@@ -169,6 +178,7 @@ static struct json *copy_capitalized(struct arena *a, const struct json *object,
     return capitals;
 }
 
+/* scaleUp and scaleDown with capitalized names; unset members are null. */
 struct json *kind_hpa_encode_behavior(struct arena *a, const struct json *behavior)
 {
     static const char *const directions[] = { "scaleUp", "scaleDown", NULL };
@@ -189,7 +199,7 @@ struct json *kind_hpa_encode_behavior(struct arena *a, const struct json *behavi
     return copy_capitalized(a, both, directions);
 }
 
-/* Small letters again, without what is null. */
+/* Restores lower-case names and drops nulls. */
 struct json *kind_hpa_decode_behavior(struct arena *a, const struct json *encoded)
 {
     struct json *value;

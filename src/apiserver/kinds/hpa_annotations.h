@@ -1,11 +1,14 @@
-/* What version 1 of an autoscaler has no field for travels in annotations, in the words of the old
- * betas: metrics with flat targets, and a behaviour with capital letters. */
+/* What version 1 of an autoscaler has no field for, encoded as annotations in the form of the old beta
+ * versions: metrics with flat targets, and a behavior with capitalized names. */
 #ifndef FLYBALL_APISERVER_HPA_NOTES_H
 #define FLYBALL_APISERVER_HPA_NOTES_H
 
 #include "../../json/json.h"
 
-enum kind_hpa_part { KIND_HPA_SPEC, KIND_HPA_STATUS }; /* targets, or current values */
+enum kind_hpa_part {
+    KIND_HPA_SPEC,
+    KIND_HPA_STATUS
+}; /* which metrics: targets, or current values */
 
 struct json *kind_hpa_encode_metrics(struct arena *a, const struct json *metrics,
                                      enum kind_hpa_part side);

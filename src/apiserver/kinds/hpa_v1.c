@@ -1,6 +1,6 @@
-/* autoscaling/v1 as a view of version 2, which is what is stored. Version 1 knows one metric, the
- * average CPU utilization; the other metrics, the behaviour and the conditions travel in annotations,
- * so that nothing is lost when an old client writes back what it read. */
+/* autoscaling/v1 as a view of version 2, which is the stored one. Version 1 has one metric, the average CPU
+ * utilization; other metrics, the behavior and the conditions become annotations (hpa_annotations.c), so
+ * nothing is lost when an old client writes back what it read. */
 #include "hpa_annotations.h"
 #include "kind_hooks.h"
 
@@ -21,7 +21,7 @@ static void set_annotation(struct arena *a, struct json *object, const char *nam
                      json_to_str(a, value));
 }
 
-/* Takes an annotation out and reads it; NULL when it is not there or does not read. */
+/* Removes an annotation and returns its parsed value; NULL if it is missing or malformed. */
 static struct json *take_annotation(struct arena *a, struct json *object, const char *name)
 {
     struct json *annotations = json_at(object, "metadata", "annotations", NULL), *value = NULL;
@@ -34,6 +34,7 @@ static struct json *take_annotation(struct arena *a, struct json *object, const 
     return value;
 }
 
+/* The first CPU utilization becomes a field, the rest becomes annotations. */
 static void convert_from_v2(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL), *others = json_new_arr(a);
@@ -83,6 +84,7 @@ static struct json *make_cpu_metric(struct arena *a, struct json *percentage)
     return metric;
 }
 
+/* The reverse. Ends with the defaults of version 2, which a version 1 object lacks. */
 static void convert_to_v2(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL), *metrics = json_new_arr(a);
@@ -112,7 +114,7 @@ static void convert_to_v2(struct arena *a, struct json *object)
     kind_hooks_hpa.fill(a, object);
 }
 
-/* Without a metric the version that is stored assumes one; this one shows it. */
+/* The stored version has a default metric; this one shows it as a percentage. */
 static void fill_hpa_v1(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
@@ -122,7 +124,7 @@ static void fill_hpa_v1(struct arena *a, struct json *object)
         json_set_int(a, spec, "targetCPUUtilizationPercentage", 80);
 }
 
-/* Validation looks at what will be stored, so that both versions refuse the same. */
+/* Validates the converted object, so that both versions refuse the same. */
 static void validate_hpa_v1(const struct kind_change *c, struct kind_env *env,
                             struct field_errors *errors)
 {

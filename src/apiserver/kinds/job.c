@@ -1,7 +1,13 @@
-/* Jobs: a selector that the server makes, and a template that runs to its end. */
+/* Jobs: a selector that the server generates, and a pod template that runs to completion.
+ *
+ * Counts that must not be negative, enums and required fields are in apps.types. The rules here span
+ * fields: completion modes, failure and success policies, and what may change after creation. While a job
+ * is suspended its template may still change in a few ways, and an indexed job may be resized if
+ * completions and parallelism change together. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
+/* Labels of the template become those of the job; the defaults here depend on other fields. */
 static void fill_job(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
@@ -9,8 +15,8 @@ static void fill_job(struct arena *a, struct json *object)
     struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     struct json *metadata = json_make(a, object, "metadata", NULL);
     if (json_len(labels) && !json_len(json_get(metadata, "labels")))
-        json_set(a, metadata, S("labels"), labels); /* the same: what one gets, both have */
-    /* a work queue has neither number of completions; "one" is what most mean */
+        json_set(a, metadata, S("labels"), labels); /* shared: prepare_job() adds to both */
+    /* completions unset and parallelism > 1 is a work queue; otherwise the default is one */
     if (!json_get(spec, "completions") && json_int(json_get(spec, "parallelism"), 1) == 1)
         json_set_int(a, spec, "completions", 1);
     if (!json_get(spec, "backoffLimit"))
@@ -27,7 +33,7 @@ static void add_label(struct arena *a, struct json *labels, const char *key, str
         json_set_str(a, labels, key, value);
 }
 
-/* Pods of a job carry its uid, and that is how it finds them. */
+/* Generates the selector: pods of a job carry its uid as a label. */
 static void prepare_job(const struct kind_change *c, struct kind_env *env,
                         struct kind_fault *fault UNUSED)
 {
@@ -67,6 +73,7 @@ static void check_counts(const struct json *spec, const struct field_path *at,
     }
 }
 
+/* The selector must exist and match the labels of the template. */
 static void check_selector(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -79,10 +86,11 @@ static void check_selector(const struct json *spec, const struct field_path *at,
         kind_check_selector(selector, AT(at, "selector"), errors);
     if (!json_is(selector, JSON_OBJ) || !kind_selector_matches(selector, labels))
         field_invalid(errors, AT(AT(&template, "metadata"), "labels"), labels,
-                      "the selector does not match them");
+                      "`selector` does not match template `labels`");
 }
 
-/* What of its pods may still change while a job waits: resources, and until it first ran where they go. */
+/* While a job is suspended, the resources of its template may change, and until its first start
+ * also the scheduling. */
 static void check_suspended_template(const struct kind_change *c, const struct field_path *at,
                                      struct field_errors *errors)
 {
@@ -108,6 +116,7 @@ static void check_suspended_template(const struct kind_change *c, const struct f
     kind_check_immutable(new, old, AT(at, "spec"), errors);
 }
 
+/* Fields that only indexed jobs may have, and managedBy. */
 static void check_completion_mode(const struct json *spec, const struct field_path *at,
                                   struct field_errors *errors)
 {
@@ -147,6 +156,7 @@ static struct seen container_names(struct arena *a, const struct json *pod)
     return names;
 }
 
+/* onExitCodes: ordered, distinct codes of a container that exists. */
 static void check_exit_codes(const struct json *codes, const struct seen *containers,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -154,7 +164,8 @@ static void check_exit_codes(const struct json *codes, const struct seen *contai
     bool in = str_eqc(json_text(json_get(codes, "operator")), "In");
     struct field_path list = { at, .key = S("values") };
     if (name && !seen_lookup(containers, name))
-        field_invalid(errors, AT(at, "containerName"), name, "must be a container of the template");
+        field_invalid(errors, AT(at, "containerName"), name,
+                      "must be one of the container or initContainer names in the pod template");
     if (!json_len(values))
         field_invalid(errors, &list, values, "at least one value is required");
     if (json_len(values) > 255)
@@ -174,7 +185,8 @@ static void check_exit_codes(const struct json *codes, const struct seen *contai
         field_invalid(errors, &list, values, "must be ordered");
 }
 
-/* How many indexes "0-2,7" names, each below `end` and above the one before; -1: it cannot be read. */
+/* How many indexes a list such as "0-2,7" names; -1 if it is malformed, not ascending or reaches
+ * `end`. */
 static int64_t count_indexes(str list, int64_t end)
 {
     int64_t n = 0, last = -1;
@@ -193,7 +205,7 @@ static int64_t count_indexes(str list, int64_t end)
     return n;
 }
 
-/* When enough indexes are done. */
+/* The rules of successPolicy, which refer to completions. */
 static void check_success_policy(const struct json *spec, const struct field_path *at,
                                  struct field_errors *errors)
 {
@@ -209,19 +221,25 @@ static void check_success_policy(const struct json *spec, const struct field_pat
         int64_t named = list ? count_indexes(json_text(list), completions) : completions;
         struct field_path counted = { &rule, .key = S("succeededCount") };
         if (!list && !count)
-            field_required(errors, &rule, "one of succeededCount and succeededIndexes");
+            field_required(errors, &rule,
+                           "at least one of succeededCount or succeededIndexes must be specified");
         if (named < 0)
-            field_invalid(errors, AT(&rule, "succeededIndexes"), list, "is no list of indexes");
+            field_invalid(
+                errors, AT(&rule, "succeededIndexes"), list,
+                "error parsing succeededIndexes: must be ascending indexes or ranges, such as "
+                "\"0-2,7\", below completions");
         if (json_int(count, 0) < 0)
             field_invalid(errors, &counted, count, "must be greater than or equal to 0");
         if (json_int(count, 0) > completions)
-            field_invalid(errors, &counted, count, "must not exceed completions");
+            field_invalid(errors, &counted, count, "must be less than or equal to completions");
         if (list && json_int(count, 0) > (named < 0 ? 0 : named))
-            field_invalid(errors, &counted, count, "must not exceed the indexes");
+            field_invalid(errors, &counted, count,
+                          "must be less than or equal to the number of succeededIndexes");
     }
 }
 
-/* What to do about pods that failed in a certain way. */
+/* The rules of podFailurePolicy, which refer to containers and the restart policy of the
+ * template. */
 static void check_failure_policy(const struct json *spec, const struct field_path *at,
                                  struct field_errors *errors)
 {
@@ -231,7 +249,7 @@ static void check_failure_policy(const struct json *spec, const struct field_pat
     const struct json *policy = json_get(pod, "restartPolicy");
     if (json_get(spec, "podFailurePolicy") && str_eqc(json_text(policy), "OnFailure"))
         field_invalid(errors, AT(AT(AT(at, "template"), "spec"), "restartPolicy"), policy,
-                      "must be Never where podFailurePolicy is given");
+                      "must be Never when podFailurePolicy is specified");
     const struct json *replace = json_get(spec, "podReplacementPolicy");
     static const char *const failed[] = { "Failed", NULL };
     if (json_get(spec, "podFailurePolicy") && str_starts(json_text(replace), S("Terminating")))
@@ -245,7 +263,8 @@ static void check_failure_policy(const struct json *spec, const struct field_pat
         const struct json *codes = json_get(rules->items[i], "onExitCodes");
         const struct json *conditions = json_get(rules->items[i], "onPodConditions");
         if (str_eqc(json_text(action), "FailIndex") && !json_get(spec, "backoffLimitPerIndex"))
-            field_invalid(errors, AT(&rule, "action"), action, "needs a backoffLimitPerIndex");
+            field_invalid(errors, AT(&rule, "action"), action,
+                          "requires the backoffLimitPerIndex to be set");
         if (codes)
             check_exit_codes(codes, &containers, AT(&rule, "onExitCodes"), errors);
         for (uint32_t j = 0; j < json_len(conditions); j++)
@@ -253,10 +272,11 @@ static void check_failure_policy(const struct json *spec, const struct field_pat
                                  AT(AT_INDEX(AT(&rule, "onPodConditions"), j), "type"), errors);
         if (!codes == !json_len(conditions))
             field_invalid(errors, &rule, rules->items[i],
-                          "must have one of onExitCodes and onPodConditions");
+                          "specifying one of OnExitCodes and OnPodConditions is required");
     }
 }
 
+/* Everything about the spec that does not depend on the old job. */
 static void check_spec(const struct json *spec, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -280,6 +300,7 @@ static void check_spec(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(&in, "restartPolicy"), policy, policies);
 }
 
+/* After creation most of the spec is immutable. */
 static void validate_job(const struct kind_change *c, struct kind_env *env UNUSED,
                          struct field_errors *errors)
 {
@@ -294,11 +315,11 @@ static void validate_job(const struct kind_change *c, struct kind_env *env UNUSE
         kind_check_job_status(c, errors);
         return;
     }
-    for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
+    for (int i = 0; i < (c->old ? 2 : 1); i++) /* kube-apiserver reports updates twice */
         check_spec(spec, &at, errors);
     if (!json_bool(json_get(spec, "manualSelector"), false) && json_is(selector, JSON_OBJ) &&
         json_len(json_get(selector, "matchLabels")) != 1)
-        field_invalid(errors, AT(&at, "selector"), selector, "is made by the server");
+        field_invalid(errors, AT(&at, "selector"), selector, "`selector` not auto-generated");
     bool suspended = json_bool(json_get(old, "suspend"), false);
     if (suspended)
         check_suspended_template(c, AT(&at, "template"), errors);

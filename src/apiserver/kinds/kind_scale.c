@@ -1,5 +1,5 @@
-/* The scale of a workload: its replicas as an autoscaling/v1 Scale. Custom resources name the places of
- * the numbers in their definition; a path here is dotted names, as the definition is checked to be. */
+/* The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. A custom resource declares the
+ * paths of the numbers in its definition; such a path is dotted names only, which crd_check.c ensures. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 #include "table_columns.h"
@@ -34,6 +34,7 @@ static str get_selector_text(const struct kind *k, struct arena *a, const struct
     return json_is(selector, JSON_OBJ) ? kind_selector_text(a, selector) : json_text(selector);
 }
 
+/* Builds the Scale: identity from metadata, replicas and selector from the paths. */
 struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct json *object,
                            struct kind_fault *ret_fault)
 {
@@ -44,7 +45,9 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
         *ret_fault = (struct kind_fault){ .errors.arena = a };
     if (ret_fault && k->custom && !json_is(replicas, JSON_INT)) {
         kind_fault_set(ret_fault, 500, "InternalError",
-                       arena_printf(a, "the spec replicas field \"" STR_FMT "\" has no number",
+                       arena_printf(a,
+                                    "the spec replicas field \"" STR_FMT
+                                    "\" does not exist or is not an integer",
                                     STR_ARG(k->scale_spec_path)));
         return NULL;
     }
@@ -59,7 +62,7 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
     }
     struct json *spec = json_make(a, scale, "spec", NULL);
     struct json *status = json_make(a, scale, "status", NULL);
-    if (json_int(replicas, 0)) /* a Scale leaves zero out */
+    if (json_int(replicas, 0)) /* a Scale omits zero */
         json_set_int(a, spec, "replicas", json_int(replicas, 0));
     json_set_int(a, status, "replicas", json_int(get_at_path(object, k->scale_status_path), 0));
     str selector = get_selector_text(k, a, object);
@@ -68,6 +71,8 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
     return scale;
 }
 
+/* Writes spec.replicas of the Scale into the object; a negative number is refused in the name of
+ * the Scale. */
 void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *scale,
                       struct json *object, struct kind_fault *ret_fault)
 {

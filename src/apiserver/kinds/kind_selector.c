@@ -1,5 +1,5 @@
-/* Label selectors as objects: matchLabels and matchExpressions, as workloads have them. (Selectors
- * in a query are text and live in selector.c.) */
+/* Label selectors as objects, with matchLabels and matchExpressions, as workloads have them: validation,
+ * evaluation and text form. Selectors of a query are text and are handled in http/selector.c. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -8,6 +8,7 @@ static bool has_operator(const struct json *e, const char *name)
     return str_eqc(json_text(json_get(e, "operator")), name);
 }
 
+/* One requirement: operator, key and values must agree. */
 static void check_expression(const struct json *e, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -15,12 +16,14 @@ static void check_expression(const struct json *e, const struct field_path *at,
     bool set = has_operator(e, "In") || has_operator(e, "NotIn");
     bool existence = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
     if (set && !json_len(values))
-        field_required(errors, AT(at, "values"), "In and NotIn need values");
+        field_required(errors, AT(at, "values"),
+                       "must be specified when `operator` is 'In' or 'NotIn'");
     else if (existence && json_len(values))
-        field_forbidden(errors, AT(at, "values"), "Exists and DoesNotExist take no values");
+        field_forbidden(errors, AT(at, "values"),
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
     else if (!set && !existence)
         field_invalid(errors, AT(at, "operator"), json_get(e, "operator"),
-                      "must be In, NotIn, Exists or DoesNotExist");
+                      "not a valid selector operator");
     kind_check_qualified(json_get(e, "key"), AT(at, "key"), errors);
     for (uint32_t i = 0; i < json_len(values); i++) {
         const char *fault = format_label_value(json_text(values->items[i]));
@@ -65,6 +68,8 @@ static bool has_valid_values(const struct json *values)
     return true;
 }
 
+/* The same rules as kind_check_selector(), as a yes or no: an invalid selector cannot be
+ * evaluated. */
 bool kind_selector_is_valid(const struct json *selector)
 {
     json_each(m, json_get(selector, "matchLabels"))
@@ -100,7 +105,7 @@ bool kind_selector_matches(const struct json *selector, const struct json *label
 
 struct requirement {
     str key, text;
-    size_t place; /* keeps those of one key in the order they came */
+    size_t place; /* index; keeps requirements of the same key in order */
 };
 
 static int compare_keys(const void *a, const void *b)
@@ -115,6 +120,7 @@ static int compare_texts(const void *a, const void *b)
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
+/* "key in (a,b)", "key", "!key"; values are sorted. */
 static str expression_text(struct arena *a, const struct json *e)
 {
     const struct json *values = json_get(e, "values");
@@ -140,6 +146,7 @@ static str expression_text(struct arena *a, const struct json *e)
     return arena_str(a, buf_str(&text));
 }
 
+/* Requirements sorted by key, joined with commas. */
 str kind_selector_text(struct arena *a, const struct json *selector)
 {
     const struct json *labels = json_get(selector, "matchLabels");

@@ -1,5 +1,16 @@
-/* The steps of a write that are the same for all kinds: reading a body, keeping spec and status apart,
- * counting generations, and calling what the kind itself adds. */
+/* The steps of a write that are the same for all kinds: decoding, keeping spec and status apart, counting
+ * generations, validating, and calling the hooks of the kind in between.
+ *
+ *                kind_decode            kind_prepare                kind_validate
+ *   built-in     schema_decode          status, generation          metadata, .types rules
+ *                schema_default         hooks->prepare              hooks->validate
+ *                hooks->fill
+ *   custom       ObjectMeta, prune,     status, generation          metadata, schema_validate,
+ *                default                                            replicas of the scale
+ *
+ * The rule behind kind_prepare: a write to the main resource never changes the status, and a write to
+ * /status changes nothing else. What the client sent for the other part is replaced by the stored value, not
+ * refused, because clients send whole objects. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 
@@ -8,20 +19,20 @@
 void kind_fault_set(struct kind_fault *fault, int code, const char *reason, str message)
 {
     if (fault->code)
-        return; /* the first one counts */
+        return; /* the first fault is reported */
     fault->code = code;
     fault->reason = reason;
     fault->message = message;
 }
 
-/* ---- reading */
+/* ---- decoding and conversion */
 
 static int compare_paths(const void *a, const void *b)
 {
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
-/* The metadata of resources that a custom resource embeds is read like any other. */
+/* Decodes the metadata of embedded resources as ObjectMeta, at any depth. */
 static int decode_embedded(const struct schema *s, struct arena *a, struct json *value,
                            const struct field_path *up, struct schema_unknown *unknown, err_t *e)
 {
@@ -44,6 +55,8 @@ static int decode_embedded(const struct schema *s, struct arena *a, struct json 
     return failed;
 }
 
+/* metadata is decoded as a built-in type; everything else is pruned and defaulted. Unknown fields
+ * are sorted, as kube-apiserver reports them. */
 static int decode_custom(const struct kind *k, struct arena *a, struct json *object,
                          struct schema_unknown *unknown, err_t *e)
 {
@@ -62,6 +75,7 @@ static int decode_custom(const struct kind *k, struct arena *a, struct json *obj
     return 0;
 }
 
+/* Returns -EINVAL if the body does not decode as this kind. */
 int kind_decode(const struct kind *k, struct arena *a, struct json *object,
                 struct schema_unknown *unknown, err_t *e)
 {
@@ -69,7 +83,7 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
         return err_set(e, EINVAL, "expected an object, got %s", json_type_name(object));
     if (k->custom)
         return decode_custom(k, a, object, unknown, e);
-    if (!json_get(object, "apiVersion")) /* both follow from where it was sent */
+    if (!json_get(object, "apiVersion")) /* both are implied by the URL */
         json_set_str(a, object, "apiVersion", kind_api_version(a, k));
     if (!json_get(object, "kind"))
         json_set_str(a, object, "kind", k->kind);
@@ -91,16 +105,18 @@ struct json *kind_empty_object(const struct kind *k, struct arena *a)
     return empty;
 }
 
+/* A custom resource is pruned by the schema of today, which may differ from the one it was stored
+ * under. */
 void kind_from_storage(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
         schema_prune(k->storage->schema, object, true, NULL);
         schema_default(k->storage->schema, a, object);
-        if (k != k->storage) /* another version shows less, and fills in nothing */
+        if (k != k->storage) /* another version is pruned, but gets no defaults */
             schema_prune(k->schema, object, true, NULL);
     } else if (k->storage != k && k->hooks->from_storage) {
         k->hooks->from_storage(a, object);
-        schema_decode(k->schema, a, object, NULL, NULL); /* empty as this version writes it */
+        schema_decode(k->schema, a, object, NULL, NULL); /* adds what this version always writes */
     } else {
         return;
     }
@@ -145,11 +161,11 @@ static void reset_status(const struct kind *k, struct arena *a, struct json *obj
     json_del(object, S("status"));
     if (k->custom)
         return;
-    schema_decode(k->schema, a, object, NULL, NULL); /* brings back an empty one */
+    schema_decode(k->schema, a, object, NULL, NULL); /* adds the empty status again */
     schema_default(k->schema, a, object);
 }
 
-/* Through /status only the status changes; of a custom resource not even labels do. */
+/* A write to /status changes the status only; of a custom resource, metadata is restored as well. */
 static void restore_all_but_status(const struct kind_change *c, struct arena *a)
 {
     if (!c->kind->custom) {
@@ -172,7 +188,8 @@ static void restore_all_but_status(const struct kind_change *c, struct arena *a)
         json_set(a, metadata, S("resourceVersion"), version);
 }
 
-/* Does the change count as a new generation? */
+/* True if the change counts as a new generation: any change of a custom resource outside of
+ * metadata and status, any change of the spec of a built-in kind. */
 static bool has_spec_changed(const struct kind *k, const struct json *object,
                              const struct json *old)
 {
@@ -190,11 +207,13 @@ static bool has_spec_changed(const struct kind *k, const struct json *object,
     return false;
 }
 
+/* Starts at 1 and counts changes of the spec. Kinds without a generation keep what the create
+ * had. */
 static void set_generation(const struct kind_change *c, struct arena *a)
 {
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     if (!c->kind->has_generation) {
-        if (c->old) /* whoever made it may have given one */
+        if (c->old) /* a client may have set one on create */
             restore_field(a, metadata, json_get(c->old, "metadata"), "generation");
         return;
     }
@@ -210,6 +229,7 @@ static void set_generation(const struct kind_change *c, struct arena *a)
         json_del(metadata, S("generation"));
 }
 
+/* Separates spec and status, sets the generation, then runs the hook. */
 void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *ret_fault)
 {
     const struct kind *k = c->kind;
@@ -224,7 +244,7 @@ void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind
     } else if (k->subresources & 1u << KIND_STATUS) {
         restore_field(env->arena, c->object, c->old, "status");
     }
-    if (c->old) /* system metadata that nobody may write */
+    if (c->old) /* set by the server only */
         restore_metadata(env->arena, c->object, c->old, "creationTimestamp");
     set_generation(c, env->arena);
     if (k->hooks && k->hooks->prepare)
@@ -233,6 +253,7 @@ void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind
 
 /* ---- validating */
 
+/* Turns field errors into a 422 with the message that kube-apiserver would write. */
 static void set_invalid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     str group = c->kind->group;
@@ -245,7 +266,7 @@ static void set_invalid(const struct kind_change *c, struct kind_env *env, struc
                      STR_ARG(field_summary(env->arena, &fault->errors)));
 }
 
-/* Where a custom resource keeps its replicas there must be a number that can be one. */
+/* The fields that a custom resource declares as its replicas must be non-negative integers. */
 static void check_scale(const struct kind *k, const struct json *object,
                         struct field_errors *errors)
 {
@@ -258,10 +279,11 @@ static void check_scale(const struct kind *k, const struct json *object,
         struct field_path at = { NULL, .key = paths[i] };
         if (paths[i].n && value &&
             (!json_is(value, JSON_INT) || value->integer < 0 || value->integer > INT32_MAX))
-            field_invalid(errors, &at, value, "must be a number of replicas");
+            field_invalid(errors, &at, value, "should be a non-negative integer");
     }
 }
 
+/* Runs every check, then warns if nothing was wrong. */
 void kind_validate(const struct kind_change *c, struct kind_env *env, struct kind_fault *ret_fault)
 {
     const struct kind *k = c->kind;
@@ -286,6 +308,7 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
         kind_warn(c, env);
 }
 
+/* Which fields a write through `sub` cannot change, by kind. */
 const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)
 {
     static const char *const empty[] = { NULL };
@@ -328,6 +351,8 @@ static const struct json *get_at_path(const struct json *object, str path)
     return object;
 }
 
+/* The text that a field selector compares with; numbers are formatted in a buffer of the thread,
+ * valid until the next call. */
 bool kind_field_value(const struct kind *k, const struct json *object, str label, str *ret_value)
 {
     if (!kind_field_known(k, label))
@@ -353,6 +378,7 @@ bool kind_field_value(const struct kind *k, const struct json *object, str label
     return true;
 }
 
+/* A pod that is not bound or has finished is deleted at once. */
 int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int64_t asked)
 {
     if (k->custom || k->group.n || !str_eqc(k->kind, "Pod"))
@@ -365,6 +391,7 @@ int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int6
     return !bound || finished ? 0 : MAX(asked, 0);
 }
 
+/* Deletion counts as a new generation; a definition gets a finalizer instead. */
 void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->hooks == &kind_hooks_crd) {

@@ -1,15 +1,17 @@
-/* Warnings about objects that are accepted, but hardly meant so. Told once all rules hold. */
+/* Warnings about objects that are accepted but probably a mistake. Sent as Warning headers once an object is
+ * valid. All texts are quoted: kube-apiserver. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
 struct warner {
     struct kind_env *env;
-    const char *at; /* of the pod's spec */
+    const char *at; /* path of the pod spec, for the texts */
 };
 
 #define WARN(env, ...) (env)->warn((env)->context, arena_printf((env)->arena, __VA_ARGS__))
 
+/* "100m" of memory is a tenth of a byte; the author probably meant "100M". */
 static void warn_fractional_bytes(const struct warner *w, const struct json *resources,
                                   const char *list, uint32_t i)
 {
@@ -30,7 +32,7 @@ static void warn_fractional_bytes(const struct warner *w, const struct json *res
     }
 }
 
-/* A variable that is set twice; one that extends the first is meant so. */
+/* A variable that is defined twice, unless the second definition extends the first. */
 static void warn_hidden_variables(const struct warner *w, const struct json *env, const char *list,
                                   uint32_t i)
 {
@@ -61,7 +63,7 @@ static void warn_pull_secrets(const struct warner *w, const struct json *list)
     }
 }
 
-/* Of one list of containers; a port that was named before is told of, with the place of the first. */
+/* Ports of one list of containers that repeat an earlier one; the text names the first. */
 static void warn_duplicate_ports(const struct warner *w, const struct json *containers,
                                  const char *list)
 {
@@ -94,6 +96,7 @@ static void warn_duplicate_ports(const struct warner *w, const struct json *cont
     }
 }
 
+/* All warnings about a pod spec, of a pod or a template. */
 static void warn_pod_spec(const struct warner *w, const struct json *spec)
 {
     static const char *const lists[] = { "initContainers", "containers" };
@@ -120,6 +123,7 @@ static void warn_pod_spec(const struct warner *w, const struct json *spec)
     }
 }
 
+/* Fields that this type of service ignores. */
 static void warn_service(struct kind_env *env, const struct json *spec)
 {
     bool headless = str_eqc(json_text(json_get(spec, "clusterIP")), "None");
@@ -139,7 +143,7 @@ static void warn_service(struct kind_env *env, const struct json *spec)
         WARN(env, "spec.externalName is ignored when spec.type is not \"ExternalName\"");
 }
 
-/* Names of pods are names of hosts, where they can be. */
+/* The name of a pod becomes a host name, which should be a DNS label. */
 static void warn_name(const struct kind_change *c, struct kind_env *env)
 {
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
@@ -155,6 +159,7 @@ static void warn_name(const struct kind_change *c, struct kind_env *env)
              name.n > 63 ? "must be no more than 63 characters" : "");
 }
 
+/* Pods are checked on create only, templates whenever the generation changes. */
 void kind_warn(const struct kind_change *c, struct kind_env *env)
 {
     const struct json *spec = json_get(c->object, "spec");

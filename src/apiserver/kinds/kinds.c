@@ -1,5 +1,8 @@
-/* The table of built-in kinds. Everything that discovery, routing and printing ask for is here as
- * data; what a kind does beyond its schema is in its hooks. */
+/* The table of built-in kinds. Discovery, routing, printing and field selectors read it as data; behavior
+ * beyond the schema is in the hooks of a kind (kind_hooks.h).
+ *
+ * To add a kind: declare its types in types/, its columns in table_columns.c, and add an entry here. An entry
+ * with `storage` is another version of a resource; it converts in its hooks. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 #include "table_columns.h"
@@ -14,12 +17,12 @@ enum {
 /* Flags of an entry. */
 enum {
     CLUSTER = 1,             /* not namespaced */
-    GENERATION = 2,          /* counts metadata.generation */
-    PUT_CREATES = 4,         /* PUT makes what is missing */
-    PUT_NEEDS_RV = 8,        /* PUT must name a resourceVersion */
-    DELETE_RETURNS = 16,     /* DELETE answers with the object */
+    GENERATION = 2,          /* metadata.generation counts changes of the spec */
+    PUT_CREATES = 4,         /* PUT creates an object that does not exist */
+    PUT_NEEDS_RV = 8,        /* PUT requires a resourceVersion */
+    DELETE_RETURNS = 16,     /* DELETE returns the object, not a Status */
     ANSWER_ONLY = 32,        /* never stored */
-    ORPHANS_BY_DEFAULT = 64, /* DELETE leaves what it owns, unless told */
+    ORPHANS_BY_DEFAULT = 64, /* DELETE without propagationPolicy orphans dependents */
     OWNS_NOTHING = 128,
 };
 
@@ -28,8 +31,9 @@ struct entry {
     unsigned verbs, subresources, flags;
     const struct kind_hooks *hooks;
     const struct table_columns *columns;
-    const char *selectable; /* label[:path][=value if absent, or @another path] ... */
-    const char *storage;    /* version objects are stored as, with its group; NULL: this one */
+    const char
+        *selectable;     /* field selectors: label[:path][=value if absent, or =@other path] ... */
+    const char *storage; /* group/version that is stored; NULL: this one */
 };
 
 static const struct entry entries[] = {
@@ -147,6 +151,7 @@ static const str *split_words(const char *text, uint32_t *ret_n)
     return words;
 }
 
+/* Parses the `selectable` text of an entry. */
 static void read_selectable(struct kind *k, const char *text)
 {
     struct kind_selectable *fields = arena_array(&builtin.arena, 16, sizeof(*fields));
@@ -174,6 +179,7 @@ static str to_lower(const char *text)
     return copy;
 }
 
+/* Turns an entry into a kind. */
 static void load_kind(const struct entry *e, struct kind *k)
 {
     *k = (struct kind){
@@ -210,6 +216,7 @@ static void load_kind(const struct entry *e, struct kind *k)
     read_selectable(k, e->selectable ? e->selectable : "");
 }
 
+/* Builds all kinds, then connects each to its stored version. */
 static void load_kinds(void)
 {
     if (builtin.loaded)
@@ -248,6 +255,7 @@ const struct kind *kinds_find(str group, str version, str plural)
     return NULL;
 }
 
+/* Binding, Eviction and TokenRequest: kinds that exist only as bodies of a POST. */
 const struct kind *kind_of_posted_sub(enum kind_sub sub)
 {
     static const char *const names[][3] = {

@@ -1,4 +1,13 @@
-/* Pods: what admission adds, what may change once a pod is there, and the rules of resizing. */
+/* Pods: what admission adds to a new one, what may change later, and the rules of /resize.
+ *
+ *   create    service account, priority, tolerations, QoS class; refused if the class or account is unknown
+ *   update    images, activeDeadlineSeconds, more tolerations, fewer scheduling gates; nothing else
+ *   resize    cpu and memory of containers, if the QoS class stays and the node has room
+ *   status    see pod_status.c
+ *
+ * The rules of the spec itself are in podspec_check.c and its neighbors, shared with pod templates. To decide
+ * whether an update changes only what it may, the new spec is copied, the mutable fields are set back to their
+ * old values, and the rest must be equal: restore_mutable_fields(). */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
@@ -9,7 +18,7 @@
 static void fill_pod(struct arena *a, struct json *object)
 {
     podspec_fill(a, json_get(object, "spec"), true);
-    /* one address under two keys; the older one wins */
+    /* podIP and podIPs[0] are the same address; the older field wins */
     struct json *status = json_get(object, "status"), *ip = json_get(status, "podIP");
     struct json *first = json_get(json_item(json_get(status, "podIPs"), 0), "ip");
     if (json_text(ip).n && !json_eq(ip, first)) {
@@ -24,6 +33,7 @@ static void fill_pod(struct arena *a, struct json *object)
 
 /* ---- create */
 
+/* True if a toleration covers this taint with the effect NoExecute. */
 static bool is_tolerated(const struct json *tolerations, const char *key)
 {
     for (uint32_t i = 0; i < json_len(tolerations); i++) {
@@ -35,7 +45,7 @@ static bool is_tolerated(const struct json *tolerations, const char *key)
     return false;
 }
 
-/* A pod stays five minutes on a node that went away, unless it says otherwise. */
+/* By default a pod stays on an unreachable node for five minutes. */
 static void add_tolerations(struct arena *a, struct json *spec)
 {
     static const char *const keys[] = { "node.kubernetes.io/not-ready",
@@ -64,6 +74,7 @@ static void refuse_pod(const struct kind_change *c, struct kind_env *env, struct
                                 STR_ARG(name), STR_ARG(why)));
 }
 
+/* The priority follows from the class; only the two system classes exist here. */
 static void set_priority(const struct kind_change *c, struct kind_env *env, struct json *spec,
                          struct kind_fault *fault)
 {
@@ -75,7 +86,8 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
         priority = 2000000000;
     else if (class.n)
         refuse_pod(c, env, fault,
-                   arena_printf(env->arena, "there is no priority class " STR_FMT, STR_ARG(class)));
+                   arena_printf(env->arena, "no PriorityClass with name " STR_FMT " was found",
+                                STR_ARG(class)));
     const struct json *given = json_get(spec, "priority"),
                       *policy = json_get(spec, "preemptionPolicy");
     if (given && json_int(given, 0) != priority)
@@ -87,14 +99,15 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
                          "PriorityClass name",
                          (long long)json_int(given, 0), (long long)priority));
     if (policy && !str_eqc(json_text(policy), "PreemptLowerPriority"))
-        refuse_pod(c, env, fault,
-                   S("the string value of PreemptionPolicy must be that of the PriorityClass"));
+        refuse_pod(
+            c, env, fault,
+            S("the string value of PreemptionPolicy must not differ from that of the PriorityClass"));
     json_set_int(env->arena, spec, "priority", priority);
     if (!policy)
         json_set_str(env->arena, spec, "preemptionPolicy", S("PreemptLowerPriority"));
 }
 
-/* No class of runtimes is known here, and only such a class says what it takes itself. */
+/* There are no RuntimeClasses here, and only a RuntimeClass can define overhead. */
 static void refuse_runtime_class(const struct kind_change *c, struct kind_env *env,
                                  const struct json *spec, struct kind_fault *fault)
 {
@@ -104,9 +117,12 @@ static void refuse_runtime_class(const struct kind_change *c, struct kind_env *e
                    arena_printf(env->arena, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
                                 STR_ARG(class)));
     else if (json_len(json_get(spec, "overhead")))
-        refuse_pod(c, env, fault, S("pod rejected: overhead comes from a RuntimeClass"));
+        refuse_pod(
+            c, env, fault,
+            S("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
 }
 
+/* Defaults to "default"; the account must exist, and lends its pull secrets. */
 static void set_service_account(const struct kind_change *c, struct kind_env *env,
                                 struct json *spec, struct kind_fault *fault)
 {
@@ -133,6 +149,7 @@ static void set_service_account(const struct kind_change *c, struct kind_env *en
         json_set(env->arena, spec, S("imagePullSecrets"), json_copy(env->arena, secrets));
 }
 
+/* What the admission plug-ins of kube-apiserver set on a new pod. */
 static void prepare_create(const struct kind_change *c, struct kind_env *env,
                            struct kind_fault *fault)
 {
@@ -159,10 +176,11 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     json_set(a, status, S("conditions"), conditions);
 }
 
-/* ---- resize */
+/* ---- resize: preparation */
 
-/* Takes resources and resizePolicy of the new containers into the old ones. False when containers
- * were added, removed or renamed: then validation sees the new ones and says so. */
+/* Takes resources and resizePolicy of the new containers into a copy of the old ones. Returns
+ * false if containers were added, removed or renamed; validation then sees the new list and
+ * reports it. */
 static bool merge_resources(struct arena *a, struct json *spec, const struct json *old,
                             const char *key)
 {
@@ -196,7 +214,7 @@ static int64_t milli_of(const struct json *list, const char *name)
     return milli;
 }
 
-/* A resize that its node could never satisfy is refused at once. */
+/* Refuses a resize that the node could never satisfy. */
 static void check_node_capacity(const struct kind_change *c, struct kind_env *env,
                                 struct kind_fault *fault)
 {
@@ -231,7 +249,7 @@ static void check_node_capacity(const struct kind_change *c, struct kind_env *en
     }
 }
 
-/* Once more, after what was put back or added here. */
+/* Again, because admission may have restored or added fields after kind_prepare() counted. */
 static void set_generation(const struct kind_change *c, struct arena *a)
 {
     int64_t was = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
@@ -239,6 +257,7 @@ static void set_generation(const struct kind_change *c, struct arena *a)
     json_set_int(a, json_make(a, c->object, "metadata", NULL), "generation", was + changed);
 }
 
+/* A resize changes resources only: the rest of the spec and the metadata are restored. */
 static void prepare_resize(const struct kind_change *c, struct kind_env *env,
                            struct kind_fault *fault)
 {
@@ -269,7 +288,7 @@ static void prepare_resize(const struct kind_change *c, struct kind_env *env,
     check_node_capacity(c, env, fault);
 }
 
-/* What admission gave a new pod stays when an update does not name it. */
+/* An update that omits what admission set on create keeps it. */
 static void prepare_update(const struct kind_change *c, struct arena *a)
 {
     static const char *const given[] = { "priority", "preemptionPolicy" };
@@ -283,6 +302,7 @@ static void prepare_update(const struct kind_change *c, struct arena *a)
     set_generation(c, a);
 }
 
+/* Dispatches by subresource. */
 static void prepare_pod(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     if (!c->old) {
@@ -304,7 +324,7 @@ static void prepare_pod(const struct kind_change *c, struct kind_env *env, struc
     }
 }
 
-/* ---- what may change */
+/* ---- updates */
 
 static const struct json *without_seconds(struct arena *a, const struct json *toleration)
 {
@@ -313,6 +333,7 @@ static const struct json *without_seconds(struct arena *a, const struct json *to
     return copy;
 }
 
+/* Existing tolerations stay, apart from their seconds; new ones may be added. */
 static void check_tolerations_kept(const struct json *new, const struct json *old,
                                    const struct field_path *at, struct field_errors *errors)
 {
@@ -321,24 +342,27 @@ static void check_tolerations_kept(const struct json *new, const struct json *ol
         seen_value(&kept, without_seconds(errors->arena, new->items[i]), i);
     for (uint32_t i = 0; i < json_len(old); i++) {
         if (!seen_lookup(&kept, without_seconds(errors->arena, old->items[i]))) {
-            field_forbidden(errors, at, "only the seconds of a toleration may change");
+            field_forbidden(errors, at,
+                            "existing toleration can not be modified except its tolerationSeconds");
             return;
         }
     }
 }
 
+/* activeDeadlineSeconds may be set or shortened. */
 static void check_deadline(const struct json *new, const struct json *old,
                            const struct field_path *at, struct field_errors *errors)
 {
     if (json_int(new, 0) < 0)
-        field_invalid(errors, at, new, "must not be negative");
+        field_invalid(errors, at, new, "must be greater than or equal to 0");
     else if (old && !new)
-        field_invalid(errors, at, new, "cannot be taken back");
+        field_invalid(errors, at, new, "must not update from a positive integer to nil value");
     else if (old && json_int(new, 0) > json_int(old, 0))
-        field_invalid(errors, at, new, "cannot be extended");
+        field_invalid(errors, at, new, "must be less than or equal to previous value");
 }
 
-/* The new spec with everything that may change set back to what it was. */
+/* The new spec with every mutable field set back to its old value: what still differs may not
+ * change. */
 static struct json *restore_mutable_fields(struct arena *a, const struct json *new,
                                            const struct json *old)
 {
@@ -372,7 +396,7 @@ static bool has_same_length(const struct json *new, const struct json *old, cons
     return json_len(json_get(new, key)) == json_len(json_get(old, key));
 }
 
-/* Gates only open; as long as one is shut, the choice of nodes may become narrower. */
+/* Scheduling gates may only be removed; while one exists, the node selector may become narrower. */
 static void check_gates_kept(const struct json *new, const struct json *old,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -394,7 +418,7 @@ static void check_gates_kept(const struct json *new, const struct json *old,
         field_invalid(errors, AT(at, "nodeSelector"), nodes, "only additions are allowed");
 }
 
-/* Told again of an update. */
+/* kube-apiserver reports missing images again on update. */
 static void check_images_required(const struct json *containers, const struct field_path *at,
                                   struct field_errors *errors)
 {
@@ -403,6 +427,7 @@ static void check_images_required(const struct json *containers, const struct fi
             field_required(errors, AT(AT_INDEX(at, i), "image"), NULL);
 }
 
+/* Reports everything that an update may not change. */
 static void check_update(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const lists[] = { "containers", "initContainers" };
@@ -412,7 +437,7 @@ static void check_update(const struct kind_change *c, struct field_errors *error
         if (has_same_length(new, old, lists[i]))
             continue;
         field_forbidden(errors, &(struct field_path){ &spec, .key = str_c(lists[i]) },
-                        "containers of a pod cannot be added or removed");
+                        "pod updates may not add or remove containers");
         return;
     }
     check_deadline(json_get(new, "activeDeadlineSeconds"), json_get(old, "activeDeadlineSeconds"),
@@ -423,11 +448,14 @@ static void check_update(const struct kind_change *c, struct field_errors *error
     check_images_required(json_get(new, "containers"), AT(&spec, "containers"), errors);
     if (!json_eq(restore_mutable_fields(errors->arena, new, old), old))
         field_forbidden(errors, &spec,
-                        "of a pod's spec only images, activeDeadlineSeconds, new tolerations and "
-                        "scheduling gates may change");
+                        "pod updates may not change fields other than `spec.containers[*].image`, "
+                        "`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, "
+                        "`spec.tolerations` (only additions to existing tolerations), "
+                        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+                        "previously negative)");
 }
 
-/* ---- rules of resizing */
+/* ---- resize: validation */
 
 static bool has_removed_key(const struct json *new, const struct json *old)
 {
@@ -441,12 +469,12 @@ static void check_removed(const struct json *new, const struct json *old,
                           const struct field_path *at, struct field_errors *errors)
 {
     if (has_removed_key(json_get(new, "requests"), json_get(old, "requests")))
-        field_forbidden(errors, AT(at, "requests"), "requests cannot be removed");
+        field_forbidden(errors, AT(at, "requests"), "resource requests cannot be removed");
     if (has_removed_key(json_get(new, "limits"), json_get(old, "limits")))
-        field_forbidden(errors, AT(at, "limits"), "limits cannot be removed");
+        field_forbidden(errors, AT(at, "limits"), "resource limits cannot be removed");
 }
 
-/* The container with cpu, memory and policy as they were: what still differs may not. */
+/* Compares two containers without their cpu, memory and resizePolicy. */
 static bool differs_in_cpu_and_memory_only(struct arena *a, const struct json *new,
                                            const struct json *old)
 {
@@ -467,6 +495,7 @@ static bool differs_in_cpu_and_memory_only(struct arena *a, const struct json *n
     return json_eq(left, right);
 }
 
+/* Names and order of containers must not change. Returns false if they did. */
 static bool check_same_containers(const struct kind_change *c, const char *key,
                                   const struct field_path *spec, struct field_errors *errors)
 {
@@ -474,7 +503,7 @@ static bool check_same_containers(const struct kind_change *c, const char *key,
     const struct json *old = json_at(c->old, "spec", key, NULL);
     struct field_path list = { spec, .key = str_c(key) };
     if (json_len(new) != json_len(old)) {
-        field_forbidden(errors, &list, "a resize cannot add or remove containers");
+        field_forbidden(errors, &list, "containers may not be added or removed on resize");
         return false;
     }
     bool same = true;
@@ -482,12 +511,13 @@ static bool check_same_containers(const struct kind_change *c, const char *key,
         if (json_eq(json_get(new->items[i], "name"), json_get(old->items[i], "name")))
             continue;
         field_forbidden(errors, AT(AT_INDEX(&list, i), "name"),
-                        "a resize cannot rename or reorder containers");
+                        "containers may not be renamed or reordered on resize");
         same = false;
     }
     return same;
 }
 
+/* Requests and limits may change but not disappear, and nothing else may change. */
 static void check_resized_list(const struct kind_change *c, const char *key,
                                const struct field_path *spec, struct field_errors *errors)
 {
@@ -499,11 +529,11 @@ static void check_resized_list(const struct kind_change *c, const char *key,
                       AT(AT_INDEX(&list, i), "resources"), errors);
         if (!differs_in_cpu_and_memory_only(errors->arena, new->items[i], old->items[i]))
             field_forbidden(errors, str_eqc(list.key, "containers") ? spec : AT_INDEX(&list, i),
-                            "a resize changes cpu and memory only");
+                            "only cpu and memory resources are mutable");
     }
 }
 
-/* A node that reports what its containers have can also change it. */
+/* A node that reports the resources of running containers can also change them. */
 static bool node_supports_resize(const struct json *pod)
 {
     const struct json *statuses = json_at(pod, "status", "containerStatuses", NULL);
@@ -513,6 +543,7 @@ static bool node_supports_resize(const struct json *pod)
     return true;
 }
 
+/* Static and Windows pods cannot be resized; the QoS class must stay. */
 static void check_resize(const struct kind_change *c, struct field_errors *errors)
 {
     struct field_path spec = { NULL, .key = S("spec") };
@@ -529,9 +560,11 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
     const char *was = podspec_qos_class(json_get(c->old, "spec"));
     struct json shown = { .type = JSON_STR, .n = (uint32_t)strlen(was), .text = was };
     if (strcmp(class, was) != 0)
-        field_invalid(errors, &spec, &shown, "a resize cannot make the pod %s", class);
+        field_invalid(errors, &spec, &shown,
+                      "Pod QOS Class may not change as a result of resizing (would become %s)",
+                      class);
     if (!node_supports_resize(c->old))
-        field_forbidden(errors, &spec, "the pod's node does not support resizing");
+        field_forbidden(errors, &spec, "Pod running on node without support for resize");
     bool same = check_same_containers(c, "containers", &spec, errors);
     if (!check_same_containers(c, "initContainers", &spec, errors) || !same)
         return;
@@ -539,7 +572,7 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
     check_resized_list(c, "initContainers", &spec, errors);
 }
 
-/* A token is somebody's. */
+/* Token volumes need a serviceAccountName. */
 static void check_tokens(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -557,6 +590,7 @@ static void check_tokens(const struct json *spec, const struct field_path *at,
     }
 }
 
+/* The rules of the spec, then those of the operation. */
 static void validate_pod(const struct kind_change *c, struct kind_env *env UNUSED,
                          struct field_errors *errors)
 {

@@ -1,8 +1,8 @@
-/* What the status of a pod may say. */
+/* The status of a pod: addresses, terminated containers and conditions. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
-/* One of each family; the first is the one that older clients know. */
+/* At most one address per family; the first repeats the field that older clients read. */
 static void check_addresses(const struct json *status, const char *key, const struct json *first,
                             const struct field_path *up, struct field_errors *errors)
 {
@@ -14,15 +14,17 @@ static void check_addresses(const struct json *status, const char *key, const st
         old += format_is_ipv4(json_text(ip));
         new += format_is_ipv6(json_text(ip));
         if (!format_is_ip(json_text(ip)))
-            field_invalid(errors, AT_INDEX(&at, i), ip, "must be an IP address");
+            field_invalid(errors, AT_INDEX(&at, i), ip,
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         else if (!i && !json_eq(ip, first))
-            field_invalid(errors, AT(AT_INDEX(&at, i), "ip"), ip, "must be the single one");
+            field_invalid(errors, AT(AT_INDEX(&at, i), "ip"), ip,
+                          "must be equal to the singular field");
     }
     if (old > 1 || new > 1)
         field_invalid(errors, &at, list, "may specify no more than one IP for each IP family");
 }
 
-/* The element with that name; `names` are those of the list. */
+/* The item with that name, or NULL; `names` indexes the list. */
 static const struct json *find_by_name(const struct seen *names, const struct json *list,
                                        const struct json *name)
 {
@@ -30,7 +32,7 @@ static const struct json *find_by_name(const struct seen *names, const struct js
     return key ? list->items[key->place] : NULL;
 }
 
-/* What ended stays so, unless the pod runs it again. */
+/* A terminated container stays terminated, unless its restart policy starts it again. */
 static void check_terminated_containers(const struct kind_change *c, const char *containers,
                                         const char *key, struct field_errors *errors)
 {

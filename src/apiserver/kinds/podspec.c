@@ -1,5 +1,5 @@
-/* What is filled in for a PodSpec, alone in a Pod or in the template of a workload, and the class of
- * service its resources make. */
+/* Defaults of a PodSpec, in a Pod or in a pod template, and the QoS class that follows from its resources.
+ * Defaults that do not depend on other fields are in pod.types. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
@@ -10,14 +10,14 @@ static struct json *get_list(const struct json *spec, const char *key)
     return json_is(list, JSON_ARR) ? list : NULL;
 }
 
-enum { IMAGE_NAME_MAX = 255 };
+enum { IMAGE_NAME_MAX = 255 }; /* bytes, without the tag */
 
 static bool is_lower_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* "app", "my-app_1.x": letters and digits, with dots, bars and dashes between them. */
+/* A path segment of an image name: "app", "my-app_1.x". */
 static bool is_image_part(str part)
 {
     for (size_t i = 0; i < part.n; i++)
@@ -26,7 +26,7 @@ static bool is_image_part(str part)
     return part.n && is_lower_alnum(part.p[0]) && is_lower_alnum(part.p[part.n - 1]);
 }
 
-/* What stands before the first slash names a host if it cannot be part of a name. */
+/* The first segment is a host if it has a dot, a port or an upper-case letter, or is "localhost". */
 static bool is_image_host(str part)
 {
     bool host = str_eqc(part, "localhost");
@@ -40,8 +40,8 @@ static bool is_image_host(str part)
     return host;
 }
 
-/* Pulled always is what means "latest": an image that names neither a tag nor a digest. What is no
- * image at all is none of these. */
+/* Always for ":latest" and for an image without tag or digest, else IfNotPresent. A malformed
+ * image counts as neither. */
 static const char *pull_policy(str image)
 {
     str rest = image, part = S("");
@@ -55,6 +55,7 @@ static const char *pull_policy(str image)
     return latest ? "Always" : "IfNotPresent";
 }
 
+/* A resource that is limited but not requested is requested at its limit. */
 static void fill_requests(struct arena *a, struct json *container)
 {
     struct json *resources = json_get(container, "resources");
@@ -67,6 +68,7 @@ static void fill_requests(struct arena *a, struct json *container)
             json_set(a, requests, m->key, json_copy(a, m->value));
 }
 
+/* On the host network every container port is a host port. */
 static void fill_host_ports(struct arena *a, struct json *container)
 {
     struct json *ports = get_list(container, "ports");
@@ -76,6 +78,7 @@ static void fill_host_ports(struct arena *a, struct json *container)
                          json_int(json_get(ports->items[i], "containerPort"), 0));
 }
 
+/* Pull policy, requests and host ports of one list of containers. */
 static void fill_containers(struct arena *a, struct json *spec, const char *key, bool is_pod)
 {
     struct json *list = get_list(spec, key);
@@ -94,7 +97,7 @@ static void fill_containers(struct arena *a, struct json *spec, const char *key,
     }
 }
 
-/* A volume that names no source is an empty directory. */
+/* A volume without a source is an emptyDir. */
 static void fill_volumes(struct arena *a, struct json *spec)
 {
     struct json *volumes = get_list(spec, "volumes");
@@ -112,7 +115,7 @@ static void fill_volumes(struct arena *a, struct json *spec)
     }
 }
 
-/* Limits of the whole pod are its requests, unless its containers say what they request. */
+/* Pod-level limits become pod-level requests, unless a container has requests. */
 static void fill_pod_requests(struct arena *a, struct json *spec)
 {
     struct json *list = get_list(spec, "containers");
@@ -124,6 +127,7 @@ static void fill_pod_requests(struct arena *a, struct json *spec)
         fill_requests(a, spec);
 }
 
+/* `is_pod`: some defaults apply to pods but not to templates. */
 void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 {
     if (!json_is(spec, JSON_OBJ))
@@ -134,9 +138,9 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
         fill_pod_requests(a, spec);
     fill_volumes(a, spec);
     const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
-    if (is_pod && json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */
+    if (is_pod && json_int(grace, 0) < 0) /* accepted for compatibility: as soon as possible */
         json_set_int(a, spec, "terminationGracePeriodSeconds", 1);
-    /* one name under two keys, the older kept for old clients */
+    /* serviceAccount is the deprecated name of serviceAccountName; both are written */
     str account = json_text(json_get(spec, "serviceAccountName"));
     if (!account.n)
         account = json_text(json_get(spec, "serviceAccount"));
@@ -174,6 +178,7 @@ static void add_amount(bool *there, struct quantity *sum, const struct quantity 
     *there = true;
 }
 
+/* Adds the requests and limits of one container to the totals. */
 static void add_container(const struct json *resources, struct totals *t)
 {
     static const char *const names[QOS_RESOURCES] = { "cpu", "memory" };
@@ -188,6 +193,8 @@ static void add_container(const struct json *resources, struct totals *t)
     }
 }
 
+/* Guaranteed: limits for both resources everywhere, equal to the requests. BestEffort: no request
+ * or limit at all. */
 static const char *qos_class_of(const struct totals *t)
 {
     bool any = false, equal = t->all_limited;
@@ -198,6 +205,7 @@ static const char *qos_class_of(const struct totals *t)
     return !any ? "BestEffort" : equal ? "Guaranteed" : "Burstable";
 }
 
+/* Pod-level resources, if set, decide alone. */
 const char *podspec_qos_class(const struct json *spec)
 {
     struct totals totals = { .all_limited = true };

@@ -1,5 +1,9 @@
-/* What is wrong with a PodSpec. Enumerations and what must not be empty stand in types/; here is what
- * takes more than one field to judge. */
+/* What makes a PodSpec invalid: containers, resources, probes, tolerations. Neighbors check one part each:
+ * podspec_env.c, podspec_volumes.c, podspec_scheduling.c and podspec_security.c.
+ *
+ * Enums, required fields, bounds and formats of single fields are declared in types/pod.types; here are the
+ * rules that span fields. Some errors are reported for a list instead of its item, or for another field: that
+ * is where kube-apiserver reports them, and the recordings pin it. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -7,7 +11,7 @@
 
 #include <ctype.h>
 
-/* A text that an earlier element of the list has already. */
+/* True if an earlier item of the list has the same text. */
 static bool is_repeated(struct seen *texts, const struct json *text)
 {
     return json_is(text, JSON_STR) && seen_value(texts, text, 0);
@@ -28,7 +32,7 @@ static bool get_domain(str name, str *ret)
     return slash != SIZE_MAX;
 }
 
-/* Fully qualified, and not of Kubernetes itself: counted in whole units, limit equals request. */
+/* Has a domain other than kubernetes.io: counted in whole units, and the limit equals the request. */
 static bool is_extended_resource(str name)
 {
     str domain;
@@ -36,6 +40,7 @@ static bool is_extended_resource(str name)
            !str_ends(domain, S(".kubernetes.io")) && !str_starts(name, S("requests."));
 }
 
+/* A name without a domain must be a standard resource; kube-apiserver reports it twice. */
 void podspec_check_resource_name(str name, const struct field_path *at, struct field_errors *errors)
 {
     struct json shown = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
@@ -44,11 +49,12 @@ void podspec_check_resource_name(str name, const struct field_path *at, struct f
     if (fault)
         field_invalid(errors, at, &shown, "%s", fault);
     else if (!get_domain(name, &domain) && !is_standard_resource(name)) {
-        field_invalid(errors, at, &shown, "must be a standard resource or fully qualified");
-        field_invalid(errors, at, &shown, "must be a standard resource of containers");
+        field_invalid(errors, at, &shown, "must be a standard resource type or fully qualified");
+        field_invalid(errors, at, &shown, "must be a standard resource for containers");
     }
 }
 
+/* A quantity of one resource; extended resources come in whole units. */
 static void check_amount(str name, const struct json *value, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -59,9 +65,10 @@ static void check_amount(str name, const struct json *value, const struct field_
     if (q.negative && !quantity_is_zero(&q))
         field_invalid(errors, at, value, "must be greater than or equal to 0");
     if (is_extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
-        field_invalid(errors, at, value, "must be a whole number");
+        field_invalid(errors, at, value, "must be an integer");
 }
 
+/* A request must not exceed its limit, and equals it where overcommit is impossible. */
 static void check_against_limit(str name, const struct json *request, const struct json *limit,
                                 const struct field_path *at, struct field_errors *errors)
 {
@@ -72,10 +79,10 @@ static void check_against_limit(str name, const struct json *request, const stru
     int order = quantity_cmp(&r, &l);
     bool exact = is_extended_resource(name) || str_starts(name, S("hugepages-"));
     if (order > 0)
-        field_invalid(errors, at, request, "must be less than or equal to the " STR_FMT " limit",
+        field_invalid(errors, at, request, "must be less than or equal to " STR_FMT " limit",
                       STR_ARG(name));
     else if (exact && order)
-        field_invalid(errors, at, request, "must be equal to the " STR_FMT " limit", STR_ARG(name));
+        field_invalid(errors, at, request, "must be equal to " STR_FMT " limit", STR_ARG(name));
 }
 
 static bool has_huge_pages(const struct json *resources)
@@ -91,6 +98,7 @@ static bool has_cpu_or_memory(const struct json *resources)
     return json_get(resources, "cpu") || json_get(resources, "memory");
 }
 
+/* Requests and limits of a container or of the whole pod. */
 void podspec_check_resources(const struct json *resources, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -109,7 +117,8 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
         if (limit)
             check_against_limit(m->key, m->value, limit, &in_requests, errors);
         else if (is_extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
-            field_required(errors, &in_limits, "this resource is limited as requested");
+            field_required(errors, &in_limits,
+                           "Limit must be set for non overcommitable resources");
     }
     if (has_huge_pages(limits) && !has_cpu_or_memory(limits) && !has_cpu_or_memory(requests))
         field_forbidden(errors, at, "HugePages require cpu or memory");
@@ -117,6 +126,7 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
 
 /* ---- containers */
 
+/* Ports of a container; a duplicate name is reported only if the name is valid. */
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -151,6 +161,7 @@ static void check_port_value(const struct json *port, const struct field_path *a
         field_invalid(errors, at, port, "must be between 1 and 65535");
 }
 
+/* The port of httpGet, tcpSocket or grpc: a number or, except for grpc, a name. */
 static void check_action_port(const struct json *handler, const char *key,
                               const struct field_path *up, struct field_errors *errors)
 {
@@ -164,7 +175,7 @@ static void check_action_port(const struct json *handler, const char *key,
         check_port_value(port, AT(&at, "port"), errors);
 }
 
-/* Told of the list. */
+/* HTTP header names; errors are reported for the list. */
 static void check_headers(const struct json *headers, const struct field_path *at,
                           struct field_errors *errors)
 {
@@ -175,11 +186,14 @@ static void check_headers(const struct json *headers, const struct field_path *a
         for (size_t j = 0; j < text.n; j++)
             fits = fits && (isalnum((unsigned char)text.p[j]) || text.p[j] == '-');
         if (!fits)
-            field_invalid(errors, at, name, "must have letters, digits and '-' only");
+            field_invalid(
+                errors, at, name,
+                "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
+                "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
     }
 }
 
-/* What is done to a container, from outside or inside: one thing of those named. */
+/* Exactly one of the named actions must be set. */
 static void check_handler(const struct json *handler, const char *const *names,
                           const struct field_path *at, struct field_errors *errors)
 {
@@ -187,9 +201,9 @@ static void check_handler(const struct json *handler, const char *const *names,
     for (const char *const *name = names; *name; name++)
         if (json_get(handler, *name) && n++)
             field_forbidden(errors, &(struct field_path){ at, .key = str_c(*name) },
-                            "there is one handler already");
+                            "may not specify more than 1 handler type");
     if (!n)
-        field_required(errors, at, "must name what is done");
+        field_required(errors, at, "must specify a handler type");
     if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
         field_required(errors, AT(AT(at, "exec"), "command"), NULL);
     check_action_port(handler, "httpGet", at, errors);
@@ -210,7 +224,7 @@ static void check_lifecycle(const struct json *lifecycle, const struct field_pat
                           &(struct field_path){ up, .key = str_c(moments[i]) }, errors);
 }
 
-/* A pod is only ever alive or not: one success is enough for all but readiness. */
+/* Only readiness may need several successes, and only the other probes may have a grace period. */
 static void check_probe(const struct json *probe, bool readiness, const struct field_path *at,
                         struct field_errors *errors)
 {
@@ -235,7 +249,7 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
     }
 }
 
-/* Told of the list, not of its element. */
+/* Errors are reported for the list, not for its item. */
 static void check_resize_policy(const struct json *policies, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -257,6 +271,7 @@ static void check_resize_policy(const struct json *policies, const struct field_
     }
 }
 
+/* Everything that containers and init containers have in common. */
 static void check_container(const struct json *container, const struct seen *volumes,
                             const struct field_path *at, struct field_errors *errors)
 {
@@ -273,7 +288,8 @@ static void check_container(const struct json *container, const struct seen *vol
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
 }
 
-/* What runs before the others and ends is neither watched nor told of its end. */
+/* An init container that runs once has no probes and no lifecycle; one with restartPolicy=Always
+ * (a sidecar) may. */
 static void check_init_container(const struct json *container, const struct field_path *at,
                                  struct field_errors *errors)
 {
@@ -286,7 +302,8 @@ static void check_init_container(const struct json *container, const struct fiel
         struct field_path policy = { AT(at, "resizePolicy"), .index = i, .how = FIELD_INDEX };
         const struct json *word = json_get(policies->items[i], "restartPolicy");
         if (str_eqc(json_text(word), "RestartContainer"))
-            field_invalid(errors, AT(&policy, "restartPolicy"), word, "runs once");
+            field_invalid(errors, AT(&policy, "restartPolicy"), word,
+                          "must be 'NotRequired' for init containers without restartPolicy=Always");
     }
     for (size_t i = 0; i < countof(never); i++)
         if (json_get(container, never[i]))
@@ -305,6 +322,7 @@ static void check_no_restart_policy(const struct json *policies, const struct fi
     }
 }
 
+/* One list of containers; names are unique across both lists. */
 static void check_containers(const struct json *spec, const char *key, const struct seen *volumes,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -346,6 +364,7 @@ static void check_containers(const struct json *spec, const char *key, const str
 
 /* ---- the rest of a pod */
 
+/* Key, operator, value and effect must agree. */
 static void check_tolerations(const struct json *list, const struct field_path *up,
                               struct field_errors *errors)
 {
@@ -357,20 +376,25 @@ static void check_tolerations(const struct json *list, const struct field_path *
         if (json_text(key).n && format_qualified_name(json_text(key)))
             field_invalid(errors, AT(&at, "key"), key, "%s", format_qualified_name(json_text(key)));
         if (!json_text(key).n && !exists)
-            field_invalid(errors, AT(&at, "operator"), op, "must be Exists without a key");
+            field_invalid(
+                errors, AT(&at, "operator"), op,
+                "operator must be Exists when `key` is empty, which means \"match all values and "
+                "all keys\"");
         const struct json *value = json_get(t, "value");
         if (exists && json_text(value).n)
-            field_invalid(errors, AT(&at, "operator"), t, "Exists takes no value");
+            field_invalid(errors, AT(&at, "operator"), t,
+                          "value must be empty when `operator` is 'Exists'");
         else if (!exists && format_label_value(json_text(value)))
             field_invalid(errors, AT(&at, "operator"), value, "%s",
                           format_label_value(json_text(value)));
         if (json_get(t, "tolerationSeconds") &&
             !str_eqc(json_text(json_get(t, "effect")), "NoExecute"))
             field_invalid(errors, AT(&at, "effect"), json_get(t, "effect"),
-                          "must be NoExecute with tolerationSeconds");
+                          "effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
 }
 
+/* Names of single fields, each with its own format. */
 static void check_names(const struct json *spec, const struct field_path *at,
                         struct field_errors *errors)
 {
@@ -402,7 +426,7 @@ static void check_numbers(const struct json *spec, const struct field_path *at,
                       "must be between 1 and 2147483647");
 }
 
-/* A template may still be put right. */
+/* Pods only: a template may still be completed by admission. */
 static void check_images(const struct json *spec, const char *key, const struct field_path *up,
                          struct field_errors *errors)
 {
@@ -412,10 +436,11 @@ static void check_images(const struct json *spec, const char *key, const struct 
         const struct json *image = json_get(list->items[i], "image");
         if (json_text(image).n != str_trim(json_text(image)).n)
             field_invalid(errors, AT(AT_INDEX(&at, i), "image"), image,
-                          "must not start or end with a blank");
+                          "must not have leading or trailing whitespace");
     }
 }
 
+/* The rules of a whole PodSpec, in the order in which kube-apiserver reports them. */
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors)
 {

@@ -1,5 +1,8 @@
-/* What is wrong with the volumes of a PodSpec. Each is named once and has one source; what a source needs
- * differs. Faults are told where the real server tells them, which is not always where they are. */
+/* What makes the volumes of a PodSpec, and the mounts of a container, invalid.
+ *
+ * A volume has a unique name and exactly one source; each source has rules of its own. Errors are reported
+ * where kube-apiserver reports them, which is not always where the mistake is: the files of a downward API
+ * volume, for example, are all reported without their index. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -30,7 +33,7 @@ static void check_relative_path(const struct json *path, const struct field_path
         field_invalid(errors, at, path, "must not contain '..'");
 }
 
-/* Of a file inside the volume. */
+/* The path of a file inside the volume. */
 static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -50,6 +53,7 @@ static void check_mode(const struct json *holder, const char *key, const struct 
                       "must be a number between 0 and 0777 (octal), both inclusive");
 }
 
+/* Keys that become files. */
 static void check_items(const struct json *source, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -62,6 +66,7 @@ static void check_items(const struct json *source, const struct field_path *up,
     }
 }
 
+/* Files of a downward API volume; errors are reported without the index of the item. */
 static void check_downward(const struct json *source, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -80,13 +85,14 @@ static void check_downward(const struct json *source, const struct field_path *a
         else
             podspec_check_resource_ref(resource, true, AT(at, "resourceFieldRef"), errors);
         if (field && resource)
-            field_invalid(errors, at, item, "fieldRef and resourceFieldRef exclude each other");
+            field_invalid(errors, at, item,
+                          "fieldRef and resourceFieldRef can not be specified simultaneously");
         else if (!field && !resource)
-            field_required(errors, at, "one of fieldRef and resourceFieldRef");
+            field_required(errors, at, "one of fieldRef and resourceFieldRef is required");
     }
 }
 
-/* Files of one volume that would lie over each other. */
+/* Two files of one volume must not have the same path. */
 static void check_path_conflicts(const struct json *source, struct json *used,
                                  const struct field_path *at, struct field_errors *errors)
 {
@@ -100,6 +106,7 @@ static void check_path_conflicts(const struct json *source, struct json *used,
     }
 }
 
+/* A projected service account token and its lifetime. */
 static void check_token(const struct json *token, const struct field_path *volume,
                         const struct field_path *source, struct field_errors *errors)
 {
@@ -114,6 +121,7 @@ static void check_token(const struct json *token, const struct field_path *volum
                       "must be at least %d and at most %lld", TOKEN_SECONDS_MIN, TOKEN_SECONDS_MAX);
 }
 
+/* Each entry has one source, and no two files share a path. */
 static void check_projected(const struct json *source, const struct field_path *at,
                             struct field_errors *errors)
 {
@@ -139,6 +147,7 @@ static void check_projected(const struct json *source, const struct field_path *
     }
 }
 
+/* The rules of one kind of source. */
 static void check_source(str kind, const struct json *source, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -171,7 +180,7 @@ static void check_source(str kind, const struct json *source, const struct field
         field_forbidden(errors, AT(at, "sizeLimit"), "must not be negative");
 }
 
-/* The one that counts, of several. */
+/* The source that is checked if a volume has several; the others are forbidden. */
 static str first_source(const struct json *volume)
 {
     static const char *const order[] = {
@@ -188,6 +197,7 @@ static str first_source(const struct json *volume)
     return S("");
 }
 
+/* Exactly one source, and a valid name. */
 static void check_volume(const struct json *volume, struct podspec_rules rules,
                          const struct field_path *at, struct field_errors *errors)
 {
@@ -198,9 +208,9 @@ static void check_volume(const struct json *volume, struct podspec_rules rules,
         if (str_eq(m->key, source))
             check_source(m->key, m->value, &in, errors);
         else if (!str_eqc(m->key, "name"))
-            field_forbidden(errors, &in, "a volume has one source");
+            field_forbidden(errors, &in, "may not specify more than 1 volume type");
     }
-    if (str_eqc(source, "image") && !rules.template) /* a template may be filled in later */
+    if (str_eqc(source, "image") && !rules.template) /* admission may still complete a template */
         require_text(json_get(volume, "image"), "reference", AT(at, "image"), errors);
     if (!json_text(name).n)
         field_required(errors, AT(at, "name"), NULL);
@@ -208,6 +218,7 @@ static void check_volume(const struct json *volume, struct podspec_rules rules,
         field_invalid(errors, AT(at, "name"), name, "%s", format_dns_label(json_text(name)));
 }
 
+/* A volume with an error is not added to the result, so mounts of it are reported as well. */
 struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
                                   const struct field_path *up, struct field_errors *errors)
 {
@@ -225,8 +236,9 @@ struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rul
     return good;
 }
 
-/* ---- where containers see them; half of it is told of the list, not of its element */
+/* ---- mounts; half of the errors are reported for the list, not for its item */
 
+/* mountPropagation and recursiveReadOnly, which restrict each other. */
 static void check_propagation(const struct json *mount, bool privileged,
                               const struct field_path *list, struct field_errors *errors)
 {
@@ -244,9 +256,11 @@ static void check_propagation(const struct json *mount, bool privileged,
     if (!format_is_one_of(json_text(depth), depths))
         field_not_supported(errors, AT(list, "recursiveReadOnly"), depth, depths);
     else if (!json_bool(json_get(mount, "readOnly"), false))
-        field_forbidden(errors, AT(list, "recursiveReadOnly"), "needs readOnly");
+        field_forbidden(errors, AT(list, "recursiveReadOnly"),
+                        "may only be specified when readOnly is true");
     else if (way && !str_eqc(json_text(way), "None"))
-        field_forbidden(errors, AT(list, "recursiveReadOnly"), "excludes mountPropagation");
+        field_forbidden(errors, AT(list, "recursiveReadOnly"),
+                        "may only be specified when mountPropagation is None or not specified");
 }
 
 static void check_sub_path(const struct json *mount, const char *key, const struct field_path *list,
@@ -257,6 +271,7 @@ static void check_sub_path(const struct json *mount, const char *key, const stru
         check_relative_path(path, &(struct field_path){ list, .key = str_c(key) }, errors);
 }
 
+/* Mounts refer to a valid volume, each at a path of its own. */
 void podspec_check_mounts(const struct json *container, const struct seen *volumes,
                           const struct field_path *up, struct field_errors *errors)
 {

@@ -1,9 +1,13 @@
-/* Services: what goes with each type, and the rules of addresses and ports. What is given to a service that
- * does not ask for it is in service_allocate.c. */
+/* Services: defaults and validation. service_allocate.c assigns cluster IPs and node ports.
+ *
+ * Most rules depend on the type of the service: an ExternalName has no address, only NodePort and LoadBalancer
+ * have node ports, only a LoadBalancer has source ranges. Bounds and enums of single fields are declared in
+ * types/core.types. */
 #include "service.h"
 
 #include "../schema/format.h"
 
+/* Defaults that depend on the type or on other fields. */
 static void fill_service(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
@@ -55,17 +59,17 @@ static void check_target(const struct json *target, const struct field_path *at,
     }
 }
 
-/* Ports of the nodes belong to services that are reached from outside, and to one range. */
+/* Only externally reachable services have node ports, and those are in one range. */
 static void check_node_ports(const struct json *object, const struct json *ports,
                              const struct field_path *up, struct field_errors *errors)
 {
-    bool valid_so_far = errors->n == 0; /* the range is looked at last */
+    bool valid_so_far = errors->n == 0; /* the range is checked on valid services only */
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { AT_INDEX(up, i), .key = S("nodePort") };
         const struct json *port = json_get(ports->items[i], "nodePort");
         int64_t number = json_int(port, 0);
         if (number && !kind_service_has_node_ports(object))
-            field_forbidden(errors, &at, "may not be used with this type of service");
+            field_forbidden(errors, &at, "may not be used when `type` is 'ClusterIP'");
         else if (number && valid_so_far &&
                  (number < NODE_PORT_FIRST || number >= NODE_PORT_FIRST + NODE_PORTS))
             field_invalid(errors, &at, port, "must be between %d and %d", NODE_PORT_FIRST,
@@ -73,6 +77,7 @@ static void check_node_ports(const struct json *object, const struct json *ports
     }
 }
 
+/* Names and numbers are unique; the earlier of two duplicates decides which error comes first. */
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -105,6 +110,7 @@ static void check_ports(const struct json *ports, const struct field_path *up,
     }
 }
 
+/* An ExternalName needs a host name and has no address. */
 static void check_external_name(const struct json *spec, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -117,10 +123,11 @@ static void check_external_name(const struct json *spec, const struct field_path
     else if (format_dns_subdomain(text))
         field_invalid(errors, AT(at, "externalName"), name, "%s", format_dns_subdomain(text));
     if (json_get(spec, "clusterIP"))
-        field_forbidden(errors, AT(at, "clusterIPs"), "an ExternalName has no address");
+        field_forbidden(errors, AT(at, "clusterIPs"),
+                        "may not be set when `type` is 'ExternalName'");
 }
 
-/* Addresses that stay on the machine or the link. */
+/* Loopback, link-local, multicast and unspecified addresses. */
 static bool is_local_address(str ip)
 {
     static const char *const ranges[] = { "127.", "169.254.", "224.0.0.", "fe80:" };
@@ -134,6 +141,7 @@ static bool is_local_address(str ip)
     return false;
 }
 
+/* externalIPs, and the policy that only external traffic needs. */
 static void check_external_traffic(const struct json *object, const struct json *spec,
                                    const struct field_path *at, struct field_errors *errors)
 {
@@ -142,16 +150,16 @@ static void check_external_traffic(const struct json *object, const struct json 
     for (uint32_t i = 0; i < json_len(addresses); i++)
         if (!format_is_ip(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
-                          "must be an IP address");
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         else if (is_local_address(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
-                          "must be an address that others can reach");
+                          "may not be in the loopback, link-local or link-local multicast range");
     if (policy && !kind_service_has_node_ports(object) && !json_len(addresses))
         field_invalid(errors, AT(at, "externalTrafficPolicy"), policy,
-                      "belongs to services that are reached from outside");
+                      "may only be set for externally-accessible services");
 }
 
-/* What only a balancer has. */
+/* Fields that only a LoadBalancer may have. */
 static void check_load_balancer(const struct json *object, const struct json *spec,
                                 const struct field_path *at, struct field_errors *errors)
 {
@@ -168,19 +176,20 @@ static void check_load_balancer(const struct json *object, const struct json *sp
     for (uint32_t i = 0; i < json_len(ranges); i++)
         if (!format_matches(S("cidr"), str_trim(json_text(ranges->items[i]))))
             field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
-                          "must be a range of addresses, such as 10.9.8.0/24");
+                          "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     if (str_eqc(kind_service_type(object), "LoadBalancer")) {
         if (class)
             kind_check_qualified(class, AT(at, "loadBalancerClass"), errors);
         return;
     }
     if (json_len(ranges))
-        field_forbidden(errors, &in, "belongs to the type LoadBalancer");
+        field_forbidden(errors, &in, "may only be used when `type` is 'LoadBalancer'");
     if (json_get(spec, "allocateLoadBalancerNodePorts"))
         field_forbidden(errors, AT(at, "allocateLoadBalancerNodePorts"),
-                        "belongs to the type LoadBalancer");
+                        "may only be used when `type` is 'LoadBalancer'");
     if (class)
-        field_forbidden(errors, AT(at, "loadBalancerClass"), "belongs to the type LoadBalancer");
+        field_forbidden(errors, AT(at, "loadBalancerClass"),
+                        "may only be used when `type` is 'LoadBalancer'");
 }
 
 static void check_affinity(const struct json *spec, const struct field_path *at,
@@ -195,6 +204,7 @@ static void check_affinity(const struct json *spec, const struct field_path *at,
                       DAY_S);
 }
 
+/* ipFamilies lists known families. */
 static void check_families(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -207,7 +217,7 @@ static void check_families(const struct json *spec, const struct field_path *at,
                                 known);
 }
 
-/* Addresses are given in one family only; without one both can be named. */
+/* This cluster has IPv4 only; a headless service without a selector may name both families. */
 static void check_single_stack(const struct kind_change *c, const struct json *spec,
                                const struct field_path *at, struct field_errors *errors)
 {
@@ -228,7 +238,7 @@ static void check_single_stack(const struct kind_change *c, const struct json *s
         return;
     if (!c->old && format_is_ipv6(json_text(address)))
         field_invalid(errors, AT_INDEX(AT(at, "clusterIPs"), 0), address,
-                      "its family is not configured on this cluster");
+                      "IPv6 is not configured on this cluster");
     else if (!c->old)
         field_invalid(errors, AT_INDEX(AT(at, "ipFamilies"), 0), family,
                       "not configured on this cluster");
@@ -237,6 +247,7 @@ static void check_single_stack(const struct kind_change *c, const struct json *s
                       "expected an IPv6 value as indicated by `ipFamilies[0]`");
 }
 
+/* status.loadBalancer.ingress. */
 static void check_ingress(const struct json *ingress, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -245,13 +256,15 @@ static void check_ingress(const struct json *ingress, const struct field_path *u
         const struct json *ip = json_get(ingress->items[i], "ip");
         const struct json *name = json_get(ingress->items[i], "hostname");
         if (json_text(ip).n && !format_is_ip(json_text(ip)))
-            field_invalid(errors, AT(&at, "ip"), ip, "must be a valid IP address");
+            field_invalid(errors, AT(&at, "ip"), ip,
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         if (json_text(name).n && format_dns_subdomain(json_text(name)))
             field_invalid(errors, AT(&at, "hostname"), name, "%s",
                           format_dns_subdomain(json_text(name)));
     }
 }
 
+/* A status write checks the status only. */
 static void validate_service(const struct kind_change *c, struct kind_env *env UNUSED,
                              struct field_errors *errors)
 {
@@ -263,7 +276,8 @@ static void validate_service(const struct kind_change *c, struct kind_env *env U
         struct field_path balancer = { AT(NULL, "status"), .key = S("loadBalancer") };
         const struct json *ingress = json_at(c->object, "status", "loadBalancer", "ingress", NULL);
         if (!str_eqc(kind_service_type(c->object), "LoadBalancer") && json_len(ingress))
-            field_forbidden(errors, AT(&balancer, "ingress"), "belongs to the type LoadBalancer");
+            field_forbidden(errors, AT(&balancer, "ingress"),
+                            "may only be used when `type` is 'LoadBalancer'");
         check_ingress(ingress, AT(&balancer, "ingress"), errors);
         return;
     }
@@ -276,10 +290,10 @@ static void validate_service(const struct kind_change *c, struct kind_env *env U
             field_required(errors, AT(&at, "ports"), NULL);
         if (address && !kind_service_is_headless(c->object) && !format_is_ip(json_text(address)))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
-                          "must be an IP address or None");
+                          "must be empty, 'None', or a valid IP address");
         if (kind_service_is_headless(c->object) && kind_service_has_node_ports(c->object))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
-                          "cannot be None for this type of service");
+                          "may not be set to 'None' for LoadBalancer services");
     }
     check_load_balancer(c->object, spec, &at, errors);
     if (str_eqc(kind_service_type(c->old), "LoadBalancer") &&
@@ -289,8 +303,10 @@ static void validate_service(const struct kind_change *c, struct kind_env *env U
         field_invalid(errors, AT(&at, "loadBalancerClass"), json_get(spec, "loadBalancerClass"),
                       "may not change once set");
     if (c->old && json_get(spec, "loadBalancerClass") &&
-        !str_eqc(kind_service_type(c->object), "LoadBalancer")) /* told twice */
-        field_forbidden(errors, AT(&at, "loadBalancerClass"), "belongs to the type LoadBalancer");
+        !str_eqc(kind_service_type(c->object),
+                 "LoadBalancer")) /* kube-apiserver reports it twice */
+        field_forbidden(errors, AT(&at, "loadBalancerClass"),
+                        "may only be used when `type` is 'LoadBalancer'");
     check_families(spec, &at, errors);
     check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);

@@ -1,5 +1,10 @@
-/* The addresses and ports of services, each given once: asked for, kept from before, or the next free one
- * from a place that the service's uid picks. */
+/* Assigns cluster IPs and node ports: the ones that are requested, those the service already has, or the next
+ * free ones.
+ *
+ * The search for a free address starts at a place derived from the uid of the service, so that services
+ * created at the same time rarely compete and a free one is found at once. Whether an address is in use is
+ * decided by the stored services themselves (kind_env), not by a bitmap: there is no second state to repair.
+ * Node ports are looked up once per request (struct port_usage), however many ports the service has. */
 #include "service.h"
 
 #include "../schema/format.h"
@@ -7,11 +12,12 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 
-/* 10.96.0.0/16, the range most clusters use. */
+/* 10.96.0.0/16, kubeadm's default; the first addresses are reserved for requested ones. */
 enum { RANGE = 0x0a600000, RANGE_SIZE = 65536, RANGE_RESERVED = 256 };
 
 /* ---- addresses */
 
+/* FNV-1a of the uid: where the search for a free address or port starts. */
 static uint64_t hash_uid(const struct json *object)
 {
     uint64_t hash = 1469598103934665603u;
@@ -32,13 +38,13 @@ static bool is_address_taken(const struct kind_env *env, str address)
                                             STR_ARG(address)));
 }
 
-/* Of traffic or of health: both are named so, and all have five digits. */
+/* Matches nodePort and healthCheckNodePort; all ports have five digits, so no prefix matches. */
 static bool is_node_port_taken(const struct kind_env *env, int64_t port)
 {
     return is_value_taken(env, arena_printf(env->arena, "odePort\":%" PRId64, port));
 }
 
-/* The first free address from a place that the service's uid picks. */
+/* The first free address from there on; empty if the range is full. */
 static str choose_address(const struct kind_change *c, struct kind_env *env)
 {
     uint64_t start = hash_uid(c->object);
@@ -62,7 +68,7 @@ static void set_addresses(struct arena *a, struct json *spec, str address)
     json_set(a, spec, S("clusterIPs"), list);
 }
 
-/* Without an address and without pods to choose, nothing speaks against either family. */
+/* A headless service without a selector supports both families. */
 static void set_both_families(struct arena *a, struct json *spec)
 {
     struct json *families = json_new_arr(a);
@@ -72,6 +78,7 @@ static void set_both_families(struct arena *a, struct json *spec)
     json_set_str(a, spec, "ipFamilyPolicy", S("RequireDualStack"));
 }
 
+/* Keeps the stored families, else derives them from the address. */
 static void set_families(struct arena *a, struct json *spec, const struct json *old)
 {
     static const char *const kept[] = { "ipFamilies", "ipFamilyPolicy" };
@@ -102,7 +109,7 @@ static void set_fault(struct kind_fault *fault)
         kind_fault_set(fault, 422, "Invalid", field_summary(fault->errors.arena, &fault->errors));
 }
 
-/* The first of the addresses is the address, if both are said. */
+/* clusterIPs[0] must equal clusterIP if both are set. */
 static void check_first_address(const struct kind_change *c, const struct json *spec,
                                 struct kind_fault *fault)
 {
@@ -114,7 +121,7 @@ static void check_first_address(const struct kind_change *c, const struct json *
     set_fault(fault);
 }
 
-/* An address that is asked for lies in the range and belongs to nobody. */
+/* A requested address must be in the range and not in use. */
 static void check_address_free(struct kind_env *env, const struct json *spec, str asked,
                                struct kind_fault *fault)
 {
@@ -141,6 +148,7 @@ static void check_address_free(struct kind_env *env, const struct json *spec, st
     set_fault(fault);
 }
 
+/* Keeps, checks or chooses the cluster IP. */
 static void allocate_address(const struct kind_change *c, struct kind_env *env,
                              struct kind_fault *fault)
 {
@@ -169,10 +177,11 @@ static int64_t old_node_port(const struct json *old, uint32_t i)
     return json_int(json_get(json_item(json_at(old, "spec", "ports", NULL), i), "nodePort"), 0);
 }
 
-/* Who holds which port of the nodes: looked up once per request, however many ports it has. */
+/* Node ports in use, by offset from NODE_PORT_FIRST. */
 struct port_usage {
-    bool others[NODE_PORTS]; /* services other than this one, and this one as it is stored */
-    bool own[NODE_PORTS], old[NODE_PORTS];
+    bool others[NODE_PORTS]; /* by any stored service, including this one */
+    bool own[NODE_PORTS];    /* by the new state of this service */
+    bool old[NODE_PORTS];    /* by its stored state */
 };
 
 static bool in_range(int64_t port)
@@ -190,6 +199,7 @@ static void mark_ports(const struct json *object, bool *used)
     }
 }
 
+/* Collects the ports in use; lives in the arena of the request. */
 static struct port_usage *load_port_usage(const struct kind_change *c, struct kind_env *env)
 {
     struct port_usage *usage = arena_new(env->arena, struct port_usage);
@@ -202,7 +212,7 @@ static struct port_usage *load_port_usage(const struct kind_change *c, struct ki
     return usage;
 }
 
-/* A port that is asked for belongs to nobody else, and once a protocol to this service. */
+/* A requested port must not be used by another service, nor twice per protocol by this one. */
 static void check_node_port(const struct json *port, uint32_t i, bool repeated,
                             const struct port_usage *usage, struct kind_fault *fault)
 {
@@ -215,6 +225,7 @@ static void check_node_port(const struct json *port, uint32_t i, bool repeated,
     set_fault(fault);
 }
 
+/* The first free port; 0 if all are in use. */
 static int64_t choose_node_port(const struct kind_change *c, struct port_usage *usage, size_t i)
 {
     uint64_t start = hash_uid(c->object) + i;
@@ -228,6 +239,7 @@ static int64_t choose_node_port(const struct kind_change *c, struct port_usage *
     return 0;
 }
 
+/* Keeps, checks or chooses the node port of every port. */
 static void allocate_node_ports(const struct kind_change *c, struct kind_env *env,
                                 struct port_usage *usage, struct kind_fault *fault)
 {
@@ -252,7 +264,7 @@ static void allocate_node_ports(const struct kind_change *c, struct kind_env *en
     }
 }
 
-/* What asks whether a balanced service is alive on a node comes to a port of its own. */
+/* healthCheckNodePort of a LoadBalancer with local traffic policy. */
 static void allocate_health_port(const struct kind_change *c, struct kind_env *env,
                                  struct port_usage *usage, struct kind_fault *fault)
 {
@@ -285,7 +297,7 @@ static void drop_unchanged_fields(const struct kind_change *c, const char *const
             json_del(spec, str_c(*keys));
 }
 
-/* What belonged to the old type of a service, and was not written anew, goes with it. */
+/* Drops fields that belong to the old type of the service and were not changed by the client. */
 static void drop_fields_of_old_type(const struct kind_change *c)
 {
     static const char *const of_cluster[] = {
@@ -312,6 +324,7 @@ static void drop_fields_of_old_type(const struct kind_change *c)
             json_del(ports->items[i], S("nodePort"));
 }
 
+/* Runs on every write except status. */
 void kind_service_prepare(const struct kind_change *c, struct kind_env *env,
                           struct kind_fault *fault)
 {

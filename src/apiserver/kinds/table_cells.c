@@ -1,4 +1,5 @@
-/* What stands in the cells of built-in kinds. Pods are in table_pod.c. */
+/* The cells of built-in kinds, in the order of their columns (table_columns.c). Pods are in table_pod.c,
+ * autoscalers in table_hpa.c. Texts such as "<none>" and "<unknown>" are quoted: kubectl. */
 #include "kind_hooks.h"
 #include "table.h"
 #include "table_columns.h"
@@ -43,7 +44,7 @@ static int64_t status_int(const struct json *object, const char *key)
     return json_int(json_at(object, "status", key, NULL), 0);
 }
 
-/* The texts at `key` of every element, or the elements themselves, between commas. */
+/* Joins the texts at `key` of every item (NULL: the items themselves) with commas. */
 static str join_texts(struct arena *a, const struct json *list, const char *key)
 {
     auto_buf struct buf text = { 0 };
@@ -55,6 +56,7 @@ static str join_texts(struct arena *a, const struct json *list, const char *key)
     return arena_str(a, buf_str(&text));
 }
 
+/* Labels in the form of a selector; "<none>" if there are none. */
 static str labels_text(struct arena *a, const struct json *labels)
 {
     struct json selector = { .type = JSON_OBJ };
@@ -136,6 +138,7 @@ void table_cells_role(struct arena *a, const struct json *object, int64_t now_ns
     table_cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
 }
 
+/* Subjects of one kind, with the namespace of service accounts. */
 static str format_subjects(struct arena *a, const struct json *binding, const char *kind)
 {
     const struct json *subjects = json_get(binding, "subjects");
@@ -165,6 +168,7 @@ void table_cells_binding(struct arena *a, const struct json *object, int64_t now
     table_cell_text(a, cells, format_subjects(a, object, "ServiceAccount"));
 }
 
+/* Served versions, with "(storage)" behind the stored one. */
 static str format_crd_versions(struct arena *a, const struct json *crd)
 {
     const struct json *versions = json_at(crd, "spec", "versions", NULL);
@@ -193,7 +197,7 @@ void table_cells_crd(struct arena *a, const struct json *object, int64_t now_ns 
 
 /* ---- Node */
 
-/* Each word once, in order. */
+/* Joins the distinct texts, sorted, with commas. Quadratic, for lists of a few. */
 static str join_sorted(struct arena *a, const struct json *words)
 {
     auto_buf struct buf text = { 0 };
@@ -234,6 +238,7 @@ static str get_node_address(const struct json *node, const char *type)
     return S("");
 }
 
+/* Ready, NotReady or Unknown, and whether pods can be scheduled. */
 static str format_node_status(struct arena *a, const struct json *node)
 {
     const struct json *conditions = json_at(node, "status", "conditions", NULL);
@@ -245,6 +250,7 @@ static str format_node_status(struct arena *a, const struct json *node)
     return arena_printf(a, "%s%s", ready, closed ? ",SchedulingDisabled" : "");
 }
 
+/* The cells after the version are shown with -o wide. */
 void table_cells_node(struct arena *a, const struct json *object, int64_t now_ns,
                       struct json *cells)
 {
@@ -270,6 +276,7 @@ void table_cells_node(struct arena *a, const struct json *object, int64_t now_ns
 
 /* ---- Service */
 
+/* "80:30080/TCP" with a node port, else "80/TCP". */
 static str format_service_ports(struct arena *a, const struct json *service)
 {
     const struct json *ports = json_at(service, "spec", "ports", NULL);
@@ -286,6 +293,7 @@ static str format_service_ports(struct arena *a, const struct json *service)
     return text.n ? arena_str(a, buf_str(&text)) : S("<none>");
 }
 
+/* The addresses of the load balancer, then externalIPs; "<pending>" until there is one. */
 static str format_external_addresses(struct arena *a, const struct json *service)
 {
     str type = json_text(json_at(service, "spec", "type", NULL));
@@ -346,6 +354,8 @@ static str format_event_source(struct arena *a, const struct json *event)
     return host.n ? arena_printf(a, STR_FMT ", " STR_FMT, STR_ARG(who), STR_ARG(host)) : who;
 }
 
+/* Both versions: the newer one calls the same fields by other names. A series replaces the last
+ * time and the count. */
 void table_cells_event(struct arena *a, const struct json *object, int64_t now_ns,
                        struct json *cells)
 {
@@ -397,6 +407,7 @@ static str format_access_modes(struct arena *a, const struct json *claim)
     return arena_str(a, buf_str(&text));
 }
 
+/* Capacity and modes are shown only for a bound claim. */
 void table_cells_pvc(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
     bool terminating = json_at(object, "metadata", "deletionTimestamp", NULL);
@@ -485,6 +496,7 @@ void table_cells_daemonset(struct arena *a, const struct json *object, int64_t n
     table_cell_text(a, cells, selector_text(a, object));
 }
 
+/* The first condition that applies, in kubectl's order. */
 static const char *get_job_status(const struct json *job)
 {
     static const char *const last[] = { "Suspended", "FailureTarget", "SuccessCriteriaMet" };
@@ -500,6 +512,7 @@ static const char *get_job_status(const struct json *job)
     return "Running";
 }
 
+/* From start to completion, or until now; empty before the start. */
 static str format_job_duration(struct arena *a, const struct json *job, int64_t now_ns)
 {
     const struct json *end = json_at(job, "status", "completionTime", NULL);
@@ -512,6 +525,7 @@ static str format_job_duration(struct arena *a, const struct json *job, int64_t 
     return table_age(a, end_s - start_s);
 }
 
+/* A work queue (no completions, several pods at a time) shows "1/1 of 3". */
 void table_cells_job(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
     const struct json *completions = json_at(object, "spec", "completions", NULL);

@@ -1,4 +1,4 @@
-/* The columns of the built-in kinds as data (table_columns.c), and what fills them (table_cells.c). */
+/* The columns of the built-in kinds (table_columns.c) and the functions that fill their cells. */
 #ifndef FLYBALL_APISERVER_TABLE_COLUMNS_H
 #define FLYBALL_APISERVER_TABLE_COLUMNS_H
 

@@ -1,4 +1,5 @@
-/* The cells of autoscalers: each metric as "now/wanted". Version 1 objects show their one metric. */
+/* The cells of autoscalers: each metric as "current/target". A version 1 object shows its single
+ * metric. */
 #include "table.h"
 #include "table_columns.h"
 
@@ -14,7 +15,7 @@ static str text_or(const struct json *value, const char *otherwise)
     return json_text(value).n ? json_text(value) : str_c(otherwise);
 }
 
-/* The key of a metric's source: its type with a small first letter. */
+/* The field that holds the source of a metric: its type with a lower-case first letter. */
 static str source_key(struct arena *a, const struct json *metric)
 {
     str key = arena_str(a, json_text(json_get(metric, "type")));
@@ -23,6 +24,7 @@ static str source_key(struct arena *a, const struct json *metric)
     return key;
 }
 
+/* "cpu: 50%/80%" for a resource, "12/10" or "12/10 (avg)" for other metrics. */
 static str format_metric(struct arena *a, const struct json *metric, const struct json *status)
 {
     str key = source_key(a, metric);
@@ -48,6 +50,7 @@ static str format_metric(struct arena *a, const struct json *metric, const struc
                         average && !of_pods ? " (avg)" : "");
 }
 
+/* The first two metrics, and how many more there are. */
 static str format_targets(struct arena *a, const struct json *hpa)
 {
     const struct json *metrics = json_at(hpa, "spec", "metrics", NULL);

@@ -1,5 +1,10 @@
-/* The cells of pods. "Status" is the word kubectl users look at: the phase, unless a container, an init
- * container or the deletion of the pod has something more telling to say. */
+/* The cells of pods. "Status" is what users look at first: the phase, unless an init container, a container or
+ * the deletion of the pod is more informative ("Init:CrashLoopBackOff", "Terminating"). The rules and texts
+ * follow kubectl's printer (quoted: kubectl), which reads the statuses in this order:
+ *
+ *   init containers, up to the first that is not complete -> "Init:..." and stop
+ *   containers, last to first, so that the first one wins -> waiting reason, exit reason, readiness
+ *   deletionTimestamp                                     -> "Terminating", unless finished */
 #include "table.h"
 #include "table_columns.h"
 
@@ -8,7 +13,7 @@
 struct pod_state {
     str reason;
     int64_t ready, containers, restarts, sidecar_restarts;
-    int64_t last_restart_s, last_sidecar_restart_s; /* 0: never */
+    int64_t last_restart_s, last_sidecar_restart_s; /* Unix time; 0: never */
     bool initializing;
 };
 
@@ -37,7 +42,7 @@ static int64_t get_last_end(const struct json *container)
     return end.n && rfc3339_parse(end, &seconds, NULL) == 0 ? seconds : 0;
 }
 
-/* Why a container ended: its reason, the signal or the exit code. */
+/* Why a container terminated: its reason, the signal or the exit code. */
 static str format_end_reason(struct arena *a, const struct json *terminated, const char *prefix)
 {
     str reason = json_text(json_get(terminated, "reason"));
@@ -49,7 +54,7 @@ static str format_end_reason(struct arena *a, const struct json *terminated, con
                   : arena_printf(a, "%sExitCode:%lld", prefix, (long long)code);
 }
 
-/* False when this init container is what the pod waits for. */
+/* False if the pod waits for this init container; sets the reason. */
 static bool is_init_complete(struct arena *a, const struct json *pod, const struct json *container,
                              struct pod_state *s)
 {
@@ -71,6 +76,7 @@ static bool is_init_complete(struct arena *a, const struct json *pod, const stru
     return false;
 }
 
+/* Stops at the first init container that is not complete; counts restarts of those before. */
 static void read_init_containers(struct arena *a, const struct json *pod, struct pod_state *s)
 {
     const struct json *statuses = json_at(pod, "status", "initContainerStatuses", NULL);
@@ -93,6 +99,7 @@ static void read_init_containers(struct arena *a, const struct json *pod, struct
     }
 }
 
+/* Restarts of init containers no longer count once containers run, except those of sidecars. */
 static void read_containers(struct arena *a, const struct json *pod, struct pod_state *s)
 {
     const struct json *statuses = json_at(pod, "status", "containerStatuses", NULL);
@@ -127,6 +134,7 @@ static void read_containers(struct arena *a, const struct json *pod, struct pod_
         s->reason = S("NotReady");
 }
 
+/* Collects everything that the cells show. */
 static struct pod_state read_pod_state(struct arena *a, const struct json *pod)
 {
     str phase = json_text(json_at(pod, "status", "phase", NULL));
@@ -150,6 +158,7 @@ static struct pod_state read_pod_state(struct arena *a, const struct json *pod)
     return s;
 }
 
+/* Passed gates out of all. */
 static str format_readiness_gates(struct arena *a, const struct json *pod)
 {
     const struct json *list = json_at(pod, "spec", "readinessGates", NULL);
