@@ -106,7 +106,7 @@ struct json *kind_hpa_encode_metrics(struct arena *a, const struct json *metrics
 }
 
 /* Derives the target type, which the flat form does not have. A value of "0" next to an average
- * stands for none. */
+ * is ignored. */
 static void set_target_type(struct arena *a, struct json *source)
 {
     struct json *target = json_make(a, source, "target", NULL);
