@@ -13,7 +13,8 @@ struct fleet_static {
     struct fleet_score score;
 };
 
-/* What the first five minutes need: the cheapest fleet that attains the goal on them. */
+/* What the fullest of the first five minutes needs: the cheapest fleet that attains the goal when that minute comes
+ * four times in a row. */
 struct fleet_static fleet_find_warm(const struct fleet_config *config, struct fleet_trace trace,
                                     const struct fleet_hooks *hooks);
 
