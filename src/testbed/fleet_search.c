@@ -116,6 +116,22 @@ static struct fleet_static find_static(const struct search *s)
     return best.attains ? best : find_nearest(s);
 }
 
+struct fleet_static fleet_find_static_of(const struct fleet_config *config,
+                                         struct fleet_trace trace, size_t variant, double most_cost)
+{
+    struct search s = { config, trace, NULL };
+    struct fleet_static found = { .variant = variant };
+    const struct fleet_variant *v = &config->variants[variant];
+    int most = (int)fmin(MIN(v->max, REPLICAS_MAX), most_cost / v->cost);
+    int n = most > 0 ? find_least(&s, variant, guess_replicas(&s, variant), most) : 0;
+    if (!n)
+        return found;
+    found.attains = true;
+    found.replicas[variant] = n;
+    found.score = try_static(&s, variant, n, true);
+    return found;
+}
+
 /* ---- the start of a run */
 
 static const int64_t minute_ns = 60 * (int64_t)1000000000;
