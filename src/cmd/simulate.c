@@ -407,8 +407,8 @@ static int parse_options(int argc, char **argv, struct options *o, err_t *e)
           "time until a new replica serves, and its deviation" },
         { "scale", "N", FLAG_REAL, &o->scale, "multiply the load of the trace" },
         { "initial", "LIST", FLAG_TEXT, &o->initial,
-          "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the first "
-          "five minutes need)" },
+          "replicas at the start, NAME=N,...; or \"variants\": those of the file (default: what the "
+          "fullest of the first five minutes needs)" },
         { "reserve", "N", FLAG_TEXT, &o->reserve,
           "policy slo: replicas to hold free, or N% of what the load needs (default 0)" },
         { "seed", "N", FLAG_INT, &o->seed, "seed of all random numbers" },

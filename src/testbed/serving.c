@@ -3,6 +3,7 @@
 
 #include "replica_metrics.h"
 
+#include "../base/clock.h"
 #include "../net/http_server.h"
 #include "../prom/exposition.h"
 
@@ -133,6 +134,21 @@ static void send_elsewhere(void *context, struct replica_request request)
         eviction->serving->orphaned(eviction->serving->context, eviction->from, request);
 }
 
+bool serving_drain(struct serving *s, str ns, str name, int64_t now_ns)
+{
+    static const int64_t grace_ns = 30 * NS_PER_S;
+    size_t at;
+    struct vllm_server *server = find(s, ns, name, &at);
+    if (!server)
+        return false;
+    if (!server->drained_ns) {
+        server->drained_ns = now_ns + grace_ns;
+        replica_give_back(&server->replica, send_elsewhere, &(struct eviction){ s, server });
+    }
+    replica_advance(&server->replica, now_ns);
+    return !replica_is_idle(&server->replica) && now_ns < server->drained_ns;
+}
+
 void serving_remove(struct serving *s, str ns, str name)
 {
     size_t at;
@@ -159,7 +175,8 @@ struct vllm_server *serving_pick(const struct serving *s, str ns, str model)
     for (size_t i = 0; i < s->servers.n; i++) {
         struct vllm_server *server = s->servers.at[i];
         double load = replica_load(&server->replica);
-        if (load < least && str_eqc(ns, server->ns) && str_eqc(model, server->model)) {
+        if (load < least && !server->drained_ns && str_eqc(ns, server->ns) &&
+            str_eqc(model, server->model)) {
             best = server;
             least = load;
         }

@@ -23,6 +23,7 @@ struct vllm_server { /* of one pod */
     struct http_server *http;
     struct serving *of;
     char *ns, *name, *model; /* owned */
+    int64_t drained_ns;      /* it gets nothing new, and ends then at the latest; 0: it serves */
 };
 
 struct serving {
@@ -43,6 +44,9 @@ struct serving_pod {
 
 /* Makes the pod a server unless it is one already. */
 int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e);
+/* A server whose pod is being deleted: what waits goes elsewhere, what runs is finished, for at most 30 s (the default
+ * grace period). True while it has something to do. */
+bool serving_drain(struct serving *s, str ns, str name, int64_t now_ns);
 void serving_remove(struct serving *s, str ns, str name); /* harmless when it is none */
 void serving_done(struct serving *s);
 
