@@ -2,7 +2,7 @@
 import struct
 import time
 
-from target import ANSWER_DURING_S, at_most, attack
+from target import ANSWER_DURING_S, UNREAD_MIB, at_most, attack
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
@@ -321,7 +321,7 @@ def zero_windows(target, choose, long):
         for c in connections:
             c.__exit__()
         empty(target)
-    at_most(peak, 192, "answers to clients without a window cost %d MiB (bound %d)")
+    at_most(peak, UNREAD_MIB, "answers to clients without a window cost %d MiB (bound %d)")
     return count
 
 

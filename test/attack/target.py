@@ -27,6 +27,7 @@ ANSWER_S = 0.5          # after the attack
 ANSWER_DURING_S = 1.5   # while it goes on
 RSS_AFTER_MIB = 128   # when the attackers have gone
 RSS_PEAK_MIB = 320    # at any moment
+UNREAD_MIB = 320      # while answers wait for clients that do not read: the documented 192, 300 connections, history
 SANITIZED_TIMES = 5   # what a binary with sanitizers may use in place of that
 FD_SLACK = 8
 SETTLE_S = 30
