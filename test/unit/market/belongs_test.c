@@ -1,5 +1,5 @@
-/* Whose word counts about a pod: an allocation of another node or for another namespace changes nothing, says
- * so, and does not keep the right one from governing. */
+/* Which allocation governs a pod: one of another node or for another namespace changes nothing,
+ * reports that, and does not prevent the right one from governing. */
 #include "market_world.h"
 
 static void make(struct cluster *c, const char *name, const char *pod, const char *spec)
@@ -56,7 +56,7 @@ static void another_namespace_is_refused(void)
     cluster_stop(&c);
 }
 
-/* The first by name governs, but only of those that have a say. */
+/* The first by name governs, among those that may. */
 static void a_stranger_is_in_nobodys_way(void)
 {
     struct cluster c;
@@ -70,7 +70,7 @@ static void a_stranger_is_in_nobodys_way(void)
     cluster_stop(&c);
 }
 
-/* What a stranger claims the pod had is not given back when the stranger's allocation goes. */
+/* Originals in the status of a foreign allocation are not restored when it is deleted. */
 static void a_stranger_gives_nothing_back(void)
 {
     struct cluster c;
@@ -88,7 +88,7 @@ static void a_stranger_gives_nothing_back(void)
     cluster_stop(&c);
 }
 
-/* A pod of the same name that came up on another node is governed by that node's agent. */
+/* A pod of the same name that started on another node is governed by the agent of that node. */
 static void a_pod_that_moved_waits_for_its_new_node(void)
 {
     struct cluster c;

@@ -1,5 +1,5 @@
-/* The market's controller on the embedded API server, on a clock of its own, with a kubelet that does as the
- * test says. */
+/* The market's controller on the embedded API server, in virtual time, with a kubelet that the
+ * test controls. */
 #include "market_world.h"
 
 static void a_wish_is_applied_and_verified(void)
@@ -35,7 +35,7 @@ static void nothing_to_do_is_said_once(void)
     cluster_stop(&c);
 }
 
-/* As a write of our own does that comes to light late: it was carried out and its answer lost. */
+/* Simulates a write of our own that was carried out, but whose response was lost. */
 static void a_status_that_is_not_so_is_put_right(void)
 {
     struct cluster c;
@@ -158,7 +158,7 @@ static void an_infeasible_resize_is_not_tried_again(void)
     cluster_stop(&c);
 }
 
-/* A static CPU manager, say: whatever is asked for is refused, less too. */
+/* As with a static CPU manager: every resize is rejected, even to less. */
 static void who_cannot_be_resized_at_all_is_left_alone(void)
 {
     struct cluster c;
@@ -214,7 +214,7 @@ static void a_pod_that_opts_out_gets_back_what_it_had(void)
     EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("500m"));
     EQ_INT(world_count_events(&c, "CPUSkipped"), 1);
     size_t writes = c.operator_writes;
-    world_set_desired(&c, "a", "900m", "1000m"); /* whatever is wished, it is out */
+    world_set_desired(&c, "a", "900m", "1000m"); /* without effect: the pod opted out */
     world_pass_time(&c, 60);
     EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
     OK(c.operator_writes <= writes + 1); /* observedGeneration */

@@ -1,5 +1,5 @@
-/* Shared by the tests of the market's controller: the operator on the embedded API server, pods on node n1 in
- * the namespace default, and a kubelet that does what the test orders. */
+/* Shared by the tests of the market's controller: the operator on the embedded API server, pods
+ * on node n1 in the namespace default, and a kubelet that does what the test orders. */
 #ifndef FLYBALL_MARKET_WORLD_H
 #define FLYBALL_MARKET_WORLD_H
 

@@ -1,7 +1,7 @@
-/* A node of 200 pods end to end, in virtual time: the embedded server, the controller, the testbed's
- * kubelet, and an agent that wishes something new four times a minute, while pods come and go and the
- * server refuses, pauses and falls silent. Nothing may be lost, and the limits of all pods together never
- * exceed what there is. */
+/* A node of 200 pods end to end, in virtual time: the embedded server, the controller, the
+ * testbed's kubelet, and an agent that changes all desired limits four times a minute, while
+ * pods are added and removed and the server rejects requests, pauses and stops answering.
+ * Nothing may be lost, and the sum of all limits never exceeds the capacity. */
 #include "market_world.h"
 
 #include "base/quantity.h"
@@ -148,7 +148,7 @@ static void wish_one(struct node *n, int pod, int64_t limit)
     arena_reset(&n->c.arena, mark);
 }
 
-/* A new wish for every pod, all together no more than there is. */
+/* New desired limits for all pods, within the capacity. */
 static void wish(struct node *n)
 {
     struct bid bids[PODS + CHURN];
@@ -159,7 +159,7 @@ static void wish(struct node *n)
         bids[i] = (struct bid){ .min_milli = 22, .max_milli = max, .weight = 1 };
     }
     market_clear(CAPACITY - RESERVED, bids, count, &n->scratch, x);
-    for (int grow = 0; grow < 2; grow++) /* who shrinks is told first */
+    for (int grow = 0; grow < 2; grow++) /* shrinking pods first */
         for (size_t i = 0; i < count; i++)
             if ((x[i] > has_wished(n, n->first + (int)i)) == grow)
                 wish_one(n, n->first + (int)i, x[i]);
@@ -201,8 +201,7 @@ static void all_agree(struct node *n)
     OK(n->most_milli <= CAPACITY);
     struct cluster_answer a =
         cluster_do(&n->c, KUBE_LIST, &podallocation_resource, WORLD_NS, NULL, S(""));
-    EQ_INT(json_len(json_get(a.object, "items")),
-           n->pods); /* those of pods that ended went along */
+    EQ_INT(json_len(json_get(a.object, "items")), n->pods); /* those of ended pods were deleted */
 }
 
 static void pods_come_and_go(void)
@@ -247,21 +246,22 @@ static void the_server_is_silent_for_a_minute(void)
     node_start(&n, PODS);
     wish(&n);
     watch(&n, 30);
-    wish(&n); /* under way when it falls silent */
+    wish(&n); /* in progress when the server stops answering */
     n.c.deaf = true;
     watch(&n, 60);
     n.c.deaf = false;
     watch(&n, 90);
     all_agree(&n);
     cluster_operator_down(&n.c);
-    wish(&n); /* nobody there to see it */
+    wish(&n); /* while the operator is down */
     cluster_operator(&n.c, &market_feature, NULL);
     watch(&n, 60);
     all_agree(&n);
     node_stop(&n);
 }
 
-/* Wishes beyond the node: the kubelet refuses, pods keep what they have, later wishes are served. */
+/* Desired limits beyond the node: the kubelet rejects them, pods keep what they have, later ones
+ * are applied. */
 static void a_node_that_says_no(void)
 {
     struct node n;

@@ -137,7 +137,7 @@ static void a_bad_value_leaves_the_last_good_one(void)
     EQ_REAL(c.market.min_change_percent, 8);        /* and the rest apply */
     EQ_INT(all.n, 1);
     OK(strstr(all.last, "slowLoopInterval") && strstr(all.last, "soon"));
-    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* who is no longer said is as if never said */
+    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* a key that was removed counts as never set */
     EQ_INT(c.market.slow_ns, INT64_C(15000000000));
     OK_CALL(load(&c, "{\"fastLoopInterval\":\"4s\"}", "3s", &all, &e), &e);
     EQ_INT(c.market.fast_ns, INT64_C(3000000000)); /* the environment wins */
@@ -201,7 +201,7 @@ static void a_missed_objective_weighs_more(void)
     EQ_REAL(latency_weight(&state, 1, INFINITY), 1);
 }
 
-/* Answers come every 5 s. How many until the fast loop acts, and until it stops? */
+/* Answers arrive every 5 s. How many until the fast loop acts, and until it stops? */
 static int steps_until(struct latency_state *state, bool over, bool burns)
 {
     int n = 1;
@@ -238,8 +238,8 @@ static void a_budget_burns(void)
     OK(!burnt); /* that is just what the objective allows */
 }
 
-/* A pod whose requests take 20 ms alone and may take 100: at 80 % it just misses, at the limit that is told it
- * just meets. */
+/* Requests take 20 ms without contention and may take 100: at 80 % usage the pod just misses its
+ * target; at the estimated limit it just attains it. */
 static void a_limit_for_an_objective(void)
 {
     struct latency_state state = { 0 };

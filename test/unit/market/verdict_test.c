@@ -1,5 +1,5 @@
-/* What the market's controller says of pods that it cannot, may not or does not yet resize, and what it does when
- * it is refused. */
+/* What the market's controller reports about pods that it cannot, may not or does not yet
+ * resize, and how it reacts to rejections. */
 #include "market_world.h"
 
 #include "prom/exposition.h"
@@ -109,7 +109,7 @@ static void nobody_is_restarted_unless_that_is_allowed(void)
     cluster_stop(&c);
 }
 
-/* 5, 10 and 20 s between resizes of a pod whose node fails to carry them out. */
+/* 5, 10 and 20 s between resizes that fail on the node. */
 static void a_node_that_fails_is_asked_less_and_less_often(void)
 {
     struct cluster c;
@@ -180,7 +180,7 @@ static void who_has_ended_is_left(void)
     cluster_do(&c, KUBE_DELETE, &resource_pods, WORLD_NS, "a",
                S("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0}"));
     world_pass_time(&c, 60);
-    EQ_INT(c.operator_writes, writes); /* its allocation went along */
+    EQ_INT(c.operator_writes, writes); /* its allocation was deleted with it */
     cluster_stop(&c);
 }
 
