@@ -120,6 +120,23 @@ static int load(struct agent_config *c, const char *data, const char *fast, stru
                                     e);
 }
 
+static const char *half_a_number(void *context, const char *name)
+{
+    (void)context;
+    return !strcmp(name, "MBCAS_MIN_CHANGE_PERCENT") ? "42y" : NULL;
+}
+
+static void an_invalid_number_leaves_its_field_unchanged(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct market_config config = market_config_default(MARKET_DEFAULTS);
+    struct complaints all = { 0 };
+    EQ_INT(market_config_read_env(&config, &a, half_a_number, NULL, complain, &all), 1);
+    EQ_REAL(config.min_change_percent, 5);
+    EQ_STR(str_c(all.last), S("environment variable MBCAS_MIN_CHANGE_PERCENT: invalid "
+                              "minChangePercent: \"42y\" is not a number"));
+}
+
 static void a_bad_value_leaves_the_last_good_one(void)
 {
     struct agent_config c = { 0 };
@@ -271,6 +288,7 @@ int main(void)
                                         TAP(a_full_table_is_small),
                                         TAP(the_originals_tables_are_read),
                                         TAP(what_is_no_table_changes_nothing),
+                                        TAP(an_invalid_number_leaves_its_field_unchanged),
                                         TAP(a_bad_value_leaves_the_last_good_one),
                                         TAP(what_is_no_number_is_refused),
                                         TAP(a_whole_that_cannot_be_changes_nothing),
