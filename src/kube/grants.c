@@ -12,6 +12,20 @@ const struct resource resource_grants_beta = { "gateway.networking.k8s.io", "v1b
 
 enum { BY_NAMESPACE };
 
+static void count_change(void *context, const struct record *old, const struct record *now)
+{
+    struct grants *g = context;
+    (void)old;
+    (void)now;
+    g->changes++;
+}
+
+uint64_t grants_epoch(const struct grants *g)
+{
+    bool beta = g->grants && cache_absent(g->grants); /* which of the two is believed */
+    return 2 + g->changes * 2 + beta;
+}
+
 int grants_start(struct grants *g, struct manager *m, err_t *e)
 {
     const struct cache_spec homes = { .resource = &resource_namespaces,
@@ -26,7 +40,13 @@ int grants_start(struct grants *g, struct manager *m, err_t *e)
     int r = manager_cache(m, &homes, &g->homes, e);
     r = r < 0 ? r : manager_cache(m, &grants, &g->grants, e);
     grants.resource = &resource_grants_beta;
-    return r < 0 ? r : manager_cache(m, &grants, &g->beta, e);
+    r = r < 0 ? r : manager_cache(m, &grants, &g->beta, e);
+    if (r < 0)
+        return r;
+    cache_handle(g->homes, count_change, g);
+    cache_handle(g->grants, count_change, g);
+    cache_handle(g->beta, count_change, g);
+    return 0;
 }
 
 void grants_watch(const struct grants *g, struct controller *c, controller_map_fn *home_changed,

@@ -20,9 +20,9 @@ static void add_all_of(struct scheduler *s, struct schedule_tracked *first)
 }
 
 /* Those with the same target; who may not govern it is none of their concern. */
-static void add_target(struct scheduler *s, const struct schedule_tracked *one)
+static void add_target(struct scheduler *s, struct schedule_tracked *one)
 {
-    if (one->target_key && schedule_may_govern(s, one->ns, one->target_ns, one->target_name))
+    if (one->target_key && schedule_has_consent(s, one))
         add_all_of(s, map_get(&s->targets.by_target, str_c(one->target_key)));
 }
 

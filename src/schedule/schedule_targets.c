@@ -55,6 +55,7 @@ static void unlink_target(struct schedule_targets *t, struct schedule_tracked *o
     one->next = NULL;
     t->abroad -= schedule_is_abroad(one);
     one->target_ns = one->target_name = (str){ 0 };
+    one->consent_epoch = 0;
     free(take(one->target_key));
 }
 

@@ -21,6 +21,8 @@ struct schedule_tracked {
     char *key, *target_key;     /* owned "namespace/name"; target_key NULL: it names none */
     str ns, name;               /* parts of `key` */
     str target_ns, target_name; /* parts of `target_key` */
+    uint64_t consent_epoch;     /* of the answer below; 0: none yet */
+    bool consent;               /* namespaces and grants permit it to govern its target */
     int64_t created;
     bool deleting;
     bool waiting;                  /* a write failed because the server did not answer */

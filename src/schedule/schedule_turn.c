@@ -36,10 +36,40 @@ bool schedule_may_govern(const struct scheduler *s, str from_ns, str hpa_ns, str
     return grants_permit(&s->grants, &ref, hpa ? hpa->allow : S(""));
 }
 
+bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked)
+{
+    if (!schedule_is_abroad(tracked))
+        return true;
+    const struct schedule_hpa_record *hpa =
+        cache_get(s->hpas, tracked->target_ns, tracked->target_name);
+    if (s->stay_home || !s->grants.homes)
+        return false;
+    if (hpa && grant_list_has(hpa->allow, tracked->ns))
+        return true;
+    uint64_t epoch = grants_epoch(&s->grants);
+    if (tracked->consent_epoch != epoch) {
+        struct grant_reference ref =
+            schedule_reference(tracked->ns, tracked->target_ns, tracked->target_name);
+        tracked->consent = grants_permit(&s->grants, &ref, S(""));
+        tracked->consent_epoch = epoch;
+    }
+    return tracked->consent;
+}
+
 static bool target_may_be_governed(void *context, str from_ns)
 {
     const struct schedule_turn *turn = context;
     return schedule_may_govern(turn->state, from_ns, turn->target.ns, turn->target.name);
+}
+
+/* The schedule may have got another target since the turn began: the turn's own is what it writes to. */
+static bool turn_has_consent(const struct schedule_turn *turn)
+{
+    struct schedule_tracked *one = turn->tracked;
+    const struct schedule_target *target = &turn->target;
+    return str_eq(target->ns, one->target_ns) && str_eq(target->name, one->target_name)
+               ? schedule_has_consent(turn->state, one)
+               : schedule_may_govern(turn->state, one->ns, target->ns, target->name);
 }
 
 /* Hides the target from a schedule that may not govern it. Every step asks again: a turn waits for answers,
@@ -49,7 +79,7 @@ static void check_consent(struct arena *a, struct schedule_turn *turn)
     const struct scheduler *s = turn->state;
     struct schedule_pass *pass = &turn->pass;
     str from_ns = pass->object.ns;
-    if (!turn->target.name.n || target_may_be_governed(turn, from_ns))
+    if (!turn->target.name.n || turn_has_consent(turn))
         return;
     struct grant_reference ref = schedule_reference(from_ns, turn->target.ns, turn->target.name);
     pass->hpa = (struct schedule_hpa){ .replicas = -1 };
@@ -138,7 +168,7 @@ static struct schedule_turn *gather(struct reconcile *r, const struct schedule_r
             cache_get(s->hpas, r->ns,
                       schedule_template_target(r->arena, pass->object.spec, r->ns, r->name).name);
     const struct schedule_tracked *rival =
-        target_may_be_governed(turn, r->ns)
+        turn_has_consent(turn)
             ? schedule_targets_rival(&s->targets, tracked, target_may_be_governed, turn)
             : NULL;
     pass->rival = rival ? arena_str(r->arena, str_c(rival->key)) : S("");

@@ -45,7 +45,9 @@ struct schedule_turn {
 
 struct reconciled schedule_reconcile(struct reconcile *r);
 
-/* May the schedules of this namespace govern this HPA? Asks the caches only. */
+/* May this schedule govern its target? Asks the caches only, and grants only when they changed. */
+bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked);
+/* May any schedule of this namespace govern this HPA? */
 bool schedule_may_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name);
 struct grant_reference schedule_reference(str from_ns, str hpa_ns, str hpa_name);
 

@@ -7,7 +7,8 @@
  *     {"timestamp": 27482, "input_length": 6955, "output_length": 52, ...}     JSON lines as Mooncake's,
  *                                                                              timestamp in ms
  *
- * Every format may be gzip-compressed (trace_load). Tokens are 0 to 1048576. */
+ * Lines that begin with # are comments. Every format may be gzip-compressed (trace_load). Tokens are 0 to
+ * 1048576. */
 #ifndef FLYBALL_TRACE_H
 #define FLYBALL_TRACE_H
 

@@ -8,6 +8,7 @@ Each attack is made once, then the list is repeated with new seeds until ATTACK_
 with `N passed, N failed[, N skipped]`; with --tap it speaks TAP instead. A name selects attacks that begin with it.
 """
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -17,7 +18,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import target as attacked  # noqa: E402
-from target import ATTACKS, Bystander, Skip, Target, scratch  # noqa: E402
+from target import ATTACKS, Bystander, Scale, Skip, Target, scratch  # noqa: E402
 import access  # noqa: E402,F401
 import bodies  # noqa: E402,F401
 import http1  # noqa: E402,F401
@@ -27,8 +28,11 @@ import machine  # noqa: E402,F401
 import servers  # noqa: E402,F401
 
 
+FRESH_AT_A_TIME = 3
+
+
 class Run:
-    """A server that lives as long as attacks do not end it; whoever ends it is the one that failed."""
+    """The server under attack, shared until an attack fails; the next attack gets a new one."""
 
     def __init__(self, flyball):
         self.flyball, self.target, self.folder = flyball, None, None
@@ -48,7 +52,7 @@ class Run:
         self.target = None
 
     def end(self):
-        """The last words of the server that took it all."""
+        """Stops the server and checks its exit code and log; "" when all is well."""
         if not self.target:
             return ""
         code = self.target.stop()
@@ -80,7 +84,8 @@ class Run:
             where = traceback.extract_tb(why.__traceback__)[-1]
             one.outcome = "%s (seed %d, %s:%d)" % (str(why) or type(why).__name__, seed,
                                                    pathlib.Path(where.filename).name, where.lineno)
-            self.drop()  # the next one meets a healthy server
+            if not one.fresh:
+                self.drop()  # the next one starts with a healthy server
 
 
 def print_table(attacks):
@@ -113,17 +118,27 @@ def main():
     if not chosen:
         sys.exit("attack.py: no attack begins with that; there are: " + ", ".join(a.name for a in ATTACKS))
     run, begin, rounds = Run(os.path.abspath(args.flyball)), time.monotonic(), 0
+    Scale.measure(run.flyball)
     print("# seed %d" % args.seed, flush=True)
+
+    def make(one):
+        if one.outcome or one.skipped or (rounds and time.monotonic() - begin >= seconds):
+            return  # what failed is known
+        at = time.monotonic()
+        run.make(one, args.seed + rounds, rounds > 0)
+        if not args.tap:
+            print("# %6.1f s  %-36s %5.1f s  %s" % (time.monotonic() - begin, one.name, time.monotonic() - at,
+                                                   "FAILED" if one.outcome else one.skipped and "skipped" or ""),
+                  flush=True)
+
     while rounds == 0 or (not args.once and time.monotonic() - begin < seconds):
-        for one in chosen:
-            if one.outcome or one.skipped or (rounds and time.monotonic() - begin >= seconds):
-                continue  # what failed is known
-            at = time.monotonic()
-            run.make(one, args.seed + rounds, rounds > 0)
-            if not args.tap:
-                print("# %6.1f s  %-36s %5.1f s  %s" % (time.monotonic() - begin, one.name, time.monotonic() - at,
-                                                       "FAILED" if one.outcome else one.skipped and "skipped" or ""),
-                      flush=True)
+        # Those with processes of their own mostly wait: they run beside the others.
+        with concurrent.futures.ThreadPoolExecutor(FRESH_AT_A_TIME) as pool:
+            fresh = pool.map(make, [one for one in chosen if one.fresh])
+            for one in chosen:
+                if not one.fresh:
+                    make(one)
+            list(fresh)
         rounds += 1
         if all(one.outcome or one.skipped for one in chosen):
             break

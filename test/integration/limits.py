@@ -70,12 +70,12 @@ def slow_bodies(server, api, tap):
     per, containers = (16000, 6) if LARGE else (8000, 4)
     env = [{"name": "V%d" % i} for i in range(per)]
     same = [{"name": "V"} for i in range(per)]
-    paths = [{"name": "v", "mountPath": "/%d" % i} for i in range(per)]
+    paths = [{"name": "v", "mountPath": "/%d" % i} for i in range(per // 2)]  # a body has 3 MiB at most
     bodies = {
         "%d env" % (per * containers): {"env": env},
         "%d equal env" % (per * containers): {"env": same},
         "%d ports" % (per * containers): {"ports": [{"containerPort": 1 + i % 65535} for i in range(per)]},
-        "%d mounts" % (per * containers): {"volumeMounts": paths},
+        "%d mounts" % (per // 2 * containers): {"volumeMounts": paths},
     }
     for name, part in bodies.items():
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "slow"}, "spec": {"containers": [

@@ -4,7 +4,7 @@
     load.py BUILD [--seconds N]
 
 BUILD holds `flyball` and `test/tsan/race`, a program with a race that must be reported. The server commits on a
-thread of its own, and clients look names up on libuv's pool (the kubeconfig says localhost). Speaks TAP.
+thread of its own, and clients look names up on libuv's pool (the kubeconfig names localhost). Speaks TAP.
 """
 import argparse
 import json

@@ -19,44 +19,23 @@
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
  * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
  * checksum, because SQLite finds a damaged page structure but not a flipped bit inside a value. */
-#include "db.h"
+#include "db_private.h"
 
 #include "../../base/buf.h"
-#include "../../base/clock.h"
 #include "../../base/log.h"
 #include "../../base/sum.h"
 #include "db_files.h"
 #include "db_log.h"
-#include "db_mark.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 
 enum {
     DATA_VERSION = 1,
     APPLICATION_ID = 0x666c7962, /* "flyb" */
     LONG_FRAMES = 1000,
-    RESERVE_BYTES = 4 << 20,
 };
-
-static const int64_t MARK_SYNC_NS = NS_PER_S;
 
 #define WHAT_TO_DO "; restore the data directory from a copy, or move state.db* away to start empty"
-
-struct db {
-    sqlite3 *sqlite;
-    sqlite3_stmt *begin, *insert, *remove, *set_compacted, *commit;
-    int64_t compacted;
-    char *path, *mark_path, *reserve_path;
-    struct mark *mark; /* NULL: the disk was too full to make one */
-    struct mark_value marked;
-    int64_t mark_synced_ns;
-    int long_frames;      /* a log so long can be moved when idle; twice as long: must be */
-    int log_frames;       /* how many SQLite has written since it began the log anew */
-    bool log_may_restart; /* the next commit may begin the log anew, with another salt */
-    bool has_reserve;
-    bool last_tidy_failed; /* and nothing was committed since */
-};
 
 static int damaged(struct db *db, err_t *e, const char *why)
 {
@@ -64,7 +43,7 @@ static int damaged(struct db *db, err_t *e, const char *why)
 }
 
 /* What a failed SQLite call means to a person. */
-static int explain(struct db *db, int code, err_t *e)
+int db_explain(struct db *db, int code, err_t *e)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
@@ -93,13 +72,13 @@ static int explain(struct db *db, int code, err_t *e)
 static int run(struct db *db, const char *sql, err_t *e)
 {
     int code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? 0 : explain(db, code, e);
+    return code == SQLITE_OK ? 0 : db_explain(db, code, e);
 }
 
 static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, err_t *e)
 {
     int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
-    return code == SQLITE_OK ? 0 : explain(db, code, e);
+    return code == SQLITE_OK ? 0 : db_explain(db, code, e);
 }
 
 static int query_int(struct db *db, const char *sql, int64_t *ret, err_t *e)
@@ -112,7 +91,7 @@ static int query_int(struct db *db, const char *sql, int64_t *ret, err_t *e)
     if (code == SQLITE_ROW)
         *ret = sqlite3_column_int64(s, 0);
     sqlite3_finalize(s);
-    return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -ENOENT : explain(db, code, e);
+    return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -ENOENT : db_explain(db, code, e);
 }
 
 void db_close(struct db *db)
@@ -132,9 +111,7 @@ void db_close(struct db *db)
     free(db);
 }
 
-/* Whether closing moves the log into the file and removes it. Not when the database was refused or has failed:
- * the files are then left as they are, for people to look at. */
-static void set_checkpoint_on_close(struct db *db, bool on)
+void db_set_checkpoint_on_close(struct db *db, bool on)
 {
     sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, NULL);
 }
@@ -162,10 +139,10 @@ static int open_file(const char *path, bool create, struct db **ret, err_t *e)
     db->reserve_path = path_with(path, "-reserve");
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
     int code = sqlite3_open_v2(path, &db->sqlite, flags, NULL);
-    int result = code == SQLITE_OK ? 0 : explain(db, code, e);
+    int result = code == SQLITE_OK ? 0 : db_explain(db, code, e);
     if (result == 0) {
         sqlite3_extended_result_codes(db->sqlite, 1);
-        set_checkpoint_on_close(db, create);
+        db_set_checkpoint_on_close(db, create);
         /* before anything else: the first look into the file takes the lock */
         result = run(db, "PRAGMA locking_mode=EXCLUSIVE", e);
     }
@@ -265,7 +242,7 @@ static int check_pages(struct db *db, err_t *e)
     int code = sqlite3_step(s);
     const char *answer = code == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
     if (code != SQLITE_ROW)
-        result = explain(db, code, e);
+        result = db_explain(db, code, e);
     else if (!answer || strcmp(answer, "ok") != 0)
         result = damaged(db, e, answer ? answer : "it cannot be checked");
     sqlite3_finalize(s);
@@ -291,7 +268,13 @@ static int prepare_all(struct db *db, err_t *e)
     }
     int result =
         query_int(db, "SELECT value FROM meta WHERE name = 'compacted'", &db->compacted, e);
-    return result == -ENOENT ? damaged(db, e, "its table meta lacks a row") : result;
+    if (result == -ENOENT)
+        return damaged(db, e, "its table meta lacks a row");
+    int64_t padding = 0;
+    if (result == 0)
+        result = query_int(db, "SELECT count(*) FROM meta WHERE name = 'padding'", &padding, e);
+    db->has_padding = padding > 0;
+    return result;
 }
 
 /* ---- high-water mark */
@@ -315,26 +298,14 @@ static int check_mark(struct db *db, int64_t rev, err_t *e)
     return 0;
 }
 
-static int set_mark(struct db *db, int64_t rev, bool sync)
+/* Databases of earlier versions have no mark yet. A full disk is no failure to open: see db_commit(). */
+static int add_mark(struct db *db, int64_t rev, err_t *e)
 {
-    db->marked.rev = rev;
-    int code = mark_write(db->mark, db->marked);
-    if (code == SQLITE_OK && sync)
-        code = mark_sync(db->mark);
-    if (code == SQLITE_OK && sync)
-        db->mark_synced_ns = clock_mono_ns();
-    return code;
-}
-
-/* Databases of earlier versions have no mark yet. -ENOSPC is no failure to open: see db_commit(). */
-static int make_mark(struct db *db, int64_t rev, err_t *e)
-{
-    db->marked = (struct mark_value){ .rev = rev, .log_salt = log_salt(db->sqlite) };
-    int result = mark_create(db->mark_path, db->marked, &db->mark, e);
+    int result = db_make_mark(db, rev, e);
     if (result == 0 && rev)
         log_warn("database had no high-water mark; created one", KV_C("database", db->path),
                  KV_INT("revision", rev));
-    return result;
+    return result == -ENOSPC ? 0 : result;
 }
 
 /* Checks that nothing is missing, and makes what is there last: after the death of a process the log may hold
@@ -347,16 +318,17 @@ static int open_mark(struct db *db, err_t *e)
         result = mark_open(db->mark_path, &db->mark, &db->marked, e);
     if (result == 0)
         result = check_mark(db, rev, e);
-    else if (result == -ENOENT && (result = make_mark(db, rev, e)) == -ENOSPC)
-        result = 0;
+    else if (result == -ENOENT)
+        result = add_mark(db, rev, e);
     if (result < 0)
         return result;
     int code = log_sync(db->sqlite);
     db->marked.log_salt = log_salt(db->sqlite);
     db->log_may_restart = true;
     if (code == SQLITE_OK && db->mark)
-        code = set_mark(db, rev, true);
-    return code == SQLITE_OK ? 0 : explain(db, code, e);
+        code = db_set_mark(db, rev, true);
+    /* a full disk serves reads; the first commit tries again */
+    return code == SQLITE_OK || code == SQLITE_FULL ? 0 : db_explain(db, code, e);
 }
 
 int db_open(const char *path, int log_frames, struct db **ret, err_t *e)
@@ -382,9 +354,9 @@ int db_open(const char *path, int log_frames, struct db **ret, err_t *e)
         db_close(db);
         return result;
     }
-    set_checkpoint_on_close(db, true);
+    db_set_checkpoint_on_close(db, true);
     db->long_frames = log_frames ? log_frames : LONG_FRAMES;
-    db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
+    db_make_reserve(db);
     *ret = db;
     return 0;
 }
@@ -394,7 +366,7 @@ int64_t db_compacted(const struct db *db)
     return db->compacted;
 }
 
-static int64_t row_sum(const struct db_row *row)
+int64_t db_row_sum(const struct db_row *row)
 {
     const int64_t numbers[] = { row->rev, row->prev_rev, row->deleted };
     uint64_t sum = sum64((str){ (const char *)numbers, sizeof(numbers) }, 0);
@@ -421,7 +393,7 @@ int db_load(struct db *db, int (*row)(void *context, const struct db_row *row, e
     int code;
     while (result == 0 && (code = sqlite3_step(s)) != SQLITE_DONE) {
         if (code != SQLITE_ROW) {
-            result = explain(db, code, e);
+            result = db_explain(db, code, e);
             break;
         }
         struct db_row r = { .rev = sqlite3_column_int64(s, 0),
@@ -431,7 +403,7 @@ int db_load(struct db *db, int (*row)(void *context, const struct db_row *row, e
                             .value = column_text(s, 4) };
         err_t why = { 0 };
         char text[600];
-        if (row_sum(&r) != sqlite3_column_int64(s, 5)) {
+        if (db_row_sum(&r) != sqlite3_column_int64(s, 5)) {
             snprintf(text, sizeof(text), "row %lld has a wrong checksum", (long long)r.rev);
             result = damaged(db, e, text);
         } else if (row(context, &r, &why) < 0) {
@@ -440,174 +412,5 @@ int db_load(struct db *db, int (*row)(void *context, const struct db_row *row, e
         }
     }
     sqlite3_finalize(s);
-    return result;
-}
-
-/* Runs a statement that answers nothing, and makes it ready for the next time. */
-static int step(sqlite3_stmt *s)
-{
-    int code = sqlite3_step(s);
-    int reset = sqlite3_reset(s);
-    return code == SQLITE_DONE ? reset : code;
-}
-
-static int write_row(struct db *db, const struct db_row *row)
-{
-    sqlite3_stmt *s = db->insert;
-    if (row->value.n > INT32_MAX || row->key.n > INT32_MAX)
-        return SQLITE_TOOBIG;
-    sqlite3_bind_int64(s, 1, row->rev);
-    sqlite3_bind_text(s, 2, row->key.p, (int)row->key.n, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 3, row->deleted);
-    sqlite3_bind_int64(s, 4, row->prev_rev);
-    sqlite3_bind_text(s, 5, row->value.p, (int)row->value.n, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 6, row_sum(row));
-    return step(s);
-}
-
-static int write_all(struct db *db, const struct db_transaction *t)
-{
-    int code = SQLITE_OK;
-    for (size_t i = 0; i < t->n_rows && code == SQLITE_OK; i++)
-        code = write_row(db, &t->rows[i]);
-    for (size_t i = 0; i < t->n_garbage && code == SQLITE_OK; i++) {
-        sqlite3_bind_int64(db->remove, 1, t->garbage[i]);
-        code = step(db->remove);
-    }
-    if (code == SQLITE_OK && t->n_garbage) {
-        sqlite3_bind_int64(db->set_compacted, 1, t->compacted);
-        code = step(db->set_compacted);
-    }
-    return code;
-}
-
-/* ---- maintenance */
-
-/* Moves the log into the file. True: all of it, and the next commit begins the log anew. */
-static bool move_log(struct db *db)
-{
-    int frames = 0, moved = -1;
-    db->log_may_restart = true;
-    int code =
-        sqlite3_wal_checkpoint_v2(db->sqlite, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &moved);
-    if (code != SQLITE_OK || frames != moved)
-        return false;
-    db->log_frames = 0;
-    return true;
-}
-
-enum db_need db_need(const struct db *db)
-{
-    if (db->last_tidy_failed)
-        return DB_NEEDS_NOTHING;
-    if (db->log_frames >= 2 * db->long_frames)
-        return DB_NEEDS_IT_NOW;
-    bool unsynced = db->mark && !mark_is_synced(db->mark);
-    return db->log_frames >= db->long_frames || unsynced ? DB_NEEDS_A_MOMENT : DB_NEEDS_NOTHING;
-}
-
-void db_tidy(struct db *db)
-{
-    if (db->log_frames >= db->long_frames)
-        db->last_tidy_failed = !move_log(db);
-    else if (db->mark && !mark_is_synced(db->mark))
-        db->last_tidy_failed = mark_sync(db->mark) != SQLITE_OK;
-}
-
-/* ---- committing */
-
-static bool only_removes(const struct db_transaction *t)
-{
-    for (size_t i = 0; i < t->n_rows; i++)
-        if (!t->rows[i].deleted)
-            return false;
-    return true;
-}
-
-/* A full disk, by any name: a quota and a limit on the size of files are told as other failures. */
-static int full_if_full(struct db *db, int code)
-{
-    int system = sqlite3_system_errno(db->sqlite);
-    bool full = code == SQLITE_IOERR_WRITE && (system == EDQUOT || system == EFBIG);
-    return full ? SQLITE_FULL : code;
-}
-
-/* One attempt; a failed one leaves nothing, or it returns SQLITE_IOERR. */
-static int transact(struct db *db, const struct db_transaction *t)
-{
-    int code = step(db->begin);
-    if (code == SQLITE_OK)
-        code = write_all(db, t);
-    if (code == SQLITE_OK)
-        code = step(db->commit);
-    if (code == SQLITE_OK)
-        return code;
-    code = full_if_full(db, code);
-    if (!sqlite3_get_autocommit(db->sqlite) &&
-        sqlite3_exec(db->sqlite, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
-        return SQLITE_IOERR;
-    return code;
-}
-
-/* Where the log begins anew, there may be room in it. */
-static int transact_in_room(struct db *db, const struct db_transaction *t)
-{
-    int code = transact(db, t);
-    return code == SQLITE_FULL && db->log_frames && move_log(db) ? transact(db, t) : code;
-}
-
-/* Gives up the room kept for this moment. False: it is given up already. */
-static bool release_reserve(struct db *db)
-{
-    if (!db->has_reserve)
-        return false;
-    (void)db_files->remove(db->reserve_path);
-    db->has_reserve = false;
-    return true;
-}
-
-/* A full disk takes deletions, at the expense of the reserve, and nothing else until that is back. */
-static int transact_or_full(struct db *db, const struct db_transaction *t)
-{
-    bool removes = only_removes(t);
-    if (!db->mark && make_mark(db, db->marked.rev, NULL) < 0)
-        return SQLITE_FULL;
-    if (!removes && !db->has_reserve)
-        db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
-    if (!removes && !db->has_reserve)
-        return SQLITE_FULL;
-    int code = transact_in_room(db, t);
-    if (code == SQLITE_FULL && removes && release_reserve(db))
-        code = transact_in_room(db, t);
-    return code;
-}
-
-/* After a commit, before anybody learns of it: see the head of this file. */
-static int mark_commit(struct db *db, const struct db_transaction *t)
-{
-    uint64_t before = db->marked.log_salt;
-    if (db->log_may_restart)
-        db->marked.log_salt = log_salt(db->sqlite);
-    db->log_may_restart = false;
-    bool sync =
-        db->marked.log_salt != before || clock_mono_ns() - db->mark_synced_ns >= MARK_SYNC_NS;
-    int64_t rev = t->rows[t->n_rows - 1].rev;
-    int code = set_mark(db, rev, sync);
-    /* there are file systems that need room to overwrite */
-    return code == SQLITE_FULL && release_reserve(db) ? set_mark(db, rev, true) : code;
-}
-
-int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
-{
-    assert(t->n_rows);
-    db->last_tidy_failed = false;
-    int code = transact_or_full(db, t);
-    if (code == SQLITE_OK && (code = mark_commit(db, t)) != SQLITE_OK)
-        code = SQLITE_IOERR; /* it is there, but a loss of it would not be noticed */
-    if (code == SQLITE_OK)
-        return 0;
-    int result = explain(db, code, e);
-    if (result != -ENOSPC)
-        set_checkpoint_on_close(db, false);
     return result;
 }

@@ -7,6 +7,7 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static int files_size(const char *path, int64_t *ret_bytes)
@@ -65,6 +66,12 @@ static int files_sync_directory(const char *path)
     return files_sync(dirname(copy));
 }
 
+static int64_t files_free_bytes(const char *path)
+{
+    struct statvfs disk;
+    return statvfs(path, &disk) == 0 ? (int64_t)(disk.f_bavail * disk.f_frsize) : 0;
+}
+
 static int files_reserve(const char *path, int64_t bytes)
 {
     auto_close int fd = create_private(path);
@@ -83,6 +90,7 @@ const struct db_files db_files_real = {
     .rename = files_rename,
     .sync = files_sync,
     .sync_directory = files_sync_directory,
+    .free_bytes = files_free_bytes,
     .reserve = files_reserve,
 };
 const struct db_files *db_files = &db_files_real;

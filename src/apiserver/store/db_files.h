@@ -6,7 +6,7 @@
 
 #include "../../base/err.h"
 
-/* All return 0 or a negative errno. */
+/* They return 0 or a negative errno, unless said otherwise. */
 struct db_files {
     int (*size)(const char *path, int64_t *ret_bytes); /* -ELOOP: a symbolic link */
     int (*create)(const char *path);                   /* empty, mode 0600; replaces */
@@ -14,6 +14,7 @@ struct db_files {
     int (*rename)(const char *from, const char *to);
     int (*sync)(const char *path);           /* a file's contents */
     int (*sync_directory)(const char *path); /* of the file at `path`: its name */
+    int64_t (*free_bytes)(const char *path); /* on its disk, for us; 0: unknown */
     /* A file of so many bytes for which the disk has room, mode 0600. -ENOSPC: it has not; none is left. */
     int (*reserve)(const char *path, int64_t bytes);
 };

@@ -55,6 +55,13 @@ static bool log_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
            f->pMethods->xRead(f, p, n, at) == SQLITE_OK;
 }
 
+int64_t log_bytes(sqlite3 *db)
+{
+    sqlite3_int64 bytes;
+    sqlite3_file *f = log_file(db);
+    return f && f->pMethods->xFileSize(f, &bytes) == SQLITE_OK ? bytes : 0;
+}
+
 uint64_t log_salt(sqlite3 *db)
 {
     unsigned char salt[8];

@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+int64_t log_bytes(sqlite3 *db); /* its length, what is to be overwritten included */
 uint64_t log_salt(sqlite3 *db); /* 0: the log is empty or cannot be read */
 /* How many valid transactions it holds, counted up to `most`. */
 int log_commits(sqlite3 *db, int most);

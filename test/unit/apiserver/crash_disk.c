@@ -645,6 +645,13 @@ static int names_sync_directory(const char *path)
     return d->off ? -EIO : 0;
 }
 
+static int64_t names_free_bytes(const char *path)
+{
+    const char *name;
+    struct crash_disk *d = disk_of(path, &name);
+    return d && !d->full ? 1 << 30 : 0;
+}
+
 static int names_reserve(const char *path, int64_t bytes UNUSED)
 {
     const char *name;
@@ -661,6 +668,7 @@ static const struct db_files crash_files = {
     .rename = names_rename,
     .sync = names_sync,
     .sync_directory = names_sync_directory,
+    .free_bytes = names_free_bytes,
     .reserve = names_reserve,
 };
 

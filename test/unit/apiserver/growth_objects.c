@@ -87,7 +87,8 @@ static struct json *make_object(struct arena *a, const struct schema *s, size_t 
         if (!f->name.n || (scalar && scalars >= 6) || (!scalar && (!f->needed || depth == 0)))
             continue;
         scalars += scalar;
-        json_append(a, object, f->name, make(a, &f->schema, i, depth - 1));
+        bool mode = str_eqc(f->name, "mode"); /* of a file: all would be wrong from some entry on */
+        json_append(a, object, f->name, make(a, &f->schema, mode ? 0 : i, depth - 1));
     }
     return object;
 }
@@ -165,6 +166,7 @@ struct json *growth_base(struct arena *a, const struct kind *k)
     static const struct {
         const char *kind, *members;
     } bases[] = {
+        { "Grow", "\"spec\":{}" },
         { "Pod", "\"spec\":" POD },
         { "Deployment", "\"spec\":{" TEMPLATE "}" },
         { "ReplicaSet", "\"spec\":{" TEMPLATE "}" },

@@ -1,5 +1,11 @@
-/* Formats of text. A format nobody here knows is not checked, as in the real server. */
-#include "formats.h"
+/* Text formats: the kinds of names that Kubernetes knows, IP addresses, and the formats that an OpenAPI
+ * schema can name.
+ *
+ * A name check returns NULL or the message that kube-apiserver would print (quoted: kube-apiserver), so a
+ * caller needs no text of its own. A format that is unknown, or known but never checked by kube-apiserver
+ * either (isbn, creditcard, ...), accepts everything; format_is_known() separates the two, because a
+ * definition that names an unknown format gets a warning. */
+#include "format.h"
 
 #include "../../base/duration.h"
 #include "../../base/rfc3339.h"
@@ -26,7 +32,7 @@ static bool is_hex(char c)
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static bool all_hex(str s)
+static bool is_all_hex(str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (!is_hex(s.p[i]))
@@ -36,8 +42,8 @@ static bool all_hex(str s)
 
 /* ---- names */
 
-/* Lower-case letters, digits and inner dashes. */
-static bool label_chars(str s)
+/* The alphabet of a DNS label: lower case letters, digits, and dashes inside. */
+static bool has_label_chars(str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i > 0 && i + 1 < s.n;
@@ -47,39 +53,49 @@ static bool label_chars(str s)
     return s.n > 0;
 }
 
+/* RFC 1123 label: the name of a namespace, a container or a volume. */
 const char *format_dns_label(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return label_chars(text) ? NULL
-                             : "must be lower case letters, digits or '-', and must start and end "
-                               "with a letter or digit ('my-name', '123-abc')";
+    return has_label_chars(text)
+               ? NULL
+               : "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
+                 "or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  "
+                 "or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 }
 
+/* RFC 1035 label: as above, but starts with a letter. The names of custom resources and their
+ * versions. */
 const char *format_dns_label_1035(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return label_chars(text) && is_lower(text.p[0])
+    return has_label_chars(text) && is_lower(text.p[0])
                ? NULL
-               : "must be lower case letters, digits or '-', must start with a letter and end with "
-                 "a letter or digit ('my-name', 'abc-123')";
+               : "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
+                 "with an alphabetic character, and end with an alphanumeric character (e.g. "
+                 "'my-name',  or 'abc-123', regex used for validation is "
+                 "'[a-z]([-a-z0-9]*[a-z0-9])?')";
 }
 
+/* RFC 1123 subdomain: the name of most objects. */
 const char *format_dns_subdomain(str text)
 {
     if (text.n > 253)
         return "must be no more than 253 bytes";
     str rest = text, part;
     while (str_cut(&rest, '.', &part))
-        if (!label_chars(part))
-            return "must be lower case letters, digits, '-' or '.', and every part between dots "
-                   "must start and end with a letter or digit ('example.com')";
+        if (!has_label_chars(part))
+            return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+                   "characters, '-' or '.', and must start and end with an alphanumeric character "
+                   "(e.g. 'example.com', regex used for validation is "
+                   "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     return NULL;
 }
 
-/* Letters, digits and inner dashes, underscores and dots. */
-static bool name_chars(str s)
+/* The alphabet of label keys and values: letters and digits, with "-", "_" and "." inside. */
+static bool has_name_chars(str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool inner = i > 0 && i + 1 < s.n;
@@ -90,6 +106,7 @@ static bool name_chars(str s)
     return s.n > 0;
 }
 
+/* A label or annotation key: an optional DNS subdomain, a slash, a name. */
 const char *format_qualified_name(str text)
 {
     str name = text;
@@ -98,36 +115,45 @@ const char *format_qualified_name(str text)
         str prefix = str_upto(text, slash);
         name = str_from(text, slash + 1);
         if (!prefix.n)
-            return "the part before '/' must not be empty";
+            return "prefix part must be non-empty";
         if (format_dns_subdomain(prefix))
-            return "the part before '/' must be a DNS subdomain ('example.com/MyName')";
+            return "prefix part must be a DNS subdomain (e.g. 'example.com/MyName')";
     }
     if (!name.n)
-        return "the name must not be empty";
+        return "name part must be non-empty";
     if (name.n > 63)
-        return "the name must be no more than 63 bytes";
-    return name_chars(name) ? NULL
-                            : "the name must be letters, digits, '-', '_' or '.', and must start "
-                              "and end with a letter or digit ('MyName', 'my.name')";
+        return "name part must be no more than 63 bytes";
+    return has_name_chars(name)
+               ? NULL
+               : "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
+                 "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
+                 "'123-abc', regex used for validation is "
+                 "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 }
 
+/* The value of a label; may be empty. */
 const char *format_label_value(str text)
 {
     if (text.n > 63)
         return "must be no more than 63 bytes";
-    return !text.n || name_chars(text)
+    return !text.n || has_name_chars(text)
                ? NULL
-               : "must be empty, or letters, digits, '-', '_' or '.', and must start and end with "
-                 "a letter or digit ('MyValue', 'my_value')";
+               : "a valid label must be an empty string or consist of alphanumeric characters, '-', "
+                 "'_' or '.', and must start and end with an alphanumeric character (e.g. "
+                 "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+                 "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 }
 
+/* A key of a ConfigMap or Secret: becomes a file name, so "." and ".." are refused. */
 const char *format_config_key(str text)
 {
     if (text.n > 253)
         return "must be no more than 253 bytes";
     for (size_t i = 0; i < text.n; i++)
         if (!is_alnum(text.p[i]) && !strchr("-_.", text.p[i]))
-            return "must be letters, digits, '-', '_' or '.' ('key.name', 'KEY_NAME')";
+            return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+                   "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+                   "'[-._a-zA-Z0-9]+')";
     if (!text.n)
         return "must not be empty";
     if (str_eqc(text, ".") || str_starts(text, S("..")))
@@ -135,6 +161,7 @@ const char *format_config_key(str text)
     return NULL;
 }
 
+/* IANA service name: at least one letter, no two dashes in a row. */
 const char *format_port_name(str text)
 {
     bool letter = false, doubled = false;
@@ -144,19 +171,22 @@ const char *format_port_name(str text)
     }
     if (text.n > 15)
         return "must be no more than 15 bytes";
-    return label_chars(text) && letter && !doubled
+    return has_label_chars(text) && letter && !doubled
                ? NULL
-               : "must be lower case letters, digits or single '-', with at least one letter";
+               : "must contain only lower case letters, digits and single '-', and at least one letter";
 }
 
+/* The name of an environment variable, relaxed to what the kernel accepts. */
 const char *format_env_name(str text)
 {
     for (size_t i = 0; i < text.n; i++)
         if ((unsigned char)text.p[i] < ' ' || (unsigned char)text.p[i] > '~' || text.p[i] == '=')
-            return "must be printable ASCII without '='";
+            return "a valid environment variable name must consist only of printable ASCII characters "
+                   "other than '='";
     return text.n ? NULL : "must not be empty";
 }
 
+/* A name that only has to fit into a URL path: roles, events, metrics. */
 const char *format_path_segment(str text)
 {
     if (str_eqc(text, ".") || str_eqc(text, ".."))
@@ -168,6 +198,7 @@ const char *format_path_segment(str text)
 
 /* ---- addresses */
 
+/* inet_pton() on a bounded copy; text with a NUL byte is not an address. */
 static bool is_address(int family, str text)
 {
     char name[64], address[16];
@@ -193,6 +224,7 @@ bool format_is_ip(str text)
     return format_is_ipv4(text) || format_is_ipv6(text);
 }
 
+/* An address and a prefix length, such as 10.9.8.0/24. */
 static bool is_cidr(str text)
 {
     size_t slash = str_find_char(text, '/');
@@ -203,6 +235,7 @@ static bool is_cidr(str text)
     return (format_is_ipv4(address) && bits <= 32) || (format_is_ipv6(address) && bits <= 128);
 }
 
+/* Six, eight or twenty pairs of hex digits, separated by ":" or "-". */
 static bool is_mac(str text)
 {
     size_t groups = 0;
@@ -211,14 +244,14 @@ static bool is_mac(str text)
     if (separator != ':' && separator != '-')
         return false;
     for (; str_cut(&rest, separator, &part); groups++)
-        if (part.n != 2 || !all_hex(part))
+        if (part.n != 2 || !is_all_hex(part))
             return false;
     return groups == 6 || groups == 8 || groups == 20;
 }
 
 /* ---- the rest of what OpenAPI names */
 
-/* Labels between dots; behind a dot, the last one is of two letters or more. */
+/* Labels separated by dots; a dotted name ends in a label of two or more letters. */
 static bool is_hostname(str text)
 {
     str rest = text, part = S("");
@@ -238,6 +271,7 @@ static bool is_hostname(str text)
     return !dotted || letters;
 }
 
+/* 36 characters in the usual groups; `version` is the digit at its place, 0 for any. */
 static bool is_uuid(str text, char version)
 {
     for (size_t i = 0; i < text.n; i++) {
@@ -248,6 +282,7 @@ static bool is_uuid(str text, char version)
     return text.n == 36 && (!version || text.p[14] == version);
 }
 
+/* A scheme and something after it, or an absolute path. */
 static bool is_uri(str text)
 {
     size_t colon = str_find_char(text, ':');
@@ -270,6 +305,7 @@ static bool is_email(str text)
     return at != SIZE_MAX && at > 0 && !format_dns_subdomain(str_from(text, at + 1));
 }
 
+/* The standard alphabet with padding, in groups of four. */
 static bool is_base64(str text)
 {
     size_t padding = 0;
@@ -281,12 +317,13 @@ static bool is_base64(str text)
     return text.n % 4 == 0 && padding <= 2;
 }
 
-static bool is_instant(str text)
+static bool is_date_time(str text)
 {
     int64_t seconds;
     return rfc3339_parse(text, &seconds, NULL) == 0;
 }
 
+/* YYYY-MM-DD; the calendar check is that of a full timestamp. */
 static bool is_date(str text)
 {
     char instant[32] = { 0 };
@@ -294,10 +331,11 @@ static bool is_date(str text)
         return false;
     memcpy(instant, text.p, 10);
     memcpy(instant + 10, "T00:00:00Z", 10);
-    return is_instant(str_c(instant));
+    return is_date_time(str_c(instant));
 }
 
-/* As Go writes it, or a number and a unit; a word is known by its beginning: "1d", "2 weeks". */
+/* A Go duration, or a number and a unit, where a longer unit may be any word that begins with it: "1d",
+ * "2 weeks". */
 static bool is_duration(str text)
 {
     static const char *const units[] = { "ns",   "nano", "us",  "micro", "ms",  "milli",
@@ -321,12 +359,12 @@ static bool is_duration(str text)
 static bool is_hexcolor(str text)
 {
     str digits = str_starts(text, S("#")) ? str_from(text, 1) : text;
-    return (digits.n == 3 || digits.n == 6) && all_hex(digits);
+    return (digits.n == 3 || digits.n == 6) && is_all_hex(digits);
 }
 
 static bool is_bson_id(str text)
 {
-    return text.n == 24 && all_hex(text);
+    return text.n == 24 && is_all_hex(text);
 }
 
 static bool is_any_uuid(str text)
@@ -363,8 +401,8 @@ static const struct {
     const char *name;
     bool (*fits)(str text);
 } formats[] = {
-    { "date-time", is_instant },
-    { "datetime", is_instant },
+    { "date-time", is_date_time },
+    { "datetime", is_date_time },
     { "date", is_date },
     { "duration", is_duration },
     { "byte", is_base64 },
@@ -383,7 +421,7 @@ static const struct {
     { "hexcolor", is_hexcolor },
     { "k8s-short-name", is_short_name },
     { "k8s-long-name", is_long_name },
-    { "isbn", NULL }, /* known, and not looked at */
+    { "isbn", NULL }, /* NULL: known, but not checked */
     { "isbn10", NULL },
     { "isbn13", NULL },
     { "creditcard", NULL },
@@ -392,7 +430,7 @@ static const struct {
     { "password", NULL },
 };
 
-bool format_fits(str format, str text)
+bool format_matches(str format, str text)
 {
     for (size_t i = 0; i < countof(formats); i++)
         if (str_eqc(format, formats[i].name) && formats[i].fits)
@@ -400,7 +438,7 @@ bool format_fits(str format, str text)
     return true;
 }
 
-bool format_known(str format, str type)
+bool format_is_known(str format, str type)
 {
     if (str_eqc(type, "integer"))
         return str_eqc(format, "int32") || str_eqc(format, "int64");
@@ -412,7 +450,7 @@ bool format_known(str format, str type)
     return false;
 }
 
-bool format_among(str text, const char *const *words)
+bool format_is_one_of(str text, const char *const *words)
 {
     for (; *words; words++)
         if (str_eqc(text, *words))

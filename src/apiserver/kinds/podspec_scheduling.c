@@ -1,5 +1,6 @@
-/* What is wrong with where a PodSpec wants its pods, and with the names they are given there. */
-#include "../schema/formats.h"
+/* Where a pod may run: node and pod affinity, topology spread, scheduling gates; and how it resolves names:
+ * DNS and host aliases. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
@@ -16,6 +17,7 @@ static void check_values(const struct json *values, const struct field_path *at,
                           fault_of(json_text(values->items[i])));
 }
 
+/* How many values an operator needs. */
 static void check_operator(const struct json *e, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -24,35 +26,41 @@ static void check_operator(const struct json *e, const struct field_path *at,
     size_t values = json_len(json_get(e, "values"));
     if (str_eqc(word, "In") || str_eqc(word, "NotIn")) {
         if (!values)
-            field_required(errors, AT(at, "values"), "needed by this operator");
+            field_required(errors, AT(at, "values"),
+                           "must be specified when `operator` is 'In' or 'NotIn'");
     } else if (str_eqc(word, "Exists") || str_eqc(word, "DoesNotExist")) {
         if (values)
-            field_forbidden(errors, AT(at, "values"), "this operator takes none");
+            field_forbidden(errors, AT(at, "values"),
+                            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
     } else if (str_eqc(word, "Gt") || str_eqc(word, "Lt")) {
         if (values != 1)
-            field_required(errors, AT(at, "values"), "one, for this operator");
+            field_required(
+                errors, AT(at, "values"),
+                "must be specified single value when `operator` is 'Lt' or 'Gt' or for a field selector");
     } else {
-        field_invalid(errors, AT(at, "operator"), op, "is no operator of a selector");
+        field_invalid(errors, AT(at, "operator"), op, "not a valid selector operator");
     }
 }
 
-/* The only field is the name, and it is one or is not one. */
+/* matchFields supports one field, metadata.name, with exactly one value. */
 static void check_node_field(const struct json *e, const struct field_path *at,
                              struct field_errors *errors)
 {
     const struct json *op = json_get(e, "operator"), *key = json_get(e, "key");
     const struct json *values = json_get(e, "values");
     if (!str_eqc(json_text(op), "In") && !str_eqc(json_text(op), "NotIn"))
-        field_invalid(errors, AT(at, "operator"), op, "must be In or NotIn");
+        field_invalid(errors, AT(at, "operator"), op, "not a valid selector operator");
     else if (json_len(values) != 1)
-        field_required(errors, AT(at, "values"), "one, for this operator");
+        field_required(
+            errors, AT(at, "values"),
+            "must be specified single value when `operator` is 'Lt' or 'Gt' or for a field selector");
     if (!str_eqc(json_text(key), "metadata.name"))
-        field_invalid(errors, AT(at, "key"), key, "must be metadata.name");
+        field_invalid(errors, AT(at, "key"), key, "not a valid field selector key");
     else
         check_values(values, AT(at, "values"), format_dns_subdomain, errors);
 }
 
-/* A wish for something that cannot be is a wish; a condition must be possible. */
+/* Values are checked only for required terms: a preference that no node can satisfy is harmless. */
 static void check_node_term(const struct json *term, bool required, const struct field_path *up,
                             struct field_errors *errors)
 {
@@ -78,14 +86,15 @@ static void check_weight(const struct json *item, const struct field_path *at,
         field_invalid(errors, AT(at, "weight"), weight, "must be between 1 and 100");
 }
 
-static void check_nodes(const struct json *affinity, const struct field_path *at,
-                        struct field_errors *errors)
+/* Required and preferred terms of node affinity. */
+static void check_node_affinity(const struct json *affinity, const struct field_path *at,
+                                struct field_errors *errors)
 {
     const struct json *required = json_get(affinity, REQUIRED);
     const struct json *terms = json_get(required, "nodeSelectorTerms");
     struct field_path in = { AT(at, REQUIRED), .key = S("nodeSelectorTerms") };
     if (required && !json_len(terms))
-        field_required(errors, &in, "at least one term");
+        field_required(errors, &in, "must have at least one node selector term");
     for (uint32_t i = 0; i < json_len(terms); i++)
         check_node_term(terms->items[i], true, AT_INDEX(&in, i), errors);
     const struct json *preferred = json_get(affinity, PREFERRED);
@@ -99,7 +108,7 @@ static void check_nodes(const struct json *affinity, const struct field_path *at
 
 /* ---- other pods */
 
-/* Keys of labels that the pod itself has: added to the selector, which must be there. */
+/* Keys of labels of the pod itself, added to the selector, which must be set. */
 static void check_label_keys(const struct json *holder, const char *name,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -111,6 +120,7 @@ static void check_label_keys(const struct json *holder, const char *name,
         kind_check_qualified(keys->items[i], AT_INDEX(&at, i), errors);
 }
 
+/* One term of pod affinity or anti-affinity. */
 static void check_pod_term(const struct json *term, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -129,8 +139,9 @@ static void check_pod_term(const struct json *term, const struct field_path *at,
     kind_check_qualified(key, AT(at, "topologyKey"), errors);
 }
 
-static void check_pods(const struct json *affinity, const struct field_path *at,
-                       struct field_errors *errors)
+/* Required and preferred terms of pod affinity. */
+static void check_pod_affinity(const struct json *affinity, const struct field_path *at,
+                               struct field_errors *errors)
 {
     const struct json *required = json_get(affinity, REQUIRED);
     const struct json *preferred = json_get(affinity, PREFERRED);
@@ -144,8 +155,8 @@ static void check_pods(const struct json *affinity, const struct field_path *at,
     }
 }
 
-/* Which constraints have an equal behind them: the first of two is the one to complain about. */
-static const bool *repeated(struct arena *a, const struct json *spread)
+/* Marks each constraint that a later one repeats: the first of the two is reported. */
+static const bool *find_repeated(struct arena *a, const struct json *spread)
 {
     uint32_t n = (uint32_t)json_len(spread);
     bool *again = arena_array(a, n, sizeof(*again));
@@ -159,10 +170,11 @@ static const bool *repeated(struct arena *a, const struct json *spread)
     return again;
 }
 
+/* Topology spread constraints. */
 static void check_spread(const struct json *spread, const struct field_path *up,
                          struct field_errors *errors)
 {
-    const bool *again = repeated(errors->arena, spread);
+    const bool *again = find_repeated(errors->arena, spread);
     for (uint32_t i = 0; i < json_len(spread); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *skew = json_get(spread->items[i], "maxSkew");
@@ -188,6 +200,7 @@ static void check_spread(const struct json *spread, const struct field_path *up,
 
 /* ---- names */
 
+/* dnsConfig and dnsPolicy. */
 static void check_dns(const struct json *spec, const struct field_path *up,
                       struct field_errors *errors)
 {
@@ -198,14 +211,15 @@ static void check_dns(const struct json *spec, const struct field_path *up,
     struct field_path at = { up, .key = S("dnsConfig") };
     if (str_eqc(json_text(json_get(spec, "dnsPolicy")), "None") && !json_len(servers)) {
         if (config)
-            field_required(errors, AT(&at, "nameservers"), "at least one for the policy None");
+            field_required(errors, AT(&at, "nameservers"),
+                           "must provide at least one DNS nameserver when `dnsPolicy` is None");
         else
-            field_required(errors, &at, "needed by the policy None");
+            field_required(errors, &at, "must provide `dnsConfig` when `dnsPolicy` is None");
     }
     for (uint32_t i = 0; i < json_len(servers); i++)
         if (!format_is_ip(json_text(servers->items[i])))
             field_invalid(errors, AT_INDEX(AT(&at, "nameservers"), i), servers->items[i],
-                          "must be an IP address");
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     for (uint32_t i = 0; i < json_len(searches); i++) {
         str text = json_text(searches->items[i]);
         if (text.n > 1 && text.p[text.n - 1] == '.')
@@ -219,15 +233,17 @@ static void check_dns(const struct json *spec, const struct field_path *up,
             field_required(errors, AT_INDEX(AT(&at, "options"), i), "must not be empty");
 }
 
-static void check_aliases(const struct json *aliases, const struct field_path *up,
-                          struct field_errors *errors)
+/* IP addresses and host names of the hosts file. */
+static void check_host_aliases(const struct json *aliases, const struct field_path *up,
+                               struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(aliases); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *ip = json_get(aliases->items[i], "ip");
         const struct json *names = json_get(aliases->items[i], "hostnames");
         if (!format_is_ip(json_text(ip)))
-            field_invalid(errors, AT(&at, "ip"), ip, "must be an IP address");
+            field_invalid(errors, AT(&at, "ip"), ip,
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         for (uint32_t j = 0; j < json_len(names); j++)
             if (format_dns_subdomain(json_text(names->items[j])))
                 field_invalid(errors, AT_INDEX(AT(&at, "hostnames"), j), names->items[j], "%s",
@@ -235,9 +251,9 @@ static void check_aliases(const struct json *aliases, const struct field_path *u
     }
 }
 
-/* Told of the gate, not of its name. */
-static void check_gates(const struct json *gates, const struct field_path *up,
-                        struct field_errors *errors)
+/* Gates are named and distinct; reported for the gate, not for its name. */
+static void check_scheduling_gates(const struct json *gates, const struct field_path *up,
+                                   struct field_errors *errors)
 {
     struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(gates); i++) {
@@ -249,19 +265,19 @@ static void check_gates(const struct json *gates, const struct field_path *up,
     }
 }
 
-void podspec_check_place(const struct json *spec, const struct field_path *at,
-                         struct field_errors *errors)
+void podspec_check_scheduling(const struct json *spec, const struct field_path *at,
+                              struct field_errors *errors)
 {
     const struct json *affinity = json_get(spec, "affinity");
     struct field_path in = { at, .key = S("affinity") };
-    check_nodes(json_get(affinity, "nodeAffinity"), AT(&in, "nodeAffinity"), errors);
-    check_pods(json_get(affinity, "podAffinity"), AT(&in, "podAffinity"), errors);
-    check_pods(json_get(affinity, "podAntiAffinity"), AT(&in, "podAntiAffinity"), errors);
+    check_node_affinity(json_get(affinity, "nodeAffinity"), AT(&in, "nodeAffinity"), errors);
+    check_pod_affinity(json_get(affinity, "podAffinity"), AT(&in, "podAffinity"), errors);
+    check_pod_affinity(json_get(affinity, "podAntiAffinity"), AT(&in, "podAntiAffinity"), errors);
     check_spread(json_get(spec, "topologySpreadConstraints"), AT(at, "topologySpreadConstraints"),
                  errors);
     check_dns(spec, at, errors);
-    check_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
-    check_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
+    check_host_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
+    check_scheduling_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
     const struct json *gates = json_get(spec, "readinessGates");
     for (uint32_t i = 0; i < json_len(gates); i++)
         kind_check_qualified(json_get(gates->items[i], "conditionType"),
