@@ -22,6 +22,7 @@ static int find_object(struct explain *x, enum aim_kind in_namespace, enum aim_k
                    kinds->at[elsewhere].kind, STR_ARG(x->name));
 }
 
+/* Shows how many objects use the configuration, by kind, and which of them fail. */
 static void put_consumers(struct explain *x, const struct json *consumers)
 {
     buf_printf(&x->out, "  governs        %lld consumers",

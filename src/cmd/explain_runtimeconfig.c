@@ -27,6 +27,7 @@ static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, s
     return 0;
 }
 
+/* Compares what the operator published with what follows from the present objects. */
 static void put_published(struct explain *x, const struct json *status,
                           const struct runtimeconfig_answer *answer)
 {
