@@ -1,5 +1,9 @@
 /* flyball explain aimservice: which runtime configuration applies to an AIMService and why, how
- * its path is built, and its status. */
+ * its path is built, and its status.
+ *
+ * The configuration is resolved with the controller's own function from up to three objects:
+ * that of the namespace, that of the cluster, and the default of the cluster. If the result
+ * differs from the published hash, the operator is behind or not running. */
 #include "../runtimeconfig/runtimeconfig_report.h"
 #include "explain_aim.h"
 
