@@ -348,6 +348,6 @@ const struct explainer explain_aimmodel = {
 
 const struct explainer explain_aimtemplate = {
     .words = template_words,
-    .help = "what an AIMServiceTemplate waits for",
+    .help = "what an AIMServiceTemplate is waiting for",
     .run = explain_template,
 };

@@ -166,8 +166,8 @@ int cmd_install(int argc, char **argv)
           "Include ServiceMonitor and PodMonitor; set to false if the cluster has no Prometheus "
           "operator" },
         { "policies", NULL, FLAG_BOOL, &o.policies,
-          "Include admission policies; set to false before Kubernetes 1.30, where the agent of one "
-          "node can then write PodAllocations of another" },
+          "Include admission policies; set to false before Kubernetes 1.30 (then the agent of one node "
+          "can write PodAllocations of another)" },
         { 0 },
     };
     err_t e = { 0 };
