@@ -190,7 +190,7 @@ static void free_all(struct agent_local *al)
         putchar('\n');
 }
 
-bool agent_local_is_requested(int argc, char **argv)
+bool cmd_agent_local_is_requested(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--local") || str_starts(str_c(argv[i]), S("--local=")))
@@ -198,7 +198,7 @@ bool agent_local_is_requested(int argc, char **argv)
     return false;
 }
 
-int agent_local_run(int argc, char **argv)
+int cmd_agent_local_run(int argc, char **argv)
 {
     struct agent_local al = { .root = "/sys/fs/cgroup", .log_level = "info" };
     struct local_options o = { 0 };
