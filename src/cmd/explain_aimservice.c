@@ -51,6 +51,7 @@ static int list_into(struct explain *x, const struct resource *resource, str ns,
     return r;
 }
 
+/* Collects the GPU models of all nodes from their labels. */
 static int list_gpus(struct explain *x, struct json **ret, err_t *e)
 {
     struct json *nodes = json_new_arr(&x->arena);
@@ -79,6 +80,7 @@ void explain_conditions(struct explain *x, const struct json *status)
 
 /* ---- services */
 
+/* Finds the model by reference, or else by image. */
 static int find_model(struct explain *x, const struct aim_kinds *kinds, const struct json *service,
                       struct json **ret, err_t *e)
 {
@@ -232,6 +234,7 @@ static int get_config(struct explain *x, const struct aim_kinds *kinds, const st
     return r;
 }
 
+/* Did the operator fail to resolve the configuration? Then `ret_message` is its reason. */
 static bool lacks_config(const struct json *object, str *ret_message)
 {
     const struct json *list = json_at(object, "status", "conditions", NULL);
@@ -345,6 +348,6 @@ const struct explainer explain_aimmodel = {
 
 const struct explainer explain_aimtemplate = {
     .words = template_words,
-    .help = "what an AIMServiceTemplate waits for",
+    .help = "what an AIMServiceTemplate is waiting for",
     .run = explain_template,
 };

@@ -1,5 +1,9 @@
 /* flyball explain shpa: which trigger applies to an HPA and why, its desired and current bounds,
- * and the next changes. */
+ * and the next changes.
+ *
+ * The objects are read into the structs that the controller uses, schedule_plan() computes what
+ * the controller would write now, and the result is shown instead of applied. With --at it is
+ * another time. */
 #include "../base/rfc3339.h"
 #include "../kube/grant.h"
 #include "../schedule/schedule_draw.h"
@@ -16,6 +20,7 @@ static bool has_metric(const struct json *hpa, const char *type)
     return false;
 }
 
+/* The fields of the HPA that a plan depends on; replicas -1: there is no HPA. */
 static struct schedule_hpa read_hpa(const struct json *hpa)
 {
     if (!hpa)
@@ -31,6 +36,7 @@ static struct schedule_hpa read_hpa(const struct json *hpa)
     };
 }
 
+/* The schedule as the controller reads it, except for what only matters for writes. */
 static struct schedule_object read_object(struct explain *x, const struct json *tree)
 {
     const struct json *metadata = json_get(tree, "metadata");

@@ -1,8 +1,12 @@
 /* flyball render: shows the runtime configuration and the route of AIMServices, from files only.
  *
- * The decisions are the controller's own (runtimeconfig_answer). What the API server would add,
- * the defaults of the CRD schemas, a namespace and a uid, is added first, so that hash and path
- * are those of a cluster. All documents live in one arena until the command ends. */
+ *      read_file()         documents of -c and -f
+ *        complete_object() what the API server would add: schema defaults, namespace, uid
+ *      render_service()    per AIMService: runtimeconfig_answer(), the controller's own decision
+ *        report as comments, then the HTTPRoute as YAML
+ *
+ * Because of the second step, hash and path are those of a cluster. The output is valid YAML, so
+ * it can be piped to kubectl. All documents live in one arena until the command ends. */
 #include "cmd.h"
 
 #include "../base/file.h"
@@ -53,6 +57,7 @@ static void set_defaults(struct arena *a, const struct json *schema, struct json
     }
 }
 
+/* The schema of the kind's spec in the embedded CRDs; NULL for other kinds. */
 static const struct json *find_schema(struct arena *a, str kind)
 {
     for (const struct manifest *m = manifests_crds; m->name; m++) {
@@ -72,6 +77,7 @@ static bool is_cluster_kind(str kind)
     return str_starts(kind, S("AIMCluster"));
 }
 
+/* Adds what the API server would add before the operator sees the object. */
 static void complete_object(struct render *r, struct json *object)
 {
     struct arena *a = &r->arena;
@@ -84,6 +90,7 @@ static void complete_object(struct render *r, struct json *object)
     set_defaults(a, find_schema(a, kind), json_make(a, object, "spec", NULL));
 }
 
+/* Appends the documents of a file or of standard input. */
 static int read_file(struct render *r, const char *file, err_t *e)
 {
     auto_buf struct buf text = { 0 };
@@ -103,6 +110,7 @@ static int read_file(struct render *r, const char *file, err_t *e)
     return 0;
 }
 
+/* Finds a document by kind and name, and by namespace unless that is empty. */
 static const struct json *find_object(const struct render *r, const char *kind, str ns, str name)
 {
     for (size_t i = 0; i < json_len(r->documents); i++) {
@@ -170,6 +178,7 @@ static void render_service(struct render *r, const struct json *service)
     buf_done(&answer.trace);
 }
 
+/* Renders all services of both files; degraded services are an error, but all are shown. */
 static int render_files(struct render *r, err_t *e)
 {
     r->documents = json_new_arr(&r->arena);

@@ -122,6 +122,7 @@ static int set_times(const struct options *o, struct picture *p, err_t *e)
     return 0;
 }
 
+/* One object per stretch of the timeline: from, to, source, bounds. */
 static void put_json(struct buf *out, const struct schedule_timeline *line)
 {
     auto_arena struct arena a = { 0 };
@@ -141,6 +142,7 @@ static void put_json(struct buf *out, const struct schedule_timeline *line)
     buf_putc(out, '\n');
 }
 
+/* Writes the timeline in the requested format; only text includes the explanation. */
 static void show_picture(const struct options *o, const struct picture *p, struct buf *out)
 {
     auto_arena struct arena a = { 0 };
