@@ -3,7 +3,7 @@
 #ifndef FLYBALL_SCHEDULE_WORLD_H
 #define FLYBALL_SCHEDULE_WORLD_H
 
-#include "schedule/schedule_plan.h"
+#include "schedule/schedule_plan_core.h"
 #include "json/merge.h"
 
 struct world_event {
@@ -22,7 +22,7 @@ struct world {
     bool gone, deleting, finalizer, paused;
     struct schedule_hpa hpa;
     int64_t workload; /* its replicas; -1: cannot be scaled */
-    str rival;
+    str managed_by;
     struct schedule_memory memory;
     int failures;    /* so many writes to come are refused with a conflict */
     bool rejecting;  /* the server refuses the bounds... */
@@ -95,7 +95,7 @@ static bool world_obey(struct world *w, struct schedule_pass *pass,
     if (plan->patch && w->rejecting) {
         pass->rejected = true;
         w->memory.forbidden += w->forbidding;
-        pass->trouble = S("the server refused the bounds");
+        pass->failure = S("the server refused the bounds");
         return true;
     }
     if (plan->patch) {
@@ -110,7 +110,7 @@ static bool world_obey(struct world *w, struct schedule_pass *pass,
     if (plan->scale) {
         bool down = plan->replicas < w->workload;
         pass->scaled = w->workload < 0 ? SCHEDULE_SCALE_FAILED : SCHEDULE_SCALE_DONE;
-        pass->trouble = S("the workload cannot be scaled");
+        pass->failure = S("the workload cannot be scaled");
         if (w->workload >= 0 && plan->replicas != w->workload && (!down || plan->scale_down_too)) {
             w->workload = w->hpa.replicas = plan->replicas;
             w->scale_writes++;
@@ -135,11 +135,12 @@ static UNUSED void world_pass(struct world *w)
                     .deleting = w->deleting,
                     .has_finalizer = w->finalizer,
                     .paused = w->paused,
-                    .spec = schedule_spec_read(a, w->spec, (struct schedule_defaults){ 0 }),
+                    .spec = schedule_spec_read(a, w->spec,
+                                               (struct schedule_defaults){ .find_zone = tz_get }),
                     .status = w->status },
         .hpa = w->hpa,
         .template_found = w->hpa.found,
-        .rival = w->rival,
+        .managed_by = w->managed_by,
         .now = w->now,
         .memory = &w->memory,
     };

@@ -13,44 +13,44 @@
 
 enum { WORKERS = 16 };
 
-static void add_all_of(struct scheduler *s, struct schedule_tracked *first)
+static void enqueue_list(struct scheduler *s, struct schedule_tracked *first)
 {
     for (struct schedule_tracked *one = first; one; one = one->next)
         controller_add(s->controller, one->ns, one->name);
 }
 
 /* Those with the same target; who may not govern it is none of their concern. */
-static void add_target(struct scheduler *s, struct schedule_tracked *one)
+static void enqueue_same_target(struct scheduler *s, struct schedule_tracked *one)
 {
     if (one->target_key && schedule_has_consent(s, one))
-        add_all_of(s, map_get(&s->targets.by_target, str_c(one->target_key)));
+        enqueue_list(s, map_get(&s->targets.by_target, str_c(one->target_key)));
 }
 
-static void schedule_changed(struct controller *c, const struct record *old,
-                             const struct record *now)
+static void on_schedule_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     struct scheduler *s = controller_context(c);
     const struct record *any = now ? now : old;
-    if (!schedule_record_matters((const struct schedule_record *)(const void *)old,
-                                 (const struct schedule_record *)(const void *)now))
+    if (!schedule_record_has_changed((const struct schedule_record *)(const void *)old,
+                                     (const struct schedule_record *)(const void *)now))
         return;
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, any->ns, any->name);
     if (tracked)
-        add_target(s, tracked); /* who shared its old target may govern now */
+        enqueue_same_target(s, tracked); /* who shared its old target may govern now */
     if (now) {
         tracked =
             schedule_targets_put(&s->targets, (const struct schedule_record *)(const void *)now);
-        add_target(s, tracked);
+        enqueue_same_target(s, tracked);
         controller_add(c, now->ns, now->name);
     } else if (tracked) {
-        schedule_metrics_forget(&s->metrics, old->ns, old->name, &tracked->active);
+        schedule_metrics_drop(&s->metrics, old->ns, old->name, &tracked->active);
         schedule_targets_drop(&s->targets, old->ns, old->name);
     }
 }
 
 /* Is the number of replicas all that changed? */
-static bool only_replicas(const struct schedule_hpa_record *old,
-                          const struct schedule_hpa_record *now)
+static bool is_replica_change(const struct schedule_hpa_record *old,
+                              const struct schedule_hpa_record *now)
 {
     return old && now && old->min == now->min && old->max == now->max &&
            old->has_object_metric == now->has_object_metric &&
@@ -60,12 +60,12 @@ static bool only_replicas(const struct schedule_hpa_record *old,
            str_eq(old->target_kind, now->target_kind);
 }
 
-static void hpa_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_hpa_change(struct controller *c, const struct record *old, const struct record *now)
 {
     struct scheduler *s = controller_context(c);
     const struct record *any = now ? now : old;
-    bool quiet = only_replicas((const struct schedule_hpa_record *)(const void *)old,
-                               (const struct schedule_hpa_record *)(const void *)now);
+    bool quiet = is_replica_change((const struct schedule_hpa_record *)(const void *)old,
+                                   (const struct schedule_hpa_record *)(const void *)now);
     if (quiet && !s->targets.zero_keepers)
         return;
     for (struct schedule_tracked *one = schedule_targets_of(&s->targets, any->ns, any->name); one;
@@ -76,52 +76,54 @@ static void hpa_changed(struct controller *c, const struct record *old, const st
 
 /* ---- consent */
 
-typedef bool concerns_fn(const struct record *old, const struct record *now,
-                         const struct grant_reference *ref);
+typedef bool affects_fn(const struct record *old, const struct record *now,
+                        const struct grant_reference *ref);
 
 /* All that share a target look again when one of them is concerned: who may govern it now may come first. */
-static void consent_changed(struct controller *c, const struct record *old,
-                            const struct record *now, concerns_fn *concerns)
+static void enqueue_affected(struct controller *c, const struct record *old,
+                             const struct record *now, affects_fn *affects)
 {
     struct scheduler *s = controller_context(c);
     for (struct map_slot *slot = NULL;
-         s->targets.abroad && (slot = map_next(&s->targets.by_target, slot));) {
+         s->targets.cross_namespace && (slot = map_next(&s->targets.by_target, slot));) {
         for (struct schedule_tracked *one = slot->value; one; one = one->next) {
             struct grant_reference ref =
-                schedule_reference(one->ns, one->target_ns, one->target_name);
-            if (schedule_is_abroad(one) && concerns(old, now, &ref)) {
-                add_all_of(s, slot->value);
+                schedule_grant_reference(one->ns, one->target_ns, one->target_name);
+            if (schedule_is_cross_namespace(one) && affects(old, now, &ref)) {
+                enqueue_list(s, slot->value);
                 break;
             }
         }
     }
 }
 
-static bool home_concerns(const struct record *old, const struct record *now,
-                          const struct grant_reference *ref)
+static bool namespace_affects(const struct record *old, const struct record *now,
+                              const struct grant_reference *ref)
 {
     return grant_home_concerns((const struct grant_home_record *)(const void *)old,
                                (const struct grant_home_record *)(const void *)now, ref);
 }
 
-static bool grant_record_concerns(const struct record *old, const struct record *now,
-                                  const struct grant_reference *ref)
+static bool grant_affects(const struct record *old, const struct record *now,
+                          const struct grant_reference *ref)
 {
     return grant_concerns((const struct grant_record *)(const void *)old,
                           (const struct grant_record *)(const void *)now, ref);
 }
 
-static void home_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_namespace_change(struct controller *c, const struct record *old,
+                                const struct record *now)
 {
-    consent_changed(c, old, now, home_concerns);
+    enqueue_affected(c, old, now, namespace_affects);
 }
 
-static void grant_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_grant_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
-    consent_changed(c, old, now, grant_record_concerns);
+    enqueue_affected(c, old, now, grant_affects);
 }
 
-static void wallclock_set(void *context)
+static void on_clock_step(void *context)
 {
     struct scheduler *s = context;
     log_info("the wall clock was set: every schedule is looked at again");
@@ -172,12 +174,13 @@ static int read_settings(struct scheduler *s, err_t *e)
     if (strcmp(day, "calendar") && strcmp(day, "start"))
         return err_set(e, EINVAL, "--smarthpa-overnight-day is \"%s\", want calendar or start",
                        day);
+    s->defaults.find_zone = tz_get;
     s->defaults.overnight = strcmp(day, "start") ? SCHEDULE_CALENDAR : SCHEDULE_START;
-    int r = read_switch(s, "restrict-cross-namespace", &s->stay_home, e);
+    int r = read_switch(s, "restrict-cross-namespace", &s->own_namespace_only, e);
     return r < 0 ? r : read_switch(s, "smarthpa-allow-free-queries", &s->free_queries, e);
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+static int schedule_start(struct manager *m, void **ret_state, err_t *e)
 {
     struct scheduler *s = mem_zero(1, sizeof(*s));
     *ret_state = s;
@@ -193,21 +196,21 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                                                          .reconcile = schedule_reconcile,
                                                          .context = s,
                                                          .workers = WORKERS });
-    controller_watch(s->controller, s->schedules, schedule_changed);
-    controller_watch(s->controller, s->hpas, hpa_changed);
-    grants_watch(&s->grants, s->controller, home_changed, grant_changed);
-    s->wallclock = wall_watch_new(manager_loop(m), wallclock_set, s);
+    controller_watch(s->controller, s->schedules, on_schedule_change);
+    controller_watch(s->controller, s->hpas, on_hpa_change);
+    grants_watch(&s->grants, s->controller, on_namespace_change, on_grant_change);
+    s->wallclock = wall_watch_new(manager_loop(m), on_clock_step, s);
     return 0;
 }
 
-static void stop(void *state)
+static void schedule_stop(void *state)
 {
     struct scheduler *s = state;
     timer_stop(&s->probe);
     kube_call_cancel(s->probe_call);
     wall_watch_free(s->wallclock);
-    schedule_questions_free(s);
-    schedule_inquiries_free(s);
+    schedule_discoveries_free(s);
+    schedule_queries_free(s);
     prom_client_free(s->prometheus);
     schedule_targets_done(&s->targets);
     free(s);
@@ -217,6 +220,6 @@ const struct feature schedule_feature = {
     .name = "schedule",
     .summary = "replica bounds by time of day (SmartHorizontalPodAutoscaler)",
     .settings = settings,
-    .start = start,
-    .stop = stop,
+    .start = schedule_start,
+    .stop = schedule_stop,
 };

@@ -5,8 +5,8 @@
  * state, not an event: it is the same answer whether flyball ran at that moment or not. */
 #include "schedule_core.h"
 
-#include "schedule_ramp.h"
-#include "schedule_windows.h"
+#include "schedule_ramp_core.h"
+#include "schedule_windows_core.h"
 
 static const char *const state_names[SCHEDULE_STATE_N] = {
     [SCHEDULE_STATE_WITHIN] = "Within",   [SCHEDULE_STATE_BEFORE] = "Before",
@@ -57,16 +57,16 @@ static enum schedule_state state_of_unused(enum schedule_use use)
     return SCHEDULE_STATE_INACTIVE;
 }
 
-static struct schedule_trigger_now look_at(const struct schedule_view *v)
+static struct schedule_trigger_now state_now(const struct schedule_view *v)
 {
     struct schedule_span window;
     if (schedule_window_now(v, &window))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_WITHIN, SCHEDULE_GOVERNS, window.from,
                                               window.to };
-    if (!schedule_day_counts(v->trigger, v->today))
+    if (!schedule_trigger_has_day(v->trigger, v->today))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_INACTIVE };
-    return (struct schedule_trigger_now){ schedule_before_window(v) ? SCHEDULE_STATE_BEFORE
-                                                                    : SCHEDULE_STATE_AFTER };
+    return (struct schedule_trigger_now){ schedule_is_before_window(v) ? SCHEDULE_STATE_BEFORE
+                                                                       : SCHEDULE_STATE_AFTER };
 }
 
 /* How an open window stands against the one that leads; the leader is earlier in the list. */
@@ -98,7 +98,7 @@ static int rank_open_windows(const struct schedule_spec *spec, struct schedule_t
 }
 
 /* Two windows that end together: one that says what comes after is heard first. */
-static bool closes_over(const struct schedule_trigger *t, const struct schedule_trigger *best)
+static bool ends_before_other(const struct schedule_trigger *t, const struct schedule_trigger *best)
 {
     bool mine = !schedule_config_empty(&t->end), its = !schedule_config_empty(&best->end);
     return mine != its ? mine : t->priority > best->priority;
@@ -110,7 +110,7 @@ static bool closes_over(const struct schedule_trigger *t, const struct schedule_
 static bool was_open_on_first_day(const struct schedule_trigger *t, int64_t created)
 {
     struct schedule_view v = schedule_view(t, created);
-    return schedule_day_counts(t, v.today) && !schedule_before_window(&v);
+    return schedule_trigger_has_day(t, v.today) && !schedule_is_before_window(&v);
 }
 
 static void find_last_ended(const struct schedule_spec *spec, int64_t created, int64_t now,
@@ -126,25 +126,26 @@ static void find_last_ended(const struct schedule_spec *spec, int64_t created, i
             !(was_open_on_first_day(t, created) && schedule_last_end(&v, INT64_MIN, &end)))
             continue;
         if (e->trigger >= 0 &&
-            (end < e->since || (end == e->since && !closes_over(t, &spec->triggers[e->trigger]))))
+            (end < e->since ||
+             (end == e->since && !ends_before_other(t, &spec->triggers[e->trigger]))))
             continue;
         e->trigger = (int)i;
         e->since = end;
     }
 }
 
-static void rest(const struct schedule_spec *spec, struct schedule_effective *e)
+static void set_resting_config(const struct schedule_spec *spec, struct schedule_effective *e)
 {
     if (e->trigger >= 0) {
         e->config = spec->triggers[e->trigger].end;
         e->source = schedule_config_empty(&e->config) ? SCHEDULE_FROM_HOLD : SCHEDULE_FROM_END;
     }
-    schedule_config_fill(&e->config, &spec->resting);
+    schedule_config_fill(&e->config, &spec->default_config);
 }
 
-struct schedule_effective schedule_effective_plain(const struct schedule_spec *spec,
-                                                   int64_t created, int64_t now,
-                                                   struct schedule_trigger_now *states)
+struct schedule_effective schedule_effective_unramped(const struct schedule_spec *spec,
+                                                      int64_t created, int64_t now,
+                                                      struct schedule_trigger_now *states)
 {
     struct schedule_effective e = { .trigger = -1 };
     for (size_t i = 0; i < spec->triggers_n; i++) {
@@ -154,7 +155,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
             continue;
         }
         struct schedule_view v = schedule_view(t, now);
-        states[i] = look_at(&v);
+        states[i] = state_now(&v);
         e.within_n += states[i].state == SCHEDULE_STATE_WITHIN;
         int64_t boundary;
         if (schedule_next_boundary(&v, &boundary) && (!e.next || boundary < e.next))
@@ -167,7 +168,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
         e.since = states[e.trigger].window_s;
     } else {
         find_last_ended(spec, created, now, &e);
-        rest(spec, &e);
+        set_resting_config(spec, &e);
     }
     return e;
 }
@@ -175,7 +176,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
 struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
                                              int64_t now, struct schedule_trigger_now *states)
 {
-    struct schedule_effective e = schedule_effective_plain(spec, created, now, states);
+    struct schedule_effective e = schedule_effective_unramped(spec, created, now, states);
     schedule_ramp(spec, created, now, states, &e);
     return e;
 }

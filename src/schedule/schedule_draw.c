@@ -5,7 +5,7 @@
 #include "schedule_draw.h"
 
 #include "../base/civil.h"
-#include "schedule_recommend.h"
+#include "schedule_recommend_core.h"
 
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ void schedule_draw_problems(struct buf *out, const struct schedule_spec *spec)
 
 /* ---- the week in a terminal */
 
-static char letter_of(const struct schedule_stretch *s)
+static char letter_of(const struct schedule_period *s)
 {
     if (s->trigger < 0 || s->source == SCHEDULE_FROM_HOLD)
         return '.';
@@ -62,10 +62,10 @@ static char cell_letter(const struct schedule_timeline *line, int64_t from, int6
 {
     char letter = ' ';
     int64_t longest = 0;
-    while (*at < line->n && line->stretches[*at].to <= from)
+    while (*at < line->n && line->periods[*at].to <= from)
         (*at)++;
-    for (size_t i = *at; i < line->n && line->stretches[i].from < to; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+    for (size_t i = *at; i < line->n && line->periods[i].from < to; i++) {
+        const struct schedule_period *s = &line->periods[i];
         int64_t share = MIN(s->to, to) - MAX(s->from, from);
         if (share > longest) {
             longest = share;
@@ -84,10 +84,10 @@ static void draw_legend(struct buf *out, struct arena *a, const struct schedule_
 {
     bool nothing = false;
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = letter_of(&line->stretches[k]) == letter_of(s);
+            seen = letter_of(&line->periods[k]) == letter_of(s);
         if (seen || (letter_of(s) == '.' && nothing))
             continue;
         if (letter_of(s) == '.') {
@@ -223,7 +223,7 @@ static void draw_changes(struct buf *out, const struct schedule_timeline *line,
     else
         buf_put(out, S("\nNext changes:\n"));
     for (size_t i = 1; i < MIN(line->n, (size_t)EXPLAIN_CHANGES + 1); i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
         buf_put(out, S("  "));
         schedule_draw_wall(out, zone, s->from);

@@ -3,7 +3,7 @@
 #ifndef FLYBALL_SCHEDULE_DRAW_H
 #define FLYBALL_SCHEDULE_DRAW_H
 
-#include "schedule_timeline.h"
+#include "schedule_timeline_core.h"
 
 /* One row a local day of `zone`, one cell half an hour. */
 void schedule_draw_text(struct buf *out, const struct schedule_timeline *line,

@@ -3,7 +3,7 @@
 #define FLYBALL_SCHEDULE_METRICS_H
 
 #include "../base/metrics.h"
-#include "schedule_plan.h"
+#include "schedule_plan_core.h"
 
 struct schedule_metrics {
     struct metric_family *applied, *failures, *active, *active_info, *effective, *next, *lag,
@@ -20,6 +20,6 @@ void schedule_metrics_pass(const struct schedule_metrics *m, const struct schedu
 void schedule_metrics_write(const struct schedule_metrics *m, const struct schedule_object *o,
                             const struct schedule_plan *plan, double late_s);
 void schedule_metrics_failure(const struct schedule_metrics *m, str ns, str name, str reason);
-void schedule_metrics_forget(const struct schedule_metrics *m, str ns, str name, char **active);
+void schedule_metrics_drop(const struct schedule_metrics *m, str ns, str name, char **active);
 
 #endif

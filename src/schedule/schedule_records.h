@@ -3,7 +3,7 @@
 #define FLYBALL_SCHEDULE_RECORDS_H
 
 #include "../kube/cache.h"
-#include "schedule_plan.h"
+#include "schedule_plan_core.h"
 
 extern const struct resource schedule_resource; /* smarthorizontalpodautoscalers */
 
@@ -35,6 +35,7 @@ struct schedule_object schedule_record_object(struct arena *a, const struct sche
 struct schedule_hpa schedule_record_hpa(const struct schedule_hpa_record *r, str owner);
 
 /* Did anything change but the status? Our own writes there need no new pass. */
-bool schedule_record_matters(const struct schedule_record *old, const struct schedule_record *now);
+bool schedule_record_has_changed(const struct schedule_record *old,
+                                 const struct schedule_record *now);
 
 #endif

@@ -94,8 +94,8 @@ struct schedule_spec {
     enum schedule_drift drift;
     enum schedule_deletion deletion;
     enum schedule_desired desired;
-    struct schedule_config resting; /* defaultHPAConfig */
-    struct schedule_config created; /* the template's own bounds */
+    struct schedule_config default_config;  /* defaultHPAConfig */
+    struct schedule_config template_config; /* the template's own bounds */
     struct schedule_advice advice;
     struct schedule_trigger *triggers;
     size_t triggers_n;
@@ -103,8 +103,13 @@ struct schedule_spec {
     size_t problems_n;
 };
 
+/* Finds a time zone by its IANA name: tz_get() outside tests. It is passed in because loading a zone
+ * reads files, and parsing is pure. */
+typedef int schedule_zone_fn(str name, const struct tz **ret, err_t *e);
+
 struct schedule_defaults {
     enum schedule_overnight overnight; /* --smarthpa-overnight-day */
+    schedule_zone_fn *find_zone;       /* NULL: no zone but UTC is known */
 };
 
 enum { SCHEDULE_TRIGGERS_MAX = 1000 }; /* of one object; the rest is refused with a problem */

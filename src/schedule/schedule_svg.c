@@ -25,13 +25,13 @@ static void put_escaped(struct buf *out, str text)
     }
 }
 
-static const char *colour_of(const struct schedule_stretch *s)
+static const char *colour_of(const struct schedule_period *s)
 {
     return colours[(size_t)s->trigger % countof(colours)];
 }
 
 static void put_what(struct buf *out, struct arena *a, const struct schedule_timeline *line,
-                     const struct schedule_stretch *s)
+                     const struct schedule_period *s)
 {
     if (s->trigger >= 0) {
         if (s->source != SCHEDULE_FROM_START)
@@ -44,7 +44,7 @@ static void put_what(struct buf *out, struct arena *a, const struct schedule_tim
 
 /* The part of a stretch that falls on one local day, as a block of that row. */
 static void put_block(struct buf *out, const struct schedule_timeline *line, const struct tz *zone,
-                      const struct schedule_stretch *s, int64_t day, int row)
+                      const struct schedule_period *s, int64_t day, int row)
 {
     auto_arena struct arena a = { 0 };
     int64_t midnight = tz_resolve(zone, day * CIVIL_DAY_S).first;
@@ -90,11 +90,10 @@ static int put_legend(struct buf *out, const struct schedule_timeline *line, int
     auto_arena struct arena a = { 0 };
     int entries = 0;
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         bool seen = s->trigger < 0;
         for (size_t k = 0; k < i && !seen; k++)
-            seen =
-                line->stretches[k].trigger == s->trigger && line->stretches[k].source == s->source;
+            seen = line->periods[k].trigger == s->trigger && line->periods[k].source == s->source;
         if (seen)
             continue;
         buf_printf(out,
@@ -124,7 +123,7 @@ void schedule_draw_svg(struct buf *out, const struct schedule_timeline *line, co
                    TOP + row * ROW + 16, weekday_names[civil_weekday(first + row)],
                    (long long)date.year, date.month, date.day);
         for (size_t i = 0; i < line->n; i++)
-            put_block(&body, line, zone, &line->stretches[i], first + row, row);
+            put_block(&body, line, zone, &line->periods[i], first + row, row);
     }
     int below = TOP + rows * ROW + 10;
     int height = below + put_legend(&legend, line, below) * LEGEND_ROW + 12;

@@ -33,18 +33,18 @@ struct schedule_tracked {
     struct schedule_turn *turn;      /* under way, in the turn's arena; NULL: none */
     char *active;                    /* owned; shown in the metrics as governing; NULL: none */
     int64_t advised;                 /* when history was last asked for, in seconds; 0: never */
-    bool inquiring;                  /* it is being asked for */
+    bool query_in_flight;            /* it is being asked for */
     char *advice;                    /* owned; a recommendation to publish, JSON; NULL: none */
     char *learned;                   /* owned; triggers to apply, JSON; NULL: none */
     const struct resource *workload; /* what can be scaled; NULL: not known yet */
     char *workload_kind;             /* owned "apiVersion kind" that `workload` belongs to */
-    char *trouble;                   /* owned; why it cannot be known */
+    char *discovery_failure;         /* owned; why it cannot be known */
 };
 
 struct schedule_targets {
     struct map by_key, by_target; /* of struct schedule_tracked; the second heads a list */
     size_t zero_keepers;          /* without any, nobody asks how many replicas there are */
-    size_t abroad;                /* whose target is in another namespace */
+    size_t cross_namespace;       /* whose target is in another namespace */
 };
 
 void schedule_targets_done(struct schedule_targets *t);
@@ -62,20 +62,20 @@ void schedule_targets_keep_zero(struct schedule_targets *t, struct schedule_trac
                                 bool keeps_zero);
 
 /* May a schedule of this namespace govern the target that all in question share? */
-typedef bool schedule_may_govern_fn(void *context, str from_ns);
+typedef bool schedule_can_govern_fn(void *context, str from_ns);
 /* Another one with the same target that came first and may govern it; NULL: none did. Who may not keeps nobody
  * else from it. */
-const struct schedule_tracked *schedule_targets_rival(const struct schedule_targets *t,
-                                                      const struct schedule_tracked *one,
-                                                      schedule_may_govern_fn *may_govern,
-                                                      void *context);
-static inline bool schedule_is_abroad(const struct schedule_tracked *one)
+const struct schedule_tracked *schedule_targets_find_older(const struct schedule_targets *t,
+                                                           const struct schedule_tracked *one,
+                                                           schedule_can_govern_fn *may_govern,
+                                                           void *context);
+static inline bool schedule_is_cross_namespace(const struct schedule_tracked *one)
 {
     return one->target_key && !str_eq(one->target_ns, one->ns);
 }
 
 void schedule_echo_clear(struct schedule_echo *e);
 /* Is the cache still at the state before our write? Otherwise the echo is dropped. */
-bool schedule_echo_holds(struct schedule_echo *e, str cached_rv);
+bool schedule_echo_is_current(struct schedule_echo *e, str cached_rv);
 
 #endif

@@ -14,7 +14,7 @@ enum { SPREAD_MAX_MS = 2000 };
 
 /* ---- consent */
 
-struct grant_reference schedule_reference(str from_ns, str hpa_ns, str hpa_name)
+struct grant_reference schedule_grant_reference(str from_ns, str hpa_ns, str hpa_name)
 {
     return (struct grant_reference){ .from_group = str_c(schedule_resource.group),
                                      .from_kind = str_c(schedule_resource.kind),
@@ -25,41 +25,41 @@ struct grant_reference schedule_reference(str from_ns, str hpa_ns, str hpa_name)
                                      .to_name = hpa_name };
 }
 
-bool schedule_may_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name)
+bool schedule_can_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name)
 {
     if (str_eq(from_ns, hpa_ns))
         return true;
-    if (s->stay_home)
+    if (s->own_namespace_only)
         return false;
-    struct grant_reference ref = schedule_reference(from_ns, hpa_ns, hpa_name);
+    struct grant_reference ref = schedule_grant_reference(from_ns, hpa_ns, hpa_name);
     const struct schedule_hpa_record *hpa = cache_get(s->hpas, hpa_ns, hpa_name);
     return grants_permit(&s->grants, &ref, hpa ? hpa->allow : S(""));
 }
 
 bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked)
 {
-    if (!schedule_is_abroad(tracked))
+    if (!schedule_is_cross_namespace(tracked))
         return true;
     const struct schedule_hpa_record *hpa =
         cache_get(s->hpas, tracked->target_ns, tracked->target_name);
-    if (s->stay_home || !s->grants.homes)
+    if (s->own_namespace_only || !s->grants.homes)
         return false;
     if (hpa && grant_list_has(hpa->allow, tracked->ns))
         return true;
     uint64_t epoch = grants_epoch(&s->grants);
     if (tracked->consent_epoch != epoch) {
         struct grant_reference ref =
-            schedule_reference(tracked->ns, tracked->target_ns, tracked->target_name);
+            schedule_grant_reference(tracked->ns, tracked->target_ns, tracked->target_name);
         tracked->consent = grants_permit(&s->grants, &ref, S(""));
         tracked->consent_epoch = epoch;
     }
     return tracked->consent;
 }
 
-static bool target_may_be_governed(void *context, str from_ns)
+static bool can_govern_target(void *context, str from_ns)
 {
     const struct schedule_turn *turn = context;
-    return schedule_may_govern(turn->state, from_ns, turn->target.ns, turn->target.name);
+    return schedule_can_govern(turn->state, from_ns, turn->target.ns, turn->target.name);
 }
 
 /* The schedule may have got another target since the turn began: the turn's own is what it writes to. */
@@ -69,7 +69,7 @@ static bool turn_has_consent(const struct schedule_turn *turn)
     const struct schedule_target *target = &turn->target;
     return str_eq(target->ns, one->target_ns) && str_eq(target->name, one->target_name)
                ? schedule_has_consent(turn->state, one)
-               : schedule_may_govern(turn->state, one->ns, target->ns, target->name);
+               : schedule_can_govern(turn->state, one->ns, target->ns, target->name);
 }
 
 /* Hides the target from a schedule that may not govern it. Every step asks again: a turn waits for answers,
@@ -81,15 +81,17 @@ static void check_consent(struct arena *a, struct schedule_turn *turn)
     str from_ns = pass->object.ns;
     if (!turn->target.name.n || turn_has_consent(turn))
         return;
-    struct grant_reference ref = schedule_reference(from_ns, turn->target.ns, turn->target.name);
+    struct grant_reference ref =
+        schedule_grant_reference(from_ns, turn->target.ns, turn->target.name);
     pass->hpa = (struct schedule_hpa){ .replicas = -1 };
     pass->recommendation = NULL;
+    pass->refused_reason = GRANT_REFUSED;
     pass->refused =
-        s->stay_home ? arena_printf(a,
-                                    "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
-                                    " is in another namespace, and the operator runs with "
-                                    "--restrict-cross-namespace",
-                                    STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
+        s->own_namespace_only ? arena_printf(a,
+                                             "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
+                                             " is in another namespace, and the operator runs with "
+                                             "--restrict-cross-namespace",
+                                             STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
         : !s->grants.homes
             ? arena_printf(a,
                            "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
@@ -113,7 +115,7 @@ static void gather_hpa(struct schedule_turn *turn)
     turn->workload_kind = hpa->target_kind;
     turn->workload_name = hpa->target_name;
     struct schedule_echo *echo = &turn->tracked->hpa;
-    if (schedule_echo_holds(echo, hpa->meta.rv)) {
+    if (schedule_echo_is_current(echo, hpa->meta.rv)) {
         pass->hpa.bounds = echo->bounds;
         pass->hpa.baseline = str_c(echo->baseline);
     }
@@ -145,8 +147,8 @@ static void gather_query(struct arena *a, struct schedule_turn *turn)
                          STR_ARG(o->ns), e.text);
 }
 
-static struct schedule_turn *gather(struct reconcile *r, const struct schedule_record *record,
-                                    struct schedule_tracked *tracked)
+static struct schedule_turn *begin_turn(struct reconcile *r, const struct schedule_record *record,
+                                        struct schedule_tracked *tracked)
 {
     struct scheduler *s = r->context;
     struct schedule_turn *turn = arena_new(r->arena, struct schedule_turn);
@@ -155,7 +157,7 @@ static struct schedule_turn *gather(struct reconcile *r, const struct schedule_r
     turn->tracked = tracked;
     turn->rv = record->meta.rv;
     pass->object = schedule_record_object(r->arena, record, s->defaults);
-    if (schedule_echo_holds(&tracked->own, record->meta.rv)) {
+    if (schedule_echo_is_current(&tracked->own, record->meta.rv)) {
         struct json *status = NULL;
         if (json_parse(r->arena, str_c(tracked->own.status), &status, NULL) == 0)
             pass->object.status = status;
@@ -169,9 +171,9 @@ static struct schedule_turn *gather(struct reconcile *r, const struct schedule_r
                       schedule_template_target(r->arena, pass->object.spec, r->ns, r->name).name);
     const struct schedule_tracked *rival =
         turn_has_consent(turn)
-            ? schedule_targets_rival(&s->targets, tracked, target_may_be_governed, turn)
+            ? schedule_targets_find_older(&s->targets, tracked, can_govern_target, turn)
             : NULL;
-    pass->rival = rival ? arena_str(r->arena, str_c(rival->key)) : S("");
+    pass->managed_by = rival ? arena_str(r->arena, str_c(rival->key)) : S("");
     gather_query(r->arena, turn);
     struct json *advice = NULL;
     if (tracked->advice && json_parse(r->arena, str_c(tracked->advice), &advice, NULL) == 0)
@@ -193,15 +195,15 @@ struct schedule_turn *schedule_turn_of(struct reconcile *r)
 
 /* ---- the server does not answer */
 
-static void probe(struct timer *timer);
+static void send_probe(struct timer *timer);
 
-static void probe_answered(void *context, const struct kube_reply *reply)
+static void on_probe_answer(void *context, const struct kube_reply *reply)
 {
     struct scheduler *s = context;
     s->probe_call = NULL;
     if (reply->code == 0 || reply->code >= 500) {
         timer_set(manager_loop(s->manager), &s->probe,
-                  loop_mono_ns(manager_loop(s->manager)) + probe_ns, probe);
+                  loop_mono_ns(manager_loop(s->manager)) + probe_ns, send_probe);
         return;
     }
     for (struct map_slot *slot = NULL; (slot = map_next(&s->targets.by_key, slot));) {
@@ -213,40 +215,41 @@ static void probe_answered(void *context, const struct kube_reply *reply)
 }
 
 /* One small request a second instead of every waiting key's own retries. */
-static void probe(struct timer *timer)
+static void send_probe(struct timer *timer)
 {
     struct scheduler *s = container_of(timer, struct scheduler, probe);
     s->probe_call =
         kube_send(manager_kube(s->manager), &(struct kube_request){ .verb = KUBE_GET,
                                                                     .path = S("/version"),
                                                                     .timeout_ns = 2 * NS_PER_S,
-                                                                    .done = probe_answered,
+                                                                    .done = on_probe_answer,
                                                                     .context = s });
 }
 
-void schedule_turn_await_server(struct reconcile *r, struct schedule_turn *turn,
-                                const char *failure)
+void schedule_turn_wait_for_server(struct reconcile *r, struct schedule_turn *turn,
+                                   const char *failure)
 {
     struct scheduler *s = turn->state;
     reconcile_warn(r, "the API server does not answer; its return is awaited", failure);
     turn->tracked->waiting = true;
     if (!s->probe_call && !timer_is_set(&s->probe))
         timer_set(manager_loop(s->manager), &s->probe,
-                  loop_mono_ns(manager_loop(s->manager)) + probe_ns, probe);
+                  loop_mono_ns(manager_loop(s->manager)) + probe_ns, send_probe);
     reconcile_again(r, fallback_ns);
 }
 
-static bool is_away(const struct kube_reply *reply)
+static bool is_unreachable(const struct kube_reply *reply)
 {
     return reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE ||
            reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
 }
 
 /* A failure that is neither ours to explain nor the network's: the queue's backoff decides. */
-static void fail(struct reconcile *r, struct schedule_turn *turn, const struct kube_reply *reply)
+static void fail_turn(struct reconcile *r, struct schedule_turn *turn,
+                      const struct kube_reply *reply)
 {
-    if (is_away(reply))
-        schedule_turn_await_server(r, turn, reply->failure);
+    if (is_unreachable(reply))
+        schedule_turn_wait_for_server(r, turn, reply->failure);
     else
         reconcile_fail(r, reply->failure);
 }
@@ -266,13 +269,13 @@ void schedule_turn_event(struct schedule_turn *turn, const struct schedule_event
                                  .message = event->message });
 }
 
-static void status_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn || reply->reason == KUBE_NOT_FOUND)
         return;
     if (reply->failure) {
-        fail(r, turn, reply);
+        fail_turn(r, turn, reply);
         return;
     }
     struct schedule_echo *echo = &turn->tracked->own;
@@ -295,7 +298,7 @@ static void send_status(struct reconcile *r, const struct json *status)
                                            .name = r->name,
                                            .subresource = "status",
                                            .body = json_to_str(r->arena, body) },
-                   status_written);
+                   on_status_written);
 }
 
 /* When many schedules share a boundary their writes are spread over up to two seconds, each always by
@@ -307,7 +310,7 @@ static int64_t spread_ns(const struct schedule_turn *turn)
     return width_ms ? (int64_t)(map_hash(str_c(turn->tracked->key)) % width_ms) * NS_PER_MS : 0;
 }
 
-static void wake_as_planned(struct reconcile *r, const struct schedule_turn *turn)
+static void wake_at_planned_time(struct reconcile *r, const struct schedule_turn *turn)
 {
     int64_t after = turn->plan.wake * NS_PER_S - r->now_ns;
     if (turn->plan.wake == turn->plan.effective.next)
@@ -315,7 +318,7 @@ static void wake_as_planned(struct reconcile *r, const struct schedule_turn *tur
     reconcile_again(r, MAX(after, NS_PER_MS));
 }
 
-static void finish(struct reconcile *r, struct schedule_turn *turn)
+static void finish_turn(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_plan *plan = &turn->plan;
     for (size_t i = 0; i < plan->events_n; i++)
@@ -326,13 +329,13 @@ static void finish(struct reconcile *r, struct schedule_turn *turn)
     schedule_targets_keep_zero(&turn->state->targets, turn->tracked,
                                plan->effective.config.has_desired &&
                                    plan->effective.config.desired == 0);
-    wake_as_planned(r, turn);
-    schedule_turn_advise(r, turn);
+    wake_at_planned_time(r, turn);
+    schedule_turn_recommend(r, turn);
 }
 
 /* ---- writes */
 
-static struct json *finalizers(struct arena *a, str text, bool add)
+static struct json *make_finalizers(struct arena *a, str text, bool add)
 {
     struct json *old = NULL, *list = json_new_arr(a);
     if (text.n)
@@ -345,16 +348,16 @@ static struct json *finalizers(struct arena *a, str text, bool add)
     return list;
 }
 
-static void finalizer_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_finalizers_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn || reply->reason == KUBE_NOT_FOUND)
         return;
     if (reply->failure) {
-        if (!is_away(reply) && reply->reason != KUBE_CONFLICT)
+        if (!is_unreachable(reply) && reply->reason != KUBE_CONFLICT)
             schedule_turn_event(turn, &(struct schedule_event){ true, "FinalizerFailed",
                                                                 str_c(reply->failure) });
-        fail(r, turn, reply);
+        fail_turn(r, turn, reply);
         return;
     }
     turn->finalizer_sent = turn->pass.object.has_finalizer = true;
@@ -372,23 +375,24 @@ static void send_finalizers(struct reconcile *r, struct schedule_turn *turn, boo
     struct json *body = json_new_obj(r->arena);
     struct json *metadata = json_make(r->arena, body, "metadata", NULL);
     json_set_str(r->arena, metadata, "resourceVersion", record->meta.rv);
-    json_set(r->arena, metadata, S("finalizers"), finalizers(r->arena, record->finalizers, add));
+    json_set(r->arena, metadata, S("finalizers"),
+             make_finalizers(r->arena, record->finalizers, add));
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                            .resource = &schedule_resource,
                                            .ns = r->ns,
                                            .name = r->name,
                                            .body = json_to_str(r->arena, body) },
-                   finalizer_written);
+                   on_finalizers_written);
 }
 
-static void hpa_created(struct reconcile *r, const struct kube_reply *reply)
+static void on_hpa_created(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn)
         return;
-    if (is_away(reply)) {
-        schedule_turn_await_server(r, turn, reply->failure);
+    if (is_unreachable(reply)) {
+        schedule_turn_wait_for_server(r, turn, reply->failure);
         return;
     }
     if (reply->reason == KUBE_ALREADY_EXISTS) {
@@ -397,7 +401,7 @@ static void hpa_created(struct reconcile *r, const struct kube_reply *reply)
     }
     if (reply->failure) {
         turn->pass.create_failed = true;
-        turn->pass.trouble = arena_str(r->arena, str_c(reply->failure));
+        turn->pass.failure = arena_str(r->arena, str_c(reply->failure));
         schedule_turn_step(r, turn);
         return;
     }
@@ -411,7 +415,7 @@ static void hpa_created(struct reconcile *r, const struct kube_reply *reply)
     reconcile_again(r, NS_PER_S); /* its watch event comes first */
 }
 
-static void note_patch(struct schedule_turn *turn, const struct kube_reply *reply)
+static void record_patch(struct schedule_turn *turn, const struct kube_reply *reply)
 {
     struct schedule_pass *pass = &turn->pass;
     const struct schedule_plan *plan = &turn->plan;
@@ -451,14 +455,14 @@ static void log_patch(const struct schedule_turn *turn)
                                             : schedule_phase_name(turn->plan.phase)));
 }
 
-static void hpa_patched(struct reconcile *r, const struct kube_reply *reply)
+static void on_hpa_patched(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn)
         return;
     struct schedule_pass *pass = &turn->pass;
     if (!reply->failure) {
-        note_patch(turn, reply);
+        record_patch(turn, reply);
         log_patch(turn);
         schedule_turn_step(r, turn);
         return;
@@ -474,10 +478,10 @@ static void hpa_patched(struct reconcile *r, const struct kube_reply *reply)
                reply->reason == KUBE_FORBIDDEN) {
         pass->memory->forbidden = reply->reason == KUBE_FORBIDDEN ? pass->memory->forbidden + 1 : 0;
         pass->rejected = true;
-        pass->trouble = arena_str(r->arena, str_c(reply->failure));
+        pass->failure = arena_str(r->arena, str_c(reply->failure));
         schedule_turn_step(r, turn);
     } else {
-        fail(r, turn, reply);
+        fail_turn(r, turn, reply);
     }
 }
 
@@ -489,7 +493,7 @@ static void send_patch(struct reconcile *r, struct schedule_turn *turn)
                                            .ns = turn->target.ns,
                                            .name = turn->target.name,
                                            .body = json_to_str(r->arena, turn->plan.patch) },
-                   hpa_patched);
+                   on_hpa_patched);
 }
 
 /* ---- the turn */
@@ -507,7 +511,7 @@ void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
                                                .resource = &resource_hpas,
                                                .ns = r->ns,
                                                .body = json_to_str(r->arena, plan->create) },
-                       hpa_created);
+                       on_hpa_created);
     } else if (plan->patch) {
         send_patch(r, turn);
     } else if (plan->scale) {
@@ -517,9 +521,9 @@ void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
             schedule_turn_event(turn, &plan->events[i]);
         send_finalizers(r, turn, false);
     } else if (!turn->pass.object.deleting) {
-        finish(r, turn);
+        finish_turn(r, turn);
     } else if (turn->pass.rejected) {
-        wake_as_planned(r, turn);
+        wake_at_planned_time(r, turn);
     }
 }
 
@@ -530,7 +534,7 @@ struct reconciled schedule_reconcile(struct reconcile *r)
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, r->ns, r->name);
     if (!record || !tracked)
         return reconciled();
-    tracked->turn = gather(r, record, tracked);
+    tracked->turn = begin_turn(r, record, tracked);
     tracked->waiting = false;
     schedule_turn_step(r, tracked->turn);
     return reconciled();

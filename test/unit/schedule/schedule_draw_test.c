@@ -32,7 +32,7 @@ static struct schedule_spec *read_spec(struct arena *a)
     struct json *spec = NULL;
     err_t e;
     OK_CALL(yaml_parse(a, str_c(manifest), &spec, &e), &e);
-    return schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+    return schedule_spec_read(a, spec, (struct schedule_defaults){ .find_zone = tz_get });
 }
 
 /* The spring night of 2026: 02:00 to 03:00 does not exist on Sunday, so half of the window is gone. */
@@ -92,9 +92,9 @@ static void the_timeline_joins_what_does_not_change(void)
     struct schedule_timeline line =
         schedule_timeline(&a, spec, 0, at("2026-03-27T23:00:00Z"), at("2026-03-28T22:00:00Z"));
     EQ_INT(line.n, 3);
-    EQ_INT(line.stretches[1].from, at("2026-03-28T01:00:00Z"));
-    EQ_INT(line.stretches[1].to, at("2026-03-28T03:00:00Z"));
-    EQ_INT(line.stretches[2].to, line.to);
+    EQ_INT(line.periods[1].from, at("2026-03-28T01:00:00Z"));
+    EQ_INT(line.periods[1].to, at("2026-03-28T03:00:00Z"));
+    EQ_INT(line.periods[2].to, line.to);
 }
 
 int main(void)

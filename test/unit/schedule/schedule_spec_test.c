@@ -12,7 +12,7 @@ static struct schedule_spec *read_yaml(struct arena *a, const char *text)
     struct json *spec;
     if (!OK_CALL(yaml_parse(a, str_c(text), &spec, &e), &e))
         exit(EXIT_FAILURE);
-    return schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+    return schedule_spec_read(a, spec, (struct schedule_defaults){ .find_zone = tz_get });
 }
 
 static void problems(void)
@@ -138,17 +138,19 @@ static void capitalised_names_win_over_aliases(void)
 static void extensions_have_the_original_behaviour_as_default(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_spec *spec = schedule_spec_read(&a, NULL, (struct schedule_defaults){ 0 });
+    struct schedule_spec *spec =
+        schedule_spec_read(&a, NULL, (struct schedule_defaults){ .find_zone = tz_get });
     EQ_INT(spec->triggers_n + spec->problems_n, 0);
     OK(!spec->suspend && spec->drift == SCHEDULE_ENFORCE && spec->deletion == SCHEDULE_RETAIN);
-    OK(!spec->advice.enabled && schedule_config_empty(&spec->resting));
+    OK(!spec->advice.enabled && schedule_config_empty(&spec->default_config));
     spec = read_yaml(&a, "{suspend: true, driftPolicy: OnTransition, deletionPolicy: Restore, "
                          "desiredReplicasPolicy: Exact, defaultHPAConfig: {minReplicas: 2}, "
                          "smartRecommendation: {enabled: true, frequency: 30, mode: Apply, "
                          "profile: economy, timezone: Europe/Berlin}}");
     OK(spec->suspend && spec->drift == SCHEDULE_ON_TRANSITION &&
        spec->deletion == SCHEDULE_RESTORE);
-    OK(spec->desired == SCHEDULE_EXACT && spec->resting.has_min && spec->resting.min == 2);
+    OK(spec->desired == SCHEDULE_EXACT && spec->default_config.has_min &&
+       spec->default_config.min == 2);
     OK(spec->advice.enabled && spec->advice.apply && spec->advice.profile == SCHEDULE_ECONOMY);
     EQ_INT(spec->advice.frequency_minutes, 30);
     EQ_INT(spec->advice.lookback_days, 28);

@@ -1,9 +1,9 @@
 /* The rule of KEDA's cron scaler, for people who come from it: two cron lines in a zone, active between the
  * one and the other. What a line means around daylight saving is what the Go cron library does that KEDA
  * stands on: a time in a gap is skipped, a repeated one comes twice, and some zones lose a day. Our own
- * schedules do none of that (schedule_windows.h); here it is kept so that a comparison is exact. */
-#ifndef FLYBALL_SCHEDULE_CRON_H
-#define FLYBALL_SCHEDULE_CRON_H
+ * schedules do none of that (schedule_windows_core.h); here it is kept so that a comparison is exact. */
+#ifndef FLYBALL_SCHEDULE_CRON_CORE_H
+#define FLYBALL_SCHEDULE_CRON_CORE_H
 
 #include "../base/tz.h"
 

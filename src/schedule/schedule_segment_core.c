@@ -1,9 +1,9 @@
-/* Quantile and segmentation: see schedule_segment.h.
+/* Quantile and segmentation: see schedule_segment_core.h.
  *
  * The segmentation is exact: dynamic programming over all left edges, with every segment's best level
  * computed from its sorted slots. At 48 slots that is about a thousand segments, so cleverness would
  * cost more lines than time. */
-#include "schedule_segment.h"
+#include "schedule_segment_core.h"
 
 #include <math.h>
 
@@ -81,7 +81,7 @@ static void find_cuts(const int *wanted, const struct schedule_step_costs *costs
 }
 
 /* Follows the cuts back from the end of the day; neighbours of one level become one. */
-static int collect(const struct cut *cuts, struct schedule_segment out[SCHEDULE_SLOTS])
+static int collect_segments(const struct cut *cuts, struct schedule_segment out[SCHEDULE_SLOTS])
 {
     struct schedule_segment backwards[SCHEDULE_SLOTS];
     int n = 0, merged = 0;
@@ -106,7 +106,7 @@ int schedule_segments(const int wanted[SCHEDULE_SLOTS], const struct schedule_st
     int n = 0;
     for (int i = 0; i < LEVELS_MAX_DOUBLINGS; i++, per_step *= 2) {
         find_cuts(wanted, costs, per_step * sum, cuts);
-        n = collect(cuts, out);
+        n = collect_segments(cuts, out);
         if (n <= costs->most_segments)
             break;
     }

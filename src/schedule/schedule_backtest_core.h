@@ -1,9 +1,9 @@
 /* How well would it have done? The recommendation is learned again without the last seven days and
  * tried on them, against an HPA that only reacts. */
-#ifndef FLYBALL_SCHEDULE_BACKTEST_H
-#define FLYBALL_SCHEDULE_BACKTEST_H
+#ifndef FLYBALL_SCHEDULE_BACKTEST_CORE_H
+#define FLYBALL_SCHEDULE_BACKTEST_CORE_H
 
-#include "schedule_recommend.h"
+#include "schedule_recommend_core.h"
 
 struct schedule_backtest {
     double under,

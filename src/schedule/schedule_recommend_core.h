@@ -5,10 +5,10 @@
  * pool a high quantile of every slot is the wanted floor, and the floors are approximated by a few
  * steps. The lowest step of all is the base; every other step becomes a trigger that opens a
  * little early. */
-#ifndef FLYBALL_SCHEDULE_RECOMMEND_H
-#define FLYBALL_SCHEDULE_RECOMMEND_H
+#ifndef FLYBALL_SCHEDULE_RECOMMEND_CORE_H
+#define FLYBALL_SCHEDULE_RECOMMEND_CORE_H
 
-#include "schedule_segment.h"
+#include "schedule_segment_core.h"
 #include "schedule_spec.h"
 
 struct schedule_learn_params {
@@ -30,7 +30,7 @@ struct schedule_sample {
     double value;
 };
 
-struct schedule_learned {
+struct schedule_learned_trigger {
     uint8_t weekdays;     /* bit 0 is Sunday */
     int32_t start_minute; /* of the day, the lead taken off */
     int32_t end_minute;   /* 1440: the end of the day */
@@ -44,7 +44,7 @@ struct schedule_recommendation {
     int32_t *dropped_days; /* left out as unusual, ascending */
     size_t dropped_n;
     int32_t base_min, base_max;
-    struct schedule_learned *triggers; /* by start, end, level */
+    struct schedule_learned_trigger *triggers; /* by start, end, level */
     size_t triggers_n;
     size_t days_n;                     /* dates that were used */
     double profile[7][SCHEDULE_SLOTS]; /* by weekday (0 is Sunday): the median of those like it */
@@ -57,7 +57,7 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
                                                    const struct schedule_learn_params *params);
 
 /* "ai-mtuwthf-0850-1200" and the manifest of the trigger. */
-str schedule_learned_name(struct arena *a, const struct schedule_learned *t);
+str schedule_learned_name(struct arena *a, const struct schedule_learned_trigger *t);
 struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
                                    size_t at, str zone_name);
 

@@ -1,6 +1,6 @@
-/* From history to windows: see schedule_recommend.h. Rejected: fixed day/night buckets (they miss
+/* From history to windows: see schedule_recommend_core.h. Rejected: fixed day/night buckets (they miss
  * a lunch peak) and "hours above 1.5 times the median" (on real traffic it finds almost nothing). */
-#include "schedule_recommend.h"
+#include "schedule_recommend_core.h"
 
 #include "../base/civil.h"
 
@@ -69,8 +69,8 @@ static struct history_day *day_of(struct history *h, int64_t first_day, int64_t 
 }
 
 /* One row a date that has samples, at most the last LEARNED_DAYS_MAX dates. */
-static struct history gather(struct arena *a, const struct schedule_sample *samples, size_t n,
-                             const struct tz *zone)
+static struct history collect_days(struct arena *a, const struct schedule_sample *samples, size_t n,
+                                   const struct tz *zone)
 {
     int64_t last = INT64_MIN, first = INT64_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -161,7 +161,7 @@ static void drop_unusual(struct arena *a, struct history *h,
     h->n = kept;
 }
 
-static void weigh(struct history *h, double half_life_days)
+static void weigh_days(struct history *h, double half_life_days)
 {
     for (size_t i = 0; i < h->n; i++)
         h->days[i].weight =
@@ -326,8 +326,8 @@ static uint8_t sunday_first(unsigned monday_bits)
     return (uint8_t)((monday_bits << 1 | monday_bits >> 6) & 0x7f);
 }
 
-static void steps_to_triggers(struct arena *a, const struct step *steps, size_t n, int lead_minutes,
-                              struct schedule_recommendation *out)
+static void make_triggers(struct arena *a, const struct step *steps, size_t n, int lead_minutes,
+                          struct schedule_recommendation *out)
 {
     out->base_min = INT32_MAX;
     for (size_t i = 0; i < n; i++)
@@ -339,7 +339,7 @@ static void steps_to_triggers(struct arena *a, const struct step *steps, size_t 
             out->base_max = MAX(out->base_max, steps[i].max);
             continue;
         }
-        out->triggers[out->triggers_n++] = (struct schedule_learned){
+        out->triggers[out->triggers_n++] = (struct schedule_learned_trigger){
             .weekdays = sunday_first(steps[i].weekdays),
             .start_minute = MAX(0, s->from * SCHEDULE_SLOT_MINUTES - lead_minutes),
             .end_minute = s->to * SCHEDULE_SLOT_MINUTES,
@@ -366,12 +366,12 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
                                                    const struct tz *zone,
                                                    const struct schedule_learn_params *params)
 {
-    struct history h = gather(a, samples, n, zone);
+    struct history h = collect_days(a, samples, n, zone);
     if (h.n < (size_t)params->least_days)
         return NULL;
     struct schedule_recommendation *out = arena_new(a, struct schedule_recommendation);
     drop_unusual(a, &h, params, out);
-    weigh(&h, params->half_life_days);
+    weigh_days(&h, params->half_life_days);
     unsigned groups[WEEK];
     struct step steps[WEEK * SCHEDULE_SLOTS];
     size_t steps_n = 0;
@@ -383,7 +383,7 @@ struct schedule_recommendation *schedule_recommend(struct arena *a,
         keep_profile(a, &h, groups[i], params->tau_group, out);
     }
     steps_n = merge_equal(steps, steps_n);
-    steps_to_triggers(a, steps, steps_n, params->lead_minutes, out);
+    make_triggers(a, steps, steps_n, params->lead_minutes, out);
     return out;
 }
 
@@ -392,9 +392,9 @@ int32_t schedule_recommended_floor(const struct schedule_recommendation *r, cons
 {
     int64_t local = at + tz_offset_at(zone, at), day = civil_day_of(local);
     int minute = (int)((local - day * CIVIL_DAY_S) / 60);
-    const struct schedule_learned *best = NULL;
+    const struct schedule_learned_trigger *best = NULL;
     for (size_t i = 0; i < r->triggers_n; i++) {
-        const struct schedule_learned *t = &r->triggers[i];
+        const struct schedule_learned_trigger *t = &r->triggers[i];
         bool open = t->weekdays >> civil_weekday(day) & 1 && minute >= t->start_minute &&
                     minute < t->end_minute;
         if (open && (!best || t->priority > best->priority))
@@ -424,7 +424,7 @@ str schedule_weekdays_text(struct arena *a, uint8_t weekdays)
     return weekdays_joined(a, weekdays, ",");
 }
 
-str schedule_learned_name(struct arena *a, const struct schedule_learned *t)
+str schedule_learned_name(struct arena *a, const struct schedule_learned_trigger *t)
 {
     char days[40] = "daily";
     if (t->weekdays != 0x7f) {
@@ -448,7 +448,7 @@ static struct json *bounds_json(struct arena *a, int32_t min, int32_t max)
 struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
                                    size_t at, str zone_name)
 {
-    const struct schedule_learned *t = &r->triggers[at];
+    const struct schedule_learned_trigger *t = &r->triggers[at];
     struct json *out = json_new_obj(a), *interval = json_new_obj(a);
     json_set_str(a, interval, "recurring", schedule_weekdays_text(a, t->weekdays));
     json_set_str(a, out, "name", schedule_learned_name(a, t));

@@ -11,10 +11,10 @@
  *
  * What must survive a restart is read from and written to the object's status (what was applied last,
  * by which source, since when a condition holds) and the HPA's baseline annotation. */
-#ifndef FLYBALL_SCHEDULE_PLAN_H
-#define FLYBALL_SCHEDULE_PLAN_H
+#ifndef FLYBALL_SCHEDULE_PLAN_CORE_H
+#define FLYBALL_SCHEDULE_PLAN_CORE_H
 
-#include "schedule_apply.h"
+#include "schedule_apply_core.h"
 #include "schedule_core.h"
 
 #define SCHEDULE_FINALIZER "autoscaling.sarabala.io/smarthpa-finalizer"
@@ -58,16 +58,17 @@ struct schedule_memory {
 enum schedule_scaled {
     SCHEDULE_SCALE_NOT_TRIED,
     SCHEDULE_SCALE_DONE,   /* written, or not needed */
-    SCHEDULE_SCALE_FAILED, /* see pass.trouble */
+    SCHEDULE_SCALE_FAILED, /* see pass.failure */
 };
 
 struct schedule_pass {
     struct schedule_object object;
     struct schedule_hpa hpa;
     bool template_found; /* the HPA that the template makes exists */
-    str rival;           /* "namespace/name" of an older object with the same target, or "" */
-    str refused;         /* why the target may not be governed, or ""; `hpa` is then hidden */
-    str query_problem;   /* why smartRecommendation.query is not sent, or "" */
+    str managed_by;      /* "namespace/name" of an older object with the same target, or "" */
+    str refused; /* why this schedule may not manage the target, or ""; `hpa` is then hidden */
+    const char *refused_reason; /* the condition's reason, set with `refused` */
+    str query_problem;          /* why smartRecommendation.query is not sent, or "" */
     int64_t now;
     struct schedule_memory *memory;
     const struct json *recommendation; /* a new one to publish; NULL: keep the old one */
@@ -78,7 +79,7 @@ struct schedule_pass {
     bool create_failed;                  /* the template's HPA was refused: `trouble` */
     bool rejected;                       /* the server refuses the patch for good: `trouble` */
     enum schedule_scaled scaled;
-    str trouble; /* one sentence */
+    str failure; /* one sentence */
 };
 
 struct schedule_event {

@@ -1,11 +1,11 @@
-/* Windows as instants: see schedule_windows.h.
+/* Windows as instants: see schedule_windows_core.h.
  *
  * All searches walk local days outwards from today. Days that do not count are skipped by a bit
  * test, and within a stretch of constant offset a wall time is turned into an instant by one
  * subtraction, so looking at a trigger costs some tens of nanoseconds. Starts and ends grow with the
  * day, except that in a repeated hour an end (its last occurrence) may pass the next day's start (its
  * first); so where one day answers, its neighbour is asked too. */
-#include "schedule_windows.h"
+#include "schedule_windows_core.h"
 
 #include "../base/civil.h"
 
@@ -17,7 +17,7 @@ struct schedule_view schedule_view(const struct schedule_trigger *t, int64_t now
     return (struct schedule_view){ t, now, civil_day_of(now + steady.offset), steady };
 }
 
-bool schedule_day_counts(const struct schedule_trigger *t, int64_t day)
+bool schedule_trigger_has_day(const struct schedule_trigger *t, int64_t day)
 {
     if (t->weekdays && !(t->weekdays >> civil_weekday(day) & 1))
         return false;
@@ -86,7 +86,7 @@ static int add_piece(struct schedule_span *out, int n, int64_t from, int64_t to)
 static int day_pieces(const struct schedule_view *v, int64_t day, struct schedule_span out[2])
 {
     const struct schedule_trigger *t = v->trigger;
-    if (!schedule_day_counts(t, day))
+    if (!schedule_trigger_has_day(t, day))
         return 0;
     if (t->start_s <= t->end_s)
         return add_piece(out, 0, as_start(v, day, t->start_s), as_end(v, day, t->end_s));
@@ -143,7 +143,7 @@ bool schedule_window_now(const struct schedule_view *v, struct schedule_span *re
     return true;
 }
 
-bool schedule_before_window(const struct schedule_view *v)
+bool schedule_is_before_window(const struct schedule_view *v)
 {
     const struct schedule_trigger *t = v->trigger;
     if (t->start_s <= t->end_s)

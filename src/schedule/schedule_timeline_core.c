@@ -1,7 +1,7 @@
-/* Walking the transitions: see schedule_timeline.h. */
-#include "schedule_timeline.h"
+/* Walking the transitions: see schedule_timeline_core.h. */
+#include "schedule_timeline_core.h"
 
-static bool same_decision(const struct schedule_stretch *s, const struct schedule_effective *e)
+static bool same_decision(const struct schedule_period *s, const struct schedule_effective *e)
 {
     const struct schedule_config *x = &s->config, *y = &e->config;
     return s->source == e->source && s->trigger == e->trigger && x->has_min == y->has_min &&
@@ -18,22 +18,22 @@ struct schedule_timeline schedule_timeline(struct arena *a, const struct schedul
     while (line.to < to) {
         struct schedule_effective e = schedule_effective(spec, created, line.to, states);
         int64_t until = e.next ? MIN(e.next, to) : to;
-        struct schedule_stretch *last = line.n ? &line.stretches[line.n - 1] : NULL;
+        struct schedule_period *last = line.n ? &line.periods[line.n - 1] : NULL;
         if (last && same_decision(last, &e)) {
             last->to = line.to = until;
             continue;
         }
-        if (line.n == SCHEDULE_STRETCHES_MAX)
+        if (line.n == SCHEDULE_PERIODS_MAX)
             break;
         if (line.n == cap) {
             cap = MAX(cap * 2, (size_t)32);
-            struct schedule_stretch *more = arena_array(a, cap, sizeof(*more));
+            struct schedule_period *more = arena_array(a, cap, sizeof(*more));
             if (line.n)
-                memcpy(more, line.stretches, line.n * sizeof(*more));
-            line.stretches = more;
+                memcpy(more, line.periods, line.n * sizeof(*more));
+            line.periods = more;
         }
-        line.stretches[line.n++] =
-            (struct schedule_stretch){ line.to, until, e.source, e.trigger, e.config };
+        line.periods[line.n++] =
+            (struct schedule_period){ line.to, until, e.source, e.trigger, e.config };
         line.to = until;
     }
     return line;

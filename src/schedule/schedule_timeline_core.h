@@ -1,10 +1,10 @@
 /* What will hold when: the core asked at every transition of a stretch of time. */
-#ifndef FLYBALL_SCHEDULE_TIMELINE_H
-#define FLYBALL_SCHEDULE_TIMELINE_H
+#ifndef FLYBALL_SCHEDULE_TIMELINE_CORE_H
+#define FLYBALL_SCHEDULE_TIMELINE_CORE_H
 
 #include "schedule_core.h"
 
-struct schedule_stretch {
+struct schedule_period {
     int64_t from, to; /* [from, to) */
     enum schedule_source source;
     int trigger; /* -1: none */
@@ -14,11 +14,11 @@ struct schedule_stretch {
 struct schedule_timeline {
     const struct schedule_spec *spec; /* borrowed */
     int64_t from, to;
-    struct schedule_stretch *stretches; /* in the arena; neighbours differ */
+    struct schedule_period *periods; /* in the arena; neighbours differ */
     size_t n;
 };
 
-enum { SCHEDULE_STRETCHES_MAX = 10000 }; /* then the timeline ends early: `to` says where */
+enum { SCHEDULE_PERIODS_MAX = 10000 }; /* then the timeline ends early: `to` says where */
 
 struct schedule_timeline schedule_timeline(struct arena *a, const struct schedule_spec *spec,
                                            int64_t created, int64_t from, int64_t to);

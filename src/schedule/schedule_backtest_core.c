@@ -1,9 +1,9 @@
-/* Trying a recommendation on the past: see schedule_backtest.h.
+/* Trying a recommendation on the past: see schedule_backtest_core.h.
  *
  * The reacting HPA is simulated in steps of five minutes: it sees demand one step late, keeps the
  * largest wish of the last two steps, and a new pod serves two steps after it was wanted. That is
  * crude, but equally so for both sides of the comparison. */
-#include "schedule_backtest.h"
+#include "schedule_backtest_core.h"
 
 #include "../base/civil.h"
 
@@ -14,8 +14,8 @@ enum { STEP_S = 300, HELD_DAYS = 7, STEPS = HELD_DAYS * 86400 / STEP_S };
 static const double LEAST_STRENGTH = .3, LEAST_GAIN = .2;
 
 /* Demand of the held-back week on a grid; NAN where there is none. */
-static void lay_out(const struct schedule_sample *samples, size_t n, int64_t start,
-                    double grid[STEPS])
+static void fill_grid(const struct schedule_sample *samples, size_t n, int64_t start,
+                      double grid[STEPS])
 {
     for (int i = 0; i < STEPS; i++)
         grid[i] = NAN;
@@ -29,7 +29,7 @@ static void lay_out(const struct schedule_sample *samples, size_t n, int64_t sta
             grid[i] = isnan(grid[i - back]) ? NAN : grid[i - back];
 }
 
-static double at_least(const double *values, int at, int back, double otherwise)
+static double value_before(const double *values, int at, int back, double otherwise)
 {
     return at >= back && !isnan(values[at - back]) ? values[at - back] : otherwise;
 }
@@ -39,16 +39,16 @@ struct sums {
 };
 
 /* One side of the comparison; floors NULL: the HPA alone. */
-static struct sums simulate(const double demand[STEPS], const double *floors)
+static struct sums simulate_hpa(const double demand[STEPS], const double *floors)
 {
     struct sums s = { 0 };
     double wish[STEPS], target[STEPS];
     for (int i = 0; i < STEPS; i++) {
-        wish[i] = fmax(1, ceil(at_least(demand, i, 1, 1)));
-        double held = fmax(wish[i], fmax(at_least(wish, i, 1, 1), at_least(wish, i, 2, 1)));
+        wish[i] = fmax(1, ceil(value_before(demand, i, 1, 1)));
+        double held = fmax(wish[i], fmax(value_before(wish, i, 1, 1), value_before(wish, i, 2, 1)));
         target[i] = floors ? fmax(floors[i], held) : held;
-        double ready = fmin(target[i], fmin(at_least(target, i, 1, target[i]),
-                                            at_least(target, i, 2, target[i])));
+        double ready = fmin(target[i], fmin(value_before(target, i, 1, target[i]),
+                                            value_before(target, i, 2, target[i])));
         if (isnan(demand[i]))
             continue;
         s.needed += demand[i];
@@ -123,9 +123,9 @@ bool schedule_backtest(struct arena *a, const struct schedule_sample *samples, s
         return false;
     double *demand = arena_array(a, STEPS, sizeof(*demand));
     double *floors = arena_array(a, STEPS, sizeof(*floors));
-    lay_out(samples, n, start, demand);
+    fill_grid(samples, n, start, demand);
     struct fit f = fit_week(r, zone, start, demand, floors);
-    struct sums with = simulate(demand, floors), without = simulate(demand, NULL);
+    struct sums with = simulate_hpa(demand, floors), without = simulate_hpa(demand, NULL);
     double spread = variance(f.n, f.sum, f.squares);
     *ret = (struct schedule_backtest){
         .under = ratio(with.missing, with.needed),

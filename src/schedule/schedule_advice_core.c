@@ -1,9 +1,8 @@
-/* Publishing what was learned: see schedule_advice.h. */
-#include "schedule_advice.h"
+/* Publishing what was learned: see schedule_advice_core.h. */
+#include "schedule_advice_core.h"
 
 #include "../base/civil.h"
 #include "../base/rfc3339.h"
-#include "../prom/query.h"
 
 #include <math.h>
 
@@ -17,43 +16,6 @@ static const char *const signal_names[SCHEDULE_SIGNAL_N] = {
 const char *schedule_signal_name(enum schedule_signal signal)
 {
     return signal_names[signal];
-}
-
-static void put_series(struct buf *out, const char *name, str ns, str hpa)
-{
-    buf_printf(out, "kube_horizontalpodautoscaler_%s{namespace=\"", name);
-    prom_query_escape(out, ns);
-    buf_put(out, S("\",horizontalpodautoscaler=\""));
-    prom_query_escape(out, hpa);
-    buf_put(out, S("\"}"));
-}
-
-str schedule_signal_query(struct arena *a, enum schedule_signal signal,
-                          const struct schedule_advice *advice, str hpa_ns, str hpa_name)
-{
-    auto_buf struct buf out = { 0 };
-    switch (signal) {
-    case SCHEDULE_SIGNAL_USER:
-        return advice->query;
-    case SCHEDULE_SIGNAL_DEMAND:
-        put_series(&out, "status_current_replicas", hpa_ns, hpa_name);
-        buf_put(&out, S(" * on(namespace,horizontalpodautoscaler) "
-                        "max by(namespace,horizontalpodautoscaler)("));
-        put_series(&out, "status_target_metric", hpa_ns, hpa_name);
-        buf_put(&out, S(" / "));
-        put_series(&out, "spec_target_metric", hpa_ns, hpa_name);
-        buf_putc(&out, ')');
-        break;
-    case SCHEDULE_SIGNAL_DESIRED:
-        put_series(&out, "status_desired_replicas", hpa_ns, hpa_name);
-        break;
-    case SCHEDULE_SIGNAL_CURRENT:
-        put_series(&out, "status_current_replicas", hpa_ns, hpa_name);
-        break;
-    case SCHEDULE_SIGNAL_N:
-        break;
-    }
-    return arena_str(a, buf_str(&out));
 }
 
 /* ---- is it enough? */
@@ -142,8 +104,8 @@ static struct json *status_json(struct arena *a, const struct schedule_history *
     return out;
 }
 
-struct schedule_advised schedule_advise(struct arena *a, const struct schedule_advice *advice,
-                                        const struct schedule_history *history)
+struct schedule_advice_result schedule_advise(struct arena *a, const struct schedule_advice *advice,
+                                              const struct schedule_history *history)
 {
     struct schedule_learn_params params =
         schedule_learn_defaults(advice->profile, advice->lead_minutes);
@@ -157,7 +119,7 @@ struct schedule_advised schedule_advise(struct arena *a, const struct schedule_a
             ? NULL
             : schedule_recommend(a, samples, history->n, advice->zone, &params);
     if (!r)
-        return (struct schedule_advised){
+        return (struct schedule_advice_result){
             .reason = "InsufficientData",
             .message = arena_printf(
                 a, "%zu hours of history were found, want at least %d hours on %d different days",
@@ -167,9 +129,9 @@ struct schedule_advised schedule_advise(struct arena *a, const struct schedule_a
     for (size_t i = 0; i < r->triggers_n; i++)
         json_push(a, triggers, schedule_learned_json(a, r, i, tz_name(advice->zone)));
     struct schedule_history sorted = { samples, history->n, history->signal, history->now };
-    struct schedule_advised out = { .status = status_json(a, &sorted, r, triggers),
-                                    .triggers = triggers,
-                                    .under = -1 };
+    struct schedule_advice_result out = { .status = status_json(a, &sorted, r, triggers),
+                                          .triggers = triggers,
+                                          .under = -1 };
     struct schedule_backtest backtest;
     if (schedule_backtest(a, samples, history->n, advice->zone, &params, &backtest)) {
         json_set(a, out.status, S("backtest"), backtest_json(a, &backtest));

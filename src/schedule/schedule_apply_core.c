@@ -1,5 +1,5 @@
-/* Merging a config into an HPA: see schedule_apply.h. */
-#include "schedule_apply.h"
+/* Merging a config into an HPA: see schedule_apply_core.h. */
+#include "schedule_apply_core.h"
 
 static const char *const applied_names[SCHEDULE_APPLY_N] = {
     [SCHEDULE_APPLY_OK] = "ok",

@@ -1,5 +1,5 @@
-/* From a template to an HPA: see schedule_template.h. */
-#include "schedule_template.h"
+/* From a template to an HPA: see schedule_template_core.h. */
+#include "schedule_template_core.h"
 
 struct schedule_target schedule_template_target(struct arena *a, const struct schedule_spec *spec,
                                                 str ns, str name)
@@ -35,7 +35,7 @@ struct schedule_template_problem schedule_template_check(struct arena *a,
             "NoScaleTarget",
             S("HPASpecTemplate.spec.scaleTargetRef needs kind and name, so no HPA is created"),
         };
-    if (!o->spec->created.has_max || o->spec->created.max < 1)
+    if (!o->spec->template_config.has_max || o->spec->template_config.max < 1)
         return (struct schedule_template_problem){
             "NoMaxReplicas",
             S("HPASpecTemplate.spec.maxReplicas must be at least 1, so no HPA is created"),

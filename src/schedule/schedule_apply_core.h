@@ -1,6 +1,6 @@
 /* What a config does to a live HPA: one merge of two bounds, with the rules of autoscaling/v2. */
-#ifndef FLYBALL_SCHEDULE_APPLY_H
-#define FLYBALL_SCHEDULE_APPLY_H
+#ifndef FLYBALL_SCHEDULE_APPLY_CORE_H
+#define FLYBALL_SCHEDULE_APPLY_CORE_H
 
 #include "schedule_spec.h"
 

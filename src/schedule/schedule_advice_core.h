@@ -1,8 +1,8 @@
 /* A recommendation as it is published, and as it is applied. Pure. */
-#ifndef FLYBALL_SCHEDULE_ADVICE_H
-#define FLYBALL_SCHEDULE_ADVICE_H
+#ifndef FLYBALL_SCHEDULE_ADVICE_CORE_H
+#define FLYBALL_SCHEDULE_ADVICE_CORE_H
 
-#include "schedule_backtest.h"
+#include "schedule_backtest_core.h"
 
 #define SCHEDULE_ADVICE_MANAGER "smarthpa-ai-scheduler"
 
@@ -18,9 +18,6 @@ enum schedule_signal {
 };
 
 const char *schedule_signal_name(enum schedule_signal signal);
-/* The PromQL; "" when there is none (no query given). */
-str schedule_signal_query(struct arena *a, enum schedule_signal signal,
-                          const struct schedule_advice *advice, str hpa_ns, str hpa_name);
 
 struct schedule_history {
     const struct schedule_sample *samples;
@@ -29,7 +26,7 @@ struct schedule_history {
     int64_t now;
 };
 
-struct schedule_advised {
+struct schedule_advice_result {
     const char *reason;    /* NULL: there is an answer; else "InsufficientData" */
     str message;           /* why not */
     struct json *status;   /* for status.recommendation */
@@ -38,8 +35,8 @@ struct schedule_advised {
     double under;          /* of the backtest; negative: there was none */
 };
 
-struct schedule_advised schedule_advise(struct arena *a, const struct schedule_advice *advice,
-                                        const struct schedule_history *history);
+struct schedule_advice_result schedule_advise(struct arena *a, const struct schedule_advice *advice,
+                                              const struct schedule_history *history);
 
 /* The list of triggers with the learned ones in place of all that are named ai-...; NULL when the list
  * is already so. Others are not touched and keep their order. */

@@ -1,8 +1,8 @@
 /* The HPA that an object's template makes. */
-#ifndef FLYBALL_SCHEDULE_TEMPLATE_H
-#define FLYBALL_SCHEDULE_TEMPLATE_H
+#ifndef FLYBALL_SCHEDULE_TEMPLATE_CORE_H
+#define FLYBALL_SCHEDULE_TEMPLATE_CORE_H
 
-#include "schedule_plan.h"
+#include "schedule_plan_core.h"
 
 /* Why a template cannot be used: a reason for the condition TemplateValid and a sentence. */
 struct schedule_template_problem {

@@ -1,5 +1,5 @@
-/* Building a status: see schedule_status.h. */
-#include "schedule_status.h"
+/* Building a status: see schedule_status_core.h. */
+#include "schedule_status_core.h"
 
 #include "../base/rfc3339.h"
 #include "../json/merge.h"
@@ -13,7 +13,7 @@ struct schedule_status schedule_status(struct arena *a, const struct json *old, 
     return (struct schedule_status){ a, usable ? old : NULL, next, now, generation };
 }
 
-const struct json *schedule_old_condition(const struct json *status, const char *type)
+const struct json *schedule_condition_find(const struct json *status, const char *type)
 {
     const struct json *list = json_get(status, "conditions");
     for (size_t i = 0; i < json_len(list); i++)
@@ -22,14 +22,14 @@ const struct json *schedule_old_condition(const struct json *status, const char 
     return NULL;
 }
 
-bool schedule_condition_holds(const struct json *status, const char *type)
+bool schedule_condition_is_true(const struct json *status, const char *type)
 {
-    return str_eqc(json_text(json_get(schedule_old_condition(status, type), "status")), "True");
+    return str_eqc(json_text(json_get(schedule_condition_find(status, type), "status")), "True");
 }
 
 int64_t schedule_condition_since(const struct json *status, const char *type)
 {
-    const struct json *condition = schedule_old_condition(status, type);
+    const struct json *condition = schedule_condition_find(status, type);
     int64_t at = 0;
     return rfc3339_parse(json_text(json_get(condition, "lastTransitionTime")), &at, NULL) == 0 ? at
                                                                                                : 0;
@@ -73,7 +73,7 @@ void schedule_status_condition(struct schedule_status *s, const struct schedule_
 
 void schedule_status_clear(struct schedule_status *s, const struct schedule_condition *c)
 {
-    if (schedule_old_condition(s->next, c->type))
+    if (schedule_condition_find(s->next, c->type))
         schedule_status_condition(s, c);
 }
 

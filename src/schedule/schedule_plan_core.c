@@ -1,12 +1,11 @@
-/* One pass: see schedule_plan.h.
+/* One pass: see schedule_plan_core.h.
  *
  * The order is that of the rules: deletion, finalizer, lint, template, target, rival, suspension, bounds,
  * replicas, status. Each step either ends the plan (with a status that says why) or lets it go on. */
-#include "schedule_plan.h"
+#include "schedule_plan_core.h"
 
-#include "../kube/grant.h"
-#include "schedule_report.h"
-#include "schedule_template.h"
+#include "schedule_report_core.h"
+#include "schedule_template_core.h"
 
 static const char *const phase_names[SCHEDULE_PHASE_N] = {
     [SCHEDULE_PHASE_START] = "start",
@@ -26,69 +25,73 @@ void schedule_memory_revert(struct schedule_memory *m, int64_t now)
     m->next = (m->next + 1) % SCHEDULE_REVERTS_MAX;
 }
 
-static void wake_by(struct planner *p, int64_t at)
+static void wake_no_later(struct schedule_planner *p, int64_t at)
 {
     p->plan.wake = MIN(p->plan.wake, MAX(at, p->pass->now + 1));
 }
 
 /* A server that is starting forbids everything until it has read its roles: what is not allowed is tried again, ever
  * less often. What is invalid stays so until something changes. */
-static void wake_for_refused(struct planner *p)
+static void wake_after_refusal(struct schedule_planner *p)
 {
     unsigned times = p->pass->memory->forbidden;
     if (times)
-        wake_by(p, p->pass->now + (INT64_C(1) << MIN(times - 1, 10U)));
+        wake_no_later(p, p->pass->now + (INT64_C(1) << MIN(times - 1, 10U)));
 }
 
 /* ---- template and target */
 
 /* True when an HPA must be created first. */
-static bool judge_template(struct planner *p)
+static bool plan_template(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     if (!p->spec->template)
         return false;
     struct schedule_template_problem problem = schedule_template_check(p->a, &pass->object);
     if (!problem.reason && pass->create_failed)
-        problem = (struct schedule_template_problem){ "CreateFailed", pass->trouble };
+        problem = (struct schedule_template_problem){ "CreateFailed", pass->failure };
     if (!problem.reason && !pass->template_found) {
         p->plan.create = schedule_template_hpa(p->a, &pass->object);
         return true;
     }
-    bool new =
-        !str_eqc(report_old_reason(p, "TemplateValid"), problem.reason ? problem.reason : "Valid");
+    bool new = !str_eqc(schedule_report_old_reason(p, "TemplateValid"),
+                        problem.reason ? problem.reason : "Valid");
     if (problem.reason && new)
-        report_event(p, true, "HPACreateFailed", STR_FMT, STR_ARG(problem.message));
-    report_condition(p, "TemplateValid", !problem.reason, problem.reason ? problem.reason : "Valid",
-                     problem.reason ? problem.message : S("the template's HPA exists"));
+        schedule_report_event(p, true, "HPACreateFailed", STR_FMT, STR_ARG(problem.message));
+    schedule_report_condition(p, "TemplateValid", !problem.reason,
+                              problem.reason ? problem.reason : "Valid",
+                              problem.reason ? problem.message : S("the template's HPA exists"));
     return false;
 }
 
-static void target_missing(struct planner *p)
+static void report_missing_target(struct schedule_planner *p)
 {
-    str message = arena_printf(p->a, STR_FMT " does not exist", STR_ARG(planner_target_text(p)));
-    report_not_ready(p, "HPANotFound", "HPANotFound", message);
-    report_condition(p, "Error", true, "HPANotFound", message);
-    report_condition(p, "HPAValid", false, "HPANotFound", message);
-    wake_by(p, p->pass->now + SCHEDULE_MISSING_RETRY_S);
+    str message =
+        arena_printf(p->a, STR_FMT " does not exist", STR_ARG(schedule_planner_target_text(p)));
+    schedule_report_not_ready(p, "HPANotFound", "HPANotFound", message);
+    schedule_report_condition(p, "Error", true, "HPANotFound", message);
+    schedule_report_condition(p, "HPAValid", false, "HPANotFound", message);
+    wake_no_later(p, p->pass->now + SCHEDULE_MISSING_RETRY_S);
 }
 
 /* Nothing is written, and nothing is told about the target: whether it exists is not the referrer's business. */
-static void target_refused(struct planner *p)
+static void report_refused_target(struct schedule_planner *p)
 {
+    const char *reason = p->pass->refused_reason;
     str message = p->pass->refused;
-    report_not_ready(p, GRANT_REFUSED, GRANT_REFUSED, message);
-    report_condition(p, "Error", true, GRANT_REFUSED, message);
-    report_condition(p, "HPAValid", false, GRANT_REFUSED, message);
+    schedule_report_not_ready(p, reason, reason, message);
+    schedule_report_condition(p, "Error", true, reason, message);
+    schedule_report_condition(p, "HPAValid", false, reason, message);
 }
 
 /* True when there is an HPA that is ours to govern. */
-static bool find_target(struct planner *p)
+static bool find_target(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     if (!p->target.name.n) {
-        report_not_ready(p, "NoTarget", "NoTarget",
-                         S("neither HPAObjectRef.name nor a usable HPASpecTemplate names an HPA"));
+        schedule_report_not_ready(
+            p, "NoTarget", "NoTarget",
+            S("neither HPAObjectRef.name nor a usable HPASpecTemplate names an HPA"));
         return false;
     }
     struct json *ref = json_new_obj(p->a);
@@ -96,20 +99,21 @@ static bool find_target(struct planner *p)
     json_set_str(p->a, ref, "name", p->target.name);
     json_set(p->a, p->status.next, S("HPAObjectRef"), ref);
     if (pass->refused.n) {
-        target_refused(p);
+        report_refused_target(p);
         return false;
     }
     if (!pass->hpa.found) {
-        target_missing(p);
+        report_missing_target(p);
         return false;
     }
-    report_condition(p, "HPAValid", true, "Reconciled",
-                     arena_printf(p->a, STR_FMT " exists", STR_ARG(planner_target_text(p))));
-    if (pass->rival.n) {
-        report_not_ready(p, "HPAAlreadyManaged", "HPAAlreadyManaged",
-                         arena_printf(p->a,
-                                      STR_FMT " is already governed by " STR_FMT ", which is older",
-                                      STR_ARG(planner_target_text(p)), STR_ARG(pass->rival)));
+    schedule_report_condition(p, "HPAValid", true, "Reconciled",
+                              arena_printf(p->a, STR_FMT " exists",
+                                           STR_ARG(schedule_planner_target_text(p))));
+    if (pass->managed_by.n) {
+        schedule_report_not_ready(
+            p, "HPAAlreadyManaged", "HPAAlreadyManaged",
+            arena_printf(p->a, STR_FMT " is already governed by " STR_FMT ", which is older",
+                         STR_ARG(schedule_planner_target_text(p)), STR_ARG(pass->managed_by)));
         return false;
     }
     return true;
@@ -118,7 +122,7 @@ static bool find_target(struct planner *p)
 /* ---- bounds */
 
 /* The bounds from before our first write; false when the annotation is absent or damaged. */
-static bool read_baseline(struct planner *p, struct schedule_bounds *ret)
+static bool read_baseline(struct schedule_planner *p, struct schedule_bounds *ret)
 {
     struct json *tree;
     if (!p->pass->hpa.baseline.n || json_parse(p->a, p->pass->hpa.baseline, &tree, NULL) < 0)
@@ -131,7 +135,7 @@ static bool read_baseline(struct planner *p, struct schedule_bounds *ret)
 }
 
 /* Nothing governs: what still is as we wrote it goes back to what was before. */
-static void decide_baseline(struct planner *p)
+static void decide_restore(struct schedule_planner *p)
 {
     struct schedule_bounds live = p->pass->hpa.bounds, before;
     p->plan.target = live;
@@ -146,7 +150,7 @@ static void decide_baseline(struct planner *p)
     p->restores = !schedule_bounds_equal(p->plan.target, live);
 }
 
-static void decide_bounds(struct planner *p)
+static void decide_bounds(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     struct schedule_plan *plan = &p->plan;
@@ -155,11 +159,11 @@ static void decide_bounds(struct planner *p)
     p->source = schedule_source_text(p->a, p->spec, &plan->effective);
     p->config = plan->effective.config;
     if (plan->effective.source != SCHEDULE_FROM_START && pass->hpa.ours)
-        schedule_config_fill(&p->config, &p->spec->created);
+        schedule_config_fill(&p->config, &p->spec->template_config);
     if (plan->effective.next)
-        wake_by(p, plan->effective.next);
+        wake_no_later(p, plan->effective.next);
     if (plan->effective.source == SCHEDULE_FROM_NONE && schedule_config_empty(&p->config)) {
-        decide_baseline(p);
+        decide_restore(p);
     } else {
         p->applied =
             schedule_apply(&p->config, pass->hpa.bounds, pass->hpa.may_be_zero, &plan->target);
@@ -167,14 +171,14 @@ static void decide_bounds(struct planner *p)
     }
 }
 
-static enum schedule_phase phase_of(const struct planner *p)
+static enum schedule_phase phase_of(const struct schedule_planner *p)
 {
     size_t at = 0;
     if (p->restores)
         return SCHEDULE_PHASE_RESTORE;
     if (p->plan.effective.source != SCHEDULE_FROM_START)
         return SCHEDULE_PHASE_END;
-    bool was_open = planner_trigger(p, p->last_source, "start:", &at) != NULL;
+    bool was_open = schedule_planner_trigger(p, p->last_source, "start:", &at) != NULL;
     bool other = !str_eq(p->last_source, p->source);
     return was_open && other && p->plan.states[at].state != SCHEDULE_STATE_WITHIN
                ? SCHEDULE_PHASE_NEXT
@@ -182,7 +186,7 @@ static enum schedule_phase phase_of(const struct planner *p)
 }
 
 /* We wrote this target to this HPA before, and somebody changed it since. */
-static bool is_drift(const struct planner *p)
+static bool is_drift(const struct schedule_planner *p)
 {
     struct schedule_bounds t = p->plan.target;
     return p->plan.governed && p->pass->hpa.baseline.n && str_eq(p->source, p->last_source) &&
@@ -191,12 +195,12 @@ static bool is_drift(const struct planner *p)
 }
 
 /* True while we let the other writer have its way. Five corrections in ten minutes are a fight. */
-static bool is_contended(struct planner *p)
+static bool is_contended(struct schedule_planner *p)
 {
     int64_t now = p->pass->now,
             since = schedule_condition_since(p->pass->object.status, "Contended");
     const struct schedule_memory *m = p->pass->memory;
-    bool backing_off = schedule_condition_holds(p->pass->object.status, "Contended") &&
+    bool backing_off = schedule_condition_is_true(p->pass->object.status, "Contended") &&
                        now < since + SCHEDULE_CONTEND_S;
     int64_t oldest = m->reverts[m->next];
     if (!backing_off && (!oldest || oldest <= now - SCHEDULE_CONTEND_S))
@@ -204,15 +208,15 @@ static bool is_contended(struct planner *p)
     str message = arena_printf(p->a,
                                "somebody else keeps changing the bounds of " STR_FMT
                                "; it is left alone for %d minutes",
-                               STR_ARG(planner_target_text(p)), SCHEDULE_CONTEND_S / 60);
+                               STR_ARG(schedule_planner_target_text(p)), SCHEDULE_CONTEND_S / 60);
     if (!backing_off)
-        report_event(p, true, "HPAContended", STR_FMT, STR_ARG(message));
-    wake_by(p, (backing_off ? since : now) + SCHEDULE_CONTEND_S);
-    report_condition(p, "Contended", true, "ManualDrift", message);
+        schedule_report_event(p, true, "HPAContended", STR_FMT, STR_ARG(message));
+    wake_no_later(p, (backing_off ? since : now) + SCHEDULE_CONTEND_S);
+    schedule_report_condition(p, "Contended", true, "ManualDrift", message);
     return true;
 }
 
-static const struct json *bounds_patch(struct planner *p)
+static const struct json *bounds_patch(struct schedule_planner *p)
 {
     struct schedule_bounds live = p->pass->hpa.bounds, to = p->plan.target, before;
     struct json *patch = json_new_obj(p->a), *spec = json_make(p->a, patch, "spec", NULL);
@@ -233,11 +237,11 @@ static const struct json *bounds_patch(struct planner *p)
 }
 
 /* True when the HPA must be written first. */
-static bool plan_patch(struct planner *p)
+static bool plan_patch(struct schedule_planner *p)
 {
     struct schedule_plan *plan = &p->plan;
     if (p->pass->rejected)
-        wake_for_refused(p);
+        wake_after_refusal(p);
     if (schedule_bounds_equal(plan->target, p->pass->hpa.bounds) || p->pass->rejected)
         return false;
     bool drift = is_drift(p);
@@ -251,21 +255,21 @@ static bool plan_patch(struct planner *p)
 
 /* ---- replicas */
 
-static bool keeps_zero(const struct planner *p)
+static bool holds_at_zero(const struct schedule_planner *p)
 {
     return p->config.has_desired && p->config.desired == 0;
 }
 
 /* True when the workload must be scaled first. */
-static bool plan_scale(struct planner *p)
+static bool plan_scale(struct schedule_planner *p)
 {
     struct schedule_plan *plan = &p->plan;
     struct schedule_bounds bounds = plan->target;
-    bool leaves_zero = p->last.has_desired && p->last.desired == 0 && !keeps_zero(p);
+    bool leaves_zero = p->last.has_desired && p->last.desired == 0 && !holds_at_zero(p);
     if (p->pass->scaled != SCHEDULE_SCALE_NOT_TRIED || p->applied == SCHEDULE_APPLY_INVALID)
         return false;
-    if (keeps_zero(p)) {
-        plan->scale = !planner_desired_done(p) || p->pass->hpa.replicas > 0;
+    if (holds_at_zero(p)) {
+        plan->scale = !schedule_planner_is_scaled(p) || p->pass->hpa.replicas > 0;
         plan->scale_down_too = true;
     } else if (leaves_zero) {
         plan->scale = true;
@@ -273,7 +277,7 @@ static bool plan_scale(struct planner *p)
         if (p->config.has_desired)
             plan->replicas = MAX(plan->replicas, MIN(p->config.desired, bounds.max));
     } else if (p->config.has_desired) {
-        plan->scale = !planner_desired_done(p);
+        plan->scale = !schedule_planner_is_scaled(p);
         plan->replicas = MAX(bounds.min, MIN(p->config.desired, bounds.max));
         plan->scale_down_too = p->spec->desired == SCHEDULE_EXACT;
     }
@@ -282,12 +286,12 @@ static bool plan_scale(struct planner *p)
 
 /* ---- the pass */
 
-static void plan_deletion(struct planner *p)
+static void plan_deletion(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     if (!pass->object.has_finalizer)
         return;
-    bool restore = p->spec->deletion == SCHEDULE_RESTORE && pass->hpa.found && !pass->rival.n;
+    bool restore = p->spec->deletion == SCHEDULE_RESTORE && pass->hpa.found && !pass->managed_by.n;
     if (restore && !pass->changed && !pass->rejected && read_baseline(p, &p->plan.target)) {
         p->restores = true;
         p->config = (struct schedule_config){ .has_min = true, .has_max = true };
@@ -298,22 +302,22 @@ static void plan_deletion(struct planner *p)
     }
     if (restore && pass->rejected && pass->memory->forbidden &&
         pass->memory->forbidden < SCHEDULE_FORBIDDEN_MAX) {
-        wake_for_refused(p);
+        wake_after_refusal(p);
         return;
     }
     p->plan.remove_finalizer = true;
-    report_event(p, false, "CleanupComplete", "the bounds of " STR_FMT " %s",
-                 STR_ARG(planner_target_text(p)),
-                 pass->changed ? "are those from before" : "stay as they are");
+    schedule_report_event(p, false, "CleanupComplete", "the bounds of " STR_FMT " %s",
+                          STR_ARG(schedule_planner_target_text(p)),
+                          pass->changed ? "are those from before" : "stay as they are");
 }
 
-static void plan_living(struct planner *p)
+static void plan_update(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     p->plan.add_finalizer = !pass->object.has_finalizer;
-    report_spec(p);
-    report_query(p);
-    if (judge_template(p))
+    schedule_report_spec(p);
+    schedule_report_query(p);
+    if (plan_template(p))
         return;
     bool found = find_target(p);
     decide_bounds(p);
@@ -321,19 +325,20 @@ static void plan_living(struct planner *p)
     if (!found)
         return;
     if (p->spec->suspend || pass->object.paused) {
-        report_ready(p, "Suspended", S("nothing is written while the schedule is suspended"));
+        schedule_report_ready(p, "Suspended",
+                              S("nothing is written while the schedule is suspended"));
         return;
     }
     p->plan.phase = phase_of(p);
     if (plan_patch(p) || plan_scale(p))
         return;
-    report_outcome(p);
+    schedule_report_outcome(p);
 }
 
 struct schedule_plan schedule_plan(struct arena *a, const struct schedule_pass *pass)
 {
     const struct schedule_object *o = &pass->object;
-    struct planner p = {
+    struct schedule_planner p = {
         .a = a,
         .pass = pass,
         .spec = o->spec,
@@ -347,7 +352,7 @@ struct schedule_plan schedule_plan(struct arena *a, const struct schedule_pass *
         plan_deletion(&p);
         return p.plan;
     }
-    plan_living(&p);
+    plan_update(&p);
     if (pass->recommendation)
         json_set(a, p.status.next, S("recommendation"), json_copy(a, pass->recommendation));
     if (!p.plan.create && !p.plan.patch && !p.plan.scale)

@@ -1,7 +1,7 @@
 /* The status of a schedule: conditions that keep their transition times, and the smallest merge patch
  * from what is to what should be. */
-#ifndef FLYBALL_SCHEDULE_STATUS_H
-#define FLYBALL_SCHEDULE_STATUS_H
+#ifndef FLYBALL_SCHEDULE_STATUS_CORE_H
+#define FLYBALL_SCHEDULE_STATUS_CORE_H
 
 #include "../json/json.h"
 
@@ -29,8 +29,8 @@ void schedule_status_condition(struct schedule_status *s, const struct schedule_
 void schedule_status_clear(struct schedule_status *s, const struct schedule_condition *c);
 
 /* What the old status says. */
-const struct json *schedule_old_condition(const struct json *status, const char *type);
-bool schedule_condition_holds(const struct json *status, const char *type);
+const struct json *schedule_condition_find(const struct json *status, const char *type);
+bool schedule_condition_is_true(const struct json *status, const char *type);
 int64_t schedule_condition_since(const struct json *status, const char *type); /* 0: never */
 
 void schedule_status_time(struct schedule_status *s, const char *field, int64_t at); /* 0: absent */

@@ -1,6 +1,6 @@
 /* The two numeric tools of the recommendation: a weighted quantile, and a day cut into few steps. */
-#ifndef FLYBALL_SCHEDULE_SEGMENT_H
-#define FLYBALL_SCHEDULE_SEGMENT_H
+#ifndef FLYBALL_SCHEDULE_SEGMENT_CORE_H
+#define FLYBALL_SCHEDULE_SEGMENT_CORE_H
 
 #include "../base/base.h"
 

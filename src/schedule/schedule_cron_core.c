@@ -1,8 +1,8 @@
-/* See schedule_cron.h. The search goes from large to small: month, day, hour, minute. The first time it moves
+/* See schedule_cron_core.h. The search goes from large to small: month, day, hour, minute. The first time it moves
  * it falls back to the beginning of the unit, and whenever a unit wraps round, the larger ones are looked
  * at again. All of that on the zone's own wall clock, read and set as Go does, because its choices in gaps
  * and repeated hours are what users of KEDA see. */
-#include "schedule_cron.h"
+#include "schedule_cron_core.h"
 
 #include "../base/civil.h"
 
@@ -51,7 +51,7 @@ static bool is_star(str text)
 }
 
 /* "*", "5", "1-5", each with "/2" or without; "5/2" goes on to the end. */
-static bool add_part(const struct field_range *range, str part, uint64_t *set, bool *star)
+static bool add_range(const struct field_range *range, str part, uint64_t *set, bool *star)
 {
     size_t slash = str_find_char(part, '/');
     str span = str_upto(part, slash);
@@ -79,7 +79,7 @@ static int read_field(int field, str text, uint64_t *set, bool *star, err_t *e)
     const struct field_range *range = &ranges[field];
     str part, rest = text;
     while (str_cut(&rest, ',', &part))
-        if (!add_part(range, part, set, star))
+        if (!add_range(range, part, set, star))
             return err_set(e, EINVAL,
                            "the %s \"" STR_FMT
                            "\" is not *, a value from %d to %d, a range such as 1-5 or a "
@@ -88,7 +88,7 @@ static int read_field(int field, str text, uint64_t *set, bool *star, err_t *e)
     return *set ? 0 : err_set(e, EINVAL, "the %s is empty", range->what);
 }
 
-static str in_full(str text)
+static str expand_macro(str text)
 {
     static const struct {
         const char *word, *line;
@@ -107,7 +107,7 @@ int schedule_cron_parse(str text, struct schedule_cron *ret, err_t *e)
 {
     uint64_t sets[FIELD_N] = { 0 };
     bool stars[FIELD_N] = { false };
-    str word, rest = str_trim(in_full(str_trim(text)));
+    str word, rest = str_trim(expand_macro(str_trim(text)));
     int n = 0;
     while (str_cut(&rest, ' ', &word)) {
         if (!word.n)
@@ -159,7 +159,8 @@ static int64_t clock_of(const struct wall *w)
 }
 
 /* The first move of a search falls back to the beginning of the unit; later ones are there already. */
-static struct wall begin(const struct tz *zone, const struct wall *w, int64_t local, bool moved)
+static struct wall truncate_once(const struct tz *zone, const struct wall *w, int64_t local,
+                                 bool moved)
 {
     return moved ? *w : wall_of(zone, instant_of(zone, local));
 }
@@ -167,7 +168,7 @@ static struct wall begin(const struct tz *zone, const struct wall *w, int64_t lo
 static int64_t next_month(const struct tz *zone, const struct wall *now, bool moved)
 {
     int64_t first = civil_to_days((struct civil_date){ now->date.year, now->date.month, 1 });
-    struct wall w = begin(zone, now, first * CIVIL_DAY_S, moved);
+    struct wall w = truncate_once(zone, now, first * CIVIL_DAY_S, moved);
     struct civil_date next = { w.date.year + (w.date.month == 12), w.date.month % 12 + 1, 1 };
     int64_t day = civil_to_days(next) + w.date.day - 1;
     return instant_of(zone, day * CIVIL_DAY_S + clock_of(&w));
@@ -177,7 +178,7 @@ static int64_t next_month(const struct tz *zone, const struct wall *now, bool mo
  * midnight, which is how some zones lose a day. */
 static int64_t next_day(const struct tz *zone, const struct wall *now, bool moved)
 {
-    struct wall w = begin(zone, now, now->day * CIVIL_DAY_S, moved);
+    struct wall w = truncate_once(zone, now, now->day * CIVIL_DAY_S, moved);
     int64_t at = instant_of(zone, (w.day + 1) * CIVIL_DAY_S + clock_of(&w));
     int hour = wall_of(zone, at).hour;
     return at + (hour > 12 ? 24 - hour : -hour) * 3600;
@@ -185,28 +186,28 @@ static int64_t next_day(const struct tz *zone, const struct wall *now, bool move
 
 /* ---- the search */
 
-static bool has(uint64_t set, int value)
+static bool has_bit(uint64_t set, int value)
 {
     return set >> value & 1;
 }
 
 static bool day_matches(const struct schedule_cron *c, const struct wall *w)
 {
-    bool day = has(c->days, w->date.day), weekday = has(c->weekdays, civil_weekday(w->day));
+    bool day = has_bit(c->days, w->date.day), weekday = has_bit(c->weekdays, civil_weekday(w->day));
     return c->any_day || c->any_weekday ? day && weekday : day || weekday;
 }
 
-static bool matches(const struct schedule_cron *c, int unit, const struct wall *w)
+static bool unit_matches(const struct schedule_cron *c, int unit, const struct wall *w)
 {
     switch (unit) {
     case MONTH:
-        return has(c->months, w->date.month);
+        return has_bit(c->months, w->date.month);
     case DAY:
         return day_matches(c, w);
     case HOUR:
-        return has(c->hours, w->hour);
+        return has_bit(c->hours, w->hour);
     case MINUTE:
-        return has(c->minutes, w->minute);
+        return has_bit(c->minutes, w->minute);
     default:
         return w->second == 0;
     }
@@ -219,7 +220,7 @@ struct search {
 };
 
 /* One unit further; true when it wrapped round, so that the larger ones must be looked at again. */
-static bool advance(struct search *s, int unit, const struct wall *w)
+static bool advance_unit(struct search *s, int unit, const struct wall *w)
 {
     bool moved = s->moved;
     s->moved = true;
@@ -258,9 +259,9 @@ bool schedule_cron_next(const struct schedule_cron *c, const struct tz *zone, in
         struct wall w = wall_of(zone, s.at);
         if (!level && w.date.year > last_year)
             return false;
-        if (matches(c, units[level], &w))
+        if (unit_matches(c, units[level], &w))
             level++;
-        else if (advance(&s, units[level], &w))
+        else if (advance_unit(&s, units[level], &w))
             level = 0;
     }
     if (level < countof(units))

@@ -1,12 +1,13 @@
-/* The words of a pass: conditions, events and status fields. See schedule_report.h. */
-#include "schedule_report.h"
+/* The words of a pass: conditions, events and status fields. See schedule_report_core.h. */
+#include "schedule_report_core.h"
 
-#include "schedule_timeline.h"
+#include "schedule_timeline_core.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-void report_event(struct planner *p, bool warning, const char *reason, const char *format, ...)
+void schedule_report_event(struct schedule_planner *p, bool warning, const char *reason,
+                           const char *format, ...)
 {
     struct schedule_plan *plan = &p->plan;
     if (plan->events_n == p->events_cap) {
@@ -27,32 +28,33 @@ void report_event(struct planner *p, bool warning, const char *reason, const cha
 
 /* ---- conditions */
 
-void report_condition(struct planner *p, const char *type, bool holds, const char *reason,
-                      str message)
+void schedule_report_condition(struct schedule_planner *p, const char *type, bool holds,
+                               const char *reason, str message)
 {
     schedule_status_condition(&p->status,
                               &(struct schedule_condition){ type, holds, reason, message });
 }
 
-str report_old_reason(const struct planner *p, const char *type)
+str schedule_report_old_reason(const struct schedule_planner *p, const char *type)
 {
-    return json_text(json_get(schedule_old_condition(p->pass->object.status, type), "reason"));
+    return json_text(json_get(schedule_condition_find(p->pass->object.status, type), "reason"));
 }
 
 /* Ready is False for this reason; an event says so once. */
-void report_not_ready(struct planner *p, const char *reason, const char *event, str message)
+void schedule_report_not_ready(struct schedule_planner *p, const char *reason, const char *event,
+                               str message)
 {
-    if (!str_eqc(report_old_reason(p, "Ready"), reason))
-        report_event(p, true, event, STR_FMT, STR_ARG(message));
-    report_condition(p, "Ready", false, reason, message);
+    if (!str_eqc(schedule_report_old_reason(p, "Ready"), reason))
+        schedule_report_event(p, true, event, STR_FMT, STR_ARG(message));
+    schedule_report_condition(p, "Ready", false, reason, message);
 }
 
-void report_ready(struct planner *p, const char *reason, str message)
+void schedule_report_ready(struct schedule_planner *p, const char *reason, str message)
 {
-    bool was = schedule_condition_holds(p->pass->object.status, "Ready");
+    bool was = schedule_condition_is_true(p->pass->object.status, "Ready");
     if (!was && str_eqc(str_c(reason), "Reconciled"))
-        report_event(p, false, "Reconciled", STR_FMT, STR_ARG(message));
-    report_condition(p, "Ready", true, reason, message);
+        schedule_report_event(p, false, "Reconciled", STR_FMT, STR_ARG(message));
+    schedule_report_condition(p, "Ready", true, reason, message);
     schedule_status_clear(&p->status,
                           &(struct schedule_condition){ "Error", false, "Reconciled",
                                                         S("the target HPA is usable") });
@@ -60,7 +62,7 @@ void report_ready(struct planner *p, const char *reason, str message)
 
 /* ---- lint */
 
-static str trigger_problem(const struct planner *p, size_t trigger)
+static str trigger_problem(const struct schedule_planner *p, size_t trigger)
 {
     for (size_t i = 0; i < p->spec->problems_n; i++)
         if (p->spec->problems[i].trigger == (int)trigger)
@@ -76,11 +78,11 @@ static const char *problem_event(enum schedule_problem_kind kind)
 }
 
 /* One condition that lists every problem, and one event for each that was not listed before. */
-void report_spec(struct planner *p)
+void schedule_report_spec(struct schedule_planner *p)
 {
     const struct schedule_spec *spec = p->spec;
-    str before =
-        json_text(json_get(schedule_old_condition(p->pass->object.status, "SpecValid"), "message"));
+    str before = json_text(
+        json_get(schedule_condition_find(p->pass->object.status, "SpecValid"), "message"));
     auto_buf struct buf message = { 0 };
     const char *reason = NULL;
     for (size_t i = 0; i < spec->problems_n; i++) {
@@ -88,44 +90,46 @@ void report_spec(struct planner *p)
         if (!reason && schedule_problem_is_error(one->kind))
             reason = schedule_problem_reason(one->kind);
         if (str_find(before, one->text) == SIZE_MAX)
-            report_event(p, true, problem_event(one->kind), STR_FMT, STR_ARG(one->text));
+            schedule_report_event(p, true, problem_event(one->kind), STR_FMT, STR_ARG(one->text));
         if (message.n < 20000)
             buf_printf(&message, "%s" STR_FMT, i ? "; " : "", STR_ARG(one->text));
     }
     str text = message.n ? buf_str(&message) : S("every trigger can be read");
-    report_condition(p, "SpecValid", !reason, reason ? reason : "Valid", text);
+    schedule_report_condition(p, "SpecValid", !reason, reason ? reason : "Valid", text);
     size_t usable = 0;
     for (size_t i = 0; i < spec->triggers_n; i++)
         usable += spec->triggers[i].use == SCHEDULE_USED;
-    report_condition(p, "Scheduled", usable > 0, usable ? "ScheduleEnqueued" : "NoUsableTrigger",
-                     arena_printf(p->a, "%zu of %zu triggers can be used", usable,
-                                  spec->triggers_n));
+    schedule_report_condition(p, "Scheduled", usable > 0,
+                              usable ? "ScheduleEnqueued" : "NoUsableTrigger",
+                              arena_printf(p->a, "%zu of %zu triggers can be used", usable,
+                                           spec->triggers_n));
 }
 
-void report_query(struct planner *p)
+void schedule_report_query(struct schedule_planner *p)
 {
     str problem = p->pass->query_problem;
     bool bad = problem.n > 0, has_query = p->spec->advice.enabled && p->spec->advice.query.n;
-    if (!has_query && !schedule_old_condition(p->pass->object.status, "QueryValid"))
+    if (!has_query && !schedule_condition_find(p->pass->object.status, "QueryValid"))
         return;
-    if (bad && !str_eqc(report_old_reason(p, "QueryValid"), "InvalidQuery"))
-        report_event(p, true, "InvalidQuery", STR_FMT, STR_ARG(problem));
-    report_condition(p, "QueryValid", !bad, bad ? "InvalidQuery" : "Valid",
-                     bad         ? problem
-                     : has_query ? S("smartRecommendation.query can be sent")
-                                 : S("smartRecommendation has no query of its own"));
+    if (bad && !str_eqc(schedule_report_old_reason(p, "QueryValid"), "InvalidQuery"))
+        schedule_report_event(p, true, "InvalidQuery", STR_FMT, STR_ARG(problem));
+    schedule_report_condition(p, "QueryValid", !bad, bad ? "InvalidQuery" : "Valid",
+                              bad         ? problem
+                              : has_query ? S("smartRecommendation.query can be sent")
+                                          : S("smartRecommendation has no query of its own"));
 }
 
 /* ---- the planner's questions */
 
-str planner_target_text(const struct planner *p)
+str schedule_planner_target_text(const struct schedule_planner *p)
 {
     return arena_printf(p->a, "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT, STR_ARG(p->target.ns),
                         STR_ARG(p->target.name));
 }
 
-const struct schedule_trigger *planner_trigger(const struct planner *p, str source,
-                                               const char *prefix, size_t *ret_at)
+const struct schedule_trigger *schedule_planner_trigger(const struct schedule_planner *p,
+                                                        str source, const char *prefix,
+                                                        size_t *ret_at)
 {
     if (!str_starts(source, str_c(prefix)))
         return NULL;
@@ -138,7 +142,7 @@ const struct schedule_trigger *planner_trigger(const struct planner *p, str sour
     return NULL;
 }
 
-bool planner_desired_done(const struct planner *p)
+bool schedule_planner_is_scaled(const struct schedule_planner *p)
 {
     return p->last.has_desired && p->last.desired == p->config.desired &&
            str_eq(p->last_source, p->source);
@@ -146,24 +150,26 @@ bool planner_desired_done(const struct planner *p)
 
 /* ---- what happened, in events and status */
 
-static void tell_source(struct planner *p)
+static void report_source_change(struct schedule_planner *p)
 {
     size_t at;
     if (str_eq(p->source, p->last_source))
         return;
-    const struct schedule_trigger *before = planner_trigger(p, p->last_source, "start:", &at);
+    const struct schedule_trigger *before =
+        schedule_planner_trigger(p, p->last_source, "start:", &at);
     if (before && p->plan.states[at].state == SCHEDULE_STATE_WITHIN)
-        report_event(p, false, "TriggerSuperseded",
-                     "trigger " STR_FMT " is open but " STR_FMT " governs now",
-                     STR_ARG(before->name), STR_ARG(p->source));
+        schedule_report_event(p, false, "TriggerSuperseded",
+                              "trigger " STR_FMT " is open but " STR_FMT " governs now",
+                              STR_ARG(before->name), STR_ARG(p->source));
     else if (before)
-        report_event(p, false, "TriggerEnded",
-                     "the window of trigger " STR_FMT " is over, " STR_FMT " governs now",
-                     STR_ARG(before->name), STR_ARG(p->source));
-    const struct schedule_trigger *now = planner_trigger(p, p->source, "start:", &at);
+        schedule_report_event(p, false, "TriggerEnded",
+                              "the window of trigger " STR_FMT " is over, " STR_FMT " governs now",
+                              STR_ARG(before->name), STR_ARG(p->source));
+    const struct schedule_trigger *now = schedule_planner_trigger(p, p->source, "start:", &at);
     if (now)
-        report_event(p, false, "TriggerStarted", "trigger " STR_FMT " (priority %lld) governs now",
-                     STR_ARG(now->name), (long long)now->priority);
+        schedule_report_event(p, false, "TriggerStarted",
+                              "trigger " STR_FMT " (priority %lld) governs now", STR_ARG(now->name),
+                              (long long)now->priority);
 }
 
 /* "minReplicas 1 -> 5, maxReplicas 10 -> 50": what changed. */
@@ -177,32 +183,33 @@ static str bounds_change(struct arena *a, struct schedule_bounds from, struct sc
                               : arena_printf(a, STR_FMT ", " STR_FMT, STR_ARG(min), STR_ARG(max));
 }
 
-static void tell_change(struct planner *p)
+static void report_bounds_change(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     struct schedule_bounds from = pass->changed_from, to = pass->hpa.bounds;
     bool back = p->plan.effective.source == SCHEDULE_FROM_NONE && !p->plan.governed;
     if (pass->changed)
-        report_event(p, false, back ? "BaselineRestored" : "HPAUpdated",
-                     STR_FMT ": " STR_FMT " by " STR_FMT, STR_ARG(planner_target_text(p)),
-                     STR_ARG(bounds_change(p->a, from, to)), STR_ARG(p->source));
+        schedule_report_event(p, false, back ? "BaselineRestored" : "HPAUpdated",
+                              STR_FMT ": " STR_FMT " by " STR_FMT,
+                              STR_ARG(schedule_planner_target_text(p)),
+                              STR_ARG(bounds_change(p->a, from, to)), STR_ARG(p->source));
     if (!pass->changed && str_eq(p->source, p->last_source))
         return;
     if (p->applied == SCHEDULE_APPLY_CLAMPED)
-        report_event(
+        schedule_report_event(
             p, true, "HPAConfigClamped",
             STR_FMT
             " and the bounds it leaves as they are do not fit together; minReplicas is %d, as "
             "maxReplicas",
             STR_ARG(p->source), p->plan.target.min);
     if (p->applied == SCHEDULE_APPLY_ZERO_UNSUPPORTED)
-        report_event(p, true, "ScaleToZeroUnsupported",
-                     STR_FMT
-                     " asks for minReplicas 0, which needs an Object or External metric; 1 is used",
-                     STR_ARG(p->source));
+        schedule_report_event(
+            p, true, "ScaleToZeroUnsupported",
+            STR_FMT " asks for minReplicas 0, which needs an Object or External metric; 1 is used",
+            STR_ARG(p->source));
 }
 
-static void status_applied(struct planner *p)
+static void set_last_applied(struct schedule_planner *p)
 {
     struct schedule_status *s = &p->status;
     struct schedule_bounds live = p->pass->hpa.bounds, target = p->plan.target;
@@ -212,7 +219,7 @@ static void status_applied(struct planner *p)
         now.has_min = true, now.min = target.min;
     if (p->config.has_max || (p->last.has_max && p->last.max == live.max))
         now.has_max = true, now.max = target.max;
-    bool scaled = p->pass->scaled == SCHEDULE_SCALE_DONE || planner_desired_done(p);
+    bool scaled = p->pass->scaled == SCHEDULE_SCALE_DONE || schedule_planner_is_scaled(p);
     if (p->config.has_desired && scaled)
         now.has_desired = true, now.desired = p->config.desired;
     if (p->pass->scaled == SCHEDULE_SCALE_FAILED && p->last.has_desired && p->last.desired == 0)
@@ -225,7 +232,7 @@ static void status_applied(struct planner *p)
         schedule_status_time(s, "lastAppliedTime", p->pass->now);
 }
 
-static void status_triggers(struct planner *p)
+static void set_trigger_states(struct schedule_planner *p)
 {
     struct json *list = json_new_arr(p->a);
     struct schedule_status one = { .a = p->a };
@@ -242,37 +249,37 @@ static void status_triggers(struct planner *p)
     json_set(p->a, p->status.next, S("triggers"), list);
 }
 
-static void judge_bounds(struct planner *p)
+static void report_bounds(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     if (pass->rejected) {
-        report_not_ready(p, "Rejected", "HPAUpdateFailed", pass->trouble);
-        report_condition(p, "Error", true, "Rejected", pass->trouble);
+        schedule_report_not_ready(p, "Rejected", "HPAUpdateFailed", pass->failure);
+        schedule_report_condition(p, "Error", true, "Rejected", pass->failure);
     } else if (p->applied == SCHEDULE_APPLY_INVALID) {
-        report_not_ready(
+        schedule_report_not_ready(
             p, "InvalidSpec", "InvalidTrigger",
             arena_printf(p->a, STR_FMT " asks for %s, which no HPA can have; nothing is changed",
                          STR_ARG(p->source), schedule_config_text(p->a, &p->config).p));
     } else {
-        report_ready(p, "Reconciled", S("SmartHPA reconciled successfully"));
+        schedule_report_ready(p, "Reconciled", S("SmartHPA reconciled successfully"));
     }
     if (schedule_bounds_equal(p->plan.target, pass->hpa.bounds))
         schedule_status_clear(&p->status,
                               &(struct schedule_condition){ "Contended", false, "Quiet",
                                                             S("nobody else changes the bounds") });
     if (pass->scaled == SCHEDULE_SCALE_FAILED)
-        report_event(p, true, "DesiredReplicasFailed", STR_FMT, STR_ARG(pass->trouble));
+        schedule_report_event(p, true, "DesiredReplicasFailed", STR_FMT, STR_ARG(pass->failure));
 }
 
-void report_outcome(struct planner *p)
+void schedule_report_outcome(struct schedule_planner *p)
 {
-    tell_source(p);
-    tell_change(p);
-    status_applied(p);
-    status_triggers(p);
-    judge_bounds(p);
+    report_source_change(p);
+    report_bounds_change(p);
+    set_last_applied(p);
+    set_trigger_states(p);
+    report_bounds(p);
     size_t at;
-    const struct schedule_trigger *open = planner_trigger(p, p->source, "start:", &at);
+    const struct schedule_trigger *open = schedule_planner_trigger(p, p->source, "start:", &at);
     schedule_status_text(&p->status, "activeTrigger", open ? open->name : S(""));
     schedule_status_text(&p->status, "source", p->source);
     schedule_status_time(&p->status, "nextTransitionTime", p->plan.effective.next);

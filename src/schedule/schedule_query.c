@@ -7,15 +7,15 @@
 #include "../base/rfc3339.h"
 #include "../base/vec.h"
 #include "../prom/query.h"
-#include "schedule_advice.h"
+#include "schedule_signal.h"
 #include "schedule_turn.h"
 
 enum { STEP_S = 300, CHUNK_S = 30 * 86400, RETRY_S = 300, SAMPLES_MAX = 4 << 20 };
 
-struct schedule_inquiry {
+struct schedule_query {
     struct scheduler *state;
-    struct schedule_inquiry *next; /* of the state's open ones */
-    struct arena arena;            /* owns the texts below */
+    struct schedule_query *next; /* of the state's open ones */
+    struct arena arena;          /* owns the texts below */
     str ns, name, uid, hpa_ns, hpa_name;
     struct schedule_advice advice;
     enum schedule_signal signal;
@@ -24,11 +24,11 @@ struct schedule_inquiry {
     struct prom_call *call;
 };
 
-static void ask(struct schedule_inquiry *q);
+static void send_query(struct schedule_query *q);
 
-static void inquiry_free(struct schedule_inquiry *q)
+static void query_free(struct schedule_query *q)
 {
-    struct schedule_inquiry **at = &q->state->inquiries;
+    struct schedule_query **at = &q->state->queries;
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
@@ -37,15 +37,16 @@ static void inquiry_free(struct schedule_inquiry *q)
     free(q);
 }
 
-void schedule_inquiries_free(struct scheduler *s)
+void schedule_queries_free(struct scheduler *s)
 {
-    while (s->inquiries) {
-        prom_call_cancel(s->inquiries->call);
-        inquiry_free(s->inquiries);
+    while (s->queries) {
+        prom_call_cancel(s->queries->call);
+        query_free(s->queries);
     }
 }
 
-static void tell(const struct schedule_inquiry *q, bool warning, const char *reason, str message)
+static void emit_event(const struct schedule_query *q, bool warning, const char *reason,
+                       str message)
 {
     events_emit(manager_events(q->state->manager), &(struct event){ .resource = &schedule_resource,
                                                                     .ns = q->ns,
@@ -58,52 +59,52 @@ static void tell(const struct schedule_inquiry *q, bool warning, const char *rea
 
 /* ---- the end of an inquiry */
 
-static void give_up(struct schedule_inquiry *q, const char *reason, str message)
+static void abort_query(struct schedule_query *q, const char *reason, str message)
 {
     struct schedule_tracked *tracked = schedule_targets_find(&q->state->targets, q->ns, q->name);
     if (tracked) {
-        tracked->inquiring = false;
-        tell(q, true, reason, message);
+        tracked->query_in_flight = false;
+        emit_event(q, true, reason, message);
         log_warn("no recommendation", KV("namespace", q->ns), KV("name", q->name),
                  KV_C("reason", reason), KV("why", message));
     }
-    inquiry_free(q);
+    query_free(q);
 }
 
-static void keep(char **place, struct arena *a, const struct json *tree)
+static void replace_json(char **place, struct arena *a, const struct json *tree)
 {
     str text = json_to_str(a, tree);
     free(*place);
     *place = mem_dup(text.p, text.n);
 }
 
-static void conclude(struct schedule_inquiry *q)
+static void publish_result(struct schedule_query *q)
 {
     struct scheduler *s = q->state;
     struct schedule_history history = { q->samples.at, q->samples.n, q->signal, q->to };
-    struct schedule_advised advised = schedule_advise(&q->arena, &q->advice, &history);
+    struct schedule_advice_result advised = schedule_advise(&q->arena, &q->advice, &history);
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, q->ns, q->name);
     if (advised.reason || !tracked) {
-        give_up(q, advised.reason ? advised.reason : "Gone", advised.message);
+        abort_query(q, advised.reason ? advised.reason : "Gone", advised.message);
         return;
     }
-    tracked->inquiring = false;
-    keep(&tracked->advice, &q->arena, advised.status);
+    tracked->query_in_flight = false;
+    replace_json(&tracked->advice, &q->arena, advised.status);
     if (q->advice.apply && advised.good_enough)
-        keep(&tracked->learned, &q->arena, advised.triggers);
+        replace_json(&tracked->learned, &q->arena, advised.triggers);
     else if (q->advice.apply)
         log_info("the recommendation is published but not applied: its backtest is not good enough",
                  KV("namespace", q->ns), KV("name", q->name));
     if (advised.under >= 0)
         metric_set(METRIC(s->metrics.advice_under, q->ns, q->name), advised.under);
     controller_add(s->controller, q->ns, q->name);
-    inquiry_free(q);
+    query_free(q);
 }
 
 /* ---- asking */
 
 /* The next part of the history, the next signal, or the end. */
-static void go_on(struct schedule_inquiry *q)
+static void query_next_chunk(struct schedule_query *q)
 {
     q->chunk += CHUNK_S;
     if (q->chunk >= q->to && q->samples.n == 0 && q->signal + 1 < SCHEDULE_SIGNAL_N) {
@@ -111,17 +112,17 @@ static void go_on(struct schedule_inquiry *q)
         q->chunk = q->from;
     }
     if (q->chunk < q->to)
-        ask(q);
+        send_query(q);
     else
-        conclude(q);
+        publish_result(q);
 }
 
-static void answered(void *context, const struct prom_result *result, const err_t *failure)
+static void on_answer(void *context, const struct prom_result *result, const err_t *failure)
 {
-    struct schedule_inquiry *q = context;
+    struct schedule_query *q = context;
     q->call = NULL;
     if (failure) {
-        give_up(q, "PrometheusUnavailable", str_c(failure->text));
+        abort_query(q, "PrometheusUnavailable", str_c(failure->text));
         return;
     }
     for (size_t i = 0; i < result->n; i++)
@@ -129,15 +130,15 @@ static void answered(void *context, const struct prom_result *result, const err_
             vec_push(&q->samples,
                      ((struct schedule_sample){ result->series[i].samples[k].time_ms / 1000,
                                                 result->series[i].samples[k].value }));
-    go_on(q);
+    query_next_chunk(q);
 }
 
-static void ask(struct schedule_inquiry *q)
+static void send_query(struct schedule_query *q)
 {
     str promql = schedule_signal_query(&q->arena, q->signal, &q->advice, q->hpa_ns, q->hpa_name);
     if (!promql.n) { /* only the user's own query can be missing */
         q->signal++;
-        ask(q);
+        send_query(q);
         return;
     }
     int64_t end = MIN(q->chunk + CHUNK_S - STEP_S, q->to);
@@ -146,18 +147,18 @@ static void ask(struct schedule_inquiry *q)
                                                                       .start_ms = q->chunk * 1000,
                                                                       .end_ms = end * 1000,
                                                                       .step_ms = STEP_S * 1000,
-                                                                      .on_done = answered,
+                                                                      .on_done = on_answer,
                                                                       .context = q });
 }
 
-static void begin(const struct schedule_turn *turn)
+static void start_query(const struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
     const struct schedule_object *o = &turn->pass.object;
-    struct schedule_inquiry *q = mem_zero(1, sizeof(*q));
+    struct schedule_query *q = mem_zero(1, sizeof(*q));
     q->state = s;
-    q->next = s->inquiries;
-    s->inquiries = q;
+    q->next = s->queries;
+    s->queries = q;
     q->ns = arena_str(&q->arena, o->ns);
     q->name = arena_str(&q->arena, o->name);
     q->uid = arena_str(&q->arena, o->uid);
@@ -168,13 +169,13 @@ static void begin(const struct schedule_turn *turn)
     q->to = turn->pass.now / STEP_S * STEP_S; /* aligned: the same history gives the same answer */
     q->from = q->to - q->advice.lookback_days * INT64_C(86400);
     q->chunk = q->from;
-    turn->tracked->inquiring = true;
-    ask(q);
+    turn->tracked->query_in_flight = true;
+    send_query(q);
 }
 
 /* ---- in a turn */
 
-static void learned_applied(struct reconcile *r, const struct kube_reply *reply)
+static void on_triggers_applied(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn)
@@ -195,7 +196,7 @@ static void learned_applied(struct reconcile *r, const struct kube_reply *reply)
 
 /* Server-side apply of the whole list: it is one value to the API server, because triggers need not
  * have names. The version keeps an edit that we have not seen from being lost. */
-static void apply_learned(struct reconcile *r, struct schedule_turn *turn)
+static void apply_triggers(struct reconcile *r, struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
     const struct schedule_record *record = cache_get(s->schedules, r->ns, r->name);
@@ -223,10 +224,10 @@ static void apply_learned(struct reconcile *r, struct schedule_turn *turn)
                                            .name = r->name,
                                            .field_manager = S(SCHEDULE_ADVICE_MANAGER),
                                            .body = json_to_str(r->arena, body) },
-                   learned_applied);
+                   on_triggers_applied);
 }
 
-static int64_t computed_at(const struct schedule_turn *turn)
+static int64_t last_computed(const struct schedule_turn *turn)
 {
     int64_t at = 0;
     const struct json *old = json_get(turn->pass.object.status, "recommendation");
@@ -234,11 +235,11 @@ static int64_t computed_at(const struct schedule_turn *turn)
     return at;
 }
 
-void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn)
+void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_advice *advice = &turn->pass.object.spec->advice;
     struct schedule_tracked *tracked = turn->tracked;
-    int64_t now = turn->pass.now, computed = computed_at(turn);
+    int64_t now = turn->pass.now, computed = last_computed(turn);
     if (computed)
         metric_set(METRIC(turn->state->metrics.advice_age, r->ns, r->name),
                    (double)(now - computed));
@@ -251,8 +252,8 @@ void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn)
         return;
     }
     if (tracked->learned && advice->apply)
-        apply_learned(r, turn);
-    if (tracked->inquiring || tracked->advice)
+        apply_triggers(r, turn);
+    if (tracked->query_in_flight || tracked->advice)
         return;
     int64_t due =
         MAX(computed + advice->frequency_minutes * INT64_C(60), tracked->advised + RETRY_S);
@@ -262,7 +263,7 @@ void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn)
     }
     tracked->advised = now;
     if (turn->state->prometheus)
-        begin(turn);
+        start_query(turn);
     else
         schedule_turn_event(
             turn,

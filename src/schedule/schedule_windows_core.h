@@ -3,8 +3,8 @@
  * A day of the trigger's calendar contributes one or two pieces [from, to); pieces that touch form a
  * window. Daylight saving never splits or repeats a window: it covers every instant whose wall
  * reading lies inside it, and is one interval. */
-#ifndef FLYBALL_SCHEDULE_WINDOWS_H
-#define FLYBALL_SCHEDULE_WINDOWS_H
+#ifndef FLYBALL_SCHEDULE_WINDOWS_CORE_H
+#define FLYBALL_SCHEDULE_WINDOWS_CORE_H
 
 #include "schedule_spec.h"
 
@@ -31,13 +31,13 @@ struct schedule_view {
 
 struct schedule_view schedule_view(const struct schedule_trigger *t, int64_t now);
 
-bool schedule_day_counts(const struct schedule_trigger *t, int64_t day);
+bool schedule_trigger_has_day(const struct schedule_trigger *t, int64_t day);
 
 /* The open window, cut SCHEDULE_LOOK_DAYS local days from now on both sides. */
 bool schedule_window_now(const struct schedule_view *v, struct schedule_span *ret);
 
 /* On a day that counts and outside the window: has the window still to open (today)? */
-bool schedule_before_window(const struct schedule_view *v);
+bool schedule_is_before_window(const struct schedule_view *v);
 
 /* The last end at or before now that is later than `after`; INT64_MIN as `after`: however old. */
 bool schedule_last_end(const struct schedule_view *v, int64_t after, int64_t *ret);
