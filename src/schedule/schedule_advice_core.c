@@ -1,4 +1,5 @@
-/* Publishing what was learned: see schedule_advice_core.h. */
+/* Publishing a recommendation: see schedule_advice_core.h. The samples are sorted here once, because the
+ * published range and the data check need their order; learning does not. */
 #include "schedule_advice_core.h"
 
 #include "../base/civil.h"
@@ -18,7 +19,7 @@ const char *schedule_signal_name(enum schedule_signal signal)
     return signal_names[signal];
 }
 
-/* ---- is it enough? */
+/* ---- enough data? */
 
 static int by_time(const void *x, const void *y)
 {
@@ -27,7 +28,7 @@ static int by_time(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* How many different hours have a sample; the samples are in order. */
+/* The number of distinct hours that have a sample; the samples are sorted. */
 static size_t count_hours(const struct schedule_sample *samples, size_t n)
 {
     size_t hours = 0;
@@ -87,6 +88,7 @@ static struct json *dropped_json(struct arena *a, const struct schedule_recommen
     return out;
 }
 
+/* status.recommendation without the backtest. */
 static struct json *status_json(struct arena *a, const struct schedule_history *h,
                                 const struct schedule_recommendation *r, struct json *triggers)
 {
@@ -104,6 +106,7 @@ static struct json *status_json(struct arena *a, const struct schedule_history *
     return out;
 }
 
+/* Checks the amount of data, learns, evaluates the backtest, and builds the JSON of all of it. */
 struct schedule_advice_result schedule_advise(struct arena *a, const struct schedule_advice *advice,
                                               const struct schedule_history *history)
 {
@@ -122,8 +125,8 @@ struct schedule_advice_result schedule_advise(struct arena *a, const struct sche
         return (struct schedule_advice_result){
             .reason = "InsufficientData",
             .message = arena_printf(
-                a, "%zu hours of history were found, want at least %d hours on %d different days",
-                hours, SCHEDULE_ADVICE_LEAST_HOURS, params.least_days),
+                a, "found %zu hours of history; need at least %d hours on %d different days", hours,
+                SCHEDULE_ADVICE_LEAST_HOURS, params.least_days),
         };
     struct json *triggers = json_new_arr(a);
     for (size_t i = 0; i < r->triggers_n; i++)

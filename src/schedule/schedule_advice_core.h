@@ -1,4 +1,4 @@
-/* A recommendation as it is published, and as it is applied. Pure. */
+/* A recommendation in the form in which it is published and applied. Pure. */
 #ifndef FLYBALL_SCHEDULE_ADVICE_CORE_H
 #define FLYBALL_SCHEDULE_ADVICE_CORE_H
 
@@ -8,12 +8,12 @@
 
 enum { SCHEDULE_ADVICE_LEAST_HOURS = 72 };
 
-/* Where demand is looked for, in this order, until one has data. */
+/* Sources of the demand, tried in this order until one has data. */
 enum schedule_signal {
     SCHEDULE_SIGNAL_USER,    /* smartRecommendation.query */
-    SCHEDULE_SIGNAL_DEMAND,  /* replicas times how far the metrics are from their targets */
-    SCHEDULE_SIGNAL_DESIRED, /* what the HPA wanted: cut off by its bounds */
-    SCHEDULE_SIGNAL_CURRENT, /* what ran: likewise */
+    SCHEDULE_SIGNAL_DEMAND,  /* replicas times the largest ratio of a metric to its target */
+    SCHEDULE_SIGNAL_DESIRED, /* what the HPA wanted, limited by its bounds */
+    SCHEDULE_SIGNAL_CURRENT, /* what ran, limited likewise */
     SCHEDULE_SIGNAL_N
 };
 
@@ -27,19 +27,19 @@ struct schedule_history {
 };
 
 struct schedule_advice_result {
-    const char *reason;    /* NULL: there is an answer; else "InsufficientData" */
-    str message;           /* why not */
+    const char *reason;    /* NULL: there is a recommendation; otherwise "InsufficientData" */
+    str message;           /* why there is none */
     struct json *status;   /* for status.recommendation */
     struct json *triggers; /* a list of ai-... triggers */
-    bool good_enough;      /* the backtest allows to apply them */
-    double under;          /* of the backtest; negative: there was none */
+    bool good_enough;      /* the backtest allows applying them */
+    double under;          /* missing share in the backtest; negative: no backtest */
 };
 
 struct schedule_advice_result schedule_advise(struct arena *a, const struct schedule_advice *advice,
                                               const struct schedule_history *history);
 
-/* The list of triggers with the learned ones in place of all that are named ai-...; NULL when the list
- * is already so. Others are not touched and keep their order. */
+/* The list of triggers in which the learned ones replace all that are named ai-...; NULL if nothing would
+ * change. Other triggers stay as they are, in their order. */
 struct json *schedule_advice_merge(struct arena *a, const struct json *triggers,
                                    const struct json *learned);
 

@@ -1,4 +1,4 @@
-/* Merging a config into an HPA: see schedule_apply_core.h. */
+/* Merging a config into an HPA: see schedule_apply_core.h. A config that no HPA accepts changes nothing at all. */
 #include "schedule_apply_core.h"
 
 static const char *const applied_names[SCHEDULE_APPLY_N] = {

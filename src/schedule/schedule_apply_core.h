@@ -1,11 +1,11 @@
-/* What a config does to a live HPA: one merge of two bounds, with the rules of autoscaling/v2. */
+/* Merges a config into the bounds of a live HPA, by the rules of autoscaling/v2. */
 #ifndef FLYBALL_SCHEDULE_APPLY_CORE_H
 #define FLYBALL_SCHEDULE_APPLY_CORE_H
 
 #include "schedule_spec.h"
 
 struct schedule_bounds {
-    int32_t min, max; /* an HPA without minReplicas has 1 */
+    int32_t min, max; /* min of an HPA without minReplicas: 1 */
 };
 
 static inline bool schedule_bounds_equal(struct schedule_bounds x, struct schedule_bounds y)
@@ -15,9 +15,9 @@ static inline bool schedule_bounds_equal(struct schedule_bounds x, struct schedu
 
 enum schedule_applied {
     SCHEDULE_APPLY_OK,
-    SCHEDULE_APPLY_CLAMPED,          /* the merged min was above the max, which wins */
-    SCHEDULE_APPLY_ZERO_UNSUPPORTED, /* min 0 needs an Object or External metric; 1 is used */
-    SCHEDULE_APPLY_INVALID,          /* nothing is changed */
+    SCHEDULE_APPLY_CLAMPED,          /* the merged min was above max: lowered to max */
+    SCHEDULE_APPLY_ZERO_UNSUPPORTED, /* min 0 requires an Object or External metric; using 1 */
+    SCHEDULE_APPLY_INVALID,          /* not valid for any HPA: nothing changes */
     SCHEDULE_APPLY_N
 };
 

@@ -1,8 +1,10 @@
-/* Trying a recommendation on the past: see schedule_backtest_core.h.
+/* Evaluating a recommendation on the past: see schedule_backtest_core.h.
  *
- * The reacting HPA is simulated in steps of five minutes: it sees demand one step late, keeps the
- * largest wish of the last two steps, and a new pod serves two steps after it was wanted. That is
- * crude, but equally so for both sides of the comparison. */
+ *     samples:  [ ............ learn ............ | last seven days: evaluate ]
+ *
+ * A reactive HPA is simulated in steps of five minutes: it sees demand one step late, keeps the largest
+ * wish of this and the last two steps (its stabilization window), and a new pod is ready two steps after it was
+ * wanted. The model is crude, but equally so on both sides of the comparison. */
 #include "schedule_backtest_core.h"
 
 #include "../base/civil.h"
@@ -24,11 +26,13 @@ static void fill_grid(const struct schedule_sample *samples, size_t n, int64_t s
         if (samples[i].at >= start && at < STEPS && isfinite(samples[i].value))
             grid[at] = fmax(grid[at], samples[i].value);
     }
-    for (int i = 1; i < STEPS; i++) /* coarser samples hold until the next one, for half an hour */
+    for (int i = 1; i < STEPS;
+         i++) /* a sample is valid until the next one, for at most half an hour */
         for (int back = 1; isnan(grid[i]) && back <= 6 && back <= i; back++)
             grid[i] = isnan(grid[i - back]) ? NAN : grid[i - back];
 }
 
+/* The value `back` steps earlier; `otherwise` if there is none. */
 static double value_before(const double *values, int at, int back, double otherwise)
 {
     return at >= back && !isnan(values[at - back]) ? values[at - back] : otherwise;
@@ -38,7 +42,7 @@ struct sums {
     double needed, missing, paid;
 };
 
-/* One side of the comparison; floors NULL: the HPA alone. */
+/* Simulates one side of the comparison and returns its sums; without floors: the HPA alone. */
 static struct sums simulate_hpa(const double demand[STEPS], const double *floors)
 {
     struct sums s = { 0 };
@@ -84,6 +88,7 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
+/* Compares the held-back week with the learned profile and fills in the floor of every step. */
 static struct fit fit_week(const struct schedule_recommendation *r, const struct tz *zone,
                            int64_t start, const double demand[STEPS], double floors[STEPS])
 {
@@ -103,6 +108,7 @@ static struct fit fit_week(const struct schedule_recommendation *r, const struct
     return f;
 }
 
+/* Learns from everything before the last week, then simulates that week with and without the result. */
 bool schedule_backtest(struct arena *a, const struct schedule_sample *samples, size_t n,
                        const struct tz *zone, const struct schedule_learn_params *params,
                        struct schedule_backtest *ret)

@@ -1,10 +1,12 @@
-/* The feature: see schedule_controller.h.
+/* Watches and settings of the feature: see schedule_controller.h.
  *
- * Two caches lead to keys. A schedule's event leads to itself and, when its target or its claim on it
- * changed, to the others with that target. An HPA's event leads to the schedules that govern it,
- * by one lookup; most of its events are status updates that change nothing we keep and never get
- * here, and a changed number of replicas matters only where a workload is kept at zero. Consent of another
- * namespace that comes or goes leads to the schedules that refer to its HPAs. */
+ *     schedule changed        -> itself; if its target or its claim changed, all with that target
+ *     HPA changed             -> the schedules that manage it (one lookup)
+ *     Namespace, grant        -> schedules that refer to HPAs across namespaces and are affected
+ *     wall clock set          -> all schedules
+ *
+ * Most HPA events are status updates. The cache drops those that change no field we keep, and a changed number of
+ * replicas matters only where a workload is kept at zero. */
 #include "schedule_controller.h"
 
 #include "../base/log.h"
@@ -19,13 +21,14 @@ static void enqueue_list(struct scheduler *s, struct schedule_tracked *first)
         controller_add(s->controller, one->ns, one->name);
 }
 
-/* Those with the same target; who may not govern it is none of their concern. */
+/* Enqueues all schedules with the same target, unless this one has no consent and thus no influence on them. */
 static void enqueue_same_target(struct scheduler *s, struct schedule_tracked *one)
 {
     if (one->target_key && schedule_has_consent(s, one))
         enqueue_list(s, map_get(&s->targets.by_target, str_c(one->target_key)));
 }
 
+/* Updates the index, then enqueues the schedule and those that its change may affect. */
 static void on_schedule_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
@@ -36,7 +39,7 @@ static void on_schedule_change(struct controller *c, const struct record *old,
         return;
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, any->ns, any->name);
     if (tracked)
-        enqueue_same_target(s, tracked); /* who shared its old target may govern now */
+        enqueue_same_target(s, tracked); /* another schedule may take over the old target */
     if (now) {
         tracked =
             schedule_targets_put(&s->targets, (const struct schedule_record *)(const void *)now);
@@ -48,7 +51,7 @@ static void on_schedule_change(struct controller *c, const struct record *old,
     }
 }
 
-/* Is the number of replicas all that changed? */
+/* Is the number of replicas the only change? */
 static bool is_replica_change(const struct schedule_hpa_record *old,
                               const struct schedule_hpa_record *now)
 {
@@ -79,7 +82,7 @@ static void on_hpa_change(struct controller *c, const struct record *old, const 
 typedef bool affects_fn(const struct record *old, const struct record *now,
                         const struct grant_reference *ref);
 
-/* All that share a target look again when one of them is concerned: who may govern it now may come first. */
+/* Enqueues all schedules of a target if the change affects one of them: the order of precedence may change. */
 static void enqueue_affected(struct controller *c, const struct record *old,
                              const struct record *now, affects_fn *affects)
 {
@@ -126,7 +129,7 @@ static void on_grant_change(struct controller *c, const struct record *old,
 static void on_clock_step(void *context)
 {
     struct scheduler *s = context;
-    log_info("the wall clock was set: every schedule is looked at again");
+    log_info("wall clock was set; reevaluating all schedules");
     for (struct map_slot *slot = NULL; (slot = map_next(&s->targets.by_key, slot));) {
         const struct schedule_tracked *one = slot->value;
         controller_add(s->controller, one->ns, one->name);
@@ -135,13 +138,15 @@ static void on_clock_step(void *context)
 
 static const struct feature_setting settings[] = {
     { "smarthpa-overnight-day", "calendar",
-      "which day decides about the hours after midnight of a window: calendar or start" },
+      "Day that the hours after midnight of a window belong to: calendar or start" },
     { "restrict-cross-namespace", "false",
-      "Let schedules govern HPAs in their own namespace only, whatever other namespaces permit" },
-    { "smarthpa-prometheus-url", NULL, "Prometheus with the history for smartRecommendation" },
-    { "smarthpa-prometheus-token-file", NULL, "bearer token for it" },
+      "Only manage HPAs in the schedule's own namespace, even if other namespaces permit more" },
+    { "smarthpa-prometheus-url", NULL,
+      "URL of the Prometheus server with the history for smartRecommendation" },
+    { "smarthpa-prometheus-token-file", NULL,
+      "File with the bearer token for --smarthpa-prometheus-url" },
     { "smarthpa-allow-free-queries", "false",
-      "Send smartRecommendation.query as it is, instead of confined to the schedule's namespace" },
+      "Send smartRecommendation.query unchanged, not restricted to the schedule's namespace" },
     { 0 },
 };
 
@@ -163,7 +168,7 @@ static int read_switch(const struct scheduler *s, const char *name, bool *ret, e
 {
     const char *value = manager_setting(s->manager, name);
     if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
-        return err_set(e, EINVAL, "--%s is \"%s\", want true or false", name, value);
+        return err_set(e, EINVAL, "--%s: invalid value \"%s\"; want true or false", name, value);
     *ret = !strcmp(value, "true");
     return 0;
 }
@@ -172,7 +177,8 @@ static int read_settings(struct scheduler *s, err_t *e)
 {
     const char *day = manager_setting(s->manager, "smarthpa-overnight-day");
     if (strcmp(day, "calendar") && strcmp(day, "start"))
-        return err_set(e, EINVAL, "--smarthpa-overnight-day is \"%s\", want calendar or start",
+        return err_set(e, EINVAL,
+                       "--smarthpa-overnight-day: invalid value \"%s\"; want calendar or start",
                        day);
     s->defaults.find_zone = tz_get;
     s->defaults.overnight = strcmp(day, "start") ? SCHEDULE_CALENDAR : SCHEDULE_START;
@@ -180,6 +186,7 @@ static int read_settings(struct scheduler *s, err_t *e)
     return r < 0 ? r : read_switch(s, "smarthpa-allow-free-queries", &s->free_queries, e);
 }
 
+/* Creates caches, controller and watches; on failure the manager calls schedule_stop(). */
 static int schedule_start(struct manager *m, void **ret_state, err_t *e)
 {
     struct scheduler *s = mem_zero(1, sizeof(*s));

@@ -1,17 +1,24 @@
-/* See schedule_cron_core.h. The search goes from large to small: month, day, hour, minute. The first time it moves
- * it falls back to the beginning of the unit, and whenever a unit wraps round, the larger ones are looked
- * at again. All of that on the zone's own wall clock, read and set as Go does, because its choices in gaps
- * and repeated hours are what users of KEDA see. */
+/* Cron lines as the Go library evaluates them: see schedule_cron_core.h.
+ *
+ * The search goes from the largest unit to the smallest: month, day, hour, minute, second. A unit that
+ * does not match is advanced until it does. The first advance of a search truncates the time to the
+ * start of that unit; whenever a unit wraps around, the search starts over with the largest one:
+ *
+ *     month -> day -> hour -> minute -> second -> found
+ *       ^________|_______|________|_________|    on wrap-around
+ *
+ * All of this uses the zone's wall clock, converted the way Go's time.Date does, because its choices in
+ * gaps and repeated hours are what users of KEDA observe. The conversions must not be "fixed". */
 #include "schedule_cron_core.h"
 
 #include "../base/civil.h"
 
-/* ---- reading a line */
+/* ---- parsing */
 
 struct field_range {
     const char *what;
     int least, most;
-    const char *const *names; /* of `least` and up; NULL: none */
+    const char *const *names; /* names of the values from `least` on; NULL: none */
 };
 
 static const char *const month_names[] = { "jan", "feb", "mar", "apr", "may", "jun", "jul",
@@ -50,7 +57,7 @@ static bool is_star(str text)
     return str_eq(text, S("*")) || str_eq(text, S("?"));
 }
 
-/* "*", "5", "1-5", each with "/2" or without; "5/2" goes on to the end. */
+/* Adds "*", "5" or "1-5", optionally with a step ("/2"), to the set; "5/2" runs to the end of the range. */
 static bool add_range(const struct field_range *range, str part, uint64_t *set, bool *star)
 {
     size_t slash = str_find_char(part, '/');
@@ -88,6 +95,7 @@ static int read_field(int field, str text, uint64_t *set, bool *star, err_t *e)
     return *set ? 0 : err_set(e, EINVAL, "the %s is empty", range->what);
 }
 
+/* "@daily" and the like as five fields; any other text unchanged. */
 static str expand_macro(str text)
 {
     static const struct {
@@ -103,6 +111,7 @@ static str expand_macro(str text)
     return text;
 }
 
+/* Splits the line at blanks; every field is checked before any result is written. */
 int schedule_cron_parse(str text, struct schedule_cron *ret, err_t *e)
 {
     uint64_t sets[FIELD_N] = { 0 };
@@ -144,8 +153,8 @@ static struct wall wall_of(const struct tz *zone, int64_t at)
     return (struct wall){ civil_from_days(day), day, rest / 3600, rest / 60 % 60, rest % 60 };
 }
 
-/* The reading is first taken for UTC; where that gives an offset which does not hold at the result, the one
- * there counts. So a reading in a gap moves by the gap, and of a repeated hour one is chosen. */
+/* Go's time.Date: takes the offset at the local time read as UTC; if that offset does not apply at the
+ * result, uses the one that does. A time in a gap moves by the gap; of a repeated hour, one is chosen. */
 static int64_t instant_of(const struct tz *zone, int64_t local)
 {
     struct tz_span span = tz_span_at(zone, local);
@@ -158,7 +167,7 @@ static int64_t clock_of(const struct wall *w)
     return w->hour * 3600 + w->minute * 60 + w->second;
 }
 
-/* The first move of a search falls back to the beginning of the unit; later ones are there already. */
+/* The first advance of a search truncates to the start of the unit; after that, times are already truncated. */
 static struct wall truncate_once(const struct tz *zone, const struct wall *w, int64_t local,
                                  bool moved)
 {
@@ -174,8 +183,8 @@ static int64_t next_month(const struct tz *zone, const struct wall *now, bool mo
     return instant_of(zone, day * CIVIL_DAY_S + clock_of(&w));
 }
 
-/* Midnight may not exist, or have been yesterday's: the library then goes to the whole hour it takes for
- * midnight, which is how some zones lose a day. */
+/* Where midnight does not exist or falls on the previous day, the library moves to the hour that it
+ * considers midnight. That is how some zones lose a day. */
 static int64_t next_day(const struct tz *zone, const struct wall *now, bool moved)
 {
     struct wall w = truncate_once(zone, now, now->day * CIVIL_DAY_S, moved);
@@ -219,7 +228,7 @@ struct search {
     bool moved;
 };
 
-/* One unit further; true when it wrapped round, so that the larger ones must be looked at again. */
+/* Advances by one unit; true if it wrapped around, so that the larger units must be checked again. */
 static bool advance_unit(struct search *s, int unit, const struct wall *w)
 {
     bool moved = s->moved;
@@ -247,11 +256,12 @@ static bool advance_unit(struct search *s, int unit, const struct wall *w)
     }
 }
 
+/* Matches units from large to small; a mismatch advances that unit. */
 bool schedule_cron_next(const struct schedule_cron *c, const struct tz *zone, int64_t now,
                         int64_t *ret_next)
 {
     static const int units[] = { MONTH, DAY, HOUR, MINUTE, FIELD_N /* the second */ };
-    enum { YEARS = 5, STEPS_MAX = 20000 }; /* at a day that does not exist it would turn for ever */
+    enum { YEARS = 5, STEPS_MAX = 20000 }; /* a day that does not exist would loop forever */
     struct search s = { zone, now + 1, false };
     int64_t last_year = wall_of(zone, s.at).date.year + YEARS;
     size_t level = 0;

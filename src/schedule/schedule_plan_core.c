@@ -1,7 +1,48 @@
-/* One pass: see schedule_plan_core.h.
+/* Planning one pass over a schedule: see schedule_plan_core.h.
  *
- * The order is that of the rules: deletion, finalizer, lint, template, target, rival, suspension, bounds,
- * replicas, status. Each step either ends the plan (with a status that says why) or lets it go on. */
+ * The problem. A schedule writes two numbers into an object that it does not own: an HPA that users
+ * edit, that GitOps tools reset, that may not exist yet, may be deleted, or may already be managed by
+ * another schedule. Writes fail, answers get lost, and the process may stop between any two of them. In all of
+ * these cases the bounds must converge to what the spec requires, an event must be emitted once, and if
+ * nothing changed, nothing may be written.
+ *
+ * The invariant. A plan is a function of the pass: the spec, the live HPA, the old status and now. No step
+ * depends on which event led to the pass. "We did that already" is derived from what is stored in the cluster:
+ *
+ *     status.source             the source of the last completed pass: detects transitions
+ *     status.lastAppliedConfig  the bounds written last: distinguishes drift from a transition
+ *     HPA annotation baseline   the bounds before our first write: what to restore
+ *     Contended, since when     another client keeps writing: back off until then
+ *
+ * How data moves. The steps run in a fixed order. Each one either ends the plan (with a write, or with a
+ * status that explains why nothing is written) or lets it continue:
+ *
+ *     pass --> deleting? --------> plan_deletion: restore the baseline, remove the finalizer
+ *       |
+ *       +--> finalizer, spec problems, query
+ *       +--> plan_template ------> create the template's HPA
+ *       +--> find_target --------> NoTarget, RefNotPermitted, HPANotFound, HPAAlreadyManaged
+ *       +--> decide_bounds         schedule_effective() + schedule_apply(), or the baseline
+ *       +--> suspended? ---------> Ready with reason Suspended
+ *       +--> plan_patch ---------> merge patch of min, max and the baseline annotation
+ *       +--> plan_scale ---------> scale subresource of the workload
+ *       +--> schedule_report_outcome: status, events
+ *
+ * After each write the controller records the result in the pass and plans again, from the top. A write that
+ * succeeded removes its own cause, so the loop ends; the pass that reports is one that has nothing to
+ * write. A crash at any point repeats at most one write, which is idempotent.
+ *
+ * Drift is a difference that the same source would have to write again: the target is the one applied
+ * last, but the HPA has other bounds. It is corrected at once unless driftPolicy is OnTransition. Five
+ * corrections in ten minutes mean that another controller enforces its own values; fighting it would
+ * add and remove pods at every round, so flyball backs off for ten minutes and sets the condition Contended.
+ *
+ * Rejected: a queue of transitions to carry out (lost or repeated after a restart; SmartHPA loses a
+ * window this way), keeping the baseline in our own status (lost when the schedule is recreated, while
+ * the annotation lives and dies with the HPA), and one plan with several writes (a plan would need a branch for
+ * every write that may fail).
+ *
+ * Everything that a plan points to lives in the arena of the pass. */
 #include "schedule_plan_core.h"
 
 #include "schedule_report_core.h"
@@ -30,8 +71,8 @@ static void wake_no_later(struct schedule_planner *p, int64_t at)
     p->plan.wake = MIN(p->plan.wake, MAX(at, p->pass->now + 1));
 }
 
-/* A server that is starting forbids everything until it has read its roles: what is not allowed is tried again, ever
- * less often. What is invalid stays so until something changes. */
+/* A denied write is retried with exponential backoff, because an API server that is starting denies
+ * everything until it has read its roles. An invalid write is not: it stays invalid until something changes. */
 static void wake_after_refusal(struct schedule_planner *p)
 {
     unsigned times = p->pass->memory->forbidden;
@@ -41,7 +82,7 @@ static void wake_after_refusal(struct schedule_planner *p)
 
 /* ---- template and target */
 
-/* True when an HPA must be created first. */
+/* True if the HPA of the template must be created first. Otherwise reports TemplateValid. */
 static bool plan_template(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -74,7 +115,7 @@ static void report_missing_target(struct schedule_planner *p)
     wake_no_later(p, p->pass->now + SCHEDULE_MISSING_RETRY_S);
 }
 
-/* Nothing is written, and nothing is told about the target: whether it exists is not the referrer's business. */
+/* Neither writes nor reveals anything about the target: its existence is not visible to this namespace. */
 static void report_refused_target(struct schedule_planner *p)
 {
     const char *reason = p->pass->refused_reason;
@@ -84,14 +125,14 @@ static void report_refused_target(struct schedule_planner *p)
     schedule_report_condition(p, "HPAValid", false, reason, message);
 }
 
-/* True when there is an HPA that is ours to govern. */
+/* True if the target exists and this schedule may manage it; otherwise reports why not. */
 static bool find_target(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
     if (!p->target.name.n) {
         schedule_report_not_ready(
             p, "NoTarget", "NoTarget",
-            S("neither HPAObjectRef.name nor a usable HPASpecTemplate names an HPA"));
+            S("there is no target HPA; set HPAObjectRef.name or a valid HPASpecTemplate"));
         return false;
     }
     struct json *ref = json_new_obj(p->a);
@@ -112,7 +153,7 @@ static bool find_target(struct schedule_planner *p)
     if (pass->managed_by.n) {
         schedule_report_not_ready(
             p, "HPAAlreadyManaged", "HPAAlreadyManaged",
-            arena_printf(p->a, STR_FMT " is already governed by " STR_FMT ", which is older",
+            arena_printf(p->a, STR_FMT " is already managed by " STR_FMT ", which is older",
                          STR_ARG(schedule_planner_target_text(p)), STR_ARG(pass->managed_by)));
         return false;
     }
@@ -121,7 +162,7 @@ static bool find_target(struct schedule_planner *p)
 
 /* ---- bounds */
 
-/* The bounds from before our first write; false when the annotation is absent or damaged. */
+/* The bounds before our first write; false if the annotation is missing or invalid. */
 static bool read_baseline(struct schedule_planner *p, struct schedule_bounds *ret)
 {
     struct json *tree;
@@ -134,7 +175,7 @@ static bool read_baseline(struct schedule_planner *p, struct schedule_bounds *re
     return true;
 }
 
-/* Nothing governs: what still is as we wrote it goes back to what was before. */
+/* No trigger governs: each bound that still has the value we wrote returns to the baseline. */
 static void decide_restore(struct schedule_planner *p)
 {
     struct schedule_bounds live = p->pass->hpa.bounds, before;
@@ -146,10 +187,12 @@ static void decide_restore(struct schedule_planner *p)
     if (p->last.has_max && live.max == p->last.max)
         p->plan.target.max = before.max;
     if (p->plan.target.min > p->plan.target.max)
-        p->plan.target = live; /* half of it was changed by hand, and the halves do not fit */
+        p->plan.target =
+            live; /* one bound was changed by hand and conflicts with the other one's baseline */
     p->restores = !schedule_bounds_equal(p->plan.target, live);
 }
 
+/* Evaluates the schedule at now and merges the result into the live bounds: sets plan->target. */
 static void decide_bounds(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -171,6 +214,7 @@ static void decide_bounds(struct schedule_planner *p)
     }
 }
 
+/* Classifies the write that this pass may make, for the metrics. */
 static enum schedule_phase phase_of(const struct schedule_planner *p)
 {
     size_t at = 0;
@@ -185,7 +229,7 @@ static enum schedule_phase phase_of(const struct schedule_planner *p)
                : SCHEDULE_PHASE_START;
 }
 
-/* We wrote this target to this HPA before, and somebody changed it since. */
+/* True if we wrote this target to this HPA before and another client changed it since. */
 static bool is_drift(const struct schedule_planner *p)
 {
     struct schedule_bounds t = p->plan.target;
@@ -194,7 +238,7 @@ static bool is_drift(const struct schedule_planner *p)
            (!p->config.has_max || (p->last.has_max && p->last.max == t.max));
 }
 
-/* True while we let the other writer have its way. Five corrections in ten minutes are a fight. */
+/* True while flyball backs off because another client keeps changing the bounds; see the head of this file. */
 static bool is_contended(struct schedule_planner *p)
 {
     int64_t now = p->pass->now,
@@ -206,8 +250,8 @@ static bool is_contended(struct schedule_planner *p)
     if (!backing_off && (!oldest || oldest <= now - SCHEDULE_CONTEND_S))
         return false;
     str message = arena_printf(p->a,
-                               "somebody else keeps changing the bounds of " STR_FMT
-                               "; it is left alone for %d minutes",
+                               "another client keeps changing the bounds of " STR_FMT
+                               "; flyball will not correct them for %d minutes",
                                STR_ARG(schedule_planner_target_text(p)), SCHEDULE_CONTEND_S / 60);
     if (!backing_off)
         schedule_report_event(p, true, "HPAContended", STR_FMT, STR_ARG(message));
@@ -216,6 +260,7 @@ static bool is_contended(struct schedule_planner *p)
     return true;
 }
 
+/* The merge patch: the bounds that the config sets, and the baseline annotation when it changes. */
 static const struct json *bounds_patch(struct schedule_planner *p)
 {
     struct schedule_bounds live = p->pass->hpa.bounds, to = p->plan.target, before;
@@ -236,7 +281,7 @@ static const struct json *bounds_patch(struct schedule_planner *p)
     return patch;
 }
 
-/* True when the HPA must be written first. */
+/* True if the HPA must be patched first. */
 static bool plan_patch(struct schedule_planner *p)
 {
     struct schedule_plan *plan = &p->plan;
@@ -260,7 +305,7 @@ static bool holds_at_zero(const struct schedule_planner *p)
     return p->config.has_desired && p->config.desired == 0;
 }
 
-/* True when the workload must be scaled first. */
+/* True if the workload must be scaled first: for desiredReplicas, and when a window at zero begins or ends. */
 static bool plan_scale(struct schedule_planner *p)
 {
     struct schedule_plan *plan = &p->plan;
@@ -286,6 +331,7 @@ static bool plan_scale(struct schedule_planner *p)
 
 /* ---- the pass */
 
+/* Restores the baseline if deletionPolicy asks for it, then releases the object. */
 static void plan_deletion(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -306,11 +352,12 @@ static void plan_deletion(struct schedule_planner *p)
         return;
     }
     p->plan.remove_finalizer = true;
-    schedule_report_event(p, false, "CleanupComplete", "the bounds of " STR_FMT " %s",
+    schedule_report_event(p, false, "CleanupComplete", "the bounds of " STR_FMT " were %s",
                           STR_ARG(schedule_planner_target_text(p)),
-                          pass->changed ? "are those from before" : "stay as they are");
+                          pass->changed ? "restored" : "left unchanged");
 }
 
+/* The steps for an object that is not being deleted, in the order drawn above. */
 static void plan_update(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -325,8 +372,7 @@ static void plan_update(struct schedule_planner *p)
     if (!found)
         return;
     if (p->spec->suspend || pass->object.paused) {
-        schedule_report_ready(p, "Suspended",
-                              S("nothing is written while the schedule is suspended"));
+        schedule_report_ready(p, "Suspended", S("the schedule is suspended; nothing is written"));
         return;
     }
     p->plan.phase = phase_of(p);

@@ -1,8 +1,15 @@
-/* Asking Prometheus for a schedule's history, and applying what was learned from it.
+/* Querying Prometheus for a schedule's history, and applying what was learned from it.
  *
- * An inquiry outlives the turn that began it: queries take seconds, and a key must not be held that
- * long. It looks for demand where it is least distorted first and goes on to the next signal when one
- * has no data. Whatever goes wrong, what is published and applied stays. */
+ * A query outlives the turn that started it: it takes seconds, and a key must not be blocked that long. It tries the
+ * signals in order, the least distorted first, and continues with the next one when a signal has no data:
+ *
+ *     start_query -> send_query -> on_answer -> query_next_chunk --+-> publish_result
+ *                        ^_______ next 30 days or next signal _____|
+ *
+ * The result is stored with the schedule, which is enqueued again: the next pass publishes it in the status
+ * and, with mode Apply, writes the triggers. If anything fails, what is published and applied stays.
+ *
+ * A query owns its arena; scheduler.queries lists all, so that stopping the feature can cancel them. */
 #include "../base/log.h"
 #include "../base/rfc3339.h"
 #include "../base/vec.h"
@@ -14,12 +21,12 @@ enum { STEP_S = 300, CHUNK_S = 30 * 86400, RETRY_S = 300, SAMPLES_MAX = 4 << 20 
 
 struct schedule_query {
     struct scheduler *state;
-    struct schedule_query *next; /* of the state's open ones */
-    struct arena arena;          /* owns the texts below */
+    struct schedule_query *next; /* list of scheduler.queries */
+    struct arena arena;          /* holds the texts below */
     str ns, name, uid, hpa_ns, hpa_name;
     struct schedule_advice advice;
     enum schedule_signal signal;
-    int64_t from, to, chunk; /* seconds; `chunk` begins the part being asked for */
+    int64_t from, to, chunk; /* seconds; `chunk` is the start of the part being queried */
     VEC(struct schedule_sample) samples;
     struct prom_call *call;
 };
@@ -57,7 +64,7 @@ static void emit_event(const struct schedule_query *q, bool warning, const char 
                                                                     .message = message });
 }
 
-/* ---- the end of an inquiry */
+/* ---- results */
 
 static void abort_query(struct schedule_query *q, const char *reason, str message)
 {
@@ -65,7 +72,7 @@ static void abort_query(struct schedule_query *q, const char *reason, str messag
     if (tracked) {
         tracked->query_in_flight = false;
         emit_event(q, true, reason, message);
-        log_warn("no recommendation", KV("namespace", q->ns), KV("name", q->name),
+        log_warn("recommendation failed", KV("namespace", q->ns), KV("name", q->name),
                  KV_C("reason", reason), KV("why", message));
     }
     query_free(q);
@@ -78,6 +85,7 @@ static void replace_json(char **place, struct arena *a, const struct json *tree)
     *place = mem_dup(text.p, text.n);
 }
 
+/* Learns from the samples and stores the result for the next pass. Ends the query. */
 static void publish_result(struct schedule_query *q)
 {
     struct scheduler *s = q->state;
@@ -93,7 +101,7 @@ static void publish_result(struct schedule_query *q)
     if (q->advice.apply && advised.good_enough)
         replace_json(&tracked->learned, &q->arena, advised.triggers);
     else if (q->advice.apply)
-        log_info("the recommendation is published but not applied: its backtest is not good enough",
+        log_info("recommendation published but not applied: the backtest is below the threshold",
                  KV("namespace", q->ns), KV("name", q->name));
     if (advised.under >= 0)
         metric_set(METRIC(s->metrics.advice_under, q->ns, q->name), advised.under);
@@ -101,9 +109,9 @@ static void publish_result(struct schedule_query *q)
     query_free(q);
 }
 
-/* ---- asking */
+/* ---- queries */
 
-/* The next part of the history, the next signal, or the end. */
+/* Continues with the next part of the history or the next signal, or ends the query. */
 static void query_next_chunk(struct schedule_query *q)
 {
     q->chunk += CHUNK_S;
@@ -136,7 +144,7 @@ static void on_answer(void *context, const struct prom_result *result, const err
 static void send_query(struct schedule_query *q)
 {
     str promql = schedule_signal_query(&q->arena, q->signal, &q->advice, q->hpa_ns, q->hpa_name);
-    if (!promql.n) { /* only the user's own query can be missing */
+    if (!promql.n) { /* there is no user query */
         q->signal++;
         send_query(q);
         return;
@@ -166,36 +174,37 @@ static void start_query(const struct schedule_turn *turn)
     q->hpa_name = arena_str(&q->arena, turn->target.name);
     q->advice = o->spec->advice;
     q->advice.query = arena_str(&q->arena, turn->query);
-    q->to = turn->pass.now / STEP_S * STEP_S; /* aligned: the same history gives the same answer */
+    q->to = turn->pass.now / STEP_S *
+            STEP_S; /* aligned, so that the same history gives the same result */
     q->from = q->to - q->advice.lookback_days * INT64_C(86400);
     q->chunk = q->from;
     turn->tracked->query_in_flight = true;
     send_query(q);
 }
 
-/* ---- in a turn */
+/* ---- part of a turn */
 
 static void on_triggers_applied(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
     if (!turn)
         return;
-    if (reply->reason == KUBE_CONFLICT) { /* it was edited meanwhile: the next pass merges again */
+    if (reply->reason == KUBE_CONFLICT) { /* edited in the meantime: the next pass merges again */
         reconcile_again(r, NS_PER_S);
         return;
     }
     free(take(turn->tracked->learned));
     bool failed = reply->failure != NULL;
     str message = failed ? str_c(reply->failure)
-                         : arena_printf(r->arena, "triggers named ai-... were written from the "
+                         : arena_printf(r->arena, "wrote the triggers named ai-... from the "
                                                   "history in Prometheus");
     schedule_turn_event(turn,
                         &(struct schedule_event){
                             failed, failed ? "AISchedulerFailed" : "AISchedulerUpdated", message });
 }
 
-/* Server-side apply of the whole list: it is one value to the API server, because triggers need not
- * have names. The version keeps an edit that we have not seen from being lost. */
+/* Server-side apply of the whole list: it is atomic to the API server, because triggers need no name. The
+ * resourceVersion prevents overwriting an edit that the cache does not have yet. */
 static void apply_triggers(struct reconcile *r, struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
@@ -227,6 +236,7 @@ static void apply_triggers(struct reconcile *r, struct schedule_turn *turn)
                    on_triggers_applied);
 }
 
+/* When the published recommendation was computed; 0: there is none. */
 static int64_t last_computed(const struct schedule_turn *turn)
 {
     int64_t at = 0;
@@ -235,6 +245,7 @@ static int64_t last_computed(const struct schedule_turn *turn)
     return at;
 }
 
+/* Applies learned triggers, and starts a query if one is due. Runs at the end of every completed pass. */
 void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_advice *advice = &turn->pass.object.spec->advice;
@@ -245,8 +256,7 @@ void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
                    (double)(now - computed));
     if (!advice->enabled || !turn->target.name.n || turn->pass.query_problem.n)
         return;
-    if (turn->pass.refused
-            .n) { /* what was learned about the target while it might be governed is dropped */
+    if (turn->pass.refused.n) { /* consent was withdrawn: drop what was learned about the target */
         free(take(tracked->advice));
         free(take(tracked->learned));
         return;
@@ -266,8 +276,7 @@ void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn)
         start_query(turn);
     else
         schedule_turn_event(
-            turn,
-            &(struct schedule_event){
-                true, "PrometheusUnavailable",
-                S("smartRecommendation needs a history, but --smarthpa-prometheus-url is not set") });
+            turn, &(struct schedule_event){
+                      true, "PrometheusUnavailable",
+                      S("smartRecommendation needs history; set --smarthpa-prometheus-url") });
 }

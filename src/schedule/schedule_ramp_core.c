@@ -1,9 +1,14 @@
 /* Ramps: see schedule_ramp_core.h.
  *
- * With r minutes, min climbs from what rests to the window's own over the r minutes before its start, and
- * falls back over the r minutes after its end; max is the larger of both all the while, so that it is
- * never the limit. Only a window that will govern (or did) has a ramp, and only for bounds that both
- * sides set: from an unknown value there is no way to climb. */
+ *     min   window     .      ________
+ *                           _/        \_
+ *           resting  _____/              \_____
+ *                        |r |  window  | r|           r: rampMinutes
+ *
+ * With r minutes, min rises from the resting value to the window's own in the r minutes before the start,
+ * and falls back in the r minutes after the end. max is the larger of both values during the ramp, so that
+ * it never limits it. Only a window that will govern (or did) has a ramp, and only for bounds that both
+ * sides set: without a known value there is nothing to start from. */
 #include "schedule_ramp_core.h"
 
 #include "schedule_windows_core.h"
@@ -15,7 +20,7 @@ struct slope {
     bool down;
 };
 
-/* Did the trigger govern at that instant, or will it? */
+/* Does the trigger govern at that instant, past or future? */
 static bool governs_at(const struct schedule_spec *spec, int64_t created, int64_t at,
                        size_t trigger)
 {
@@ -26,6 +31,7 @@ static bool governs_at(const struct schedule_spec *spec, int64_t created, int64_
     return e.source == SCHEDULE_FROM_START && e.trigger == (int)trigger;
 }
 
+/* Sets the bounds to the step of the slope that now is in; rounds min up. */
 static void ramp_config(const struct slope *s, int64_t now, const struct schedule_config *window,
                         struct schedule_config *config)
 {
@@ -44,7 +50,7 @@ static void wake_no_later(struct schedule_effective *e, int64_t at)
         e->next = at;
 }
 
-/* One side of a window: before it, now and then there is a step to wake up for. */
+/* Applies one slope of a window if it is under way, and schedules the wake-up for its next step. */
 static void apply_slope(const struct schedule_spec *spec, int64_t created, int64_t now,
                         size_t trigger, const struct slope *s, struct schedule_effective *e)
 {

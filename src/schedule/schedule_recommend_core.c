@@ -1,5 +1,20 @@
-/* From history to windows: see schedule_recommend_core.h. Rejected: fixed day/night buckets (they miss
- * a lunch peak) and "hours above 1.5 times the median" (on real traffic it finds almost nothing). */
+/* From history to windows: see schedule_recommend_core.h.
+ *
+ *     samples --collect_days--> one row of 48 half-hour slots per local date (maximum of each slot)
+ *             --drop_unusual--> without dates far from their weekday's median (holidays)
+ *             --weigh_days----> recent dates count more: half the weight after 21 days
+ *             --group_weekdays-> weekdays whose median profiles are similar form a group
+ *             --group_steps---> per group: quantile per slot, cut into steps (schedule_segment_core)
+ *             --make_triggers-> lowest level: base; every other step: a trigger that opens early
+ *
+ * The floor is a quantile, not a maximum, so that one busy day does not set the floor for weeks; the profile
+ * (safe, balanced, economy) selects it together with the relative cost of one replica too few.
+ *
+ * Rejected: fixed day and night buckets (they miss a lunch peak), and "hours above 1.5 times the median"
+ * (finds almost nothing on real traffic).
+ *
+ * All working memory comes from the caller's arena. Weekdays are counted from Monday inside this file and from
+ * Sunday in results (sunday_first). */
 #include "schedule_recommend_core.h"
 
 #include "../base/civil.h"
@@ -13,8 +28,8 @@ static const double TINY = 1e-9;
 
 struct history_day {
     int64_t day;                  /* local date, days since 1970-01-01 */
-    int weekday;                  /* 0 is Monday here: the week a schedule thinks in */
-    double slots[SCHEDULE_SLOTS]; /* the largest sample, NAN: none */
+    int weekday;                  /* 0 is Monday, in this file only */
+    double slots[SCHEDULE_SLOTS]; /* largest sample of the slot; NAN: none */
     double weight;
 };
 
@@ -55,6 +70,7 @@ static int monday_first(int64_t day)
     return (civil_weekday(day) + 6) % WEEK;
 }
 
+/* The row of a date, cleared at first use: a weight of NAN marks an unused row. */
 static struct history_day *day_of(struct history *h, int64_t first_day, int64_t day)
 {
     struct history_day *d = &h->days[day - first_day];
@@ -68,7 +84,7 @@ static struct history_day *day_of(struct history *h, int64_t first_day, int64_t 
     return d;
 }
 
-/* One row a date that has samples, at most the last LEARNED_DAYS_MAX dates. */
+/* One row per date that has samples, for at most the last LEARNED_DAYS_MAX dates. */
 static struct history collect_days(struct arena *a, const struct schedule_sample *samples, size_t n,
                                    const struct tz *zone)
 {
@@ -124,7 +140,7 @@ static double day_mean(const struct history_day *d)
     return n ? sum / n : 0;
 }
 
-/* How far a date's mean may lie from its weekday's median. INFINITY with few dates. */
+/* The allowed distance of a date's mean from its weekday's median; INFINITY with few dates. */
 static double allowed_distance(struct arena *a, const struct history *h, int weekday,
                                double mad_factor, double *ret_median)
 {
@@ -168,9 +184,9 @@ static void weigh_days(struct history *h, double half_life_days)
             exp2(-(double)(h->days[h->n - 1].day - h->days[i].day) / half_life_days);
 }
 
-/* ---- weekdays that look alike */
+/* ---- similar weekdays */
 
-/* A quantile of one slot over the dates whose weekday (bit 0 is Monday) is asked for. */
+/* A weighted quantile of one slot over the dates of these weekdays (bit 0 is Monday); 0 without data. */
 static double slot_quantile(struct arena *a, const struct history *h, unsigned weekdays, int slot,
                             double tau)
 {
@@ -185,6 +201,7 @@ static double slot_quantile(struct arena *a, const struct history *h, unsigned w
     return isnan(value) ? 0 : value;
 }
 
+/* 0: equal profiles; 1: no overlap at all. */
 static double profile_distance(const double *p, const double *q)
 {
     double apart = 0, larger = 0;
@@ -195,6 +212,7 @@ static double profile_distance(const double *p, const double *q)
     return larger > 0 ? apart / larger : 0;
 }
 
+/* Mean distance of all pairs (average linkage). */
 static double group_distance(double between[WEEK][WEEK], unsigned g, unsigned h)
 {
     double sum = 0;
@@ -206,7 +224,7 @@ static double group_distance(double between[WEEK][WEEK], unsigned g, unsigned h)
     return sum / n;
 }
 
-/* Joins the closest two groups while they are close enough; false when none are. */
+/* Joins the two closest groups; false if none are close enough. */
 static bool join_closest(double between[WEEK][WEEK], double likeness, unsigned groups[WEEK],
                          size_t *n)
 {
@@ -227,6 +245,7 @@ static bool join_closest(double between[WEEK][WEEK], double likeness, unsigned g
     return true;
 }
 
+/* Agglomerative clustering of the weekdays by their median profiles; returns the number of groups. */
 static size_t group_weekdays(struct arena *a, const struct history *h,
                              const struct schedule_learn_params *params, unsigned groups[WEEK])
 {
@@ -257,6 +276,7 @@ struct step {
     int max;
 };
 
+/* The steps of one group of weekdays; returns their number. */
 static size_t group_steps(struct arena *a, const struct history *h,
                           const struct schedule_learn_params *params, unsigned weekdays,
                           struct step *out)
@@ -291,7 +311,7 @@ static int by_place(const void *a, const void *b)
     return x->level - y->level;
 }
 
-/* The same step in several groups is one step. */
+/* Merges equal steps of different groups; returns the new number. */
 static size_t merge_equal(struct step *steps, size_t n)
 {
     size_t kept = 0;
@@ -307,7 +327,7 @@ static size_t merge_equal(struct step *steps, size_t n)
     return kept;
 }
 
-/* How many different levels above the base are at most this one. */
+/* The number of distinct levels above the base up to this one: higher floors get higher priorities. */
 static int rank_of(const struct step *steps, size_t n, int base, int level)
 {
     int rank = 0;
@@ -326,6 +346,7 @@ static uint8_t sunday_first(unsigned monday_bits)
     return (uint8_t)((monday_bits << 1 | monday_bits >> 6) & 0x7f);
 }
 
+/* Splits the steps into the base and triggers. */
 static void make_triggers(struct arena *a, const struct step *steps, size_t n, int lead_minutes,
                           struct schedule_recommendation *out)
 {
@@ -350,6 +371,7 @@ static void make_triggers(struct arena *a, const struct step *steps, size_t n, i
     }
 }
 
+/* Copies the median profile of a group to each of its weekdays, for the backtest. */
 static void keep_profile(struct arena *a, const struct history *h, unsigned weekdays, double tau,
                          struct schedule_recommendation *out)
 {
@@ -430,7 +452,7 @@ str schedule_learned_name(struct arena *a, const struct schedule_learned_trigger
     if (t->weekdays != 0x7f) {
         str joined = weekdays_joined(a, t->weekdays, "");
         for (size_t i = 0; i < joined.n; i++)
-            days[i] = (char)(joined.p[i] | 0x20); /* letters only: lower case */
+            days[i] = (char)(joined.p[i] | 0x20); /* lower case; these are letters only */
         days[joined.n] = '\0';
     }
     return arena_printf(a, "ai-%s-%02d%02d-%02d%02d", days, t->start_minute / 60,

@@ -1,4 +1,4 @@
-/* Records to plain structs: see schedule_records.h. */
+/* Cached fields, and records as plain structs: see schedule_records.h. */
 #include "schedule_records.h"
 
 #include "../base/clock.h"

@@ -1,4 +1,9 @@
-/* The words of a pass: conditions, events and status fields. See schedule_report_core.h. */
+/* Conditions, events and status fields of a pass: see schedule_report_core.h.
+ *
+ * An event is emitted on a change only. Since passes repeat, every function here compares with the old status
+ * first: a reason that Ready already has, a problem that the message of SpecValid already lists, a source that
+ * status.source already names are not reported again. Because the status is written after the events, a crash in
+ * between repeats an event; it never loses one. */
 #include "schedule_report_core.h"
 
 #include "schedule_timeline_core.h"
@@ -40,7 +45,6 @@ str schedule_report_old_reason(const struct schedule_planner *p, const char *typ
     return json_text(json_get(schedule_condition_find(p->pass->object.status, type), "reason"));
 }
 
-/* Ready is False for this reason; an event says so once. */
 void schedule_report_not_ready(struct schedule_planner *p, const char *reason, const char *event,
                                str message)
 {
@@ -62,6 +66,7 @@ void schedule_report_ready(struct schedule_planner *p, const char *reason, str m
 
 /* ---- lint */
 
+/* The first problem of a trigger; "" if it has none. */
 static str trigger_problem(const struct schedule_planner *p, size_t trigger)
 {
     for (size_t i = 0; i < p->spec->problems_n; i++)
@@ -70,6 +75,7 @@ static str trigger_problem(const struct schedule_planner *p, size_t trigger)
     return S("");
 }
 
+/* The event reason for a problem: SmartHPA's own where it has one. */
 static const char *problem_event(enum schedule_problem_kind kind)
 {
     if (kind == SCHEDULE_INVALID_TIMEZONE || !schedule_problem_is_error(kind))
@@ -77,7 +83,7 @@ static const char *problem_event(enum schedule_problem_kind kind)
     return "InvalidTrigger";
 }
 
-/* One condition that lists every problem, and one event for each that was not listed before. */
+/* One condition that lists all problems, and one event for each that the old condition did not list. */
 void schedule_report_spec(struct schedule_planner *p)
 {
     const struct schedule_spec *spec = p->spec;
@@ -94,14 +100,14 @@ void schedule_report_spec(struct schedule_planner *p)
         if (message.n < 20000)
             buf_printf(&message, "%s" STR_FMT, i ? "; " : "", STR_ARG(one->text));
     }
-    str text = message.n ? buf_str(&message) : S("every trigger can be read");
+    str text = message.n ? buf_str(&message) : S("all triggers are valid");
     schedule_report_condition(p, "SpecValid", !reason, reason ? reason : "Valid", text);
     size_t usable = 0;
     for (size_t i = 0; i < spec->triggers_n; i++)
         usable += spec->triggers[i].use == SCHEDULE_USED;
     schedule_report_condition(p, "Scheduled", usable > 0,
                               usable ? "ScheduleEnqueued" : "NoUsableTrigger",
-                              arena_printf(p->a, "%zu of %zu triggers can be used", usable,
+                              arena_printf(p->a, "%zu of %zu triggers are usable", usable,
                                            spec->triggers_n));
 }
 
@@ -115,11 +121,11 @@ void schedule_report_query(struct schedule_planner *p)
         schedule_report_event(p, true, "InvalidQuery", STR_FMT, STR_ARG(problem));
     schedule_report_condition(p, "QueryValid", !bad, bad ? "InvalidQuery" : "Valid",
                               bad         ? problem
-                              : has_query ? S("smartRecommendation.query can be sent")
-                                          : S("smartRecommendation has no query of its own"));
+                              : has_query ? S("smartRecommendation.query is valid")
+                                          : S("smartRecommendation uses the built-in queries"));
 }
 
-/* ---- the planner's questions */
+/* ---- queries */
 
 str schedule_planner_target_text(const struct schedule_planner *p)
 {
@@ -148,8 +154,9 @@ bool schedule_planner_is_scaled(const struct schedule_planner *p)
            str_eq(p->last_source, p->source);
 }
 
-/* ---- what happened, in events and status */
+/* ---- the outcome */
 
+/* Events for a trigger that ended, lost to another one, or started. */
 static void report_source_change(struct schedule_planner *p)
 {
     size_t at;
@@ -159,11 +166,12 @@ static void report_source_change(struct schedule_planner *p)
         schedule_planner_trigger(p, p->last_source, "start:", &at);
     if (before && p->plan.states[at].state == SCHEDULE_STATE_WITHIN)
         schedule_report_event(p, false, "TriggerSuperseded",
-                              "trigger " STR_FMT " is open but " STR_FMT " governs now",
+                              "trigger " STR_FMT " is still open, but " STR_FMT " takes precedence",
                               STR_ARG(before->name), STR_ARG(p->source));
     else if (before)
         schedule_report_event(p, false, "TriggerEnded",
-                              "the window of trigger " STR_FMT " is over, " STR_FMT " governs now",
+                              "the window of trigger " STR_FMT " has ended; " STR_FMT
+                              " governs now",
                               STR_ARG(before->name), STR_ARG(p->source));
     const struct schedule_trigger *now = schedule_planner_trigger(p, p->source, "start:", &at);
     if (now)
@@ -183,6 +191,7 @@ static str bounds_change(struct arena *a, struct schedule_bounds from, struct sc
                               : arena_printf(a, STR_FMT ", " STR_FMT, STR_ARG(min), STR_ARG(max));
 }
 
+/* Events for bounds that were written, and for a config that could be applied only in part. */
 static void report_bounds_change(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -198,17 +207,18 @@ static void report_bounds_change(struct schedule_planner *p)
     if (p->applied == SCHEDULE_APPLY_CLAMPED)
         schedule_report_event(
             p, true, "HPAConfigClamped",
-            STR_FMT
-            " and the bounds it leaves as they are do not fit together; minReplicas is %d, as "
-            "maxReplicas",
+            STR_FMT " does not fit the live bounds that it leaves unset; minReplicas is lowered to "
+                    "maxReplicas, %d",
             STR_ARG(p->source), p->plan.target.min);
     if (p->applied == SCHEDULE_APPLY_ZERO_UNSUPPORTED)
         schedule_report_event(
             p, true, "ScaleToZeroUnsupported",
-            STR_FMT " asks for minReplicas 0, which needs an Object or External metric; 1 is used",
+            STR_FMT " sets minReplicas 0, which requires an Object or External metric; using 1",
             STR_ARG(p->source));
 }
 
+/* status.lastAppliedConfig: what this pass applied, and bounds of earlier passes that are still unchanged. Drift
+ * detection and restoring depend on it. */
 static void set_last_applied(struct schedule_planner *p)
 {
     struct schedule_status *s = &p->status;
@@ -223,7 +233,8 @@ static void set_last_applied(struct schedule_planner *p)
     if (p->config.has_desired && scaled)
         now.has_desired = true, now.desired = p->config.desired;
     if (p->pass->scaled == SCHEDULE_SCALE_FAILED && p->last.has_desired && p->last.desired == 0)
-        now.has_desired = true, now.desired = 0; /* still to be woken up */
+        now.has_desired = true,
+        now.desired = 0; /* the workload must still be scaled up from zero */
     if (schedule_config_empty(&now))
         json_del(s->next, S("lastAppliedConfig"));
     else
@@ -249,6 +260,7 @@ static void set_trigger_states(struct schedule_planner *p)
     json_set(p->a, p->status.next, S("triggers"), list);
 }
 
+/* Ready, Error and Contended, from what became of the bounds. */
 static void report_bounds(struct schedule_planner *p)
 {
     const struct schedule_pass *pass = p->pass;
@@ -258,15 +270,16 @@ static void report_bounds(struct schedule_planner *p)
     } else if (p->applied == SCHEDULE_APPLY_INVALID) {
         schedule_report_not_ready(
             p, "InvalidSpec", "InvalidTrigger",
-            arena_printf(p->a, STR_FMT " asks for %s, which no HPA can have; nothing is changed",
+            arena_printf(p->a,
+                         STR_FMT " sets %s, which is not valid for an HPA; nothing was changed",
                          STR_ARG(p->source), schedule_config_text(p->a, &p->config).p));
     } else {
         schedule_report_ready(p, "Reconciled", S("SmartHPA reconciled successfully"));
     }
     if (schedule_bounds_equal(p->plan.target, pass->hpa.bounds))
-        schedule_status_clear(&p->status,
-                              &(struct schedule_condition){ "Contended", false, "Quiet",
-                                                            S("nobody else changes the bounds") });
+        schedule_status_clear(&p->status, &(struct schedule_condition){
+                                              "Contended", false, "Quiet",
+                                              S("no other client changes the bounds") });
     if (pass->scaled == SCHEDULE_SCALE_FAILED)
         schedule_report_event(p, true, "DesiredReplicasFailed", STR_FMT, STR_ARG(pass->failure));
 }

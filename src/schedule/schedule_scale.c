@@ -1,17 +1,23 @@
-/* Scaling the workload behind an HPA: the one-shot desiredReplicas and windows at zero. Reads the
- * scale subresource first, so that nothing is written that is already so. */
+/* Scaling the workload behind an HPA: the one-time desiredReplicas, and windows at zero.
+ *
+ *     discover kind (once, unless built in) -> GET scale -> PATCH scale, only if needed
+ *
+ * The scale subresource is read first, so that nothing is written when the number is already right or
+ * when only scaling up is allowed. A kind that is not built in (an Argo Rollout) is resolved by API discovery;
+ * the turn ends, and the answer enqueues the schedule again. */
 #include "schedule_turn.h"
 
 #include "../base/log.h"
 
-/* A question about a kind that only the server knows. */
+/* A pending API discovery of a workload's kind. */
 struct schedule_discovery {
     struct scheduler *state;
-    struct schedule_discovery *next; /* of the state's open ones */
-    str ns, name;                    /* who asked; in the same block */
+    struct schedule_discovery *next; /* list of scheduler.discoveries */
+    str ns, name;                    /* the schedule; text in the same block */
     char texts[];
 };
 
+/* Records why the workload cannot be scaled and continues the turn, which reports it. */
 static void fail_scale(struct reconcile *r, struct schedule_turn *turn, str why)
 {
     turn->pass.scaled = SCHEDULE_SCALE_FAILED;
@@ -28,7 +34,7 @@ static void complete_scale(struct reconcile *r, struct schedule_turn *turn)
     schedule_turn_step(r, turn);
 }
 
-/* True when the answer is a failure, and was dealt with. */
+/* True if the request failed; the failure was handled. */
 static bool handle_failure(struct reconcile *r, struct schedule_turn *turn,
                            const struct kube_reply *reply)
 {
@@ -54,6 +60,7 @@ static void on_scale_written(struct reconcile *r, const struct kube_reply *reply
     complete_scale(r, turn);
 }
 
+/* The resource of the workload's kind; NULL if it must be discovered first. */
 static const struct resource *known_workload(const struct schedule_turn *turn)
 {
     static const struct resource *const builtin[] = { &resource_deployments, &resource_statefulsets,
@@ -93,6 +100,7 @@ static void on_scale_read(struct reconcile *r, const struct kube_reply *reply)
 
 /* ---- kinds that are not built in */
 
+/* Stores the result with the schedule, if it still exists, and enqueues it. */
 static void on_kind_discovered(void *context, const struct resource *resource, const char *failure)
 {
     struct schedule_discovery *q = context;
@@ -111,7 +119,7 @@ static void on_kind_discovered(void *context, const struct resource *resource, c
     free(q);
 }
 
-/* The turn ends here; the answer brings the key back. */
+/* The turn ends here; on_kind_discovered() enqueues the schedule again. */
 static void discover_kind(struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
@@ -137,7 +145,7 @@ void schedule_discoveries_free(struct scheduler *s)
     }
 }
 
-/* What was learned about another kind is forgotten. */
+/* Drops the discovered resource if the HPA now refers to another kind. */
 static void update_workload_kind(struct reconcile *r, struct schedule_turn *turn)
 {
     struct schedule_tracked *tracked = turn->tracked;
@@ -155,13 +163,13 @@ void schedule_turn_scale(struct reconcile *r, struct schedule_turn *turn)
 {
     update_workload_kind(r, turn);
     if (!turn->pass.hpa.has_target) {
-        fail_scale(r, turn, S("the HPA names no scaleTargetRef"));
+        fail_scale(r, turn, S("the HPA has no scaleTargetRef"));
     } else if (known_workload(turn)) {
         struct kube_request request = scale_request(turn, KUBE_GET, S(""));
         reconcile_call(r, &request, on_scale_read);
     } else if (turn->tracked->discovery_failure) {
         str why = arena_str(r->arena, str_c(turn->tracked->discovery_failure));
-        free(take(turn->tracked->discovery_failure)); /* the next pass asks again */
+        free(take(turn->tracked->discovery_failure)); /* the next pass retries */
         fail_scale(r, turn, why);
     } else {
         discover_kind(turn);

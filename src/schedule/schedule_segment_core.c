@@ -1,8 +1,10 @@
 /* Quantile and segmentation: see schedule_segment_core.h.
  *
- * The segmentation is exact: dynamic programming over all left edges, with every segment's best level
- * computed from its sorted slots. At 48 slots that is about a thousand segments, so cleverness would
- * cost more lines than time. */
+ * The segmentation is exact: dynamic programming over all left edges. cuts[to] holds the cheapest way to
+ * cover the slots before `to`, and the last segment of it; following `from` back from the end of the day
+ * yields the segments. The best level of a segment is a quantile of its slots, because the cost is
+ * piecewise linear. With 48 slots there are about a thousand segments, so an approximate method would cost
+ * more lines than it saves time. */
 #include "schedule_segment_core.h"
 
 #include <math.h>
@@ -40,7 +42,7 @@ static int by_int(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The level that costs least over [from, to), and that cost. */
+/* Returns the least cost over the slots [from, to) and the level that has it. */
 static double best_level(const int *wanted, int from, int to,
                          const struct schedule_step_costs *costs, int *ret_level)
 {
@@ -59,10 +61,11 @@ static double best_level(const int *wanted, int from, int to,
 }
 
 struct cut {
-    double cost; /* of the slots before this edge */
+    double cost; /* of all slots before this edge */
     int from, level;
 };
 
+/* Fills in the cheapest last segment for every edge of the day. */
 static void find_cuts(const int *wanted, const struct schedule_step_costs *costs, double step_cost,
                       struct cut cuts[SCHEDULE_SLOTS + 1])
 {
@@ -80,7 +83,7 @@ static void find_cuts(const int *wanted, const struct schedule_step_costs *costs
     }
 }
 
-/* Follows the cuts back from the end of the day; neighbours of one level become one. */
+/* Follows the cuts back from the end of the day; merges neighbors of the same level. */
 static int collect_segments(const struct cut *cuts, struct schedule_segment out[SCHEDULE_SLOTS])
 {
     struct schedule_segment backwards[SCHEDULE_SLOTS];
@@ -96,6 +99,7 @@ static int collect_segments(const struct cut *cuts, struct schedule_segment out[
     return merged;
 }
 
+/* Doubles the price of a step until few enough segments remain. */
 int schedule_segments(const int wanted[SCHEDULE_SLOTS], const struct schedule_step_costs *costs,
                       struct schedule_segment out[SCHEDULE_SLOTS])
 {

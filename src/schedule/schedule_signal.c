@@ -3,6 +3,7 @@
 
 #include "../prom/query.h"
 
+/* A series of kube-state-metrics for this HPA; label values are escaped. */
 static void put_series(struct buf *out, const char *name, str ns, str hpa)
 {
     buf_printf(out, "kube_horizontalpodautoscaler_%s{namespace=\"", name);
@@ -12,6 +13,8 @@ static void put_series(struct buf *out, const char *name, str ns, str hpa)
     buf_put(out, S("\"}"));
 }
 
+/* Demand is current replicas times the largest ratio of a metric to its target: what was needed, even where a bound
+ * limited it. */
 str schedule_signal_query(struct arena *a, enum schedule_signal signal,
                           const struct schedule_advice *advice, str hpa_ns, str hpa_name)
 {

@@ -35,6 +35,7 @@ int64_t schedule_condition_since(const struct json *status, const char *type)
                                                                                                : 0;
 }
 
+/* Keeps the transition time of `before` if the status is the same. */
 static struct json *make_condition(const struct schedule_status *s,
                                    const struct schedule_condition *c, const struct json *before)
 {

@@ -1,4 +1,10 @@
-/* Names and targets: see schedule_targets.h. */
+/* The index of schedules: see schedule_targets.h.
+ *
+ *     by_key     "shop/web"       -> schedule_tracked
+ *     by_target  "shop/web-hpa"   -> first --next--> second      all with the same target
+ *
+ * Keys are owned by the entries and borrowed by the maps, so an entry that heads a list is replaced in the map before
+ * it is freed. */
 #include "schedule_targets.h"
 
 #include "../base/clock.h"
@@ -8,10 +14,11 @@ static str make_key(struct arena *a, str ns, str name)
     return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(name));
 }
 
+/* Looks up "namespace/name" without an allocation: this runs for every HPA event. */
 static void *find_by_key(const struct map *m, str ns, str name)
 {
     char small[600];
-    if (ns.n + 1 + name.n > sizeof(small)) /* longer than any name the server takes */
+    if (ns.n + 1 + name.n > sizeof(small)) /* longer than any valid name */
         return NULL;
     memcpy(small, ns.p, ns.n);
     small[ns.n] = '/';
@@ -37,6 +44,7 @@ bool schedule_echo_is_current(struct schedule_echo *e, str cached_rv)
     return false;
 }
 
+/* Removes the entry from the list of its target. */
 static void unlink_target(struct schedule_targets *t, struct schedule_tracked *one)
 {
     if (!one->target_key)
@@ -45,7 +53,7 @@ static void unlink_target(struct schedule_targets *t, struct schedule_tracked *o
     struct schedule_tracked *first = map_get(&t->by_target, key);
     if (first == one) {
         map_del(&t->by_target, key);
-        if (one->next) /* the map borrows the key of the one it points to */
+        if (one->next) /* the map borrows the key of its first entry */
             map_put(&t->by_target, str_c(one->next->target_key), one->next);
     } else {
         while (first->next != one)
@@ -102,6 +110,7 @@ struct schedule_tracked *schedule_targets_of(const struct schedule_targets *t, s
     return find_by_key(&t->by_target, ns, name);
 }
 
+/* Reads the spec only for the target, so no zone is looked up. */
 struct schedule_tracked *schedule_targets_put(struct schedule_targets *t,
                                               const struct schedule_record *r)
 {
@@ -156,8 +165,8 @@ static bool is_older(const struct schedule_tracked *x, const struct schedule_tra
                                     : str_cmp(str_c(x->key), str_c(y->key)) < 0;
 }
 
-/* Consent depends on the namespace alone, so it is asked for once in a row of schedules from one namespace: a
- * thousand of somebody else's cost no more than one. */
+/* Consent depends on the namespace only, so it is evaluated once for consecutive schedules of one namespace: a
+ * thousand of another tenant cost no more than one. */
 const struct schedule_tracked *schedule_targets_find_older(const struct schedule_targets *t,
                                                            const struct schedule_tracked *one,
                                                            schedule_can_govern_fn *may_govern,

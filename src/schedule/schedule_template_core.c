@@ -1,4 +1,5 @@
-/* From a template to an HPA: see schedule_template_core.h. */
+/* From a template to an HPA: see schedule_template_core.h. Owner references do not cross namespaces, so a
+ * template for another namespace is rejected. */
 #include "schedule_template_core.h"
 
 struct schedule_target schedule_template_target(struct arena *a, const struct schedule_spec *spec,
@@ -25,6 +26,7 @@ struct schedule_target schedule_target(struct arena *a, const struct schedule_sp
     return schedule_template_target(a, spec, ns, name);
 }
 
+/* Returns the first problem of the template. */
 struct schedule_template_problem schedule_template_check(struct arena *a,
                                                          const struct schedule_object *o)
 {
@@ -33,12 +35,12 @@ struct schedule_template_problem schedule_template_check(struct arena *a,
     if (!json_text(json_get(target, "kind")).n || !json_text(json_get(target, "name")).n)
         return (struct schedule_template_problem){
             "NoScaleTarget",
-            S("HPASpecTemplate.spec.scaleTargetRef needs kind and name, so no HPA is created"),
+            S("HPASpecTemplate.spec.scaleTargetRef must set kind and name; no HPA is created"),
         };
     if (!o->spec->template_config.has_max || o->spec->template_config.max < 1)
         return (struct schedule_template_problem){
             "NoMaxReplicas",
-            S("HPASpecTemplate.spec.maxReplicas must be at least 1, so no HPA is created"),
+            S("HPASpecTemplate.spec.maxReplicas must be at least 1; no HPA is created"),
         };
     str ns = schedule_template_target(a, o->spec, o->ns, o->name).ns;
     if (!str_eq(ns, o->ns))
@@ -46,13 +48,13 @@ struct schedule_template_problem schedule_template_check(struct arena *a,
             "OtherNamespace",
             arena_printf(a,
                          "HPASpecTemplate.metadata.namespace is " STR_FMT
-                         ", but an HPA can only be owned in " STR_FMT ", so none is created",
+                         ", but must be the schedule's own, " STR_FMT "; no HPA is created",
                          STR_ARG(ns), STR_ARG(o->ns)),
         };
     return (struct schedule_template_problem){ 0 };
 }
 
-static struct json *owner(struct arena *a, const struct schedule_object *o)
+static struct json *make_owner(struct arena *a, const struct schedule_object *o)
 {
     struct json *list = json_new_arr(a), *one = json_new_obj(a);
     json_set_str(a, one, "apiVersion", S("autoscaling.sarabala.io/v1alpha1"));
@@ -87,7 +89,7 @@ struct json *schedule_template_hpa(struct arena *a, const struct schedule_object
     json_set_str(a, metadata, "namespace", target.ns);
     copy_members(a, metadata, json_get(template, "metadata"),
                  (const char *const[]){ "labels", "annotations", NULL });
-    json_set(a, metadata, S("ownerReferences"), owner(a, o));
+    json_set(a, metadata, S("ownerReferences"), make_owner(a, o));
     struct json *spec = json_make(a, hpa, "spec", NULL);
     struct json *workload = json_copy(a, json_get(from, "scaleTargetRef"));
     if (!json_text(json_get(workload, "apiVersion")).n)

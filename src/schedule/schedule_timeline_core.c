@@ -1,4 +1,4 @@
-/* Walking the transitions: see schedule_timeline_core.h. */
+/* Walking the transitions: see schedule_timeline_core.h. Equal neighbors are one period. */
 #include "schedule_timeline_core.h"
 
 static bool same_decision(const struct schedule_period *s, const struct schedule_effective *e)
@@ -9,6 +9,7 @@ static bool same_decision(const struct schedule_period *s, const struct schedule
            x->max == y->max && x->desired == y->desired;
 }
 
+/* Jumps from boundary to boundary, so that a year costs as many evaluations as it has boundaries. */
 struct schedule_timeline schedule_timeline(struct arena *a, const struct schedule_spec *spec,
                                            int64_t created, int64_t from, int64_t to)
 {

@@ -1,4 +1,4 @@
-/* What will hold when: the core asked at every transition of a stretch of time. */
+/* What applies when: the decision of schedule_core, evaluated at every transition of a time range. */
 #ifndef FLYBALL_SCHEDULE_TIMELINE_CORE_H
 #define FLYBALL_SCHEDULE_TIMELINE_CORE_H
 
@@ -14,11 +14,11 @@ struct schedule_period {
 struct schedule_timeline {
     const struct schedule_spec *spec; /* borrowed */
     int64_t from, to;
-    struct schedule_period *periods; /* in the arena; neighbours differ */
+    struct schedule_period *periods; /* in the arena; neighbors differ */
     size_t n;
 };
 
-enum { SCHEDULE_PERIODS_MAX = 10000 }; /* then the timeline ends early: `to` says where */
+enum { SCHEDULE_PERIODS_MAX = 10000 }; /* then the timeline ends early, at `to` */
 
 struct schedule_timeline schedule_timeline(struct arena *a, const struct schedule_spec *spec,
                                            int64_t created, int64_t from, int64_t to);

@@ -1,8 +1,19 @@
 /* One turn: see schedule_turn.h.
  *
- * The caches may lag behind our own writes. What the server answered to the last one is kept as an echo
- * and used for as long as the cache shows the version from before it; otherwise a pass that comes
- * in between would tell every event twice and take our own write for somebody else's. */
+ *     schedule_reconcile -> begin_turn -> schedule_turn_step --------------------> finish_turn
+ *                                           |          ^                             |
+ *                                           v          | result into the pass        v
+ *                                         one write -> on_*_written          events, status, wake-up
+ *
+ * The plan (schedule_plan_core) decides; this file only gathers its input from the caches and carries it out.
+ * A turn lives in the arena of its reconcile, which exists until all its writes are answered.
+ *
+ * The caches may lag behind our own writes. The server's answer to the last write is kept as an echo and used
+ * while the cache still has the version before it; otherwise a pass in between would emit every event
+ * twice and treat our own write as drift.
+ *
+ * While the API server is unreachable, one probe per second replaces the retries of all waiting keys; the first
+ * answer enqueues them. */
 #include "schedule_turn.h"
 
 #include "../base/log.h"
@@ -62,7 +73,7 @@ static bool can_govern_target(void *context, str from_ns)
     return schedule_can_govern(turn->state, from_ns, turn->target.ns, turn->target.name);
 }
 
-/* The schedule may have got another target since the turn began: the turn's own is what it writes to. */
+/* The target may have changed since the turn began; what matters is the one that this turn writes to. */
 static bool turn_has_consent(const struct schedule_turn *turn)
 {
     struct schedule_tracked *one = turn->tracked;
@@ -72,8 +83,8 @@ static bool turn_has_consent(const struct schedule_turn *turn)
                : schedule_can_govern(turn->state, one->ns, target->ns, target->name);
 }
 
-/* Hides the target from a schedule that may not govern it. Every step asks again: a turn waits for answers,
- * and consent may be withdrawn meanwhile. */
+/* Hides the target from a schedule that may not manage it. Checked before every step, because consent may be
+ * withdrawn while a turn waits for an answer. */
 static void check_consent(struct arena *a, struct schedule_turn *turn)
 {
     const struct scheduler *s = turn->state;
@@ -89,19 +100,19 @@ static void check_consent(struct arena *a, struct schedule_turn *turn)
     pass->refused =
         s->own_namespace_only ? arena_printf(a,
                                              "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
-                                             " is in another namespace, and the operator runs with "
-                                             "--restrict-cross-namespace",
+                                             " is in another namespace, which "
+                                             "--restrict-cross-namespace forbids",
                                              STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
-        : !s->grants.homes
-            ? arena_printf(a,
-                           "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
-                           " is in another namespace than the one that the operator watches",
-                           STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
-            : grant_refusal(a, &ref);
+        : !s->grants.homes    ? arena_printf(a,
+                                             "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
+                                             " is not in the namespace that the operator watches",
+                                             STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
+                              : grant_refusal(a, &ref);
 }
 
 /* ---- gathering */
 
+/* Fills in the HPA from the cache, or from the echo while the cache is stale. */
 static void gather_hpa(struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
@@ -121,6 +132,7 @@ static void gather_hpa(struct schedule_turn *turn)
     }
 }
 
+/* Moves borrowed texts into the arena: the cached records may be replaced while the turn waits. */
 static void copy_texts(struct arena *a, struct schedule_turn *turn)
 {
     str *texts[] = { &turn->hpa_rv,        &turn->workload_api_version, &turn->workload_kind,
@@ -129,7 +141,7 @@ static void copy_texts(struct arena *a, struct schedule_turn *turn)
         *texts[i] = arena_str(a, *texts[i]);
 }
 
-/* A tenant's query is sent with the operator's token: it may only see the tenant's own namespace. */
+/* A tenant's query is sent with the operator's token, so it is restricted to the tenant's namespace. */
 static void gather_query(struct arena *a, struct schedule_turn *turn)
 {
     const struct schedule_object *o = &turn->pass.object;
@@ -142,11 +154,12 @@ static void gather_query(struct arena *a, struct schedule_turn *turn)
     else if (promql_confine(a, o->spec->advice.query, &own, &turn->query, &e) < 0)
         turn->pass.query_problem =
             arena_printf(a,
-                         "smartRecommendation.query cannot be confined to namespace " STR_FMT
+                         "smartRecommendation.query cannot be restricted to namespace " STR_FMT
                          ": %s",
                          STR_ARG(o->ns), e.text);
 }
 
+/* Gathers everything that a plan needs. */
 static struct schedule_turn *begin_turn(struct reconcile *r, const struct schedule_record *record,
                                         struct schedule_tracked *tracked)
 {
@@ -193,7 +206,7 @@ struct schedule_turn *schedule_turn_of(struct reconcile *r)
     return tracked ? tracked->turn : NULL;
 }
 
-/* ---- the server does not answer */
+/* ---- unreachable API server */
 
 static void send_probe(struct timer *timer);
 
@@ -214,7 +227,7 @@ static void on_probe_answer(void *context, const struct kube_reply *reply)
     }
 }
 
-/* One small request a second instead of every waiting key's own retries. */
+/* One small request per second instead of retries of every waiting key. */
 static void send_probe(struct timer *timer)
 {
     struct scheduler *s = container_of(timer, struct scheduler, probe);
@@ -230,7 +243,7 @@ void schedule_turn_wait_for_server(struct reconcile *r, struct schedule_turn *tu
                                    const char *failure)
 {
     struct scheduler *s = turn->state;
-    reconcile_warn(r, "the API server does not answer; its return is awaited", failure);
+    reconcile_warn(r, "API server unreachable; retrying", failure);
     turn->tracked->waiting = true;
     if (!s->probe_call && !timer_is_set(&s->probe))
         timer_set(manager_loop(s->manager), &s->probe,
@@ -244,7 +257,7 @@ static bool is_unreachable(const struct kube_reply *reply)
            reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
 }
 
-/* A failure that is neither ours to explain nor the network's: the queue's backoff decides. */
+/* Ends the turn after a failed write: waits for the server if it is unreachable, otherwise retries with backoff. */
 static void fail_turn(struct reconcile *r, struct schedule_turn *turn,
                       const struct kube_reply *reply)
 {
@@ -269,6 +282,7 @@ void schedule_turn_event(struct schedule_turn *turn, const struct schedule_event
                                  .message = event->message });
 }
 
+/* Keeps the answer as the echo of our own status. */
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
@@ -301,8 +315,8 @@ static void send_status(struct reconcile *r, const struct json *status)
                    on_status_written);
 }
 
-/* When many schedules share a boundary their writes are spread over up to two seconds, each always by
- * the same amount, and never before it. */
+/* If many schedules share a boundary, their writes are spread over up to two seconds after it. The delay of a
+ * schedule is always the same. */
 static int64_t spread_ns(const struct schedule_turn *turn)
 {
     size_t many = turn->state->targets.by_key.n;
@@ -318,6 +332,7 @@ static void wake_at_planned_time(struct reconcile *r, const struct schedule_turn
     reconcile_again(r, MAX(after, NS_PER_MS));
 }
 
+/* The plan needs no write: emits events, writes the status, updates metrics, schedules the next pass. */
 static void finish_turn(struct reconcile *r, struct schedule_turn *turn)
 {
     const struct schedule_plan *plan = &turn->plan;
@@ -335,6 +350,7 @@ static void finish_turn(struct reconcile *r, struct schedule_turn *turn)
 
 /* ---- writes */
 
+/* The list of finalizers with or without ours. */
 static struct json *make_finalizers(struct arena *a, str text, bool add)
 {
     struct json *old = NULL, *list = json_new_arr(a);
@@ -365,7 +381,7 @@ static void on_finalizers_written(struct reconcile *r, const struct kube_reply *
         schedule_turn_step(r, turn);
 }
 
-/* Lists are replaced as a whole, so the version we saw must still be the one there. */
+/* A merge patch replaces the whole list, so it carries the resourceVersion of the list it was made from. */
 static void send_finalizers(struct reconcile *r, struct schedule_turn *turn, bool add)
 {
     struct scheduler *s = turn->state;
@@ -386,6 +402,7 @@ static void send_finalizers(struct reconcile *r, struct schedule_turn *turn, boo
                    on_finalizers_written);
 }
 
+/* A refusal goes into the pass, which reports it; success waits for the watch event. */
 static void on_hpa_created(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
@@ -396,7 +413,7 @@ static void on_hpa_created(struct reconcile *r, const struct kube_reply *reply)
         return;
     }
     if (reply->reason == KUBE_ALREADY_EXISTS) {
-        reconcile_again(r, NS_PER_S); /* the cache will show it */
+        reconcile_again(r, NS_PER_S); /* until the cache has it */
         return;
     }
     if (reply->failure) {
@@ -410,11 +427,12 @@ static void on_hpa_created(struct reconcile *r, const struct kube_reply *reply)
         arena_printf(r->arena, "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT " was created",
                      STR_ARG(r->ns), STR_ARG(name));
     schedule_turn_event(turn, &(struct schedule_event){ false, "HPACreated", message });
-    log_info("HPA created from the template", KV("namespace", r->ns), KV("name", r->name),
+    log_info("created HPA from template", KV("namespace", r->ns), KV("name", r->name),
              KV("hpa", name));
-    reconcile_again(r, NS_PER_S); /* its watch event comes first */
+    reconcile_again(r, NS_PER_S); /* usually the watch event comes first */
 }
 
+/* Records written bounds in the metrics, the pass and the echo. */
 static void record_patch(struct schedule_turn *turn, const struct kube_reply *reply)
 {
     struct schedule_pass *pass = &turn->pass;
@@ -451,10 +469,10 @@ static void log_patch(const struct schedule_turn *turn)
              KV_INT("min", pass->hpa.bounds.min), KV_INT("max_was", pass->changed_from.max),
              KV_INT("max", pass->hpa.bounds.max), KV("by", by),
              KV("schedule", str_c(turn->tracked->key)),
-             KV_C("why", turn->plan.reverts ? "somebody else changed them"
-                                            : schedule_phase_name(turn->plan.phase)));
+             KV_C("why", turn->plan.reverts ? "drift" : schedule_phase_name(turn->plan.phase)));
 }
 
+/* Records the result. A refusal and a missing HPA go into the pass, which reports them; the rest is retried. */
 static void on_hpa_patched(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
@@ -469,7 +487,7 @@ static void on_hpa_patched(struct reconcile *r, const struct kube_reply *reply)
     }
     schedule_metrics_failure(&turn->state->metrics, r->ns, r->name,
                              str_c(kube_reason_name(reply->reason)));
-    reconcile_warn(r, "replica bounds could not be written", reply->failure);
+    reconcile_warn(r, "failed to write replica bounds", reply->failure);
     if (reply->reason == KUBE_NOT_FOUND) {
         pass->hpa = (struct schedule_hpa){ .replicas = -1 };
         pass->template_found = pass->template_found && !turn->target.from_template;
@@ -498,6 +516,7 @@ static void send_patch(struct reconcile *r, struct schedule_turn *turn)
 
 /* ---- the turn */
 
+/* Plans and carries out the first thing that the plan asks for. */
 void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
 {
     check_consent(r->arena, turn);

@@ -65,7 +65,7 @@ static void too_little_is_said(void)
     struct schedule_advice_result advised = advise(&a, record(samples, 2, office));
     EQ_STR(str_c(advised.reason), S("InsufficientData"));
     EQ_STR(advised.message,
-           S("48 hours of history were found, want at least 72 hours on 7 different days"));
+           S("found 48 hours of history; need at least 72 hours on 7 different days"));
     OK(!advised.status && !advised.triggers);
     EQ_STR(str_c(advise(&a, 0).reason), S("InsufficientData"));
     EQ_STR(str_c(advise(&a, record(samples, 6, office)).reason), S("InsufficientData"));

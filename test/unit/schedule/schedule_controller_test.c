@@ -388,7 +388,7 @@ static void every_problem_is_a_condition_and_an_event(void)
     str message =
         json_text(json_get(schedule_condition_find(json_get(o, "status"), "SpecValid"), "message"));
     static const char *const said[] = { "t1: startTime",       "t2: startTime and endTime",
-                                        "t3: interval",        "t4: interval names no day",
+                                        "t3: interval",        "t4: interval selects no day",
                                         "t5: timezone",        "t5: interval",
                                         "t6: a later trigger", "t6: startHPAConfig" };
     for (size_t i = 0; i < countof(said); i++)

@@ -77,7 +77,7 @@ static void explains_why(void)
         "At Sun 2026-03-29 03:30:00 +02:00 (Europe/Berlin): start:office, min 5, max 50\n",
         "  open since Sun 2026-03-29 03:00:00 +02:00\n",
         "open, and governs (02:00:00-04:00:00 daily, Europe/Berlin)\n",
-        "open, but office has priority 1 over 0 (01:00:00-24:00:00 SUN, Europe/Berlin)\n",
+        "open, but office has higher priority, 1 over 0 (01:00:00-24:00:00 SUN, Europe/Berlin)\n",
         "  Sun 2026-03-29 04:00:00 +02:00  in 30 min  start:a <b> & \"c\": min 7, max 9\n",
     };
     for (size_t i = 0; i < countof(lines); i++)

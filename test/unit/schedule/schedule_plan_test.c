@@ -76,7 +76,8 @@ static void a_window_is_applied_once(void)
     is(&w, "Scheduled", "True", "ScheduleEnqueued");
     is(&w, "SpecValid", "True", "Valid");
     OK(!schedule_condition_find(w.status, "Error"));
-    OK(world_said_since(&w, "TriggerStarted", 0) && world_said_since(&w, "HPAUpdated", 0));
+    OK(world_has_event_since(&w, "TriggerStarted", 0) &&
+       world_has_event_since(&w, "HPAUpdated", 0));
     size_t events = w.events_n;
     for (int i = 0; i < 5; i++, w.now += 300)
         world_pass(&w);
@@ -167,7 +168,7 @@ static void a_suspended_trigger_gives_the_bounds_back(void)
     world_pass(&w);
     has_bounds(&w, 2, 9);
     EQ_STR(w.hpa.baseline, S(""));
-    OK(world_said_since(&w, "BaselineRestored", 0));
+    OK(world_has_event_since(&w, "BaselineRestored", 0));
     is(&w, "Scheduled", "False", "NoUsableTrigger");
     w.hpa.bounds.max = 77; /* what others do now is theirs */
     w.now += 60;
@@ -345,7 +346,7 @@ static void events_follow_the_triggers(void)
     for (size_t i = 0; i < countof(steps); i++) {
         w.now = at(steps[i].now);
         world_pass(&w);
-        OK(world_said_since(&w, steps[i].reason, w.now));
+        OK(world_has_event_since(&w, steps[i].reason, w.now));
         EQ_INT(w.plan.phase, steps[i].phase);
     }
     OK(!json_get(w.status, "activeTrigger"));
@@ -360,7 +361,7 @@ static void deletion_keeps_or_restores(void)
     w.deleting = true;
     world_pass(&w);
     has_bounds(&w, 8, 20);
-    OK(w.gone && world_said_since(&w, "CleanupComplete", 0));
+    OK(w.gone && world_has_event_since(&w, "CleanupComplete", 0));
     auto_world struct world v =
         world_new(OFFICE "deletionPolicy: Restore\n", "2026-06-03T10:00:00Z");
     world_pass(&v);
