@@ -1,6 +1,6 @@
 /* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes
  * about, and what its status says. */
-#include "../runtimeconfig/runtimeconfig_report.h"
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "explain_aim.h"
 
 /* An object that may be missing. */

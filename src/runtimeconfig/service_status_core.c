@@ -6,14 +6,14 @@ enum word { PENDING, STARTING, RUNNING, DEGRADED, FAILED };
 
 struct story {
     struct arena *a;
-    const struct service_facts *f;
+    const struct aim_service_facts *f;
     enum word word;
-    struct service_condition *c; /* SERVICE_CONDITION_N of them */
+    struct aim_service_condition *c; /* SERVICE_CONDITION_N of them */
 };
 
 static const char *const words[] = { "Pending", "Starting", "Running", "Degraded", "Failed" };
 
-const char *service_condition_name(enum service_condition_type type)
+const char *aim_service_condition_name(enum aim_service_condition_type type)
 {
     static const char *const names[SERVICE_CONDITION_N] = {
         "Resolved", "CacheReady", "RuntimeReady", "RoutingReady", "Ready", "Progressing", "Failure"
@@ -21,11 +21,11 @@ const char *service_condition_name(enum service_condition_type type)
     return names[type];
 }
 
-static void say(struct story *s, enum service_condition_type type, bool holds, str reason,
+static void say(struct story *s, enum aim_service_condition_type type, bool holds, str reason,
                 str message)
 {
     s->c[type] =
-        (struct service_condition){ holds ? SERVICE_TRUE : SERVICE_FALSE, reason, message };
+        (struct aim_service_condition){ holds ? SERVICE_TRUE : SERVICE_FALSE, reason, message };
 }
 
 /* All that a cause says when it ends the story; a NULL text leaves its condition alone. */
@@ -70,7 +70,7 @@ static void tell_cache(struct story *s)
         [SERVICE_CACHE_WARM] = { true, "CacheWarm", "All model sources are cached" },
         [SERVICE_CACHE_FAILED] = { false, "CacheFailed", "Caching of model sources failed" },
     };
-    enum service_cache_state state = s->f->cache;
+    enum aim_service_cache_state state = s->f->cache;
     say(s, SERVICE_CACHE_READY, t[state].holds, str_c(t[state].reason),
         or_else(s->f->cache_message, str_c(t[state].message)));
 }
@@ -95,7 +95,7 @@ static void tell_route(struct story *s)
                                        "runtime config when routing is enabled",
                                        FAILED },
     };
-    const struct service_route_fact *r = &s->f->route;
+    const struct aim_service_route_fact *r = &s->f->route;
     str reason = or_else(r->reason, str_c(t[r->state].reason));
     str message = or_else(r->message, str_c(t[r->state].message));
     say(s, SERVICE_ROUTING_READY, t[r->state].holds, reason, message);
@@ -140,7 +140,7 @@ static void keep_word(struct story *s)
 
 static bool stage_trouble(struct story *s)
 {
-    const struct service_trouble *t = &s->f->trouble;
+    const struct aim_service_trouble *t = &s->f->trouble;
     if (!t->message.n)
         return false;
     if (t->lasting_s < SERVICE_GRACE_S) {
@@ -162,7 +162,7 @@ static bool stage_trouble(struct story *s)
 
 static bool stage_unresolved(struct story *s)
 {
-    const struct service_model_fact *m = &s->f->model;
+    const struct aim_service_model_fact *m = &s->f->model;
     if (m->state == SERVICE_MODEL_MISSING)
         return finish(s, &(struct end){ .word = DEGRADED,
                                         .reason = or_else(m->reason, S("ImageNotFound")),
@@ -183,7 +183,7 @@ static bool stage_unresolved(struct story *s)
 
 static bool stage_model(struct story *s)
 {
-    const struct service_model_fact *m = &s->f->model;
+    const struct aim_service_model_fact *m = &s->f->model;
     str message = or_else(m->message, S("Image is not ready"));
     if (m->state == SERVICE_MODEL_WAITING)
         return finish(s, &(struct end){ .word = PENDING,
@@ -206,7 +206,7 @@ static bool stage_model(struct story *s)
 
 static bool stage_selection(struct story *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     str message = or_else(t->message, S("Template selection failed"));
     return t->state == SERVICE_TEMPLATE_REFUSED &&
            finish(s, &(struct end){ .word = FAILED,
@@ -220,7 +220,7 @@ static bool stage_selection(struct story *s)
 
 static bool stage_awaited(struct story *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     return t->state == SERVICE_TEMPLATE_AWAITED &&
            finish(s, &(struct end){ .word = PENDING,
                                     .reason = or_else(t->reason, S("TemplateNotAvailable")),
@@ -233,7 +233,7 @@ static bool stage_awaited(struct story *s)
 
 static bool stage_missing(struct story *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     if (t->state != SERVICE_TEMPLATE_MISSING && t->state != SERVICE_TEMPLATE_UNNAMED)
         return false;
     str message =
@@ -275,7 +275,7 @@ static bool stage_config(struct story *s)
 
 static void tell_runtime(struct story *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     if (r->failure.n && !r->ready)
         say(s, SERVICE_RUNTIME_READY, false, S("RuntimeFailed"), r->failure);
     else if (r->ready)
@@ -302,7 +302,7 @@ static bool stage_path(struct story *s)
 
 static bool stage_template(struct story *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     bool failed = t->state == SERVICE_TEMPLATE_FAILED;
     if (failed || t->state == SERVICE_TEMPLATE_DEGRADED)
         return finish(s, &(struct end){
@@ -333,7 +333,7 @@ static bool stage_template(struct story *s)
 
 static bool stage_pull(struct story *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     return r->pull_reason.n &&
            finish(s, &(struct end){
                          .word = DEGRADED,
@@ -347,8 +347,8 @@ static bool stage_pull(struct story *s)
 /* A cache that is asked for comes before the runtime that mounts it; one that runs already goes on. */
 static bool stage_cache(struct story *s)
 {
-    enum service_cache_state cache = s->f->cache;
-    const struct service_condition *told = &s->c[SERVICE_CACHE_READY];
+    enum aim_service_cache_state cache = s->f->cache;
+    const struct aim_service_condition *told = &s->c[SERVICE_CACHE_READY];
     if (cache == SERVICE_CACHE_OFF || cache == SERVICE_CACHE_WARM || s->f->runtime.found)
         return false;
     bool failed = cache == SERVICE_CACHE_FAILED;
@@ -378,7 +378,7 @@ static bool stage_gateway(struct story *s)
 
 static bool stage_running(struct story *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     bool routed = s->c[SERVICE_ROUTING_READY].truth == SERVICE_TRUE;
     tell_runtime(s);
     if (r->found && r->ready && routed) {
@@ -403,14 +403,14 @@ static bool stage_running(struct story *s)
     return finish(s, &e);
 }
 
-struct service_answer service_status(struct arena *a, const struct service_facts *facts)
+struct aim_service_answer aim_service_status(struct arena *a, const struct aim_service_facts *facts)
 {
     static bool (*const stages[])(struct story *) = {
         stage_trouble, stage_unresolved, stage_model,  stage_selection, stage_awaited,
         stage_missing, stage_resolved,   stage_config, stage_path,      stage_template,
         stage_pull,    stage_gateway,    stage_cache,  stage_running,
     };
-    struct service_answer answer = { 0 };
+    struct aim_service_answer answer = { 0 };
     struct story s = { a, facts, PENDING, answer.conditions };
     tell_cache(&s);
     tell_route(&s);
@@ -425,7 +425,7 @@ struct service_answer service_status(struct arena *a, const struct service_facts
 
 /* ---- facts about pods */
 
-enum service_pull_kind service_pull_kind(str word)
+enum aim_service_pull_kind aim_service_pull_kind(str word)
 {
     return str_eqc(word, "auth")                                     ? SERVICE_PULL_AUTH
            : str_eqc(word, "not-found") || str_eqc(word, "notfound") ? SERVICE_PULL_MISSING
@@ -441,7 +441,7 @@ static bool has_any(str text, const char *const *needles)
     return false;
 }
 
-enum service_pull_kind service_pull_cause(str message)
+enum aim_service_pull_kind aim_service_pull_cause(str message)
 {
     static const char *const auth[] = { "unauthorized", "authentication required",   "forbidden",
                                         "denied",       "no basic auth credentials", NULL };
@@ -451,8 +451,8 @@ enum service_pull_kind service_pull_cause(str message)
                                        : SERVICE_PULL_OTHER;
 }
 
-void service_runtime_pull(struct arena *a, struct service_runtime_fact *r,
-                          const struct service_pull_error *error)
+void aim_service_set_pull_error(struct arena *a, struct aim_service_runtime_fact *r,
+                                const struct aim_service_pull_error *error)
 {
     r->pull_reason = error->kind == SERVICE_PULL_AUTH      ? S("ImagePullAuthFailure")
                      : error->kind == SERVICE_PULL_MISSING ? S("ImageNotFound")
@@ -463,7 +463,8 @@ void service_runtime_pull(struct arena *a, struct service_runtime_fact *r,
                      STR_ARG(error->reason), STR_ARG(error->message));
 }
 
-struct json *service_resolved_template(struct arena *a, const struct service_template_fact *t)
+struct json *aim_service_resolved_template(struct arena *a,
+                                           const struct aim_service_template_fact *t)
 {
     if (!t->name.n)
         return NULL;

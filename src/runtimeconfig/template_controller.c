@@ -10,7 +10,7 @@
 
 struct template_view {
     const struct json *model; /* NULL: there is none */
-    struct template_state state;
+    struct aim_template_state state;
 };
 
 static bool is_ready(const struct template_view *v)
@@ -24,32 +24,32 @@ static void observe(struct aim_turn *t)
     struct template_view *v = arena_new(a, struct template_view);
     str model = json_text(json_at(t->object, "spec", "modelName", NULL));
     t->view = v;
-    v->model = service_find(t, AIM_MODEL, model);
+    v->model = aim_service_find(t, AIM_MODEL, model);
     v->state =
-        template_state(a, &(struct template_facts){
-                              .object = t->object,
-                              .config_missing = t->config.outcome == RESOLVE_MISSING,
-                              .config_message = S("The runtime configuration does not exist"),
-                              .model_found = v->model != NULL,
-                              .gpus = service_world_gpus(aim_world(t->aim)) });
+        aim_template_state(a, &(struct aim_template_facts){
+                                  .object = t->object,
+                                  .config_missing = t->config.outcome == RESOLVE_MISSING,
+                                  .config_message = S("The runtime configuration does not exist"),
+                                  .model_found = v->model != NULL,
+                                  .gpus = aim_world_gpus(aim_world(t->aim)) });
 }
 
-static void make_runtime(struct aim_turn *t, const struct template_basis *b)
+static void make_runtime(struct aim_turn *t, const struct aim_template_basis *b)
 {
     bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
-    struct service_world *w = aim_world(t->aim);
+    struct aim_world *w = aim_world(t->aim);
     struct cache *live = cluster ? w->cluster_runtimes : w->runtimes;
     if (cache_absent(live))
         return; /* KServe is not installed, or runs without them */
-    struct json *runtime = template_serving_runtime(t->r->arena, b);
+    struct json *runtime = aim_template_serving_runtime(t->r->arena, b);
     json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, cluster ? &resource_cluster_serving_runtimes : &resource_serving_runtimes,
-              child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
+    aim_apply(t, cluster ? &aim_resource_cluster_serving_runtimes : &aim_resource_serving_runtimes,
+              aim_child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
 }
 
-static void make_cache(struct aim_turn *t, const struct template_basis *b)
+static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
 {
-    struct json *cache = t->ns.n ? template_cache(t->r->arena, b) : NULL;
+    struct json *cache = t->ns.n ? aim_template_cache(t->r->arena, b) : NULL;
     if (!cache)
         return;
     const struct resource *kind = &aim_kinds_of(t->aim)->at[AIM_TEMPLATE_CACHE];
@@ -62,11 +62,11 @@ static void make_cache(struct aim_turn *t, const struct template_basis *b)
 static void reconcile(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
-    struct template_basis b = { .group = aim_kinds_of(t->aim)->group,
-                                .template = t->object,
-                                .profile = v->state.profile,
-                                .model = v->model,
-                                .config = &t->settings };
+    struct aim_template_basis b = { .group = aim_kinds_of(t->aim)->group,
+                                    .template = t->object,
+                                    .profile = v->state.profile,
+                                    .model = v->model,
+                                    .config = &t->settings };
     if (t->deleting || !is_ready(v))
         return;
     if (v->model)
@@ -93,27 +93,26 @@ static void put_cache(struct aim_turn *t)
         aim_status_drop_condition(&t->status, "CacheWarm");
         return;
     }
-    bool warm = cache && cache_is_available(cache->word);
-    aim_status_says(&t->status, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
-                    warm ? S("All model sources are cached") : S("Model sources are being cached"));
+    bool warm = cache && aim_cache_is_available(cache->word);
+    aim_status_set(&t->status, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
+                   warm ? S("All model sources are cached") : S("Model sources are being cached"));
 }
 
 static void finish(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
-    const struct template_state *state = &v->state;
+    const struct aim_template_state *state = &v->state;
     bool bad = !strcmp(state->status, "Degraded") || !strcmp(state->status, "Failed");
     bool waits = !is_ready(v) && !bad;
     aim_status_text(&t->status, "status", str_c(state->status));
     put_tree(t, "modelSources", state->sources);
     put_tree(t, "profile", state->profile);
     aim_status_reference(&t->status, "resolvedModel", v->model);
-    aim_status_says(&t->status, "Discovered", state->sources != NULL, state->reason,
-                    state->message);
-    aim_status_says(&t->status, "Ready", is_ready(v), state->reason, state->message);
-    aim_status_says(&t->status, "Progressing", waits, state->reason, state->message);
-    aim_status_says(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
-                    bad ? state->message : S("No active failures"));
+    aim_status_set(&t->status, "Discovered", state->sources != NULL, state->reason, state->message);
+    aim_status_set(&t->status, "Ready", is_ready(v), state->reason, state->message);
+    aim_status_set(&t->status, "Progressing", waits, state->reason, state->message);
+    aim_status_set(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
+                   bad ? state->message : S("No active failures"));
     put_cache(t);
 }
 
@@ -159,9 +158,10 @@ static void node_changed(struct controller *c, const struct record *old, const s
 static int start(struct aim_consumers *of, err_t *e)
 {
     bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;
-    struct service_world *w = aim_world(of->aim);
+    struct aim_world *w = aim_world(of->aim);
     (void)e;
-    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes, watch_child);
+    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes,
+                     aim_watch_on_child_change);
     controller_watch(of->controller, w->nodes, node_changed);
     controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_MODEL), model_changed);
     if (cluster)

@@ -1,16 +1,16 @@
-/* See runtimeconfig_report.h. */
-#include "runtimeconfig_report.h"
+/* See runtimeconfig_report_core.h. */
+#include "runtimeconfig_report_core.h"
 
 static str meta_text(const struct json *object, const char *key)
 {
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static struct resolve_question question_of(const struct runtimeconfig_case *c)
+static struct aim_resolve_question question_of(const struct runtimeconfig_case *c)
 {
-    return (
-        struct resolve_question){ json_text(json_at(c->service, "spec", "runtimeConfigName", NULL)),
-                                  meta_text(c->service, "namespace"), c->operator_ns };
+    return (struct aim_resolve_question){ json_text(json_at(c->service, "spec", "runtimeConfigName",
+                                                            NULL)),
+                                          meta_text(c->service, "namespace"), c->operator_ns };
 }
 
 static void put_placeholder(void *context, str expression, str value)
@@ -26,8 +26,9 @@ static str guard_of(const struct json *config)
 struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
                                                  const struct runtimeconfig_case *c)
 {
-    struct resolve_question q = question_of(c);
-    struct runtimeconfig_answer answer = { .config = resolve(&q, c->in_namespace, c->in_cluster) };
+    struct aim_resolve_question q = question_of(c);
+    struct runtimeconfig_answer answer = { .config = aim_resolve_objects(&q, c->in_namespace,
+                                                                         c->in_cluster) };
     answer.settings =
         runtimeconfig_spec_read(answer.config.spec, answer.config.outcome == RESOLVE_CLUSTER);
     answer.own = runtimeconfig_spec_read(json_get(c->service, "spec"), false);
@@ -36,7 +37,7 @@ struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
         return answer;
     }
     str guard = guard_of(c->in_cluster);
-    struct route_question route = {
+    struct aim_route_question route = {
         .group = c->group,
         .service = c->service,
         .own = &answer.own,
@@ -47,10 +48,10 @@ struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
         .trace = put_placeholder,
         .trace_context = &answer.trace,
     };
-    answer.plan = route_plan(a, &route);
+    answer.plan = aim_route_plan(a, &route);
     answer.fails = answer.plan.verdict != ROUTE_OFF && answer.plan.verdict != ROUTE_WAITING;
     if (answer.plan.verdict == ROUTE_WAITING)
-        answer.route = route_object(a, &route, &answer.plan);
+        answer.route = aim_route_object(a, &route, &answer.plan);
     return answer;
 }
 
@@ -59,8 +60,8 @@ struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
 static void put_config(struct buf *out, const struct runtimeconfig_case *c,
                        const struct runtimeconfig_answer *answer)
 {
-    struct resolve_question q = question_of(c);
-    str name = resolve_name(&q), ns = resolve_namespace(&q);
+    struct aim_resolve_question q = question_of(c);
+    str name = aim_resolve_name(&q), ns = aim_resolve_namespace(&q);
     switch (answer->config.outcome) {
     case RESOLVE_NAMESPACE:
         buf_printf(out, "  configuration  AIMRuntimeConfig " STR_FMT "/" STR_FMT "%s\n",
@@ -90,7 +91,7 @@ static void put_route(struct buf *out, const struct runtimeconfig_answer *answer
 {
     static const char *const sources[] = { "none: the default is /NAMESPACE/UID",
                                            "of the runtime configuration", "of the service" };
-    const struct route_plan *plan = &answer->plan;
+    const struct aim_route_plan *plan = &answer->plan;
     const char *who = answer->own.routing.has_enabled        ? "the service"
                       : answer->settings.routing.has_enabled ? "the runtime configuration"
                                                              : "nobody";

@@ -36,13 +36,13 @@ static bool covers_list(const struct json *live, const struct json *desired)
         const struct json *want = json_item(desired, i);
         const struct json *have =
             named ? find_named(live, json_text(json_get(want, "name"))) : json_item(live, i);
-        if (!have || !aim_covers(have, want))
+        if (!have || !aim_apply_covers(have, want))
             return false;
     }
     return true;
 }
 
-bool aim_covers(const struct json *live, const struct json *desired)
+bool aim_apply_covers(const struct json *live, const struct json *desired)
 {
     if (json_is(desired, JSON_ARR))
         return covers_list(live, desired);
@@ -50,7 +50,7 @@ bool aim_covers(const struct json *live, const struct json *desired)
         return json_eq(live, desired);
     json_each(m, desired) {
         const struct json *have = json_get_str(live, m->key);
-        if (!have || !aim_covers(have, m->value))
+        if (!have || !aim_apply_covers(have, m->value))
             return false;
     }
     return true;
@@ -75,7 +75,7 @@ static struct aim_applied *remember(struct aim_tracked *tracked, str key)
     return applied;
 }
 
-void apply_forget(struct aim_tracked *tracked)
+void aim_apply_forget(struct aim_tracked *tracked)
 {
     for (struct map_slot *s = NULL; (s = map_next(&tracked->applied, s));) {
         struct aim_applied *applied = s->value;
@@ -86,16 +86,16 @@ void apply_forget(struct aim_tracked *tracked)
     tracked->applied = (struct map){ 0 };
 }
 
-bool apply_then(struct aim_turn *t, const struct resource *resource, const struct json *live,
-                struct json *desired,
-                void (*then)(struct reconcile *r, const struct kube_reply *reply))
+bool aim_apply_then(struct aim_turn *t, const struct resource *resource, const struct json *live,
+                    struct json *desired,
+                    void (*then)(struct reconcile *r, const struct kube_reply *reply))
 {
     struct arena *a = t->r->arena;
     struct json *metadata = json_make(a, desired, "metadata", NULL);
     str name = json_text(json_get(metadata, "name"));
     if (resource->namespaced && !json_get(metadata, "namespace"))
         json_set_str(a, metadata, "namespace", t->ns);
-    bool covered = live && aim_covers(live, desired);
+    bool covered = live && aim_apply_covers(live, desired);
     auto_buf struct buf version = { 0 };
     resource_api_version(resource, &version);
     json_set_str(a, desired, "apiVersion", buf_str(&version));
@@ -108,13 +108,13 @@ bool apply_then(struct aim_turn *t, const struct resource *resource, const struc
     remember(t->tracked, key)->hash = hash;
     if (covered && sure)
         return false;
-    turn_call(t,
-              &(struct kube_request){ .verb = KUBE_APPLY,
-                                      .resource = resource,
-                                      .ns = json_text(json_get(metadata, "namespace")),
-                                      .name = name,
-                                      .field_manager = S("aim-service-controller"),
-                                      .body = body },
-              then);
+    aim_turn_call(t,
+                  &(struct kube_request){ .verb = KUBE_APPLY,
+                                          .resource = resource,
+                                          .ns = json_text(json_get(metadata, "namespace")),
+                                          .name = name,
+                                          .field_manager = S("aim-service-controller"),
+                                          .body = body },
+                  then);
     return true;
 }

@@ -14,14 +14,14 @@ struct runtimeconfig_case {
     /* configurations of the name that the service has; NULL where there is none */
     const struct json *in_namespace, *in_cluster;
     const struct json *cluster_default; /* the cluster's "default", for its guard */
-    struct route_template template;
-    enum path_encoding encoding;
+    struct aim_route_template template;
+    enum aim_path_encoding encoding;
 };
 
 struct runtimeconfig_answer {
-    struct resolved config;
+    struct aim_resolved config;
     struct runtimeconfig_spec settings, own;
-    struct route_plan plan;
+    struct aim_route_plan plan;
     struct json *route; /* the HTTPRoute; NULL: none would be made */
     struct buf trace;   /* a line a placeholder; of the caller to free */
     bool fails;         /* the service would be degraded */
