@@ -57,14 +57,14 @@ bool aim_apply_covers(const struct json *live, const struct json *desired)
 }
 
 /* Did the pass before, of whichever process, have the same configuration and spec? */
-static bool is_settled(const struct aim_turn *t)
+static bool is_same_input(const struct aim_turn *t)
 {
     const struct json *old = t->status.old;
     return json_int(json_get(old, "observedGeneration"), -1) == t->status.generation &&
            str_eqc(json_text(json_at(old, "effectiveRuntimeConfig", "hash", NULL)), t->config.hash);
 }
 
-static struct aim_applied *remember(struct aim_tracked *tracked, str key)
+static struct aim_applied *applied_entry(struct aim_tracked *tracked, str key)
 {
     struct aim_applied *applied = map_get(&tracked->applied, key);
     if (applied)
@@ -104,8 +104,8 @@ bool aim_apply_then(struct aim_turn *t, const struct resource *resource, const s
     uint64_t hash = map_hash(body);
     str key = arena_printf(a, "%s " STR_FMT, resource->kind, STR_ARG(name));
     struct aim_applied *before = map_get(&t->tracked->applied, key);
-    bool sure = before ? before->hash == hash : is_settled(t);
-    remember(t->tracked, key)->hash = hash;
+    bool sure = before ? before->hash == hash : is_same_input(t);
+    applied_entry(t->tracked, key)->hash = hash;
     if (covered && sure)
         return false;
     aim_turn_call(t,

@@ -28,7 +28,7 @@ static const struct resource *model_cache_kind(const struct aim_turn *t)
     return &aim_kinds_of(t->aim)->at[AIM_MODEL_CACHE];
 }
 
-static void gather(struct aim_turn *t, struct cache_view *v)
+static void gather_candidates(struct aim_turn *t, struct cache_view *v)
 {
     struct arena *a = t->r->arena;
     struct cache *caches = aim_cache(t->aim, AIM_MODEL_CACHE);
@@ -45,7 +45,7 @@ static void gather(struct aim_turn *t, struct cache_view *v)
     }
 }
 
-static void observe(struct aim_turn *t)
+static void template_cache_observe_turn(struct aim_turn *t)
 {
     struct cache_view *v = arena_new(t->r->arena, struct cache_view);
     const struct json *spec = json_get(t->object, "spec");
@@ -61,12 +61,12 @@ static void observe(struct aim_turn *t)
         .template_name = v->template_name,
         .worst = aim_cache_rank(S("Available")),
     };
-    gather(t, v);
+    gather_candidates(t, v);
 }
 
 /* ---- one source */
 
-static void note(struct aim_turn *t, struct cache_view *v, str source, str name, str status)
+static void add_source_status(struct aim_turn *t, struct cache_view *v, str source, str name, str status)
 {
     struct arena *a = t->r->arena;
     struct json *entry = json_new_obj(a);
@@ -88,13 +88,13 @@ static str free_name(struct aim_turn *t, const struct cache_view *v, str name, s
     return name;
 }
 
-static void ensure(struct aim_turn *t, struct cache_view *v, const struct json *source)
+static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct json *source)
 {
     str name = json_text(json_get(source, "name")), uri = json_text(json_get(source, "sourceUri"));
     str class = json_text(json_at(t->object, "spec", "storageClassName", NULL));
     const struct aim_cache_candidate *have = aim_cache_choose(v->candidates, v->n, uri, class);
     if (have) {
-        note(t, v, name, have->name, have->status);
+        add_source_status(t, v, name, have->name, have->status);
         return;
     }
     struct json *cache = aim_cache_model_cache(t->r->arena, aim_kinds_of(t->aim)->group, t->object,
@@ -102,13 +102,13 @@ static void ensure(struct aim_turn *t, struct cache_view *v, const struct json *
     struct json *metadata = json_get(cache, "metadata");
     str made = free_name(t, v, json_text(json_get(metadata, "name")), uri);
     json_set_str(t->r->arena, metadata, "name", made);
-    note(t, v, name, made, S("Pending"));
+    add_source_status(t, v, name, made, S("Pending"));
     aim_apply(t, model_cache_kind(t), NULL, cache);
 }
 
 /* ---- the end */
 
-static void clean_up(struct aim_turn *t)
+static void delete_unfinished_caches(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     const struct aim_record *r;
@@ -135,12 +135,12 @@ static void clean_up(struct aim_turn *t)
         aim_finalizer_send(t, FINALIZER, false);
 }
 
-static void reconcile(struct aim_turn *t)
+static void template_cache_reconcile(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
     const struct json *sources = aim_service_sources(v->template);
     if (t->deleting) {
-        clean_up(t);
+        delete_unfinished_caches(t);
         return;
     }
     if (!aim_finalizer_has(t, FINALIZER))
@@ -149,10 +149,10 @@ static void reconcile(struct aim_turn *t)
     if (v->facts.config_missing)
         return;
     for (size_t i = 0; i < json_len(sources); i++)
-        ensure(t, v, json_item(sources, i));
+        ensure_source(t, v, json_item(sources, i));
 }
 
-static void finish(struct aim_turn *t)
+static void template_cache_set_status(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
     struct aim_status *s = &t->status;
@@ -175,7 +175,7 @@ static void finish(struct aim_turn *t)
 
 /* ---- what leads here */
 
-static void template_changed(struct controller *c, const struct record *old,
+static void on_template_change(struct controller *c, const struct record *old,
                              const struct record *now)
 {
     const struct record *any = now ? now : old;
@@ -185,7 +185,7 @@ static void template_changed(struct controller *c, const struct record *old,
 }
 
 /* Any model cache of the namespace may be the one that was missing. */
-static void model_cache_changed(struct controller *c, const struct record *old,
+static void on_model_cache_change(struct controller *c, const struct record *old,
                                 const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
@@ -199,18 +199,18 @@ static void model_cache_changed(struct controller *c, const struct record *old,
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int template_cache_start(struct aim_consumers *of, err_t *e)
 {
     (void)e;
-    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), template_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), template_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), model_cache_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), on_template_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), on_template_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), on_model_cache_change);
     return 0;
 }
 
 const struct aim_hooks aim_template_cache_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = template_cache_start,
+    .observe = template_cache_observe_turn,
+    .reconcile = template_cache_reconcile,
+    .set_status = template_cache_set_status,
 };

@@ -10,7 +10,7 @@ static str meta_text(const struct json *object, const char *key)
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static struct aim_cache_state settled(const char *status, const char *reason, str message)
+static struct aim_cache_state make_state(const char *status, const char *reason, str message)
 {
     return (struct aim_cache_state){ .status = status, .reason = reason, .message = message };
 }
@@ -51,20 +51,20 @@ enum aim_cache_job_phase aim_cache_job_phase(const struct json *job, str *ret_me
 }
 
 /* A volume that can take a download. */
-static struct aim_cache_state filling(struct arena *a, const struct aim_cache_model_facts *f)
+static struct aim_cache_state state_of_download(struct arena *a, const struct aim_cache_model_facts *f)
 {
     struct aim_cache_state s =
-        settled("Progressing", "Downloading", S("The model is being downloaded"));
+        make_state("Progressing", "Downloading", S("The model is being downloaded"));
     switch (f->job) {
     case AIM_CACHE_JOB_DONE:
-        return settled("Available", "CacheReady", S("The model is in its volume"));
+        return make_state("Available", "CacheReady", S("The model is in its volume"));
     case AIM_CACHE_JOB_FAILED:
-        return settled("Failed", "DownloadFailed",
+        return make_state("Failed", "DownloadFailed",
                        arena_printf(a, "The download failed: " STR_FMT, STR_ARG(f->job_message)));
     case AIM_CACHE_JOB_ABSENT:
         if (f->was_available &&
             f->volume == AIM_CACHE_VOLUME_BOUND) /* finished jobs are cleared away */
-            return settled("Available", "CacheReady", S("The model is in its volume"));
+            return make_state("Available", "CacheReady", S("The model is in its volume"));
         s.wants_job = true;
         return s;
     default:
@@ -76,22 +76,22 @@ struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_c
 {
     struct aim_cache_state s;
     if (f->config_missing)
-        return settled("Failed", "RuntimeConfigMissing", f->config_message);
+        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     switch (f->volume) {
     case AIM_CACHE_VOLUME_ABSENT:
         if (!f->size_known)
-            return settled("Failed", "SizeUnknown",
+            return make_state("Failed", "SizeUnknown",
                            S("spec.size is missing or no quantity of bytes such as 16Gi: the "
                              "volume cannot be made"));
-        s = settled("Pending", "CreatingVolume", S("The volume is being made"));
+        s = make_state("Pending", "CreatingVolume", S("The volume is being made"));
         s.wants_volume = true;
         return s;
     case AIM_CACHE_VOLUME_PENDING:
-        return settled("Pending", "VolumePending", S("The volume waits to be bound"));
+        return make_state("Pending", "VolumePending", S("The volume waits to be bound"));
     case AIM_CACHE_VOLUME_LOST:
-        return settled("Failed", "VolumeLost", S("The volume was lost"));
+        return make_state("Failed", "VolumeLost", S("The volume was lost"));
     default:
-        return filling(a, f);
+        return state_of_download(a, f);
     }
 }
 
@@ -108,7 +108,7 @@ int64_t aim_cache_bytes(const struct json *cache)
     return bytes > 0 ? bytes : -1;
 }
 
-static struct json *child(struct arena *a, const char *group, const struct json *cache, str name)
+static struct json *make_child(struct arena *a, const char *group, const struct json *cache, str name)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
@@ -126,7 +126,7 @@ struct json *aim_cache_claim(struct arena *a, const char *group, const struct js
     str class = json_text(json_at(cache, "spec", "storageClassName", NULL));
     int64_t headroom = config->has_headroom ? config->headroom_percent : PVC_HEADROOM_DEFAULT;
     struct json *claim =
-        child(a, group, cache, aim_names_model_cache_volume(a, meta_text(cache, "name")));
+        make_child(a, group, cache, aim_names_model_cache_volume(a, meta_text(cache, "name")));
     json_set(a, claim, S("spec"),
              aim_service_claim_spec(a, class.n ? class : config->storage_class,
                                     aim_names_volume_bytes(aim_cache_bytes(cache), headroom)));
@@ -189,7 +189,7 @@ struct json *aim_cache_job(struct arena *a, const char *group, const struct json
 {
     enum { RETRIES = 2, KEPT_S = 600 };
     str name = arena_printf(a, STR_FMT "-cache-download", STR_ARG(meta_text(cache, "name")));
-    struct json *job = child(a, group, cache, name), *spec = json_make(a, job, "spec", NULL);
+    struct json *job = make_child(a, group, cache, name), *spec = json_make(a, job, "spec", NULL);
     aim_service_copy_labels(a, config, cache, job);
     json_set_int(a, spec, "backoffLimit", RETRIES);
     json_set_int(a, spec, "ttlSecondsAfterFinished", KEPT_S);
@@ -266,33 +266,33 @@ struct aim_cache_state aim_cache_template_state(struct arena *a,
                                                 const struct aim_cache_template_facts *f)
 {
     if (f->config_missing)
-        return settled("Failed", "RuntimeConfigMissing", f->config_message);
+        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     if (!f->template_found)
-        return settled("Pending", "AwaitingTemplate",
+        return make_state("Pending", "AwaitingTemplate",
                        arena_printf(a, "Template \"" STR_FMT "\" does not exist",
                                     STR_ARG(f->template_name)));
     if (!f->sources)
-        return settled("Pending", "AwaitingModelSources",
+        return make_state("Pending", "AwaitingModelSources",
                        arena_printf(a, "Template \"" STR_FMT "\" has no model sources yet",
                                     STR_ARG(f->template_name)));
-    str told = arena_printf(a, "%zu of %zu model sources are cached", f->available, f->sources);
+    str counts = arena_printf(a, "%zu of %zu model sources are cached", f->available, f->sources);
     switch (f->worst) {
     case 0:
-        return settled("Failed", "CacheFailed", told);
+        return make_state("Failed", "CacheFailed", counts);
     case 1:
-        return settled("Pending", "CachePending", told);
+        return make_state("Pending", "CachePending", counts);
     case 2:
-        return settled("Progressing", "CacheWarming", told);
+        return make_state("Progressing", "CacheWarming", counts);
     default:
-        return settled("Available", "CacheWarm", told);
+        return make_state("Available", "CacheWarm", counts);
     }
 }
 
 str aim_cache_mount_path(struct arena *a, str source_name)
 {
-    bool tame = source_name.n && source_name.p[0] != '/' &&
+    bool is_safe = source_name.n && source_name.p[0] != '/' &&
                 str_find(source_name, S("..")) == SIZE_MAX &&
                 str_find_char(source_name, ':') == SIZE_MAX;
     return arena_printf(a, SERVICE_CACHE_ROOT "/" STR_FMT,
-                        STR_ARG(tame ? source_name : aim_names_rfc1123(a, source_name)));
+                        STR_ARG(is_safe ? source_name : aim_names_rfc1123(a, source_name)));
 }

@@ -11,7 +11,7 @@ struct cache_model_view {
     str claim_name;
 };
 
-static void observe(struct aim_turn *t)
+static void model_cache_observe_turn(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     struct aim_world *w = aim_world(t->aim);
@@ -33,25 +33,25 @@ static void observe(struct aim_turn *t)
     v->state = aim_cache_model_state(a, &f);
 }
 
-static void make(struct aim_turn *t, const struct resource *resource, struct json *child)
+static void create_child(struct aim_turn *t, const struct resource *resource, struct json *child)
 {
     json_set(t->r->arena, json_get(child, "metadata"), S("ownerReferences"), aim_owner(t));
     aim_apply(t, resource, NULL, child);
 }
 
-static void reconcile(struct aim_turn *t)
+static void model_cache_reconcile(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
     const char *group = aim_kinds_of(t->aim)->group;
     if (t->deleting)
         return;
     if (v->state.wants_volume)
-        make(t, &aim_resource_claims, aim_cache_claim(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_claims, aim_cache_claim(t->r->arena, group, t->object, &t->settings));
     if (v->state.wants_job)
-        make(t, &aim_resource_jobs, aim_cache_job(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_jobs, aim_cache_job(t->r->arena, group, t->object, &t->settings));
 }
 
-static void finish(struct aim_turn *t)
+static void model_cache_set_status(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
     const struct aim_cache_state *state = &v->state;
@@ -65,7 +65,7 @@ static void finish(struct aim_turn *t)
                    failed ? state->message : S("No active failures"));
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int model_cache_start(struct aim_consumers *of, err_t *e)
 {
     (void)e;
     controller_watch(of->controller, aim_world(of->aim)->claims, aim_watch_on_child_change);
@@ -74,8 +74,8 @@ static int start(struct aim_consumers *of, err_t *e)
 }
 
 const struct aim_hooks aim_model_cache_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = model_cache_start,
+    .observe = model_cache_observe_turn,
+    .reconcile = model_cache_reconcile,
+    .set_status = model_cache_set_status,
 };

@@ -18,7 +18,7 @@ static void put_key(struct buf *out, const struct aim_claim_place *p, str path)
                STR_ARG(path));
 }
 
-static void disturb_others(const struct aim_claims *c, const struct aim_claim *claim,
+static void notify_others(const struct aim_claims *c, const struct aim_claim *claim,
                            aim_claim_disturb_fn *disturb, void *context)
 {
     for (struct aim_claim *other = map_get(&c->by_place, str_c(claim->key)); other;
@@ -27,7 +27,7 @@ static void disturb_others(const struct aim_claims *c, const struct aim_claim *c
             disturb(context, other->holder);
 }
 
-static void leave(struct aim_claims *c, struct aim_claim *claim)
+static void remove_claim(struct aim_claims *c, struct aim_claim *claim)
 {
     if (claim->next_here)
         claim->next_here->previous_here = claim->previous_here;
@@ -43,7 +43,7 @@ static void leave(struct aim_claims *c, struct aim_claim *claim)
     free(claim);
 }
 
-static void settle(struct aim_claims *c, struct aim_claim_holder *h,
+static void add_claim(struct aim_claims *c, struct aim_claim_holder *h,
                    const struct aim_claim_place *place, str key)
 {
     struct aim_claim *claim = mem_zero(1, sizeof(*claim)), *first = map_get(&c->by_place, key);
@@ -60,7 +60,7 @@ static void settle(struct aim_claims *c, struct aim_claim_holder *h,
 }
 
 /* The holder's claims lie in the reverse order of the places they were made of. */
-static bool is_same(const struct aim_claim *claim, const struct aim_claim_place *places, size_t n)
+static bool has_same_places(const struct aim_claim *claim, const struct aim_claim_place *places, size_t n)
 {
     auto_buf struct buf key = { 0 };
     while (n-- && claim) {
@@ -77,18 +77,18 @@ void aim_claims_set(struct aim_claims *c, struct aim_claim_holder *h,
                     void *context)
 {
     auto_buf struct buf key = { 0 };
-    if (is_same(h->first, places, n))
+    if (has_same_places(h->first, places, n))
         return;
     for (struct aim_claim *claim = h->first, *next; claim; claim = next) {
         next = claim->next;
-        disturb_others(c, claim, disturb, context);
-        leave(c, claim);
+        notify_others(c, claim, disturb, context);
+        remove_claim(c, claim);
     }
     h->first = NULL;
     for (size_t i = 0; i < n; i++) {
         put_key(&key, &places[i], places[i].path);
-        settle(c, h, &places[i], buf_str(&key));
-        disturb_others(c, h->first, disturb, context);
+        add_claim(c, h, &places[i], buf_str(&key));
+        notify_others(c, h->first, disturb, context);
     }
 }
 
@@ -96,7 +96,7 @@ void aim_claims_notify(const struct aim_claims *c, const struct aim_claim_holder
                        aim_claim_disturb_fn *disturb, void *context)
 {
     for (const struct aim_claim *claim = h->first; claim; claim = claim->next)
-        disturb_others(c, claim, disturb, context);
+        notify_others(c, claim, disturb, context);
 }
 
 bool aim_claims_has_gateway(const struct aim_claim_holder *h, str gateway_ns, str gateway)
@@ -132,7 +132,7 @@ static bool is_older(const struct aim_claim_holder *x, const struct aim_claim_ho
     return a != b ? a < b : (by_ns ? by_ns : str_cmp(x->name, y->name)) < 0;
 }
 
-static bool meet(const struct aim_claim *claim, str section)
+static bool sections_overlap(const struct aim_claim *claim, str section)
 {
     return !section.n || !*claim->section || str_eqc(section, claim->section);
 }
@@ -146,7 +146,7 @@ const struct aim_claim_holder *aim_claims_find_older(const struct aim_claims *c,
     put_key(&key, place, place->path);
     for (const struct aim_claim *other = map_get(&c->by_place, buf_str(&key)); other;
          other = other->next_here)
-        if (other->holder != h && meet(other, place->section) && is_older(other->holder, h) &&
+        if (other->holder != h && sections_overlap(other, place->section) && is_older(other->holder, h) &&
             (!oldest || is_older(other->holder, oldest)))
             oldest = other->holder;
     return oldest;
@@ -165,7 +165,7 @@ const struct aim_claim_holder *aim_claims_find_above(const struct aim_claims *c,
         put_key(&key, place, above);
         for (const struct aim_claim *other = map_get(&c->by_place, buf_str(&key)); other;
              other = other->next_here)
-            if (other->holder != h && meet(other, place->section)) {
+            if (other->holder != h && sections_overlap(other, place->section)) {
                 *ret_path = above;
                 return other->holder;
             }

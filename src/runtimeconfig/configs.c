@@ -17,7 +17,7 @@ struct aim_config *aim_configs_find(const struct aim_configs *c, str ns, str nam
     return map_get(&c->by_key, aim_key(key, ns, name));
 }
 
-static struct aim_config *make(struct aim_configs *c, str ns, str name)
+static struct aim_config *add_config(struct aim_configs *c, str ns, str name)
 {
     char text[AIM_KEY_MAX];
     str key = aim_key(text, ns, name);
@@ -38,7 +38,7 @@ struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource 
     if (config)
         memcpy(before, config->kept.hash, sizeof(before));
     else
-        config = make(c, r->meta.ns, r->meta.name);
+        config = add_config(c, r->meta.ns, r->meta.name);
     arena_reset(&config->arena, (struct arena_mark){ 0 });
     struct json *object = aim_record_object(&config->arena, resource, r);
     json_del(object, S("status"));

@@ -73,7 +73,7 @@ struct aim_turn *aim_turn_get(struct reconcile *r)
     return tracked ? tracked->turn : NULL;
 }
 
-static void tell_events(const struct aim_turn *t)
+static void emit_events(const struct aim_turn *t)
 {
     for (const struct aim_event *e = t->status.events; e; e = e->next)
         events_emit(manager_events(t->aim->manager),
@@ -86,7 +86,7 @@ static void tell_events(const struct aim_turn *t)
                                      .message = e->message });
 }
 
-static void status_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
     if (t && aim_own_write_end(&t->tracked->status, reply))
@@ -110,7 +110,7 @@ static void write_status(struct aim_turn *t)
     struct json *patch = aim_status_patch(&t->status);
     if (!patch)
         return;
-    tell_events(t);
+    emit_events(t);
     aim_own_write_begin(&t->tracked->status);
     reconcile_call(t->r,
                    &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
@@ -119,13 +119,13 @@ static void write_status(struct aim_turn *t)
                                            .name = t->name,
                                            .subresource = "status",
                                            .body = kube_status_body(t->r->arena, patch) },
-                   status_written);
+                   on_status_written);
 }
 
-static void finish(struct aim_turn *t)
+static void finish_turn(struct aim_turn *t)
 {
-    if (t->of->hooks && t->of->hooks->finish)
-        t->of->hooks->finish(t);
+    if (t->of->hooks && t->of->hooks->set_status)
+        t->of->hooks->set_status(t);
     aim_resolution_status(t);
     if (t->of->kind == AIM_SERVICE)
         aim_route_status(t);
@@ -137,10 +137,10 @@ static void finish(struct aim_turn *t)
     }
 }
 
-static void release(struct aim_turn *t)
+static void turn_release(struct aim_turn *t)
 {
     if (--t->pending == 0)
-        finish(t);
+        finish_turn(t);
 }
 
 /* ---- writes */
@@ -159,21 +159,21 @@ void aim_turn_answered(struct aim_turn *t, const struct kube_reply *reply)
         t->write_failure = arena_str(t->r->arena, str_c(reply->failure)).p;
         t->write_reason = reply->reason;
     }
-    release(t);
+    turn_release(t);
 }
 
-static void child_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_child_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
     if (t)
         aim_turn_answered(t, reply);
 }
 
-static void gone_already(struct reconcile *r, const struct kube_reply *reply)
+static void on_child_deleted(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
     if (t && reply->reason == KUBE_NOT_FOUND)
-        release(t);
+        turn_release(t);
     else if (t)
         aim_turn_answered(t, reply);
 }
@@ -181,12 +181,12 @@ static void gone_already(struct reconcile *r, const struct kube_reply *reply)
 void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
                struct json *desired)
 {
-    aim_apply_then(t, resource, live, desired, child_written);
+    aim_apply_then(t, resource, live, desired, on_child_written);
 }
 
 void aim_send(struct aim_turn *t, const struct kube_request *request)
 {
-    aim_turn_call(t, request, request->verb == KUBE_DELETE ? gone_already : child_written);
+    aim_turn_call(t, request, request->verb == KUBE_DELETE ? on_child_deleted : on_child_written);
 }
 
 struct json *aim_owner(struct aim_turn *t)
@@ -219,7 +219,7 @@ static const struct json *last_status(struct aim_turn *t)
     return json_get(t->object, "status");
 }
 
-static struct aim_turn *begin(struct reconcile *r, struct aim_consumers *of,
+static struct aim_turn *begin_turn(struct reconcile *r, struct aim_consumers *of,
                               const struct aim_record *record)
 {
     struct aim_turn *t = arena_new(r->arena, struct aim_turn);
@@ -256,7 +256,7 @@ struct reconciled aim_consumer_reconcile(struct reconcile *r)
     if (!record)
         return reconciled();
     aim_link_all(of->aim); /* a change of something else may lead here first */
-    struct aim_turn *t = begin(r, of, record);
+    struct aim_turn *t = begin_turn(r, of, record);
     if (is_paused(t))
         return reconciled();
     const struct aim_hooks *hooks = of->hooks;
@@ -267,6 +267,6 @@ struct reconciled aim_consumer_reconcile(struct reconcile *r)
         aim_route_turn(t);
     if (hooks && hooks->reconcile)
         hooks->reconcile(t);
-    release(t);
+    turn_release(t);
     return reconciled();
 }

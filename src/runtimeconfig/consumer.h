@@ -31,7 +31,7 @@ struct aim_hooks {
     int (*start)(struct aim_consumers *of, err_t *e); /* more caches and watches */
     void (*observe)(struct aim_turn *t);
     void (*reconcile)(struct aim_turn *t);
-    void (*finish)(struct aim_turn *t);
+    void (*set_status)(struct aim_turn *t);
 };
 
 struct aim_consumers { /* of one kind */

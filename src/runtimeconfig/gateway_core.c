@@ -10,7 +10,7 @@ static str text_or(const struct json *o, const char *key, str otherwise)
 /* ---- paths of a route */
 
 /* The path that a match takes as a whole; false: it takes less. */
-static bool whole_path(const struct json *match, str *ret)
+static bool match_whole_path(const struct json *match, str *ret)
 {
     if (json_len(json_get(match, "headers")) || json_len(json_get(match, "queryParams")) ||
         json_get(match, "method"))
@@ -93,7 +93,7 @@ struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route
         for (size_t k = 0; k < n; k++) {
             const struct json *match = json_item(matches, k);
             str path;
-            if (!whole_path(match ? match : &any, &path))
+            if (!match_whole_path(match ? match : &any, &path))
                 continue;
             for (size_t p = 0; p < json_len(parents); p++)
                 add_places(&places, route, json_item(parents, p), path);

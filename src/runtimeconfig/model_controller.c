@@ -15,7 +15,7 @@ static struct cache *template_cache_of(const struct aim_turn *t)
     return aim_cache(t->aim, t->of->kind == AIM_MODEL ? AIM_TEMPLATE : AIM_CLUSTER_TEMPLATE);
 }
 
-static void reconcile(struct aim_turn *t)
+static void model_reconcile(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     const struct json *list = aim_model_deployments(t->object, &t->settings);
@@ -34,7 +34,7 @@ static void reconcile(struct aim_turn *t)
 }
 
 /* Made by us from a recommendation, or written by a user? */
-static void count(struct aim_turn *t, enum aim_kind kind, struct aim_model_facts *f)
+static void count_templates(struct aim_turn *t, enum aim_kind kind, struct aim_model_facts *f)
 {
     const struct aim_record *r;
     auto_buf struct buf mark = { 0 };
@@ -61,16 +61,16 @@ static void put_generated(struct aim_turn *t, const struct aim_model_facts *f)
                                 wanted));
 }
 
-static void finish(struct aim_turn *t)
+static void model_set_status(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;
     struct aim_model_facts f = { .object = t->object,
                                  .config_missing = t->config.outcome == RESOLVE_MISSING,
                                  .config_message = S("The runtime configuration does not exist"),
                                  .config = &t->settings };
-    count(t, AIM_TEMPLATE, &f);
+    count_templates(t, AIM_TEMPLATE, &f);
     if (t->of->kind == AIM_CLUSTER_MODEL)
-        count(t, AIM_CLUSTER_TEMPLATE, &f);
+        count_templates(t, AIM_CLUSTER_TEMPLATE, &f);
     struct aim_model_state state = aim_model_state(s->a, &f);
     bool ready = !strcmp(state.status, "Ready"),
          bad = !strcmp(state.status, "Degraded") || !strcmp(state.status, "Failed");
@@ -89,7 +89,7 @@ static void finish(struct aim_turn *t)
 
 /* ---- what leads here */
 
-static void template_changed(struct controller *c, const struct record *old,
+static void on_template_change(struct controller *c, const struct record *old,
                              const struct record *now)
 {
     struct aim_consumers *of = controller_context(c);
@@ -101,18 +101,18 @@ static void template_changed(struct controller *c, const struct record *old,
         controller_add(c, ns, any->model_name);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int model_start(struct aim_consumers *of, err_t *e)
 {
     (void)e;
-    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), template_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), on_template_change);
     if (of->kind == AIM_CLUSTER_MODEL)
         controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE),
-                         template_changed);
+                         on_template_change);
     return 0;
 }
 
 const struct aim_hooks aim_model_hooks = {
-    .start = start,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = model_start,
+    .reconcile = model_reconcile,
+    .set_status = model_set_status,
 };

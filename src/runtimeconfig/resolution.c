@@ -73,7 +73,7 @@ void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const str
 
 /* ---- saying so */
 
-static str describe(const struct aim_turn *t)
+static str describe_config(const struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     str name = named_config(t);
@@ -99,7 +99,7 @@ static str describe(const struct aim_turn *t)
 }
 
 /* The reference that older readers know, without the hash. */
-static const struct json *reference(const struct json *effective)
+static const struct json *find_reference(const struct json *effective)
 {
     const struct json *ref = json_get(effective, "namespaceRef");
     return ref ? ref : json_get(effective, "clusterRef");
@@ -114,11 +114,11 @@ static void put_refs(struct aim_turn *t, struct json *effective)
         return;
     }
     json_set(s->a, s->next, S("effectiveRuntimeConfig"), effective);
-    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, reference(effective)));
+    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, find_reference(effective)));
 }
 
 /* Until a kind has a status of its own: what a missing configuration makes of it. */
-static void put_word(struct aim_turn *t)
+static void put_status_word(struct aim_turn *t)
 {
     const struct json *before = aim_status_find(t->status.old, "ConfigResolved");
     bool was = str_eqc(json_text(json_get(before, "status")), "False");
@@ -136,14 +136,14 @@ void aim_resolution_status(struct aim_turn *t)
     struct aim_status *s = &t->status;
     struct json *effective = aim_resolve_effective(s->a, &t->config);
     bool same = json_eq(effective, json_get(s->old, "effectiveRuntimeConfig"));
-    str message = describe(t);
+    str message = describe_config(t);
     const char *reason;
     bool holds = aim_resolve_condition(&t->config, &reason);
     bool moved = aim_status_condition(s, &(struct aim_condition){ "ConfigResolved",
                                                                   holds ? AIM_TRUE : AIM_FALSE,
                                                                   reason, message });
     put_refs(t, effective);
-    put_word(t);
+    put_status_word(t);
     if (moved || (effective && !same))
         aim_status_event(s, !effective, reason, message);
 }

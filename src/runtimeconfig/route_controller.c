@@ -13,7 +13,7 @@ struct aim_foreign_route {
     struct aim_claim_holder holder;
 };
 
-static void look_again(void *context, struct aim_claim_holder *holder)
+static void enqueue_holder(void *context, struct aim_claim_holder *holder)
 {
     struct aim *aim = context;
     if (!holder->foreign && !aim->stopping)
@@ -27,7 +27,7 @@ static bool is_ours(const struct aim_route_record *route, str uid)
 
 /* ---- the plan of a service */
 
-static struct aim_route_question question(const struct aim *aim, const struct json *service,
+static struct aim_route_question make_question(const struct aim *aim, const struct json *service,
                                           const struct runtimeconfig_spec *own,
                                           const struct runtimeconfig_spec *config)
 {
@@ -49,13 +49,13 @@ static struct aim_claim_place place_of(const struct aim_route_plan *plan)
 }
 
 /* `route` is the service's own, NULL where it has none. */
-static void claim(struct aim *aim, struct aim_tracked *tracked, const struct aim_route_plan *plan,
+static void claim_path(struct aim *aim, struct aim_tracked *tracked, const struct aim_route_plan *plan,
                   const struct json *route)
 {
     struct aim_claim_place place = place_of(plan);
     bool wants = plan->verdict == ROUTE_WAITING && plan->is_gateway &&
                  (!route || !aim_route_is_refused(route, &place));
-    aim_claims_set(&aim->claims, &tracked->claim, &place, wants, look_again, aim);
+    aim_claims_set(&aim->claims, &tracked->claim, &place, wants, enqueue_holder, aim);
 }
 
 bool aim_route_claim(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r,
@@ -66,18 +66,18 @@ bool aim_route_claim(struct aim *aim, struct aim_tracked *tracked, const struct 
     const struct resource *resource = &aim->kinds->at[AIM_SERVICE];
     const struct json *service = aim_record_object(&a, resource, r);
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
-    struct aim_route_question q = question(aim, service, &own, config ? &config->spec : &none);
+    struct aim_route_question q = make_question(aim, service, &own, config ? &config->spec : &none);
     const struct aim_route_record *route = cache_get(aim->routes, r->meta.ns, r->meta.name);
     struct aim_route_plan plan = aim_route_plan(&a, &q);
     tracked->claim.routed_ns = is_ours(route, r->meta.uid) ? route->created_ns : 0;
     if (r->deleting)
         plan.verdict = ROUTE_OFF;
-    claim(aim, tracked, &plan,
+    claim_path(aim, tracked, &plan,
           is_ours(route, r->meta.uid) ? aim_route_record_object(&a, route) : NULL);
     return plan.verdict == ROUTE_INVALID && plan.source == ROUTE_CONFIG;
 }
 
-static void note_conflict(struct aim *aim, struct aim_tracked *tracked, bool conflict)
+static void set_conflict(struct aim *aim, struct aim_tracked *tracked, bool conflict)
 {
     if (tracked->conflict == conflict)
         return;
@@ -88,13 +88,13 @@ static void note_conflict(struct aim *aim, struct aim_tracked *tracked, bool con
 
 void aim_route_drop_claim(struct aim *aim, struct aim_tracked *tracked)
 {
-    aim_claims_set(&aim->claims, &tracked->claim, NULL, 0, look_again, aim);
-    note_conflict(aim, tracked, false);
+    aim_claims_set(&aim->claims, &tracked->claim, NULL, 0, enqueue_holder, aim);
+    set_conflict(aim, tracked, false);
 }
 
 /* ---- conflicts */
 
-static void fail_for(struct aim_turn *t, enum aim_route_verdict verdict, const char *reason,
+static void set_verdict(struct aim_turn *t, enum aim_route_verdict verdict, const char *reason,
                      str message)
 {
     t->route.verdict = verdict;
@@ -109,7 +109,7 @@ static bool has_rival(struct aim_turn *t)
         aim_claims_find_older(&t->aim->claims, &t->tracked->claim, &place);
     if (!rival)
         return false;
-    fail_for(t, ROUTE_CONFLICT, "RouteConflict",
+    set_verdict(t, ROUTE_CONFLICT, "RouteConflict",
              arena_printf(t->r->arena,
                           "the path " STR_FMT " of gateway " STR_FMT "/" STR_FMT
                           " belongs to %s " STR_FMT "/" STR_FMT ", which is older",
@@ -120,7 +120,7 @@ static bool has_rival(struct aim_turn *t)
 }
 
 /* Requests under a longer path go to who has that one: allowed, but worth a word. */
-static void warn_of_overlap(struct aim_turn *t)
+static void report_overlap(struct aim_turn *t)
 {
     struct aim_claim_place place = place_of(&t->route);
     str above;
@@ -147,19 +147,19 @@ static void warn_of_overlap(struct aim_turn *t)
 
 /* ---- writing */
 
-static void route_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_route_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
     if (!t)
         return;
     if (reply->failure)
-        fail_for(t, ROUTE_FAILED, "RouteFailed", arena_str(r->arena, str_c(reply->failure)));
+        set_verdict(t, ROUTE_FAILED, "RouteFailed", arena_str(r->arena, str_c(reply->failure)));
     else
         t->route_generation = json_int(json_at(reply->object, "metadata", "generation", NULL), 0);
     aim_turn_answered(t, reply);
 }
 
-static void remove_stale(struct aim_turn *t, const struct aim_route_record *live)
+static void delete_route(struct aim_turn *t, const struct aim_route_record *live)
 {
     if (!is_ours(live, t->uid) || !str_eqc(live->managed_by, ROUTE_MANAGED_BY))
         return;
@@ -174,7 +174,7 @@ static void remove_stale(struct aim_turn *t, const struct aim_route_record *live
                                         .body = json_to_str(t->r->arena, body) });
 }
 
-static void look_at_gateway(struct aim_turn *t)
+static void check_gateway(struct aim_turn *t)
 {
     struct aim_route_plan *plan = &t->route;
     const struct aim_gateway_record *gateway =
@@ -184,7 +184,7 @@ static void look_at_gateway(struct aim_turn *t)
         return;
     }
     if (plan->verdict == ROUTE_WAITING && plan->is_gateway && !cache_absent(t->aim->gateways))
-        fail_for(t, ROUTE_WAITING, "GatewayNotFound",
+        set_verdict(t, ROUTE_WAITING, "GatewayNotFound",
                  arena_printf(t->r->arena, "there is no Gateway " STR_FMT "/" STR_FMT,
                               STR_ARG(plan->gateway_ns), STR_ARG(plan->gateway_name)));
 }
@@ -195,43 +195,43 @@ static void write_route(struct aim_turn *t, const struct aim_route_question *q,
     struct json *desired = aim_route_object(t->r->arena, q, &t->route);
     t->route_wanted = true;
     bool same_spec = aim_apply_covers(json_get(route, "spec"), json_get(desired, "spec"));
-    aim_apply_then(t, &aim_resource_httproutes, route, desired, route_written);
+    aim_apply_then(t, &aim_resource_httproutes, route, desired, on_route_written);
     if (route && same_spec)
         aim_route_read_status(&t->route, route);
     else if (route)
         t->route.message = S("Waiting for the gateway to accept the HTTPRoute");
-    look_at_gateway(t);
-    warn_of_overlap(t);
+    check_gateway(t);
+    report_overlap(t);
 }
 
 /* ---- a turn */
 
 /* Nothing is known about what should be: what is there stays, and is told of. */
-static void keep(struct aim_turn *t, const struct json *route)
+static void keep_served_path(struct aim_turn *t, const struct json *route)
 {
     if (t->route.verdict != ROUTE_NOWHERE)
         t->route.served = aim_route_path_of(route);
 }
 
-static void config_missing(struct aim_turn *t, const struct json *route)
+static void report_config_missing(struct aim_turn *t, const struct json *route)
 {
-    fail_for(t, ROUTE_WAITING, "RuntimeConfigMissing",
+    set_verdict(t, ROUTE_WAITING, "RuntimeConfigMissing",
              S("the runtime configuration that decides about the route does not exist"));
-    keep(t, route);
+    keep_served_path(t, route);
     if (route)
         aim_route_read_status(&t->route, route);
 }
 
-static void carry_out(struct aim_turn *t, const struct aim_route_question *q,
+static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q,
                       const struct aim_route_record *live, const struct json *route)
 {
     switch (t->route.verdict) {
     case ROUTE_OFF:
-        remove_stale(t, live);
+        delete_route(t, live);
         break;
     case ROUTE_WAITING:
         if (live && !route)
-            fail_for(t, ROUTE_CONFLICT, "RouteConflict",
+            set_verdict(t, ROUTE_CONFLICT, "RouteConflict",
                      arena_printf(t->r->arena,
                                   "HTTPRoute " STR_FMT "/" STR_FMT
                                   " exists and does not belong to this service",
@@ -239,10 +239,10 @@ static void carry_out(struct aim_turn *t, const struct aim_route_question *q,
         else if (!has_rival(t) && t->template.ready)
             write_route(t, q, route);
         if (t->route.verdict == ROUTE_CONFLICT)
-            keep(t, route);
+            keep_served_path(t, route);
         break;
     default:
-        keep(t, route);
+        keep_served_path(t, route);
     }
 }
 
@@ -256,19 +256,19 @@ void aim_route_turn(struct aim_turn *t)
     const struct aim_route_record *live = cache_get(t->aim->routes, t->ns, t->name);
     const struct json *route = is_ours(live, t->uid) ? aim_route_record_object(a, live) : NULL;
     if (t->config.outcome == RESOLVE_MISSING) {
-        config_missing(t, route);
+        report_config_missing(t, route);
         return;
     }
-    struct aim_route_question q = question(t->aim, t->object, &t->own, &t->settings);
+    struct aim_route_question q = make_question(t->aim, t->object, &t->own, &t->settings);
     q.template = &t->template;
     t->route = aim_route_plan(a, &q);
     if (t->route.verdict != ROUTE_OFF)
         runtimeconfig_metrics_rendered(&t->aim->metrics, t->route.path.n > 0);
     t->tracked->claim.routed_ns = route ? live->created_ns : 0;
-    claim(t->aim, t->tracked, &t->route, route);
+    claim_path(t->aim, t->tracked, &t->route, route);
     t->route_generation = route ? live->generation : 0;
-    carry_out(t, &q, live, route);
-    note_conflict(t->aim, t->tracked, t->route.verdict == ROUTE_CONFLICT);
+    apply_verdict(t, &q, live, route);
+    set_conflict(t->aim, t->tracked, t->route.verdict == ROUTE_CONFLICT);
 }
 
 static void put_routing(struct aim_turn *t)
@@ -290,7 +290,7 @@ static void put_routing(struct aim_turn *t)
     json_set(s->a, s->next, S("routing"), fields);
 }
 
-static void tell(struct aim_turn *t)
+static void emit_route_event(struct aim_turn *t)
 {
     static const bool warns[ROUTE_VERDICT_N] = { [ROUTE_INVALID] = true,
                                                  [ROUTE_NOWHERE] = true,
@@ -312,7 +312,7 @@ void aim_route_status(struct aim_turn *t)
                              &(struct aim_condition){ "RoutingReady", holds ? AIM_TRUE : AIM_FALSE,
                                                       t->route.reason, t->route.message });
     if (moved)
-        tell(t);
+        emit_route_event(t);
     if (t->config.outcome == RESOLVE_MISSING)
         return;
     if (t->route.verdict == ROUTE_OFF)
@@ -345,7 +345,7 @@ static struct aim_foreign_route *foreign_put(struct aim *aim, const struct aim_r
 
 static void foreign_free(struct aim *aim, struct aim_foreign_route *f)
 {
-    aim_claims_set(&aim->claims, &f->holder, NULL, 0, look_again, aim);
+    aim_claims_set(&aim->claims, &f->holder, NULL, 0, enqueue_holder, aim);
     free(f->key);
     free(f);
 }
@@ -362,7 +362,7 @@ static void foreign_claim(struct aim *aim, const struct aim_route_record *r)
 {
     auto_arena struct arena a = { 0 };
     struct aim_route_paths places = aim_route_paths(&a, aim_route_record_object(&a, r));
-    aim_claims_set(&aim->claims, &foreign_put(aim, r)->holder, places.at, places.n, look_again,
+    aim_claims_set(&aim->claims, &foreign_put(aim, r)->holder, places.at, places.n, enqueue_holder,
                    aim);
 }
 
@@ -374,7 +374,7 @@ void aim_route_track_foreign(struct aim *aim, const struct aim_route_record *now
         foreign_claim(aim, now);
 }
 
-static void route_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_route_change(struct controller *c, const struct record *old, const struct record *now)
 {
     struct aim_consumers *services = controller_context(c);
     struct aim *aim = services->aim;
@@ -390,7 +390,7 @@ static void route_changed(struct controller *c, const struct record *old, const 
     int64_t routed_ns = route && str_eqc(route->owner_kind, "AIMService") ? route->created_ns : 0;
     if (routed_ns != tracked->claim.routed_ns) {
         tracked->claim.routed_ns = routed_ns;
-        aim_claims_notify(&aim->claims, &tracked->claim, look_again, aim);
+        aim_claims_notify(&aim->claims, &tracked->claim, enqueue_holder, aim);
     }
     const struct aim_record *service = cache_get(services->cache, any->ns, any->name);
     if (service) /* accepted or refused, its claim counts or does not */
@@ -398,7 +398,7 @@ static void route_changed(struct controller *c, const struct record *old, const 
     controller_add(c, any->ns, any->name); /* ours, or in the way */
 }
 
-static void gateway_changed(struct controller *c, const struct record *old,
+static void on_gateway_change(struct controller *c, const struct record *old,
                             const struct record *now)
 {
     const struct aim_consumers *services = controller_context(c);
@@ -417,8 +417,8 @@ int aim_route_start(struct aim *aim, err_t *e)
     r = r < 0 ? r : manager_cache(aim->manager, &aim_gateway_cache, &aim->gateways, e);
     if (r < 0)
         return r;
-    controller_watch(c, aim->routes, route_changed);
-    controller_watch(c, aim->gateways, gateway_changed);
+    controller_watch(c, aim->routes, on_route_change);
+    controller_watch(c, aim->gateways, on_gateway_change);
     return 0;
 }
 

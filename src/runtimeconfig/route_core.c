@@ -77,7 +77,7 @@ static void choose_gateway(const struct aim_route_question *q, struct aim_route_
 
 /* ---- the path */
 
-static void settle(struct aim_route_plan *plan, enum aim_route_verdict verdict, const char *reason,
+static void set_verdict(struct aim_route_plan *plan, enum aim_route_verdict verdict, const char *reason,
                    str message)
 {
     plan->verdict = verdict;
@@ -85,7 +85,7 @@ static void settle(struct aim_route_plan *plan, enum aim_route_verdict verdict, 
     plan->message = message;
 }
 
-static int render(struct arena *a, const struct aim_route_question *q, str template, str *ret,
+static int render_path(struct arena *a, const struct aim_route_question *q, str template, str *ret,
                   struct aim_path_problem *problem)
 {
     struct aim_path_template t;
@@ -115,15 +115,15 @@ static bool guard_allows(struct arena *a, const struct aim_route_question *q,
     quiet.trace = NULL;
     if (!q->guard.n)
         return true;
-    if (render(a, &quiet, q->guard, &prefix, &problem) < 0) {
-        settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
+    if (render_path(a, &quiet, q->guard, &prefix, &problem) < 0) {
+        set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
                arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
                             problem.text));
         return false;
     }
     if (aim_route_is_under(plan->path, prefix))
         return true;
-    settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
+    set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
            arena_printf(a,
                         "the path " STR_FMT " is not allowed: the cluster's configuration wants "
                         "paths of this service under " STR_FMT,
@@ -139,14 +139,14 @@ struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_que
     err_t e;
     choose_template(q, &plan);
     if (!is_enabled(q)) {
-        settle(&plan, ROUTE_OFF, "RouteReady", S("Routing disabled"));
+        set_verdict(&plan, ROUTE_OFF, "RouteReady", S("Routing disabled"));
         return plan;
     }
-    if (render(a, q, plan.template, &plan.path, &problem) < 0) {
+    if (render_path(a, q, plan.template, &plan.path, &problem) < 0) {
         static const char *const whose[] = { "the default path",
                                              "routing.pathTemplate of the runtime configuration",
                                              "spec.routing.pathTemplate" };
-        settle(&plan, ROUTE_INVALID, "PathTemplateInvalid",
+        set_verdict(&plan, ROUTE_INVALID, "PathTemplateInvalid",
                arena_printf(a, "%s: %s", whose[plan.source], problem.text));
         return plan;
     }
@@ -157,15 +157,15 @@ struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_que
     }
     plan.served = plan.path;
     if (!gateway_of(q))
-        settle(
+        set_verdict(
             &plan, ROUTE_NOWHERE, "RouteFailed",
             S("routing.gatewayRef must be specified via AIMService or runtime config when routing "
               "is enabled"));
     else if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, &e) < 0)
-        settle(&plan, ROUTE_FAILED, "RouteFailed",
+        set_verdict(&plan, ROUTE_FAILED, "RouteFailed",
                arena_printf(a, "routing.requestTimeout: %s", e.text));
     else
-        settle(&plan, ROUTE_WAITING, "ConfiguringRoute", S("Waiting for HTTPRoute to be created"));
+        set_verdict(&plan, ROUTE_WAITING, "ConfiguringRoute", S("Waiting for HTTPRoute to be created"));
     return plan;
 }
 
@@ -243,7 +243,7 @@ static void put_owner(struct arena *a, struct json *metadata, const struct aim_r
     json_set(a, metadata, S("ownerReferences"), owners);
 }
 
-static struct json *one(struct arena *a, struct json *item)
+static struct json *make_list(struct arena *a, struct json *item)
 {
     struct json *list = json_new_arr(a);
     json_push(a, list, item);
@@ -272,18 +272,18 @@ static struct json *make_rule(struct arena *a, const struct aim_route_question *
     struct json *value = json_make(a, match, "path", NULL);
     json_set_str(a, value, "type", S("PathPrefix"));
     json_set_str(a, value, "value", path);
-    json_set(a, rule, S("matches"), one(a, match));
+    json_set(a, rule, S("matches"), make_list(a, match));
     json_set_str(a, filter, "type", S("URLRewrite"));
     struct json *rewrite = json_make(a, filter, "urlRewrite", "path", NULL);
     json_set_str(a, rewrite, "type", S("ReplacePrefixMatch"));
     json_set_str(a, rewrite, "replacePrefixMatch", S("/"));
-    json_set(a, rule, S("filters"), one(a, filter));
+    json_set(a, rule, S("filters"), make_list(a, filter));
     str isvc = aim_names_inference_service(a, service_name(q), service_ns(q));
     json_set_str(a, backend, "kind", S("Service"));
     json_set_str(a, backend, "name", arena_printf(a, STR_FMT "-predictor", STR_ARG(isvc)));
     json_set_str(a, backend, "namespace", service_ns(q));
     json_set_int(a, backend, "port", 80);
-    json_set(a, rule, S("backendRefs"), one(a, backend));
+    json_set(a, rule, S("backendRefs"), make_list(a, backend));
     str timeout;
     if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, NULL) == 0)
         json_set_str(a, json_make(a, rule, "timeouts", NULL), "request", timeout);
@@ -304,8 +304,8 @@ struct json *aim_route_object(struct arena *a, const struct aim_route_question *
     put_owner(a, metadata, q);
     aim_service_copy_labels(a, q->config, q->service, route);
     struct json *spec = json_make(a, route, "spec", NULL);
-    json_set(a, spec, S("parentRefs"), one(a, make_parent(a, q)));
-    json_set(a, spec, S("rules"), one(a, make_rule(a, q, plan->path)));
+    json_set(a, spec, S("parentRefs"), make_list(a, make_parent(a, q)));
+    json_set(a, spec, S("rules"), make_list(a, make_rule(a, q, plan->path)));
     return route;
 }
 
@@ -323,13 +323,13 @@ void aim_route_read_status(struct aim_route_plan *plan, const struct json *route
     struct aim_service_route_fact fact = aim_service_route_fact(route);
     switch (fact.state) {
     case SERVICE_ROUTE_READY:
-        settle(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
+        set_verdict(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
         break;
     case SERVICE_ROUTE_REJECTED:
-        settle(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
+        set_verdict(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
                fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
         break;
     default:
-        settle(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
+        set_verdict(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
     }
 }

@@ -59,7 +59,7 @@ static str meta_text(const struct json *object, const char *key)
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static struct json *child(struct arena *a, str name, str ns)
+static struct json *make_child(struct arena *a, str name, str ns)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     json_set_str(a, metadata, "name", name);
@@ -69,7 +69,7 @@ static struct json *child(struct arena *a, str name, str ns)
     return object;
 }
 
-static void label(struct arena *a, struct json *object, const struct aim_service_basis *b,
+static void set_label(struct arena *a, struct json *object, const struct aim_service_basis *b,
                   const char *name, str value)
 {
     struct json *labels = json_make(a, object, "metadata", "labels", NULL);
@@ -128,10 +128,10 @@ struct json *aim_service_model(struct arena *a, const struct aim_service_basis *
 {
     str image = aim_service_model_image(b->service);
     struct json *model =
-        child(a, aim_names_model_of_image(a, image), meta_text(b->service, "namespace"));
+        make_child(a, aim_names_model_of_image(a, image), meta_text(b->service, "namespace"));
     const struct json *from = json_get(b->service, "spec");
     struct json *spec = json_make(a, model, "spec", NULL);
-    label(a, model, b, "auto-created", S("true"));
+    set_label(a, model, b, "auto-created", S("true"));
     json_set_str(a, spec, "image", image);
     copy_member(a, from, spec, "runtimeConfigName");
     copy_member(a, from, spec, "imagePullSecrets");
@@ -158,7 +158,7 @@ static str overrides_text(struct arena *a, const struct json *overrides)
     return json_to_str(a, ordered);
 }
 
-static void override(struct arena *a, struct json *spec, const struct json *overrides)
+static void apply_overrides(struct arena *a, struct json *spec, const struct json *overrides)
 {
     copy_member(a, overrides, spec, "metric");
     copy_member(a, overrides, spec, "precision");
@@ -176,7 +176,7 @@ static void override(struct arena *a, struct json *spec, const struct json *over
 }
 
 /* A profile given by hand spoke of the base; what is overridden in it would contradict. */
-static void forget_overridden(struct json *spec, const struct json *overrides)
+static void drop_overridden_profile(struct json *spec, const struct json *overrides)
 {
     struct json *metadata = json_at(spec, "profile", "metadata", NULL);
     if (json_get(overrides, "metric"))
@@ -195,12 +195,12 @@ struct json *aim_service_derived_template(struct arena *a, const struct aim_serv
     const struct json *overrides = aim_service_overrides(b->service);
     const struct json *wishes = json_get(b->service, "spec");
     str name = aim_names_derived_template(a, meta_text(base, "name"), overrides_text(a, overrides));
-    struct json *template = child(a, name, meta_text(b->service, "namespace"));
+    struct json *template = make_child(a, name, meta_text(b->service, "namespace"));
     const struct json *from = json_get(base, "spec");
     struct json *spec = json_is(from, JSON_OBJ) ? json_copy(a, from) : json_new_obj(a);
     json_set(a, template, S("spec"), spec);
-    override(a, spec, overrides);
-    forget_overridden(spec, overrides);
+    apply_overrides(a, spec, overrides);
+    drop_overridden_profile(spec, overrides);
     if (json_len(json_get(wishes, "env")))
         json_set(a, spec, S("env"),
                  aim_service_merge_named(a, json_get(spec, "env"), json_get(wishes, "env")));
@@ -210,7 +210,7 @@ struct json *aim_service_derived_template(struct arena *a, const struct aim_serv
                                          json_get(spec, "imagePullSecrets")));
     copy_member(a, wishes, spec, "resources");
     copy_member(a, wishes, spec, "runtimeConfigName");
-    label(a, template, b, "derived-template", S("true"));
+    set_label(a, template, b, "derived-template", S("true"));
     aim_service_copy_labels(a, b->config, b->service, template);
     return template;
 }
@@ -223,7 +223,7 @@ const struct json *aim_service_sources(const struct json *template)
     return json_len(found) ? found : json_at(template, "spec", "modelSources", NULL);
 }
 
-static int64_t size_of(const struct json *size)
+static int64_t parse_size(const struct json *size)
 {
     int64_t bytes = -1;
     if (json_is(size, JSON_INT))
@@ -237,7 +237,7 @@ int64_t aim_service_sources_bytes(const struct json *sources)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < json_len(sources); i++) {
-        int64_t bytes = size_of(json_get(json_item(sources, i), "size"));
+        int64_t bytes = parse_size(json_get(json_item(sources, i), "size"));
         if (bytes <= 0 || __builtin_add_overflow(sum, bytes, &sum))
             return -1;
     }
@@ -264,8 +264,8 @@ struct json *aim_service_volume(struct arena *a, const struct aim_service_basis 
         return NULL;
     str ns = meta_text(b->service, "namespace");
     str isvc = aim_names_inference_service(a, meta_text(b->service, "name"), ns);
-    struct json *claim = child(a, aim_names_service_volume(a, isvc), ns);
-    label(a, claim, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
+    struct json *claim = make_child(a, aim_names_service_volume(a, isvc), ns);
+    set_label(a, claim, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
     json_set(a, claim, S("spec"),
              aim_service_claim_spec(a, aim_service_storage_class(b),
                                     aim_names_volume_bytes(bytes, aim_service_headroom(b))));
@@ -277,9 +277,9 @@ struct json *aim_service_template_cache(struct arena *a, const struct aim_servic
 {
     const struct json *from = json_get(b->service, "spec");
     str template = meta_text(b->template, "name");
-    struct json *cache = child(a, template, meta_text(b->service, "namespace"));
+    struct json *cache = make_child(a, template, meta_text(b->service, "namespace"));
     struct json *spec = json_make(a, cache, "spec", NULL);
-    label(a, cache, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
+    set_label(a, cache, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
     json_set_str(a, spec, "templateRef", template);
     if (aim_service_storage_class(b).n)
         json_set_str(a, spec, "storageClassName", aim_service_storage_class(b));

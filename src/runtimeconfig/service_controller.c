@@ -20,7 +20,7 @@ static const struct resource *kind_of(const struct aim_turn *t, enum aim_kind ki
     return &aim_kinds_of(t->aim)->at[kind];
 }
 
-static void observe(struct aim_turn *t)
+static void service_observe_turn(struct aim_turn *t)
 {
     struct aim_service_view *v = arena_new(t->r->arena, struct aim_service_view);
     t->view = v;
@@ -155,7 +155,7 @@ static bool is_orphan(struct aim_turn *t, const struct aim_record *cache, str se
     return true;
 }
 
-static void clean_up(struct aim_turn *t)
+static void delete_orphan_caches(struct aim_turn *t)
 {
     const struct aim_record *cache;
     str label = aim_names_label_value(t->r->arena, t->name);
@@ -176,12 +176,12 @@ static void clean_up(struct aim_turn *t)
         aim_finalizer_send(t, FINALIZER, false);
 }
 
-static void reconcile(struct aim_turn *t)
+static void service_reconcile(struct aim_turn *t)
 {
     struct aim_service_view *v = t->view;
     struct arena *a = t->r->arena;
     if (t->deleting) {
-        clean_up(t);
+        delete_orphan_caches(t);
         return;
     }
     if (aim_service_wants_cache(t->object) && !aim_finalizer_has(t, FINALIZER))
@@ -217,8 +217,8 @@ static struct aim_service_route_fact route_fact(const struct aim_route_plan *pla
                                             plan->message };
 }
 
-/* A refusal for good is told at once; anything else may pass, and a conflict is over in a moment. */
-static struct aim_service_trouble trouble_of(const struct aim_turn *t)
+/* A refusal for good is was_reported at once; anything else may pass, and a conflict is over in a moment. */
+static struct aim_service_trouble make_trouble(const struct aim_turn *t)
 {
     struct aim_service_trouble trouble = { .phase = SERVICE_APPLYING };
     const struct json *ready = aim_status_find(t->status.old, "Ready");
@@ -228,11 +228,11 @@ static struct aim_service_trouble trouble_of(const struct aim_turn *t)
     trouble.message = str_c(t->write_failure);
     bool refused = t->write_reason == KUBE_INVALID || t->write_reason == KUBE_BAD_REQUEST ||
                    t->write_reason == KUBE_FORBIDDEN || t->write_reason == KUBE_NOT_FOUND;
-    bool told = str_starts(json_text(json_get(failure, "message")), S("Apply failed"));
+    bool was_reported = str_starts(json_text(json_get(failure, "message")), S("Apply failed"));
     int64_t since = t->status.now;
     if (str_eqc(json_text(json_get(ready, "reason")), "ServerUnavailable"))
         rfc3339_parse(json_text(json_get(ready, "lastTransitionTime")), &since, NULL);
-    trouble.lasting_s = refused || told ? SERVICE_GRACE_S : t->status.now - since;
+    trouble.lasting_s = refused || was_reported ? SERVICE_GRACE_S : t->status.now - since;
     return trouble;
 }
 
@@ -254,14 +254,14 @@ static void put_conditions(struct aim_turn *t, const struct aim_service_answer *
     }
 }
 
-static void finish(struct aim_turn *t)
+static void service_set_status(struct aim_turn *t)
 {
     struct aim_service_view *v = t->view;
     struct aim_status *s = &t->status;
     if (t->deleting)
         return;
     v->facts.route = route_fact(&t->route);
-    v->facts.trouble = trouble_of(t);
+    v->facts.trouble = make_trouble(t);
     struct aim_service_answer answer = aim_service_status(t->r->arena, &v->facts);
     put_conditions(t, &answer);
     aim_status_text(s, "status", str_c(answer.status));
@@ -275,7 +275,7 @@ static void finish(struct aim_turn *t)
     aim_status_reference(s, "resolvedTemplateCache", v->cache);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int service_start(struct aim_consumers *of, err_t *e)
 {
     int r = aim_world_start(aim_world(of->aim), aim_manager(of->aim), e);
     if (r == 0)
@@ -284,8 +284,8 @@ static int start(struct aim_consumers *of, err_t *e)
 }
 
 const struct aim_hooks aim_service_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = service_start,
+    .observe = service_observe_turn,
+    .reconcile = service_reconcile,
+    .set_status = service_set_status,
 };

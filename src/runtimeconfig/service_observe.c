@@ -97,7 +97,7 @@ static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str nam
                                     STR_ARG(name), STR_ARG(t->ns)));
 }
 
-static void judge_model(struct aim_turn *t, struct aim_service_view *v)
+static void check_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str word = json_text(json_at(v->model, "status", "status", NULL));
     const char *reason = aim_model_unready_reason(word);
@@ -125,7 +125,7 @@ static bool resolve_model(struct aim_turn *t, struct aim_service_view *v)
         v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("ModelResolutionFailed"),
                                     S("spec.model names neither a model (ref) nor an image"));
     if (v->model)
-        judge_model(t, v);
+        check_model(t, v);
     return v->facts.model.state == SERVICE_MODEL_READY;
 }
 
@@ -136,7 +136,7 @@ struct candidates {
     size_t n;
 };
 
-static void gather(struct aim_turn *t, enum aim_kind kind, str ns, str model, struct candidates *c)
+static void gather_candidates(struct aim_turn *t, enum aim_kind kind, str ns, str model, struct candidates *c)
 {
     const struct aim_record *r;
     cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
@@ -159,8 +159,8 @@ static const struct json *select_template(struct aim_turn *t, struct aim_service
     str model = meta_text(v->model, "name");
     size_t room = count_of(t, AIM_TEMPLATE, model) + count_of(t, AIM_CLUSTER_TEMPLATE, model);
     struct candidates c = { arena_array(t->r->arena, room + 1, sizeof(*c.at)), 0 };
-    gather(t, AIM_TEMPLATE, t->ns, model, &c);
-    gather(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
+    gather_candidates(t, AIM_TEMPLATE, t->ns, model, &c);
+    gather_candidates(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
     struct aim_template_selection s =
         aim_template_select(t->r->arena, model, c.at, c.n, aim_world_gpus(aim_world(t->aim)));
     if (s.chosen) { /* by its own scope: a template of the same name may be in the other */
@@ -202,7 +202,7 @@ static struct json *equal_template(struct aim_turn *t, const struct json *wanted
     return NULL;
 }
 
-static const struct json *derive(struct aim_turn *t, struct aim_service_view *v,
+static const struct json *derive_template(struct aim_turn *t, struct aim_service_view *v,
                                  const struct json *base)
 {
     if (!base || !aim_service_overrides(t->object))
@@ -226,7 +226,7 @@ static const struct json *derive(struct aim_turn *t, struct aim_service_view *v,
     return v->live_template;
 }
 
-static enum aim_service_template_state state_of(const struct json *template)
+static enum aim_service_template_state template_state_of(const struct json *template)
 {
     str word = json_text(json_at(template, "status", "status", NULL));
     if (str_eqc(word, "Failed"))
@@ -239,12 +239,12 @@ static enum aim_service_template_state state_of(const struct json *template)
                                                    : SERVICE_TEMPLATE_EMPTY;
 }
 
-static void judge_template(struct aim_service_view *v, const struct json *template)
+static void check_template(struct aim_service_view *v, const struct json *template)
 {
     const struct json *failure = aim_status_find(json_get(template, "status"), "Failure");
     bool failing = str_eqc(json_text(json_get(failure, "status")), "True");
     v->facts.template = (struct aim_service_template_fact){
-        .state = state_of(template),
+        .state = template_state_of(template),
         .name = meta_text(template, "name"),
         .ns = meta_text(template, "namespace"),
         .uid = meta_text(template, "uid"),
@@ -256,12 +256,12 @@ static void judge_template(struct aim_service_view *v, const struct json *templa
 
 static void observe_template(struct aim_turn *t, struct aim_service_view *v)
 {
-    const struct json *template = derive(t, v, base_template(t, v));
+    const struct json *template = derive_template(t, v, base_template(t, v));
     if (!template)
         return;
     str model = json_text(json_at(template, "spec", "modelName", NULL));
     v->basis.template = template;
-    judge_template(v, template);
+    check_template(v, template);
     v->model = aim_service_find(t, AIM_MODEL, model);
     v->basis.model = v->model;
     if (!v->model)
@@ -280,7 +280,7 @@ static bool is_pull_error(str reason)
            str_eqc(reason, "InvalidImageName");
 }
 
-static bool look_for_pull_error(struct aim_turn *t, struct aim_service_runtime_fact *fact,
+static bool find_pull_error(struct aim_turn *t, struct aim_service_runtime_fact *fact,
                                 const struct aim_pod_container *at, size_t n, bool init)
 {
     for (size_t i = 0; i < n; i++) {
@@ -303,9 +303,9 @@ static void observe_pods(struct aim_turn *t, struct aim_service_view *v)
     const struct aim_predictor_record *pod;
     cache_each_in(pod, aim_world(t->aim)->pods, 0, v->runtime_name)
         if (str_eq(pod->meta.ns, t->ns) &&
-            (look_for_pull_error(t, &v->facts.runtime, pod->init_containers.at,
+            (find_pull_error(t, &v->facts.runtime, pod->init_containers.at,
                                  pod->init_containers.n, true) ||
-             look_for_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,
+             find_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,
                                  false)))
             return;
 }

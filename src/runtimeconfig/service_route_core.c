@@ -10,7 +10,7 @@ static const struct json *find_condition(const struct json *parent, const char *
     return NULL;
 }
 
-static struct aim_service_route_fact waiting(str message)
+static struct aim_service_route_fact make_waiting(str message)
 {
     return (struct aim_service_route_fact){ SERVICE_ROUTE_WAITING, S("ConfiguringRoute"), message };
 }
@@ -32,7 +32,7 @@ static struct aim_service_route_fact parent_fact(const struct json *parent, int6
                                                     json_text(json_get(c, "message")) };
         bool must = i == 0; /* not every gateway tells of references */
         if ((must || c) && (!str_eqc(status, "True") || is_stale(c, generation)))
-            return waiting(S("Waiting for the gateway to accept the HTTPRoute"));
+            return make_waiting(S("Waiting for the gateway to accept the HTTPRoute"));
     }
     return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
 }
@@ -42,9 +42,9 @@ struct aim_service_route_fact aim_service_route_fact(const struct json *route)
     const struct json *parents = json_at(route, "status", "parents", NULL);
     int64_t generation = json_int(json_at(route, "metadata", "generation", NULL), 0);
     if (!route)
-        return waiting(S("Waiting for HTTPRoute to be created"));
+        return make_waiting(S("Waiting for HTTPRoute to be created"));
     if (!json_len(parents))
-        return waiting(S("Waiting for the gateway to accept the HTTPRoute"));
+        return make_waiting(S("Waiting for the gateway to accept the HTTPRoute"));
     for (size_t i = 0; i < json_len(parents); i++) {
         struct aim_service_route_fact fact = parent_fact(json_item(parents, i), generation);
         if (fact.state != SERVICE_ROUTE_READY)

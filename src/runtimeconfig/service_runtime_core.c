@@ -87,14 +87,14 @@ static int64_t gpu_count(const struct json *template)
     return found > 0 ? found : aim_template_gpu_count(spec_of(template));
 }
 
-static void overlay(struct arena *a, struct json *into, const struct json *from, const char *key)
+static void copy_resources(struct arena *a, struct json *into, const struct json *from, const char *key)
 {
     json_each(m, json_get(from, key))
         json_set(a, json_make(a, into, key, NULL), m->key, json_copy(a, m->value));
 }
 
 /* What a number of GPUs usually needs beside them. */
-static void put_usual(struct arena *a, struct json *resources, int64_t gpus)
+static void put_default_resources(struct arena *a, struct json *resources, int64_t gpus)
 {
     struct json *requests = json_make(a, resources, "requests", NULL);
     json_set_str(a, requests, "cpu", arena_printf(a, "%lld", 4 * (long long)gpus));
@@ -115,12 +115,12 @@ static struct json *resources_of(struct maker *m)
     const char *resource = named.n ? named.p : GPU_RESOURCE;
     struct json *resources = json_new_obj(m->a);
     if (gpus)
-        put_usual(m->a, resources, gpus);
+        put_default_resources(m->a, resources, gpus);
     for (size_t i = 0; i < countof(whose); i++) {
         if (!json_len(whose[i]))
             continue;
-        overlay(m->a, resources, whose[i], "requests");
-        overlay(m->a, resources, whose[i], "limits");
+        copy_resources(m->a, resources, whose[i], "requests");
+        copy_resources(m->a, resources, whose[i], "limits");
         break;
     }
     static const char *const both[] = { "requests", "limits" };

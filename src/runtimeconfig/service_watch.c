@@ -59,7 +59,7 @@ static str image_of_model(const struct aim *aim, str ns, str name)
     return m ? m->image : S("");
 }
 
-static void template_changed(struct controller *c, const struct record *old,
+static void on_template_change(struct controller *c, const struct record *old,
                              const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
@@ -72,7 +72,7 @@ static void template_changed(struct controller *c, const struct record *old,
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void model_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_model_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
@@ -83,7 +83,7 @@ static void model_changed(struct controller *c, const struct record *old, const 
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void cache_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_cache_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
@@ -98,7 +98,7 @@ static void cache_changed(struct controller *c, const struct record *old, const 
 }
 
 /* A pod leads to the service through the InferenceService that it runs. */
-static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_pod_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_predictor_record *pod =
@@ -110,7 +110,7 @@ static void pod_changed(struct controller *c, const struct record *old, const st
 }
 
 /* New GPUs matter to those that wait for a template. */
-static void node_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *r;
@@ -127,11 +127,11 @@ void aim_service_watch(struct aim *aim)
     struct aim_world *w = aim_world(aim);
     controller_watch(c, w->inference_services, aim_watch_on_child_change);
     controller_watch(c, w->claims, aim_watch_on_child_change);
-    controller_watch(c, w->pods, pod_changed);
-    controller_watch(c, w->nodes, node_changed);
-    controller_watch(c, aim_cache(aim, AIM_TEMPLATE), template_changed);
-    controller_watch(c, aim_cache(aim, AIM_CLUSTER_TEMPLATE), template_changed);
-    controller_watch(c, aim_cache(aim, AIM_MODEL), model_changed);
-    controller_watch(c, aim_cache(aim, AIM_CLUSTER_MODEL), model_changed);
-    controller_watch(c, aim_cache(aim, AIM_TEMPLATE_CACHE), cache_changed);
+    controller_watch(c, w->pods, on_pod_change);
+    controller_watch(c, w->nodes, on_node_change);
+    controller_watch(c, aim_cache(aim, AIM_TEMPLATE), on_template_change);
+    controller_watch(c, aim_cache(aim, AIM_CLUSTER_TEMPLATE), on_template_change);
+    controller_watch(c, aim_cache(aim, AIM_MODEL), on_model_change);
+    controller_watch(c, aim_cache(aim, AIM_CLUSTER_MODEL), on_model_change);
+    controller_watch(c, aim_cache(aim, AIM_TEMPLATE_CACHE), on_cache_change);
 }

@@ -72,7 +72,7 @@ static const struct fields child_kept = { sizeof(struct aim_child_record), child
                            class_kept = { sizeof(struct aim_class_record), class_fields,
                                           countof(class_fields) };
 
-static void node_changed(void *context, const struct record *old, const struct record *now)
+static void on_node_change(void *context, const struct record *old, const struct record *now)
 {
     struct aim_world *w = context;
     (void)old;
@@ -123,7 +123,7 @@ int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
         if (r < 0)
             return r;
     }
-    cache_handle(w->nodes, node_changed, w);
+    cache_handle(w->nodes, on_node_change, w);
     return 0;
 }
 

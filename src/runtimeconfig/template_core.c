@@ -19,7 +19,7 @@ static int rank_in(const char *const *order, str value)
 }
 
 /* Negative: `x` is better. */
-static int compare(const struct aim_template_candidate *x, const struct aim_template_candidate *y)
+static int compare_rank(const struct aim_template_candidate *x, const struct aim_template_candidate *y)
 {
     int by_gpu = rank_in(gpu_order, x->gpu_model) - rank_in(gpu_order, y->gpu_model);
     int by_metric = rank_in(metric_order, x->metric) - rank_in(metric_order, y->metric);
@@ -101,7 +101,7 @@ bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
 
 /* ---- selection */
 
-static struct aim_template_selection refuse(enum aim_template_choice choice, const char *reason,
+static struct aim_template_selection make_refusal(enum aim_template_choice choice, const char *reason,
                                             str message)
 {
     return (struct aim_template_selection){ choice, NULL, reason, message };
@@ -119,7 +119,7 @@ struct survey {
     size_t total, ready, fitting, fitting_in_ns;
 };
 
-static struct survey count(const struct aim_template_candidate *candidates, size_t n,
+static struct survey survey_candidates(const struct aim_template_candidate *candidates, size_t n,
                            const struct json *gpus)
 {
     struct survey s = { 0 };
@@ -140,13 +140,13 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
                                                   const struct aim_template_candidate *candidates,
                                                   size_t n, const struct json *gpus)
 {
-    struct survey s = count(candidates, n, gpus);
+    struct survey s = survey_candidates(candidates, n, gpus);
     if (!s.total)
-        return refuse(TEMPLATE_NONE, "TemplateNotFound",
+        return make_refusal(TEMPLATE_NONE, "TemplateNotFound",
                       arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
                                    STR_ARG(model)));
     if (!s.fitting)
-        return refuse(TEMPLATE_NOT_READY, "TemplateNotAvailable",
+        return make_refusal(TEMPLATE_NOT_READY, "TemplateNotAvailable",
                       s.ready ? arena_printf(a,
                                              "No node has a GPU that a ready template of model "
                                              "\"" STR_FMT "\" asks for",
@@ -161,12 +161,12 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
         const struct aim_template_candidate *c = &candidates[i];
         if (aim_template_obstacle(c, gpus) || (s.fitting_in_ns && !c->ns.n))
             continue;
-        int order = best ? compare(c, best) : -1;
+        int order = best ? compare_rank(c, best) : -1;
         equals = order < 0 ? 1 : equals + (order == 0);
         best = order < 0 ? c : best;
     }
     if (equals > 1)
-        return refuse(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
+        return make_refusal(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
                       arena_printf(a,
                                    "Multiple templates (%zu) satisfy model \"" STR_FMT
                                    "\"; name one in spec.templateRef",
@@ -176,7 +176,7 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
 
 /* ---- words */
 
-static const char *verdict_on(const struct aim_template_selection *s,
+static const char *describe_candidate(const struct aim_template_selection *s,
                               const struct aim_template_candidate *c, const struct json *gpus)
 {
     const char *obstacle = aim_template_obstacle(c, gpus);
@@ -199,12 +199,12 @@ void aim_template_report(struct buf *out, const struct aim_template_selection *s
                    c == s->chosen ? '*' : ' ', STR_ARG(c->name), c->ns.n ? "" : " of the cluster",
                    STR_ARG(c->gpu_model.n ? c->gpu_model : S("any GPU")), c->metric.n ? ", " : "",
                    STR_ARG(c->metric), c->precision.n ? ", " : "", STR_ARG(c->precision),
-                   verdict_on(s, c, gpus));
+                   describe_candidate(s, c, gpus));
     }
 }
 
 /* The first that says something: what was found out, then what was written. */
-static str said(const struct json *status, const struct json *spec, const char *found,
+static str find_text(const struct json *status, const struct json *spec, const char *found,
                 const char *written)
 {
     str text = json_text(json_at(status, "profile", "metadata", found, NULL));
@@ -223,8 +223,8 @@ struct aim_template_candidate aim_template_candidate_of(struct arena *a, const c
         .name = json_text(json_get(meta, "name")),
         .ns = json_text(json_get(meta, "namespace")),
         .gpu_model = gpu.n ? gpu : aim_template_gpu_model(spec),
-        .metric = said(status, spec, "metric", "metric"),
-        .precision = said(status, spec, "precision", "precision"),
+        .metric = find_text(status, spec, "metric", "metric"),
+        .precision = find_text(status, spec, "precision", "precision"),
         .ready = str_eqc(json_text(json_get(status, "status")), "Ready"),
         .derived = str_eqc(derived, "true"),
     };
@@ -264,7 +264,7 @@ struct json *aim_template_profile(struct arena *a, const struct json *spec)
     return profile;
 }
 
-static struct aim_template_state state(const char *status, const char *reason, str message)
+static struct aim_template_state make_state(const char *status, const char *reason, str message)
 {
     return (struct aim_template_state){ .status = status, .reason = reason, .message = message };
 }
@@ -276,20 +276,20 @@ struct aim_template_state aim_template_state(struct arena *a, const struct aim_t
     str model = json_text(json_get(spec, "modelName"));
     str gpu = aim_template_gpu_model(spec);
     if (f->config_missing)
-        return state("Degraded", "RuntimeConfigMissing", f->config_message);
+        return make_state("Degraded", "RuntimeConfigMissing", f->config_message);
     if (json_len(sources)) {
         struct aim_template_state s =
-            state("Ready", "InlineModelSources", S("Model sources are given in the spec"));
+            make_state("Ready", "InlineModelSources", S("Model sources are given in the spec"));
         s.sources = sources;
         s.profile = aim_template_profile(a, spec);
         return s;
     }
     if (!f->model_found)
-        return state("Pending", "ModelNotFound",
+        return make_state("Pending", "ModelNotFound",
                      arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
     if (!aim_template_has_gpu(f->gpus, gpu))
-        return state("NotAvailable", "GPUNotAvailable",
+        return make_state("NotAvailable", "GPUNotAvailable",
                      arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
-    return state("Pending", "AwaitingDiscovery",
+    return make_state("Pending", "AwaitingDiscovery",
                  S("Model sources are not known yet; give them in spec.modelSources"));
 }
