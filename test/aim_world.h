@@ -87,7 +87,7 @@ static UNUSED void world_start(struct cluster *c)
     for (size_t i = 0; i < countof(namespaces); i++)
         create(c, &resource_namespaces, NULL,
                arena_printf(&c->arena, "{metadata: {name: %s}}", namespaces[i]).p);
-    create(c, &resource_gateways, "gateways", WORLD_GATEWAY);
+    create(c, &aim_resource_gateways, "gateways", WORLD_GATEWAY);
     create(c, kind(AIM_CLUSTER_MODEL), NULL, WORLD_MODEL);
     create(c, kind(AIM_CLUSTER_TEMPLATE), NULL, WORLD_TEMPLATE);
 }
@@ -117,7 +117,7 @@ static UNUSED str path_of(const struct json *status)
 
 static UNUSED str route_path(struct cluster *c, const char *ns, const char *name)
 {
-    const struct json *route = cluster_get(c, &resource_httproutes, ns, name);
+    const struct json *route = cluster_get(c, &aim_resource_httproutes, ns, name);
     const struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
     const struct json *match = json_item(json_get(rule, "matches"), 0);
     return json_text(json_at(match, "path", "value", NULL));

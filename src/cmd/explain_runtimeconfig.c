@@ -4,7 +4,7 @@
  * The configuration is resolved with the controller's own function from up to three objects:
  * that of the namespace, that of the cluster, and the default of the cluster. If the result
  * differs from the published hash, the operator is behind or not running. */
-#include "../runtimeconfig/runtimeconfig_report.h"
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "explain_aim.h"
 
 /* Fetches an object that may be missing. */

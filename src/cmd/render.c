@@ -12,7 +12,7 @@
 #include "../base/file.h"
 #include "../json/yaml.h"
 #include "../runtimeconfig/aim_kinds.h"
-#include "../runtimeconfig/runtimeconfig_report.h"
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "flags.h"
 #include "manifests.h"
 
@@ -22,7 +22,7 @@ enum { RENDER_BYTES_MAX = 4 << 20 };
 
 struct render {
     const char *file, *config, *ns, *operator_ns, *group, *encoding_name;
-    enum path_encoding encoding;
+    enum aim_path_encoding encoding;
     bool explain;
     struct arena arena;
     struct json *documents; /* all that were read */
@@ -126,7 +126,7 @@ static const struct json *find_object(const struct render *r, const char *kind, 
 /* ---- rendering */
 
 /* The template that the service names, from the files if it is there. */
-static struct route_template find_template(const struct render *r, const struct json *service)
+static struct aim_route_template find_template(const struct render *r, const struct json *service)
 {
     const struct json *spec = json_get(service, "spec");
     str ns = json_text(json_at(service, "metadata", "namespace", NULL));
@@ -136,7 +136,7 @@ static struct route_template find_template(const struct render *r, const struct 
     t = t ? t : find_object(r, "AIMClusterServiceTemplate", S(""), name);
     const struct json *source = json_item(json_at(t, "spec", "modelSources", NULL), 0);
     str model = json_text(json_at(t, "spec", "modelName", NULL));
-    return (struct route_template){
+    return (struct aim_route_template){
         .ready = true,
         .name = name,
         .model_name = model.n ? model : json_text(json_at(spec, "model", "ref", NULL)),
@@ -244,7 +244,7 @@ int cmd_render(int argc, char **argv)
         return fprintf(stderr, "flyball render: --aim-group is \"%s\", but must be %s or %s\n",
                        r.group, AIM_GROUP, AIM_GROUP_NEWER),
                EXIT_USAGE;
-    int failed = path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
+    int failed = aim_path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
     failed = failed ? failed : render_files(&r, &e);
     if (failed)
         fprintf(stderr, "flyball render: %s\n", e.text);

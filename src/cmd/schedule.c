@@ -128,7 +128,7 @@ static void put_json(struct buf *out, const struct schedule_timeline *line)
     auto_arena struct arena a = { 0 };
     struct json *list = json_new_arr(&a);
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
         struct json *one = json_new_obj(&a);
         char text[RFC3339_TEXT_MAX];
@@ -165,7 +165,8 @@ static int show_manifest(struct arena *a, const struct options *o, const struct 
 {
     const struct json *metadata = json_get(object, "metadata");
     struct picture p = { .title = json_text(json_get(metadata, "name")) };
-    p.spec = schedule_spec_read(a, json_get(object, "spec"), (struct schedule_defaults){ 0 });
+    p.spec = schedule_spec_read(a, json_get(object, "spec"),
+                                (struct schedule_defaults){ .find_zone = tz_get });
     if (rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &p.created, NULL) < 0)
         p.created = 0;
     if (set_times(o, &p, e) < 0)

@@ -31,6 +31,6 @@ struct aim_kinds {
 /* NULL: not one of the two. */
 const struct aim_kinds *aim_kinds(const char *group);
 
-extern const struct resource resource_httproutes, resource_gateways; /* Gateway API v1 */
+extern const struct resource aim_resource_httproutes, aim_resource_gateways; /* Gateway API v1 */
 
 #endif

@@ -21,7 +21,7 @@ struct aim_record {
 
 enum { AIM_INDEX_CONFIG, AIM_INDEX_MODEL, AIM_INDEX_IMAGE }; /* for cache_each_in() */
 
-struct route_record {
+struct aim_route_record {
     struct record meta;
     str labels, annotations, owners, spec, parents; /* JSON; "" where absent */
     str managed_by, owner_kind, owner_uid, owner_name;
@@ -29,20 +29,20 @@ struct route_record {
 };
 
 /* Without the listeners' status, which changes with every route. */
-struct gateway_record {
+struct aim_gateway_record {
     struct record meta;
     str listeners, addresses; /* JSON */
 };
 
 struct cache_spec aim_cache_spec(const struct resource *resource);
-extern const struct cache_spec route_cache, gateway_cache;
+extern const struct cache_spec aim_route_cache, aim_gateway_cache;
 
 /* The objects as the API server holds them, as far as they are kept. */
 struct json *aim_record_object(struct arena *a, const struct resource *resource,
                                const struct aim_record *r);
-struct json *route_record_object(struct arena *a, const struct route_record *r);
+struct json *aim_route_record_object(struct arena *a, const struct aim_route_record *r);
 
 /* Did anything change but the status? Our own writes there need no new pass. */
-bool aim_record_matters(const struct aim_record *old, const struct aim_record *now);
+bool aim_record_has_changed(const struct aim_record *old, const struct aim_record *now);
 
 #endif

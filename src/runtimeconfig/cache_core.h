@@ -9,79 +9,87 @@
 #include "runtimeconfig_spec.h"
 
 /* Who fills volumes; what a model cache names itself comes first. */
-#define CACHE_DOWNLOAD_IMAGE "kserve/storage-initializer:v0.15.2"
+#define AIM_CACHE_DOWNLOAD_IMAGE "kserve/storage-initializer:v0.15.2"
 
 /* ---- AIMModelCache */
 
-enum cache_volume_phase {
-    CACHE_VOLUME_ABSENT,
-    CACHE_VOLUME_PENDING, /* waits to be bound */
-    CACHE_VOLUME_LAZY,    /* is bound when a pod uses it */
-    CACHE_VOLUME_BOUND,
-    CACHE_VOLUME_LOST,
+enum aim_cache_volume_phase {
+    AIM_CACHE_VOLUME_ABSENT,
+    AIM_CACHE_VOLUME_PENDING, /* waits to be bound */
+    AIM_CACHE_VOLUME_LAZY,    /* is bound when a pod uses it */
+    AIM_CACHE_VOLUME_BOUND,
+    AIM_CACHE_VOLUME_LOST,
 };
 
-enum cache_job_phase { CACHE_JOB_ABSENT, CACHE_JOB_RUNNING, CACHE_JOB_DONE, CACHE_JOB_FAILED };
+enum aim_cache_job_phase {
+    AIM_CACHE_JOB_ABSENT,
+    AIM_CACHE_JOB_RUNNING,
+    AIM_CACHE_JOB_DONE,
+    AIM_CACHE_JOB_FAILED
+};
 
-struct cache_model_facts {
+struct aim_cache_model_facts {
     bool config_missing;
     str config_message;
     bool was_available; /* its status said so before */
     bool size_known;
-    enum cache_volume_phase volume;
-    enum cache_job_phase job;
+    enum aim_cache_volume_phase volume;
+    enum aim_cache_job_phase job;
     str job_message; /* of a failure */
 };
 
-struct cache_state {
+struct aim_cache_state {
     const char *status; /* Pending, Progressing, Available, Failed */
     const char *reason;
     str message;
     bool wants_volume, wants_job; /* to be made now */
 };
 
-struct cache_state cache_model_state(struct arena *a, const struct cache_model_facts *facts);
+struct aim_cache_state aim_cache_model_state(struct arena *a,
+                                             const struct aim_cache_model_facts *facts);
 
-enum cache_volume_phase cache_volume_phase(const struct json *claim, bool waits_for_consumer);
-enum cache_job_phase cache_job_phase(const struct json *job, str *ret_message);
+enum aim_cache_volume_phase aim_cache_volume_phase(const struct json *claim,
+                                                   bool waits_for_consumer);
+enum aim_cache_job_phase aim_cache_job_phase(const struct json *job, str *ret_message);
 
 /* The claim and the job of a model cache. */
-struct json *cache_claim(struct arena *a, const char *group, const struct json *cache,
-                         const struct runtimeconfig_spec *config);
-struct json *cache_job(struct arena *a, const char *group, const struct json *cache,
-                       const struct runtimeconfig_spec *config);
-int64_t cache_bytes(const struct json *cache); /* spec.size; -1: not known */
+struct json *aim_cache_claim(struct arena *a, const char *group, const struct json *cache,
+                             const struct runtimeconfig_spec *config);
+struct json *aim_cache_job(struct arena *a, const char *group, const struct json *cache,
+                           const struct runtimeconfig_spec *config);
+int64_t aim_cache_bytes(const struct json *cache); /* spec.size; -1: not known */
 
 /* ---- AIMTemplateCache */
 
 /* A model cache of the namespace that could serve. */
-struct cache_candidate {
+struct aim_cache_candidate {
     str name, source_uri, storage_class, status;
 };
 
 /* The one to use for a source; NULL: one has to be made. An empty class takes any. */
-const struct cache_candidate *cache_pick(const struct cache_candidate *candidates, size_t n,
-                                         str source_uri, str storage_class);
+const struct aim_cache_candidate *aim_cache_choose(const struct aim_cache_candidate *candidates,
+                                                   size_t n, str source_uri, str storage_class);
 /* A model cache for a source of a template cache. */
-struct json *cache_model_cache(struct arena *a, const char *group,
-                               const struct json *template_cache, const struct json *source,
-                               const struct runtimeconfig_spec *config);
+struct json *aim_cache_model_cache(struct arena *a, const char *group,
+                                   const struct json *template_cache, const struct json *source,
+                                   const struct runtimeconfig_spec *config);
 
-int cache_rank(str status);          /* 0 is worst: Failed, Pending, Progressing, Available */
-bool cache_is_available(str status); /* under both of its names */
+int aim_cache_rank(str status);          /* 0 is worst: Failed, Pending, Progressing, Available */
+bool aim_cache_is_available(str status); /* under both of its names */
 
-struct cache_template_facts {
+struct aim_cache_template_facts {
     bool config_missing;
     str config_message;
     bool template_found;
     str template_name;
     size_t sources, available; /* of the template */
-    int worst;                 /* cache_rank(); meaningful when there are sources */
+    int worst;                 /* aim_cache_rank(); meaningful when there are sources */
 };
 
-struct cache_state cache_template_state(struct arena *a, const struct cache_template_facts *facts);
+struct aim_cache_state aim_cache_template_state(struct arena *a,
+                                                const struct aim_cache_template_facts *facts);
 
 /* Where a source is mounted: under its own name, if that is a path that stays below. */
-str cache_mount_path(struct arena *a, str source_name);
+str aim_cache_mount_path(struct arena *a, str source_name);
 
 #endif

@@ -15,7 +15,7 @@ static struct controller *controller_of(const struct aim *aim, bool cluster)
     return aim->config_controllers[cluster];
 }
 
-void config_touch(struct aim *aim, const struct aim_config *config)
+void aim_config_enqueue(struct aim *aim, const struct aim_config *config)
 {
     if (aim->stopping)
         return;
@@ -35,7 +35,7 @@ static struct json *failing_names(struct arena *a, const struct aim_config *conf
 {
     str *names = arena_array(a, config->failing, sizeof(*names));
     size_t n = 0;
-    for (const struct config_link *l = config->first; l; l = l->next)
+    for (const struct aim_config_link *l = config->first; l; l = l->next)
         if (l->failing)
             names[n++] = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(l->ns), STR_ARG(l->name));
     if (n)
@@ -65,7 +65,7 @@ static struct json *make_consumers(struct arena *a, const struct aim *aim,
 static void put_template_valid(struct arena *a, const struct aim_config *config,
                                struct aim_status *s)
 {
-    struct path_problem problem = { 0 };
+    struct aim_path_problem problem = { 0 };
     struct aim_condition c = { "TemplateValid", AIM_TRUE, "TemplateValid",
                                S("routing.pathTemplate can be used") };
     if (runtimeconfig_lint(a, &config->spec, &problem) < 0)
@@ -94,7 +94,7 @@ static struct reconciled reconcile_config(struct reconcile *r, enum aim_kind kin
 {
     struct aim *aim = r->context;
     const struct aim_record *record = cache_get(aim->caches[kind], r->ns, r->name);
-    struct aim_config *config = configs_find(&aim->configs, r->ns, r->name);
+    struct aim_config *config = aim_configs_find(&aim->configs, r->ns, r->name);
     if (!record || !config || record->deleting)
         return reconciled();
     struct json *old = NULL;
@@ -129,7 +129,7 @@ static struct reconciled reconcile_cluster(struct reconcile *r)
     return reconcile_config(r, AIM_CLUSTER_CONFIG);
 }
 
-void config_start(struct aim *aim)
+void aim_config_start(struct aim *aim)
 {
     aim->config_controllers[0] =
         manager_controller(aim->manager,

@@ -11,9 +11,9 @@
 struct aim_config;
 
 /* Somebody who is governed; part of who it is. */
-struct config_link {
+struct aim_config_link {
     struct aim_config *config; /* NULL: nothing governs */
-    struct config_link *next, *previous;
+    struct aim_config_link *next, *previous;
     enum aim_kind kind;
     bool failing; /* has no path because of its configuration */
     str ns, name; /* the owner's */
@@ -24,13 +24,13 @@ struct aim_config {
     str ns, name; /* parts of it */
     bool cluster;
     struct arena arena; /* of the object */
-    struct resolve_config kept;
+    struct aim_resolve_config kept;
     struct runtimeconfig_spec spec;
-    struct config_link *first; /* consumers, in no order */
+    struct aim_config_link *first; /* consumers, in no order */
     size_t total, failing, by_kind[AIM_CONSUMER_N];
 };
 
-struct configs {
+struct aim_configs {
     struct map by_key; /* owned */
 };
 
@@ -38,17 +38,17 @@ struct configs {
 enum { AIM_KEY_MAX = 600 };
 str aim_key(char out[static AIM_KEY_MAX], str ns, str name);
 
-void configs_done(struct configs *c);
+void aim_configs_done(struct aim_configs *c);
 
-struct aim_config *configs_find(const struct configs *c, str ns,
-                                str name); /* ns "": the cluster's */
+struct aim_config *aim_configs_find(const struct aim_configs *c, str ns,
+                                    str name); /* ns "": the cluster's */
 /* Takes over a record. `*ret_changed`: the spec is another one than before, or there was none. */
-struct aim_config *configs_put(struct configs *c, const struct resource *resource,
-                               const struct aim_record *r, bool *ret_changed);
+struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource *resource,
+                                   const struct aim_record *r, bool *ret_changed);
 /* Its consumers are governed by nothing then. */
-void configs_drop(struct configs *c, str ns, str name);
+void aim_configs_drop(struct aim_configs *c, str ns, str name);
 
 /* Moves a consumer under a configuration (NULL: under none). Answers whether any count changed. */
-bool config_link(struct config_link *link, struct aim_config *config, bool failing);
+bool aim_config_link_to(struct aim_config_link *link, struct aim_config *config, bool failing);
 
 #endif

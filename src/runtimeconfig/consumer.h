@@ -24,14 +24,14 @@ struct aim;
 struct aim_consumers;
 struct aim_turn;
 struct aim_tracked;
-struct service_world;
+struct aim_world;
 
 /* What a kind does beside resolving its configuration. All may be NULL. */
 struct aim_hooks {
     int (*start)(struct aim_consumers *of, err_t *e); /* more caches and watches */
     void (*observe)(struct aim_turn *t);
     void (*reconcile)(struct aim_turn *t);
-    void (*finish)(struct aim_turn *t);
+    void (*set_status)(struct aim_turn *t);
 };
 
 struct aim_consumers { /* of one kind */
@@ -51,11 +51,11 @@ struct aim_turn {
     struct json *object; /* the whole object, without managedFields */
     str ns, name, uid;   /* of it */
     bool deleting;
-    struct resolved config;
+    struct aim_resolved config;
     struct runtimeconfig_spec settings; /* of the configuration; zero when none governs */
     struct runtimeconfig_spec own;      /* the same fields of an AIMService's own spec */
-    struct route_template template;     /* AIMService: what serves; `observe` fills it in */
-    struct route_plan route;            /* AIMService */
+    struct aim_route_template template; /* AIMService: what serves; `observe` fills it in */
+    struct aim_route_plan route;        /* AIMService */
     bool route_wanted;                  /* the plan was carried out */
     str url;                            /* where it is reached; empty: not known */
     int64_t route_generation;           /* of the HTTPRoute; 0: there is none */
@@ -74,9 +74,9 @@ struct manager *aim_manager(const struct aim *aim);
 struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind);
 struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* any kind of AIM */
 str aim_operator_namespace(const struct aim *aim);
-struct service_world *aim_world(struct aim *aim); /* what is around AIM: service_world.h */
+struct aim_world *aim_world(struct aim *aim); /* what is around AIM: service_world.h */
 /* Which configuration somebody in `ns` gets who names this one; copied into the arena. */
-struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
+struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
 
 /* Server-side apply of a child, unless it already is so. `live` is the child as the cache has it,
  * NULL: it is not there. The owner is set by who calls. */

@@ -10,7 +10,7 @@ static str text_or(const struct json *o, const char *key, str otherwise)
 /* ---- paths of a route */
 
 /* The path that a match takes as a whole; false: it takes less. */
-static bool whole_path(const struct json *match, str *ret)
+static bool match_whole_path(const struct json *match, str *ret)
 {
     if (json_len(json_get(match, "headers")) || json_len(json_get(match, "queryParams")) ||
         json_get(match, "method"))
@@ -37,7 +37,7 @@ static const struct json *find_accepted(const struct json *parent)
 }
 
 /* An answer to an older version of the route counts until there is a newer one: otherwise an edit would be a claim. */
-bool route_is_refused(const struct json *route, const struct claim_place *place)
+bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place)
 {
     const struct json *parents = json_at(route, "status", "parents", NULL);
     bool refused = false;
@@ -55,18 +55,18 @@ bool route_is_refused(const struct json *route, const struct claim_place *place)
     return refused;
 }
 
-static void add_places(struct route_places *places, const struct json *route,
+static void add_places(struct aim_route_paths *places, const struct json *route,
                        const struct json *parent, str path)
 {
     if (!str_eqc(text_or(parent, "kind", S("Gateway")), "Gateway"))
         return;
-    struct claim_place place = {
+    struct aim_claim_place place = {
         .gateway_ns = text_or(parent, "namespace", own_namespace(route)),
         .gateway = json_text(json_get(parent, "name")),
         .section = json_text(json_get(parent, "sectionName")),
         .path = path,
     };
-    if (!route_is_refused(route, &place))
+    if (!aim_route_is_refused(route, &place))
         places->at[places->n++] = place;
 }
 
@@ -78,12 +78,12 @@ static size_t count_matches(const struct json *rules)
     return n;
 }
 
-struct route_places route_places(struct arena *a, const struct json *route)
+struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route)
 {
     static const struct json any = { .type = JSON_OBJ }; /* a rule without matches takes all */
     const struct json *parents = json_at(route, "spec", "parentRefs", NULL);
     const struct json *rules = json_at(route, "spec", "rules", NULL);
-    struct route_places places = { 0 };
+    struct aim_route_paths places = { 0 };
     if (json_len(json_at(route, "spec", "hostnames", NULL)))
         return places;
     places.at = arena_array(a, count_matches(rules) * json_len(parents), sizeof(*places.at));
@@ -93,7 +93,7 @@ struct route_places route_places(struct arena *a, const struct json *route)
         for (size_t k = 0; k < n; k++) {
             const struct json *match = json_item(matches, k);
             str path;
-            if (!whole_path(match ? match : &any, &path))
+            if (!match_whole_path(match ? match : &any, &path))
                 continue;
             for (size_t p = 0; p < json_len(parents); p++)
                 add_places(&places, route, json_item(parents, p), path);
@@ -120,7 +120,7 @@ static str host_of(const struct json *listener, const struct json *addresses)
                : json_text(json_get(json_item(addresses, 0), "value"));
 }
 
-str route_url(struct arena *a, str listeners, str addresses, const struct route_plan *plan)
+str aim_route_url(struct arena *a, str listeners, str addresses, const struct aim_route_plan *plan)
 {
     struct json *all = NULL, *where = NULL;
     if ((listeners.n && json_parse(a, listeners, &all, NULL) < 0) ||

@@ -8,22 +8,22 @@
 #include "runtimeconfig_spec.h"
 
 /* How the templates of a model are, counted. */
-struct model_templates {
+struct aim_model_templates {
     size_t ready, waiting, bad; /* bad: Degraded, Failed or NotAvailable */
 };
 
-void model_count_template(struct model_templates *counts, str word); /* its status.status */
+void aim_model_count_template(struct aim_model_templates *counts, str word); /* its status.status */
 
-struct model_facts {
+struct aim_model_facts {
     const struct json *object;
     bool config_missing;
     str config_message;
     const struct runtimeconfig_spec *config;
-    struct model_templates made;  /* from recommendations */
-    struct model_templates other; /* by users */
+    struct aim_model_templates made;  /* from recommendations */
+    struct aim_model_templates other; /* by users */
 };
 
-struct model_state {
+struct aim_model_state {
     const char *status; /* Pending, Progressing, Ready, Degraded, Failed */
     const char *reason;
     str message;
@@ -33,16 +33,16 @@ struct model_state {
     const struct json *metadata; /* what is known of the image; NULL: nothing */
 };
 
-struct model_state model_state(struct arena *a, const struct model_facts *facts);
+struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_facts *facts);
 
 /* The deployments that the image recommends and that templates are to be made of; NULL: none. */
-const struct json *model_deployments(const struct json *model,
-                                     const struct runtimeconfig_spec *config);
+const struct json *aim_model_deployments(const struct json *model,
+                                         const struct runtimeconfig_spec *config);
 /* The template of one of them; `group` is the domain of labels. */
-struct json *model_template(struct arena *a, const char *group, const struct json *model,
-                            const struct json *deployment);
+struct json *aim_model_template(struct arena *a, const char *group, const struct json *model,
+                                const struct json *deployment);
 
 /* What keeps a service from using a model, by the model's status; NULL: nothing. */
-const char *model_unready_reason(str word); /* ModelPending, ModelProgressing, ... */
+const char *aim_model_unready_reason(str word); /* ModelPending, ModelProgressing, ... */
 
 #endif

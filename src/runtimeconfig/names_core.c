@@ -47,7 +47,7 @@ static str kept(struct arena *a, struct buf *b, str text)
 
 /* ---- texts */
 
-str names_label_value(struct arena *a, str text)
+str aim_names_label_value(struct arena *a, str text)
 {
     struct buf b = { 0 };
     bool run = false;
@@ -65,7 +65,7 @@ str names_label_value(struct arena *a, str text)
     return kept(a, &b, value.n ? value : S("unknown"));
 }
 
-str names_label_key(struct arena *a, const char *group, const char *name)
+str aim_names_label_key(struct arena *a, const char *group, const char *name)
 {
     return arena_printf(a, "%s/%s", group, name);
 }
@@ -89,7 +89,7 @@ static void squeeze(struct buf *b)
     b->n = to;
 }
 
-str names_rfc1123(struct arena *a, str text)
+str aim_names_rfc1123(struct arena *a, str text)
 {
     struct buf b = { 0 };
     bool run = false;
@@ -110,7 +110,7 @@ str names_rfc1123(struct arena *a, str text)
     return kept(a, &inner, trim_end(str_upto(buf_str(&inner), NAMES_LABEL_MAX), S("-.")));
 }
 
-str names_rfc1123_strict(struct arena *a, str text)
+str aim_names_rfc1123_strict(struct arena *a, str text)
 {
     struct buf b = { 0 };
     for (str rest = text; rest.n;) {
@@ -123,7 +123,7 @@ str names_rfc1123_strict(struct arena *a, str text)
 
 /* ---- names */
 
-str names_inference_service(struct arena *a, str service, str ns)
+str aim_names_inference_service(struct arena *a, str service, str ns)
 {
     size_t taken = PREDICTOR_SUFFIX + 1 + ns.n;
     size_t room = taken < NAMES_LABEL_MAX ? NAMES_LABEL_MAX - taken : 0;
@@ -132,7 +132,7 @@ str names_inference_service(struct arena *a, str service, str ns)
     size_t prefix = room > SHORT_HASH + 2 ? room - SHORT_HASH - 1 : 1;
     str joined = arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(str_upto(service, prefix)),
                               STR_ARG(hash_of(a, service, SHORT_HASH)));
-    return names_rfc1123(a, joined);
+    return aim_names_rfc1123(a, joined);
 }
 
 /* "registry:5000/group/image:tag" or "...@sha256:digest", of which six digits are the tag. */
@@ -166,7 +166,7 @@ static str plain_name(struct arena *a, str text)
     return kept(a, &b, trim_ends(buf_str(&b), S("-")));
 }
 
-str names_model_of_image(struct arena *a, str image)
+str aim_names_model_of_image(struct arena *a, str image)
 {
     str name, tag;
     cut_image(image, &name, &tag);
@@ -192,7 +192,8 @@ static void put_part(struct buf *b, str part)
         buf_printf(b, "-" STR_FMT, STR_ARG(part));
 }
 
-str names_template_of_deployment(struct arena *a, str model, const struct names_deployment *d)
+str aim_names_template_of_deployment(struct arena *a, str model,
+                                     const struct aim_names_deployment *d)
 {
     struct buf all = { 0 }, tail = { 0 };
     str count = d->gpu_count > 0 ? arena_printf(a, "x%lld", (long long)d->gpu_count) : S("");
@@ -215,10 +216,10 @@ str names_template_of_deployment(struct arena *a, str model, const struct names_
     str name = arena_printf(a, STR_FMT STR_FMT, STR_ARG(trim_end(str_upto(model, room), S("-."))),
                             STR_ARG(buf_str(&tail)));
     buf_done(&tail);
-    return names_rfc1123(a, name);
+    return aim_names_rfc1123(a, name);
 }
 
-str names_derived_template(struct arena *a, str base, str overrides_json)
+str aim_names_derived_template(struct arena *a, str base, str overrides_json)
 {
     enum { INFIX = 5 /* "-ovr-" */ };
     str head = trim_end(str_upto(base, NAMES_LABEL_MAX - INFIX - SHORT_HASH), S("-."));
@@ -226,36 +227,36 @@ str names_derived_template(struct arena *a, str base, str overrides_json)
                         STR_ARG(hash_of(a, overrides_json, SHORT_HASH)));
 }
 
-str names_hashed(struct arena *a, str name, str of)
+str aim_names_append_hash(struct arena *a, str name, str of)
 {
     str head = trim_end(str_upto(name, NAMES_LABEL_MAX - SHORT_HASH - 1), S("-."));
     return arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(head), STR_ARG(hash_of(a, of, SHORT_HASH)));
 }
 
-str names_service_volume(struct arena *a, str inference_service)
+str aim_names_service_volume(struct arena *a, str inference_service)
 {
     return arena_printf(a, STR_FMT "-temp-cache", STR_ARG(inference_service));
 }
 
-str names_model_cache(struct arena *a, str model)
+str aim_names_model_cache(struct arena *a, str model)
 {
     struct buf b = { 0 };
     buf_put(&b, model);
     for (size_t i = 0; i < b.n; i++)
         b.p[i] = b.p[i] == '.' ? '-' : b.p[i];
-    str name = names_rfc1123(a, buf_str(&b));
+    str name = aim_names_rfc1123(a, buf_str(&b));
     buf_done(&b);
     return name;
 }
 
-str names_model_cache_volume(struct arena *a, str cache)
+str aim_names_model_cache_volume(struct arena *a, str cache)
 {
     return arena_printf(a, STR_FMT "-cache", STR_ARG(cache));
 }
 
 /* ---- sizes */
 
-int64_t names_volume_bytes(int64_t bytes, int64_t headroom_percent)
+int64_t aim_names_volume_bytes(int64_t bytes, int64_t headroom_percent)
 {
     const int64_t gib = (int64_t)1 << 30;
     if (bytes <= 0)
@@ -343,7 +344,7 @@ static bool step_matches(str *pattern, str *key)
 
 /* The last "*" seen is widened by one character when what follows it fails: linear in practice, and
  * never deeper than one loop. */
-bool names_key_matches(str pattern, str key, bool *ret_bad)
+bool aim_names_match_key(str pattern, str key, bool *ret_bad)
 {
     bool good = pattern_is_good(pattern);
     if (ret_bad)

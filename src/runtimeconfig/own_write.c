@@ -3,13 +3,13 @@
 
 #include "../base/map.h"
 
-void own_write_begin(struct own_write *w)
+void aim_own_write_begin(struct aim_own_write *w)
 {
     w->under_way = true;
     w->seen_n = 0;
 }
 
-bool own_write_shows(struct own_write *w, const struct record *now)
+bool aim_own_write_is_ours(struct aim_own_write *w, const struct record *now)
 {
     uint64_t version = map_hash(now->rv);
     if (!w->under_way)
@@ -19,7 +19,7 @@ bool own_write_shows(struct own_write *w, const struct record *now)
     return true;
 }
 
-bool own_write_end(struct own_write *w, const struct kube_reply *reply)
+bool aim_own_write_end(struct aim_own_write *w, const struct kube_reply *reply)
 {
     w->under_way = false;
     if (!reply->failure)

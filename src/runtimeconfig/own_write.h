@@ -9,17 +9,17 @@
 #include "../json/project.h"
 #include "../kube/client.h"
 
-struct own_write {    /* `{0}`: nothing was written yet */
-    uint64_t version; /* hash of the one that the last write led to */
-    uint64_t seen;    /* of the last one that came to light while a write is under way */
-    unsigned seen_n;  /* so many did */
+struct aim_own_write { /* `{0}`: nothing was written yet */
+    uint64_t version;  /* hash of the one that the last write led to */
+    uint64_t seen;     /* of the last one that came to light while a write is under way */
+    unsigned seen_n;   /* so many did */
     bool under_way;
 };
 
-void own_write_begin(struct own_write *w);
+void aim_own_write_begin(struct aim_own_write *w);
 /* The status is another: is it by us? While a write is under way, all are taken for ours. */
-bool own_write_shows(struct own_write *w, const struct record *now);
+bool aim_own_write_is_ours(struct aim_own_write *w, const struct record *now);
 /* True: not all of them were, look again. */
-bool own_write_end(struct own_write *w, const struct kube_reply *reply);
+bool aim_own_write_end(struct aim_own_write *w, const struct kube_reply *reply);
 
 #endif

@@ -12,7 +12,8 @@
 #include <stdio.h>
 
 PRINTF_LIKE(3, 4)
-static int fail(struct path_problem *problem, enum path_fault fault, const char *format, ...)
+static int fail(struct aim_path_problem *problem, enum aim_path_fault fault, const char *format,
+                ...)
 {
     va_list args;
     va_start(args, format);
@@ -22,7 +23,7 @@ static int fail(struct path_problem *problem, enum path_fault fault, const char 
     return -EINVAL;
 }
 
-const char *path_fault_name(enum path_fault fault)
+const char *aim_path_fault_name(enum aim_path_fault fault)
 {
     static const char *const names[PATH_FAULT_N] = {
         [PATH_FINE] = "fine",       [PATH_MISSING] = "missing",         [PATH_INVALID] = "invalid",
@@ -40,7 +41,7 @@ static bool is_quote(char c)
 }
 
 /* .metadata.labels['key'] or .metadata.annotations["key"], and nothing else. */
-static bool take_map_key(str expression, struct path_part *part)
+static bool take_map_key(str expression, struct aim_path_part *part)
 {
     static const struct {
         str prefix;
@@ -63,8 +64,8 @@ static bool take_map_key(str expression, struct path_part *part)
     return false;
 }
 
-static int compile_expression(struct arena *a, str inside, size_t column, struct path_part *part,
-                              struct path_problem *problem)
+static int compile_expression(struct arena *a, str inside, size_t column,
+                              struct aim_path_part *part, struct aim_path_problem *problem)
 {
     part->expression = utf8_trim(inside);
     part->column = column + (size_t)(part->expression.p - inside.p);
@@ -82,7 +83,8 @@ static int compile_expression(struct arena *a, str inside, size_t column, struct
     return 0;
 }
 
-int path_compile(struct arena *a, str text, struct path_template *ret, struct path_problem *problem)
+int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
+                     struct aim_path_problem *problem)
 {
     size_t braces = 0, n = 0;
     unsigned placeholders = 0;
@@ -90,7 +92,7 @@ int path_compile(struct arena *a, str text, struct path_template *ret, struct pa
         text = S("/{.metadata.namespace}/{.metadata.uid}");
     for (size_t i = 0; i < text.n; i++)
         braces += text.p[i] == '{';
-    struct path_part *parts = arena_array(a, 2 * braces + 1, sizeof(*parts));
+    struct aim_path_part *parts = arena_array(a, 2 * braces + 1, sizeof(*parts));
     for (size_t at = 0; at < text.n;) {
         str rest = str_from(text, at);
         size_t open = MIN(str_find_char(rest, '{'), rest.n),
@@ -112,14 +114,14 @@ int path_compile(struct arena *a, str text, struct path_template *ret, struct pa
             return failed;
         at += close + 1;
     }
-    *ret = (struct path_template){ parts, n };
+    *ret = (struct aim_path_template){ parts, n };
     return 0;
 }
 
 /* ---- filling in */
 
-static int put_value(struct buf *out, const struct path_part *part, const struct json *v,
-                     struct path_problem *problem)
+static int put_value(struct buf *out, const struct aim_path_part *part, const struct json *v,
+                     struct aim_path_problem *problem)
 {
     if (!v || v->type == JSON_NULL || v->type == JSON_ARR || v->type == JSON_OBJ)
         return fail(problem, PATH_NOT_SCALAR,
@@ -132,8 +134,8 @@ static int put_value(struct buf *out, const struct path_part *part, const struct
 }
 
 /* Which keys there are, as those who read this often mistyped one. */
-static int fail_map_key(const struct path_part *part, const struct json *map,
-                        struct path_problem *problem)
+static int fail_map_key(const struct aim_path_part *part, const struct json *map,
+                        struct aim_path_problem *problem)
 {
     auto_buf struct buf keys = { 0 };
     json_each(m, map)
@@ -146,8 +148,8 @@ static int fail_map_key(const struct path_part *part, const struct json *map,
                 STR_ARG(keys.n ? str_upto(buf_str(&keys), 200) : S("none")));
 }
 
-static int put_map_value(struct buf *out, const struct path_part *part, const struct json *object,
-                         struct path_problem *problem)
+static int put_map_value(struct buf *out, const struct aim_path_part *part,
+                         const struct json *object, struct aim_path_problem *problem)
 {
     const struct json *map =
         json_at(object, "metadata", part->of_labels ? "labels" : "annotations", NULL);
@@ -155,8 +157,8 @@ static int put_map_value(struct buf *out, const struct path_part *part, const st
     return v ? put_value(out, part, v, problem) : fail_map_key(part, map, problem);
 }
 
-static int put_part(struct buf *out, const struct path_part *part, const struct json *object,
-                    struct arena *scratch, struct path_problem *problem)
+static int put_part(struct buf *out, const struct aim_path_part *part, const struct json *object,
+                    struct arena *scratch, struct aim_path_problem *problem)
 {
     if (!part->expression.n) {
         buf_put(out, part->literal);
@@ -178,12 +180,12 @@ static int put_part(struct buf *out, const struct path_part *part, const struct 
 }
 
 /* An annotation may hold several segments; any other value is one. */
-static void squeeze_value(struct buf *text, size_t before, const struct path_part *part,
+static void squeeze_value(struct buf *text, size_t before, const struct aim_path_part *part,
                           struct arena *scratch)
 {
     if (part->map_key.n && !part->of_labels)
         return;
-    str value = names_rfc1123(scratch, str_from(buf_str(text), before));
+    str value = aim_names_rfc1123(scratch, str_from(buf_str(text), before));
     text->n = before;
     buf_put(text, value);
 }
@@ -195,23 +197,23 @@ static void squeeze_segments(struct buf *text, struct arena *scratch)
     str rest = utf8_trim(buf_str(text));
     buf_put(&squeezed, rest.n ? S("/") : S(""));
     for (str segment; rest.n && str_cut(&rest, '/', &segment);) {
-        str one = names_rfc1123(scratch, segment);
+        str one = aim_names_rfc1123(scratch, segment);
         buf_printf(&squeezed, STR_FMT "%s", STR_ARG(one), one.n ? "/" : "");
     }
     buf_clear(text);
     buf_put(text, buf_str(&squeezed));
 }
 
-int path_render_traced(const struct path_template *t, const struct json *object,
-                       struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
-                       struct path_problem *problem)
+int aim_path_render_traced(const struct aim_path_template *t, const struct json *object,
+                           struct arena *scratch, aim_path_trace_fn *trace, void *context,
+                           struct buf *out, struct aim_path_problem *problem)
 {
     struct arena_mark mark = arena_mark(scratch);
     auto_buf struct buf text = { 0 };
     int failed = 0;
     for (size_t i = 0; i < t->n && !failed; i++) {
         size_t before = text.n;
-        const struct path_part *part = &t->parts[i];
+        const struct aim_path_part *part = &t->parts[i];
         failed = put_part(&text, part, object, scratch, problem);
         if (trace && !failed && part->expression.n)
             trace(context, part->expression, str_from(buf_str(&text), before));
@@ -221,13 +223,13 @@ int path_render_traced(const struct path_template *t, const struct json *object,
     if (t->encoding == PATH_RFC1123 && !failed)
         squeeze_segments(&text, scratch);
     arena_reset(scratch, mark);
-    return failed ? failed : path_normalise(buf_str(&text), out, problem);
+    return failed ? failed : aim_path_normalize(buf_str(&text), out, problem);
 }
 
-int path_render(const struct path_template *t, const struct json *object, struct arena *scratch,
-                struct buf *out, struct path_problem *problem)
+int aim_path_render(const struct aim_path_template *t, const struct json *object,
+                    struct arena *scratch, struct buf *out, struct aim_path_problem *problem)
 {
-    return path_render_traced(t, object, scratch, NULL, NULL, out, problem);
+    return aim_path_render_traced(t, object, scratch, NULL, NULL, out, problem);
 }
 
 /* ---- a path that gateways take */
@@ -281,7 +283,7 @@ static void put_encoded(struct buf *out, str segment)
     out->n += (size_t)(at - start);
 }
 
-int path_normalise(str text, struct buf *out, struct path_problem *problem)
+int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *problem)
 {
     size_t start = out->n;
     text = utf8_trim(text);
@@ -310,7 +312,7 @@ int path_normalise(str text, struct buf *out, struct path_problem *problem)
     return 0;
 }
 
-int path_encoding_parse(str text, enum path_encoding *ret, err_t *e)
+int aim_path_encoding_parse(str text, enum aim_path_encoding *ret, err_t *e)
 {
     if (!str_eqc(text, "rfc3986") && !str_eqc(text, "rfc1123"))
         return err_set(e, EINVAL, "the path encoding is \"" STR_FMT "\", want rfc3986 or rfc1123",

@@ -10,7 +10,7 @@
 
 enum { PATH_BYTES_MAX = 200 };
 
-enum path_fault {
+enum aim_path_fault {
     PATH_FINE,
     PATH_MISSING,     /* a label, annotation or field is not there */
     PATH_INVALID,     /* the template cannot be read or evaluated */
@@ -22,12 +22,12 @@ enum path_fault {
     PATH_FAULT_N
 };
 
-struct path_problem {
-    enum path_fault fault;
+struct aim_path_problem {
+    enum aim_path_fault fault;
     char text[400]; /* one sentence, with the column where there is one */
 };
 
-struct path_part {
+struct aim_path_part {
     str literal;    /* text between placeholders */
     str expression; /* what stands between the braces; empty: the part is literal */
     str map_key;    /* of labels['...'] or annotations['...']: looked up as it is */
@@ -40,37 +40,37 @@ struct path_part {
 /* How what a gateway does not take as it is gets into a path. The second is what AIM's later code
  * does: it loses information, so two services may get one path; for who must keep the paths that
  * clients know. */
-enum path_encoding {
+enum aim_path_encoding {
     PATH_RFC3986, /* percent-encoded */
     PATH_RFC1123, /* squeezed into [a-z0-9.-], values and segments at most 63 bytes */
 };
 
-struct path_template {
-    struct path_part *parts;
+struct aim_path_template {
+    struct aim_path_part *parts;
     size_t n;
-    enum path_encoding encoding; /* to be set after compiling */
+    enum aim_path_encoding encoding; /* to be set after compiling */
 };
 
 /* The template's text must outlive it. An empty template is the default: /NAMESPACE/UID. */
-int path_compile(struct arena *a, str text, struct path_template *ret,
-                 struct path_problem *problem);
+int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
+                     struct aim_path_problem *problem);
 
 /* Told of every placeholder and its value, for `--explain`; NULL: nobody asks. */
-typedef void path_trace_fn(void *context, str expression, str value);
+typedef void aim_path_trace_fn(void *context, str expression, str value);
 
 /* Appends the finished path of `object`. `scratch` is used and given back. */
-int path_render(const struct path_template *t, const struct json *object, struct arena *scratch,
-                struct buf *out, struct path_problem *problem);
-int path_render_traced(const struct path_template *t, const struct json *object,
-                       struct arena *scratch, path_trace_fn *trace, void *context, struct buf *out,
-                       struct path_problem *problem);
+int aim_path_render(const struct aim_path_template *t, const struct json *object,
+                    struct arena *scratch, struct buf *out, struct aim_path_problem *problem);
+int aim_path_render_traced(const struct aim_path_template *t, const struct json *object,
+                           struct arena *scratch, aim_path_trace_fn *trace, void *context,
+                           struct buf *out, struct aim_path_problem *problem);
 
 /* "rfc3986" or "rfc1123"; -EINVAL with a sentence. */
-int path_encoding_parse(str text, enum path_encoding *ret, err_t *e);
+int aim_path_encoding_parse(str text, enum aim_path_encoding *ret, err_t *e);
 
 /* Trims, lower-cases, encodes and joins: what is done to the text once it is filled in. */
-int path_normalise(str text, struct buf *out, struct path_problem *problem);
+int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *problem);
 
-const char *path_fault_name(enum path_fault fault); /* "missing", "invalid", ... */
+const char *aim_path_fault_name(enum aim_path_fault fault); /* "missing", "invalid", ... */
 
 #endif

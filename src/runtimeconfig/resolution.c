@@ -3,33 +3,35 @@
 
 static const int64_t missing_first_ns = NS_PER_S, missing_most_ns = 60 * NS_PER_S;
 
-struct aim_config *resolution_config(const struct aim *aim, str ns, str config_name)
+struct aim_config *aim_resolution_config(const struct aim *aim, str ns, str config_name)
 {
-    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
-    str name = resolve_name(&q);
-    struct aim_config *config = configs_find(&aim->configs, resolve_namespace(&q), name);
-    return config ? config : configs_find(&aim->configs, S(""), name);
+    struct aim_resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    str name = aim_resolve_name(&q);
+    struct aim_config *config = aim_configs_find(&aim->configs, aim_resolve_namespace(&q), name);
+    return config ? config : aim_configs_find(&aim->configs, S(""), name);
 }
 
-struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name)
+struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name)
 {
-    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
-    const struct aim_config *config = resolution_config(aim, ns, config_name);
+    struct aim_resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    const struct aim_config *config = aim_resolution_config(aim, ns, config_name);
     if (!config)
-        return resolve_kept(&q, NULL, NULL);
-    struct resolve_config kept = config->kept;
+        return aim_resolve_hashed(&q, NULL, NULL);
+    struct aim_resolve_config kept = config->kept;
     kept.object = json_copy(a, kept.object); /* an edit may come before the turn is over */
-    return config->cluster ? resolve_kept(&q, NULL, &kept) : resolve_kept(&q, &kept, NULL);
+    return config->cluster ? aim_resolve_hashed(&q, NULL, &kept)
+                           : aim_resolve_hashed(&q, &kept, NULL);
 }
 
 static str named_config(const struct aim_turn *t)
 {
-    struct resolve_question q = { json_text(json_at(t->object, "spec", "runtimeConfigName", NULL)),
-                                  t->ns, S("") };
-    return resolve_name(&q);
+    struct aim_resolve_question q = {
+        json_text(json_at(t->object, "spec", "runtimeConfigName", NULL)), t->ns, S("")
+    };
+    return aim_resolve_name(&q);
 }
 
-void resolution_turn(struct aim_turn *t)
+void aim_resolution_turn(struct aim_turn *t)
 {
     t->config = aim_resolve(t->aim, t->r->arena, t->ns, named_config(t));
     t->settings = runtimeconfig_spec_read(t->config.spec, t->config.outcome == RESOLVE_CLUSTER);
@@ -46,31 +48,32 @@ void resolution_turn(struct aim_turn *t)
 
 /* The guard is the cluster administrator's: of the configuration of that name, or else of the
  * default. */
-str resolution_guard(const struct aim *aim, str config_name)
+str aim_resolution_guard(const struct aim *aim, str config_name)
 {
     const struct aim_config *config =
-        configs_find(&aim->configs, S(""), config_name.n ? config_name : S(RUNTIMECONFIG_DEFAULT));
+        aim_configs_find(&aim->configs, S(""),
+                         config_name.n ? config_name : S(RUNTIMECONFIG_DEFAULT));
     if (!config || !config->spec.routing.required_prefix.n)
-        config = configs_find(&aim->configs, S(""), S(RUNTIMECONFIG_DEFAULT));
+        config = aim_configs_find(&aim->configs, S(""), S(RUNTIMECONFIG_DEFAULT));
     return config ? config->spec.routing.required_prefix : S("");
 }
 
-void resolution_place(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
+void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
 {
     struct aim_config *before = tracked->link.config;
-    struct aim_config *config = resolution_config(aim, r->meta.ns, r->config_name);
-    bool failing = tracked->of->kind == AIM_SERVICE && route_place(aim, tracked, r, config);
-    if (!config_link(&tracked->link, config, failing && config))
+    struct aim_config *config = aim_resolution_config(aim, r->meta.ns, r->config_name);
+    bool failing = tracked->of->kind == AIM_SERVICE && aim_route_claim(aim, tracked, r, config);
+    if (!aim_config_link_to(&tracked->link, config, failing && config))
         return;
     if (before)
-        config_touch(aim, before);
+        aim_config_enqueue(aim, before);
     if (config && config != before)
-        config_touch(aim, config);
+        aim_config_enqueue(aim, config);
 }
 
 /* ---- saying so */
 
-static str describe(const struct aim_turn *t)
+static str describe_config(const struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     str name = named_config(t);
@@ -96,7 +99,7 @@ static str describe(const struct aim_turn *t)
 }
 
 /* The reference that older readers know, without the hash. */
-static const struct json *reference(const struct json *effective)
+static const struct json *find_reference(const struct json *effective)
 {
     const struct json *ref = json_get(effective, "namespaceRef");
     return ref ? ref : json_get(effective, "clusterRef");
@@ -111,11 +114,11 @@ static void put_refs(struct aim_turn *t, struct json *effective)
         return;
     }
     json_set(s->a, s->next, S("effectiveRuntimeConfig"), effective);
-    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, reference(effective)));
+    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, find_reference(effective)));
 }
 
 /* Until a kind has a status of its own: what a missing configuration makes of it. */
-static void put_word(struct aim_turn *t)
+static void put_status_word(struct aim_turn *t)
 {
     const struct json *before = aim_status_find(t->status.old, "ConfigResolved");
     bool was = str_eqc(json_text(json_get(before, "status")), "False");
@@ -128,19 +131,19 @@ static void put_word(struct aim_turn *t)
                                 : S("Degraded"));
 }
 
-void resolution_status(struct aim_turn *t)
+void aim_resolution_status(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;
-    struct json *effective = resolve_effective(s->a, &t->config);
+    struct json *effective = aim_resolve_effective(s->a, &t->config);
     bool same = json_eq(effective, json_get(s->old, "effectiveRuntimeConfig"));
-    str message = describe(t);
+    str message = describe_config(t);
     const char *reason;
-    bool holds = resolve_condition(&t->config, &reason);
+    bool holds = aim_resolve_condition(&t->config, &reason);
     bool moved = aim_status_condition(s, &(struct aim_condition){ "ConfigResolved",
                                                                   holds ? AIM_TRUE : AIM_FALSE,
                                                                   reason, message });
     put_refs(t, effective);
-    put_word(t);
+    put_status_word(t);
     if (moved || (effective && !same))
         aim_status_event(s, !effective, reason, message);
 }

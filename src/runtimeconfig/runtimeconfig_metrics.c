@@ -30,11 +30,11 @@ void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics 
 }
 
 void runtimeconfig_metrics_resolved(const struct runtimeconfig_metrics *m, enum aim_kind kind,
-                                    enum resolve_outcome outcome)
+                                    enum aim_resolve_outcome outcome)
 {
     const struct aim_kinds *kinds = aim_kinds(AIM_GROUP);
     metric_add(METRIC(m->resolutions, str_c(kinds->at[kind].kind),
-                      str_c(resolve_outcome_name(outcome))),
+                      str_c(aim_resolve_outcome_name(outcome))),
                1);
 }
 

@@ -13,7 +13,7 @@ struct runtimeconfig_metrics {
 
 void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics *registry);
 void runtimeconfig_metrics_resolved(const struct runtimeconfig_metrics *m, enum aim_kind kind,
-                                    enum resolve_outcome outcome);
+                                    enum aim_resolve_outcome outcome);
 void runtimeconfig_metrics_rendered(const struct runtimeconfig_metrics *m, bool worked);
 /* How many a configuration governs; ns is empty for the cluster's. */
 void runtimeconfig_metrics_consumers(const struct runtimeconfig_metrics *m, str ns, str name,

@@ -8,10 +8,10 @@ static const struct json *of_type(const struct json *v, enum json_type type)
     return json_is(v, type) ? v : NULL;
 }
 
-static struct routing_spec read_routing(const struct json *routing, bool cluster)
+static struct aim_routing_spec read_routing(const struct json *routing, bool cluster)
 {
     const struct json *enabled = json_get(routing, "enabled");
-    return (struct routing_spec){
+    return (struct aim_routing_spec){
         .has_enabled = json_is(enabled, JSON_BOOL),
         .enabled = json_bool(enabled, false),
         .gateway = of_type(json_get(routing, "gatewayRef"), JSON_OBJ),
@@ -81,11 +81,11 @@ static bool is_known_root(str name)
     return !name.n;
 }
 
-static int lint_parts(const struct path_template *t, struct path_problem *problem)
+static int lint_parts(const struct aim_path_template *t, struct aim_path_problem *problem)
 {
     auto_buf struct buf literal = { 0 }, path = { 0 };
     for (size_t i = 0; i < t->n; i++) {
-        const struct path_part *part = &t->parts[i];
+        const struct aim_path_part *part = &t->parts[i];
         str root = root_field(part->expression);
         if (!is_known_root(root)) {
             problem->fault = PATH_MISSING;
@@ -97,18 +97,18 @@ static int lint_parts(const struct path_template *t, struct path_problem *proble
         }
         buf_put(&literal, part->expression.n ? S("x") : part->literal);
     }
-    return literal.n ? path_normalise(buf_str(&literal), &path, problem) : 0;
+    return literal.n ? aim_path_normalize(buf_str(&literal), &path, problem) : 0;
 }
 
-static int lint_template(struct arena *a, str text, struct path_problem *problem)
+static int lint_template(struct arena *a, str text, struct aim_path_problem *problem)
 {
-    struct path_template t;
-    int failed = path_compile(a, text, &t, problem);
+    struct aim_path_template t;
+    int failed = aim_path_compile(a, text, &t, problem);
     return failed ? failed : lint_parts(&t, problem);
 }
 
 int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
-                       struct path_problem *problem)
+                       struct aim_path_problem *problem)
 {
     int failed = lint_template(a, spec->routing.path_template, problem);
     if (!failed && spec->routing.required_prefix.n)

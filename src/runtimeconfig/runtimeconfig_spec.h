@@ -8,7 +8,7 @@
 
 enum { PVC_HEADROOM_DEFAULT = 10 };
 
-struct routing_spec {
+struct aim_routing_spec {
     bool has_enabled, enabled;
     const struct json *gateway;     /* gatewayRef; NULL: unset */
     str path_template;              /* empty: unset */
@@ -18,7 +18,7 @@ struct routing_spec {
 };
 
 struct runtimeconfig_spec {
-    struct routing_spec routing;
+    struct aim_routing_spec routing;
     str storage_class; /* empty: the cluster's default */
     bool has_headroom;
     int64_t headroom_percent;
@@ -36,6 +36,6 @@ struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool 
 /* Can the path template be used by anybody? It is compiled, its placeholders must begin at a field
  * that every object has, and what is literal in it must leave room. -EINVAL and the problem. */
 int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
-                       struct path_problem *problem);
+                       struct aim_path_problem *problem);
 
 #endif

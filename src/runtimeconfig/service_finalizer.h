@@ -4,9 +4,9 @@
 
 #include "consumer.h"
 
-bool finalizer_has(const struct aim_turn *t, const char *name);
+bool aim_finalizer_has(const struct aim_turn *t, const char *name);
 /* Adds or removes one. Lists are replaced as a whole, so it counts only for the version that was seen; who was too late
  * fails the turn with a conflict and comes again. */
-void finalizer_send(struct aim_turn *t, const char *name, bool add);
+void aim_finalizer_send(struct aim_turn *t, const char *name, bool add);
 
 #endif

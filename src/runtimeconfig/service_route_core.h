@@ -6,6 +6,6 @@
 
 /* `route` is the object, NULL while there is none. Every parent must have accepted it and found all that it
  * refers to; the first that did not decides. What was said of an older generation does not count. */
-struct service_route_fact service_route_fact(const struct json *route);
+struct aim_service_route_fact aim_service_route_fact(const struct json *route);
 
 #endif

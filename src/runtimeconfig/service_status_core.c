@@ -4,16 +4,16 @@
 
 enum word { PENDING, STARTING, RUNNING, DEGRADED, FAILED };
 
-struct story {
+struct evaluation {
     struct arena *a;
-    const struct service_facts *f;
+    const struct aim_service_facts *f;
     enum word word;
-    struct service_condition *c; /* SERVICE_CONDITION_N of them */
+    struct aim_service_condition *c; /* SERVICE_CONDITION_N of them */
 };
 
 static const char *const words[] = { "Pending", "Starting", "Running", "Degraded", "Failed" };
 
-const char *service_condition_name(enum service_condition_type type)
+const char *aim_service_condition_name(enum aim_service_condition_type type)
 {
     static const char *const names[SERVICE_CONDITION_N] = {
         "Resolved", "CacheReady", "RuntimeReady", "RoutingReady", "Ready", "Progressing", "Failure"
@@ -21,44 +21,44 @@ const char *service_condition_name(enum service_condition_type type)
     return names[type];
 }
 
-static void say(struct story *s, enum service_condition_type type, bool holds, str reason,
+static void set_condition(struct evaluation *s, enum aim_service_condition_type type, bool holds, str reason,
                 str message)
 {
     s->c[type] =
-        (struct service_condition){ holds ? SERVICE_TRUE : SERVICE_FALSE, reason, message };
+        (struct aim_service_condition){ holds ? SERVICE_TRUE : SERVICE_FALSE, reason, message };
 }
 
 /* All that a cause says when it ends the story; a NULL text leaves its condition alone. */
-struct end {
+struct outcome {
     enum word word;
     str reason;
     str resolved, runtime, ready, failure;
     const char *progressing;
-    bool goes_on; /* Progressing is True */
+    bool is_progressing; /* Progressing is True */
 };
 
-static bool finish(struct story *s, const struct end *e)
+static bool end_with(struct evaluation *s, const struct outcome *e)
 {
     s->word = MAX(s->word, e->word); /* a failing route stays failing */
     if (e->resolved.p)
-        say(s, SERVICE_RESOLVED, false, e->reason, e->resolved);
+        set_condition(s, SERVICE_RESOLVED, false, e->reason, e->resolved);
     if (e->runtime.p)
-        say(s, SERVICE_RUNTIME_READY, false, e->reason, e->runtime);
+        set_condition(s, SERVICE_RUNTIME_READY, false, e->reason, e->runtime);
     if (e->failure.p)
-        say(s, SERVICE_FAILURE, true, e->reason, e->failure);
-    say(s, SERVICE_READY, false, e->reason, e->ready);
-    say(s, SERVICE_PROGRESSING, e->goes_on && s->word != FAILED, e->reason, str_c(e->progressing));
+        set_condition(s, SERVICE_FAILURE, true, e->reason, e->failure);
+    set_condition(s, SERVICE_READY, false, e->reason, e->ready);
+    set_condition(s, SERVICE_PROGRESSING, e->is_progressing && s->word != FAILED, e->reason, str_c(e->progressing));
     return true;
 }
 
-static str or_else(str text, str otherwise)
+static str text_or(str text, str otherwise)
 {
     return text.n ? text : otherwise;
 }
 
 /* ---- before the stages: cache and route */
 
-static void tell_cache(struct story *s)
+static void set_cache_condition(struct evaluation *s)
 {
     static const struct {
         bool holds;
@@ -70,12 +70,12 @@ static void tell_cache(struct story *s)
         [SERVICE_CACHE_WARM] = { true, "CacheWarm", "All model sources are cached" },
         [SERVICE_CACHE_FAILED] = { false, "CacheFailed", "Caching of model sources failed" },
     };
-    enum service_cache_state state = s->f->cache;
-    say(s, SERVICE_CACHE_READY, t[state].holds, str_c(t[state].reason),
-        or_else(s->f->cache_message, str_c(t[state].message)));
+    enum aim_service_cache_state state = s->f->cache;
+    set_condition(s, SERVICE_CACHE_READY, t[state].holds, str_c(t[state].reason),
+        text_or(s->f->cache_message, str_c(t[state].message)));
 }
 
-static void tell_route(struct story *s)
+static void set_route_condition(struct evaluation *s)
 {
     static const struct {
         bool holds;
@@ -95,15 +95,15 @@ static void tell_route(struct story *s)
                                        "runtime config when routing is enabled",
                                        FAILED },
     };
-    const struct service_route_fact *r = &s->f->route;
-    str reason = or_else(r->reason, str_c(t[r->state].reason));
-    str message = or_else(r->message, str_c(t[r->state].message));
-    say(s, SERVICE_ROUTING_READY, t[r->state].holds, reason, message);
+    const struct aim_service_route_fact *r = &s->f->route;
+    str reason = text_or(r->reason, str_c(t[r->state].reason));
+    str message = text_or(r->message, str_c(t[r->state].message));
+    set_condition(s, SERVICE_ROUTING_READY, t[r->state].holds, reason, message);
     s->word = t[r->state].word;
     if (r->state == SERVICE_ROUTE_REJECTED)
-        say(s, SERVICE_FAILURE, true, reason, message);
+        set_condition(s, SERVICE_FAILURE, true, reason, message);
     if (r->state == SERVICE_ROUTE_NO_GATEWAY)
-        say(s, SERVICE_FAILURE, true, reason, S("Routing gateway reference is missing"));
+        set_condition(s, SERVICE_FAILURE, true, reason, S("Routing gateway reference is missing"));
 }
 
 static bool old_has_failure(const struct json *old)
@@ -115,41 +115,41 @@ static bool old_has_failure(const struct json *old)
     return false;
 }
 
-/* While a route is awaited nothing is said of failures, unless one was told of before. */
-static void clear_failure(struct story *s)
+/* While a route is awaited nothing is said of failures, unless one was cache_condition of before. */
+static void clear_failure(struct evaluation *s)
 {
     bool settled =
         s->f->route.state == SERVICE_ROUTE_OFF || s->f->route.state == SERVICE_ROUTE_READY;
     if (settled || (s->f->route.state == SERVICE_ROUTE_WAITING && old_has_failure(s->f->old)))
-        say(s, SERVICE_FAILURE, false, S("Resolved"), S("No active failures"));
+        set_condition(s, SERVICE_FAILURE, false, S("Resolved"), S("No active failures"));
 }
 
 /* ---- stages */
 
 /* A server that fails for a moment is no reason to call a running service failed. */
-static void keep_word(struct story *s)
+static void keep_status_word(struct evaluation *s)
 {
     str before = json_text(json_get(s->f->old, "status"));
     s->word = PENDING;
     for (size_t i = 0; i < countof(words); i++)
         if (str_eqc(before, words[i]))
             s->word = (enum word)i;
-    say(s, SERVICE_READY, false, S("ServerUnavailable"), s->f->trouble.message);
+    set_condition(s, SERVICE_READY, false, S("ServerUnavailable"), s->f->trouble.message);
     s->c[SERVICE_READY].truth = SERVICE_UNKNOWN;
 }
 
-static bool stage_trouble(struct story *s)
+static bool stage_trouble(struct evaluation *s)
 {
-    const struct service_trouble *t = &s->f->trouble;
+    const struct aim_service_trouble *t = &s->f->trouble;
     if (!t->message.n)
         return false;
     if (t->lasting_s < SERVICE_GRACE_S) {
-        keep_word(s);
+        keep_status_word(s);
         return true;
     }
     static const char *const what[] = { "Observation", "Planning", "Apply" };
     str message = arena_printf(s->a, "%s failed: " STR_FMT, what[t->phase], STR_ARG(t->message));
-    return finish(s, &(struct end){
+    return end_with(s, &(struct outcome){
                          .word = FAILED,
                          .reason = t->phase == SERVICE_APPLYING ? S("RuntimeFailed")
                                                                 : S("ValidationFailed"),
@@ -160,20 +160,20 @@ static bool stage_trouble(struct story *s)
                          .progressing = "Reconciliation halted due to failure" });
 }
 
-static bool stage_unresolved(struct story *s)
+static bool stage_unresolved(struct evaluation *s)
 {
-    const struct service_model_fact *m = &s->f->model;
+    const struct aim_service_model_fact *m = &s->f->model;
     if (m->state == SERVICE_MODEL_MISSING)
-        return finish(s, &(struct end){ .word = DEGRADED,
-                                        .reason = or_else(m->reason, S("ImageNotFound")),
+        return end_with(s, &(struct outcome){ .word = DEGRADED,
+                                        .reason = text_or(m->reason, S("ImageNotFound")),
                                         .resolved = m->message,
                                         .runtime = S("Cannot proceed without resolved model"),
                                         .ready = m->message,
                                         .failure = m->message,
                                         .progressing = "Model of the template is missing" });
     return m->state == SERVICE_MODEL_UNRESOLVED &&
-           finish(s, &(struct end){ .word = FAILED,
-                                    .reason = or_else(m->reason, S("ModelResolutionFailed")),
+           end_with(s, &(struct outcome){ .word = FAILED,
+                                    .reason = text_or(m->reason, S("ModelResolutionFailed")),
                                     .resolved = S("Cannot resolve model for service"),
                                     .runtime = S("Cannot proceed without resolved model"),
                                     .ready = m->message,
@@ -181,21 +181,21 @@ static bool stage_unresolved(struct story *s)
                                     .progressing = "Model resolution failed" });
 }
 
-static bool stage_model(struct story *s)
+static bool stage_model(struct evaluation *s)
 {
-    const struct service_model_fact *m = &s->f->model;
-    str message = or_else(m->message, S("Image is not ready"));
+    const struct aim_service_model_fact *m = &s->f->model;
+    str message = text_or(m->message, S("Image is not ready"));
     if (m->state == SERVICE_MODEL_WAITING)
-        return finish(s, &(struct end){ .word = PENDING,
+        return end_with(s, &(struct outcome){ .word = PENDING,
                                         .reason = m->reason,
                                         .resolved = message,
                                         .runtime = S("Waiting for image readiness"),
                                         .ready = message,
                                         .progressing = "Awaiting image readiness",
-                                        .goes_on = true });
+                                        .is_progressing = true });
     bool failed = m->state == SERVICE_MODEL_FAILED;
     return (failed || m->state == SERVICE_MODEL_DEGRADED) &&
-           finish(s, &(struct end){ .word = failed ? FAILED : DEGRADED,
+           end_with(s, &(struct outcome){ .word = failed ? FAILED : DEGRADED,
                                     .reason = m->reason,
                                     .resolved = message,
                                     .runtime = S("Waiting for image readiness"),
@@ -204,12 +204,12 @@ static bool stage_model(struct story *s)
                                     .progressing = "Model cannot be used" });
 }
 
-static bool stage_selection(struct story *s)
+static bool stage_selection(struct evaluation *s)
 {
-    const struct service_template_fact *t = &s->f->template;
-    str message = or_else(t->message, S("Template selection failed"));
+    const struct aim_service_template_fact *t = &s->f->template;
+    str message = text_or(t->message, S("Template selection failed"));
     return t->state == SERVICE_TEMPLATE_REFUSED &&
-           finish(s, &(struct end){ .word = FAILED,
+           end_with(s, &(struct outcome){ .word = FAILED,
                                     .reason = t->reason,
                                     .resolved = message,
                                     .runtime = S("Cannot proceed without a unique template"),
@@ -218,22 +218,22 @@ static bool stage_selection(struct story *s)
                                     .progressing = "Template selection failed" });
 }
 
-static bool stage_awaited(struct story *s)
+static bool stage_awaited(struct evaluation *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     return t->state == SERVICE_TEMPLATE_AWAITED &&
-           finish(s, &(struct end){ .word = PENDING,
-                                    .reason = or_else(t->reason, S("TemplateNotAvailable")),
+           end_with(s, &(struct outcome){ .word = PENDING,
+                                    .reason = text_or(t->reason, S("TemplateNotAvailable")),
                                     .resolved = t->message,
                                     .runtime = S("Waiting for a template to become available"),
                                     .ready = S("Template is not available yet"),
                                     .progressing = "Waiting for a template to become available",
-                                    .goes_on = true });
+                                    .is_progressing = true });
 }
 
-static bool stage_missing(struct story *s)
+static bool stage_missing(struct evaluation *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     if (t->state != SERVICE_TEMPLATE_MISSING && t->state != SERVICE_TEMPLATE_UNNAMED)
         return false;
     str message =
@@ -244,7 +244,7 @@ static bool stage_missing(struct story *s)
                            STR_ARG(t->name))
             : S("No template reference specified and no templates are available for the selected "
                 "image. Provide spec.templateRef or create templates for the image.");
-    return finish(s, &(struct end){ .word = DEGRADED,
+    return end_with(s, &(struct outcome){ .word = DEGRADED,
                                     .reason = S("TemplateNotFound"),
                                     .resolved = message,
                                     .runtime = S("Referenced template does not exist"),
@@ -254,18 +254,18 @@ static bool stage_missing(struct story *s)
 }
 
 /* From here on the template is known. */
-static bool stage_resolved(struct story *s)
+static bool stage_resolved(struct evaluation *s)
 {
-    say(s, SERVICE_RESOLVED, true, S("Resolved"),
+    set_condition(s, SERVICE_RESOLVED, true, S("Resolved"),
         arena_printf(s->a, "Resolved template \"" STR_FMT "\"", STR_ARG(s->f->template.name)));
     return false;
 }
 
-static bool stage_config(struct story *s)
+static bool stage_config(struct evaluation *s)
 {
     return s->f->config_missing &&
-           finish(s,
-                  &(struct end){ .word = DEGRADED,
+           end_with(s,
+                  &(struct outcome){ .word = DEGRADED,
                                  .reason = S("RuntimeConfigMissing"),
                                  .runtime = S("Cannot configure runtime without AIMRuntimeConfig"),
                                  .ready = s->f->config_message,
@@ -273,57 +273,57 @@ static bool stage_config(struct story *s)
                                  .progressing = "Runtime configuration is missing" });
 }
 
-static void tell_runtime(struct story *s)
+static void set_runtime_condition(struct evaluation *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     if (r->failure.n && !r->ready)
-        say(s, SERVICE_RUNTIME_READY, false, S("RuntimeFailed"), r->failure);
+        set_condition(s, SERVICE_RUNTIME_READY, false, S("RuntimeFailed"), r->failure);
     else if (r->ready)
-        say(s, SERVICE_RUNTIME_READY, true, S("RuntimeReady"), S("InferenceService is ready"));
+        set_condition(s, SERVICE_RUNTIME_READY, true, S("RuntimeReady"), S("InferenceService is ready"));
     else
-        say(s, SERVICE_RUNTIME_READY, false, S("CreatingRuntime"),
+        set_condition(s, SERVICE_RUNTIME_READY, false, S("CreatingRuntime"),
             r->found ? S("Waiting for InferenceService to become ready")
                      : S("Waiting for InferenceService to be created"));
 }
 
 /* The InferenceService goes on as it is: only the route is in trouble. */
-static bool stage_path(struct story *s)
+static bool stage_path(struct evaluation *s)
 {
     if (s->f->route.state != SERVICE_ROUTE_PATH_INVALID)
         return false;
-    tell_runtime(s);
+    set_runtime_condition(s);
     str message = s->c[SERVICE_ROUTING_READY].message;
-    return finish(s, &(struct end){ .word = DEGRADED,
+    return end_with(s, &(struct outcome){ .word = DEGRADED,
                                     .reason = S("PathTemplateInvalid"),
                                     .ready = message,
                                     .failure = message,
                                     .progressing = "Path template is invalid" });
 }
 
-static bool stage_template(struct story *s)
+static bool stage_template(struct evaluation *s)
 {
-    const struct service_template_fact *t = &s->f->template;
+    const struct aim_service_template_fact *t = &s->f->template;
     bool failed = t->state == SERVICE_TEMPLATE_FAILED;
     if (failed || t->state == SERVICE_TEMPLATE_DEGRADED)
-        return finish(s, &(struct end){
+        return end_with(s, &(struct outcome){
                              .word = failed ? FAILED : DEGRADED,
-                             .reason = or_else(t->reason, S("TemplateDegraded")),
+                             .reason = text_or(t->reason, S("TemplateDegraded")),
                              .runtime = S("Cannot create InferenceService due to template issues"),
                              .ready = S("Service cannot be ready due to template issues"),
-                             .failure = or_else(t->message, S("Template is not available")),
+                             .failure = text_or(t->message, S("Template is not available")),
                              .progressing = "Service cannot proceed due to template issues" });
     str message = arena_printf(s->a, "Template \"" STR_FMT "\" is not ready yet", STR_ARG(t->name));
     if (t->state == SERVICE_TEMPLATE_PENDING)
-        return finish(s, &(struct end){ .word = PENDING,
+        return end_with(s, &(struct outcome){ .word = PENDING,
                                         .reason = S("TemplateNotAvailable"),
                                         .runtime = message,
                                         .ready = message,
                                         .progressing = "Waiting for template discovery to complete",
-                                        .goes_on = true });
+                                        .is_progressing = true });
     message = arena_printf(s->a, "Template \"" STR_FMT "\" has no model sources", STR_ARG(t->name));
     return t->state == SERVICE_TEMPLATE_EMPTY &&
-           finish(s,
-                  &(struct end){ .word = DEGRADED,
+           end_with(s,
+                  &(struct outcome){ .word = DEGRADED,
                                  .reason = S("NoModelSources"),
                                  .runtime = message,
                                  .ready = message,
@@ -331,11 +331,11 @@ static bool stage_template(struct story *s)
                                  .progressing = "Service cannot proceed without model sources" });
 }
 
-static bool stage_pull(struct story *s)
+static bool stage_pull(struct evaluation *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     return r->pull_reason.n &&
-           finish(s, &(struct end){
+           end_with(s, &(struct outcome){
                          .word = DEGRADED,
                          .reason = r->pull_reason,
                          .runtime = S("InferenceService cannot run due to image pull failure"),
@@ -345,53 +345,53 @@ static bool stage_pull(struct story *s)
 }
 
 /* A cache that is asked for comes before the runtime that mounts it; one that runs already goes on. */
-static bool stage_cache(struct story *s)
+static bool stage_cache(struct evaluation *s)
 {
-    enum service_cache_state cache = s->f->cache;
-    const struct service_condition *told = &s->c[SERVICE_CACHE_READY];
+    enum aim_service_cache_state cache = s->f->cache;
+    const struct aim_service_condition *cache_condition = &s->c[SERVICE_CACHE_READY];
     if (cache == SERVICE_CACHE_OFF || cache == SERVICE_CACHE_WARM || s->f->runtime.found)
         return false;
     bool failed = cache == SERVICE_CACHE_FAILED;
-    struct end e = { .word = failed ? DEGRADED : STARTING,
-                     .reason = told->reason,
-                     .runtime = told->message,
-                     .ready = told->message,
+    struct outcome e = { .word = failed ? DEGRADED : STARTING,
+                     .reason = cache_condition->reason,
+                     .runtime = cache_condition->message,
+                     .ready = cache_condition->message,
                      .progressing = failed ? "Caching of model sources failed"
                                            : "Waiting for model sources to be cached",
-                     .goes_on = !failed };
+                     .is_progressing = !failed };
     if (failed)
-        e.failure = told->message;
-    return finish(s, &e);
+        e.failure = cache_condition->message;
+    return end_with(s, &e);
 }
 
-/* The missing gateway has one reason, wherever it is told. */
-static bool stage_gateway(struct story *s)
+/* The missing gateway has one reason, wherever it is cache_condition. */
+static bool stage_gateway(struct evaluation *s)
 {
     str message = s->c[SERVICE_ROUTING_READY].message;
     return s->f->route.state == SERVICE_ROUTE_NO_GATEWAY &&
-           finish(s, &(struct end){ .word = FAILED,
+           end_with(s, &(struct outcome){ .word = FAILED,
                                     .reason = s->c[SERVICE_ROUTING_READY].reason,
                                     .runtime = message,
                                     .ready = message,
                                     .progressing = "Routing gateway reference is missing" });
 }
 
-static bool stage_running(struct story *s)
+static bool stage_running(struct evaluation *s)
 {
-    const struct service_runtime_fact *r = &s->f->runtime;
+    const struct aim_service_runtime_fact *r = &s->f->runtime;
     bool routed = s->c[SERVICE_ROUTING_READY].truth == SERVICE_TRUE;
-    tell_runtime(s);
+    set_runtime_condition(s);
     if (r->found && r->ready && routed) {
         s->word = RUNNING;
-        say(s, SERVICE_READY, true, S("RuntimeReady"), S("AIMService is ready to serve traffic"));
-        say(s, SERVICE_PROGRESSING, false, S("RuntimeReady"), S("Service is running"));
+        set_condition(s, SERVICE_READY, true, S("RuntimeReady"), S("AIMService is ready to serve traffic"));
+        set_condition(s, SERVICE_PROGRESSING, false, S("RuntimeReady"), S("Service is running"));
         return true;
     }
-    struct end e = { .word = STARTING,
+    struct outcome e = { .word = STARTING,
                      .reason = S("CreatingRuntime"),
                      .ready = s->c[SERVICE_RUNTIME_READY].message,
                      .progressing = "InferenceService reconciliation in progress",
-                     .goes_on = true };
+                     .is_progressing = true };
     if (r->found && r->failure.n && !r->ready) {
         e.word = DEGRADED;
         e.reason = S("RuntimeFailed");
@@ -400,20 +400,20 @@ static bool stage_running(struct story *s)
         e.reason = S("ConfiguringRoute");
         e.ready = e.runtime = S("Waiting for HTTPRoute to become ready");
     }
-    return finish(s, &e);
+    return end_with(s, &e);
 }
 
-struct service_answer service_status(struct arena *a, const struct service_facts *facts)
+struct aim_service_answer aim_service_status(struct arena *a, const struct aim_service_facts *facts)
 {
-    static bool (*const stages[])(struct story *) = {
+    static bool (*const stages[])(struct evaluation *) = {
         stage_trouble, stage_unresolved, stage_model,  stage_selection, stage_awaited,
         stage_missing, stage_resolved,   stage_config, stage_path,      stage_template,
         stage_pull,    stage_gateway,    stage_cache,  stage_running,
     };
-    struct service_answer answer = { 0 };
-    struct story s = { a, facts, PENDING, answer.conditions };
-    tell_cache(&s);
-    tell_route(&s);
+    struct aim_service_answer answer = { 0 };
+    struct evaluation s = { a, facts, PENDING, answer.conditions };
+    set_cache_condition(&s);
+    set_route_condition(&s);
     if (facts->config_missing) /* whatever else is wrong */
         s.word = MAX(s.word, DEGRADED);
     clear_failure(&s);
@@ -425,7 +425,7 @@ struct service_answer service_status(struct arena *a, const struct service_facts
 
 /* ---- facts about pods */
 
-enum service_pull_kind service_pull_kind(str word)
+enum aim_service_pull_kind aim_service_pull_kind(str word)
 {
     return str_eqc(word, "auth")                                     ? SERVICE_PULL_AUTH
            : str_eqc(word, "not-found") || str_eqc(word, "notfound") ? SERVICE_PULL_MISSING
@@ -441,7 +441,7 @@ static bool has_any(str text, const char *const *needles)
     return false;
 }
 
-enum service_pull_kind service_pull_cause(str message)
+enum aim_service_pull_kind aim_service_pull_cause(str message)
 {
     static const char *const auth[] = { "unauthorized", "authentication required",   "forbidden",
                                         "denied",       "no basic auth credentials", NULL };
@@ -451,8 +451,8 @@ enum service_pull_kind service_pull_cause(str message)
                                        : SERVICE_PULL_OTHER;
 }
 
-void service_runtime_pull(struct arena *a, struct service_runtime_fact *r,
-                          const struct service_pull_error *error)
+void aim_service_set_pull_error(struct arena *a, struct aim_service_runtime_fact *r,
+                                const struct aim_service_pull_error *error)
 {
     r->pull_reason = error->kind == SERVICE_PULL_AUTH      ? S("ImagePullAuthFailure")
                      : error->kind == SERVICE_PULL_MISSING ? S("ImageNotFound")
@@ -463,7 +463,8 @@ void service_runtime_pull(struct arena *a, struct service_runtime_fact *r,
                      STR_ARG(error->reason), STR_ARG(error->message));
 }
 
-struct json *service_resolved_template(struct arena *a, const struct service_template_fact *t)
+struct json *aim_service_resolved_template(struct arena *a,
+                                           const struct aim_service_template_fact *t)
 {
     if (!t->name.n)
         return NULL;

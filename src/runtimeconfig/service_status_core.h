@@ -11,9 +11,9 @@
 
 #include "../json/json.h"
 
-enum service_truth { SERVICE_ABSENT, SERVICE_FALSE, SERVICE_TRUE, SERVICE_UNKNOWN };
+enum aim_service_truth { SERVICE_ABSENT, SERVICE_FALSE, SERVICE_TRUE, SERVICE_UNKNOWN };
 
-enum service_condition_type {
+enum aim_service_condition_type {
     SERVICE_RESOLVED,
     SERVICE_CACHE_READY,
     SERVICE_RUNTIME_READY,
@@ -24,14 +24,14 @@ enum service_condition_type {
     SERVICE_CONDITION_N
 };
 
-struct service_condition {
-    enum service_truth truth;
+struct aim_service_condition {
+    enum aim_service_truth truth;
     str reason, message;
 };
 
 /* ---- facts */
 
-enum service_route_state {
+enum aim_service_route_state {
     SERVICE_ROUTE_OFF,
     SERVICE_ROUTE_READY,
     SERVICE_ROUTE_WAITING,
@@ -41,12 +41,12 @@ enum service_route_state {
     SERVICE_ROUTE_N
 };
 
-struct service_route_fact {
-    enum service_route_state state;
+struct aim_service_route_fact {
+    enum aim_service_route_state state;
     str reason, message; /* of RoutingReady; empty: the usual ones of the state */
 };
 
-enum service_model_state {
+enum aim_service_model_state {
     SERVICE_MODEL_READY,
     SERVICE_MODEL_UNRESOLVED, /* none, or several for an image */
     SERVICE_MODEL_MISSING,    /* the template's model does not exist */
@@ -55,12 +55,12 @@ enum service_model_state {
     SERVICE_MODEL_DEGRADED,
 };
 
-struct service_model_fact {
-    enum service_model_state state;
+struct aim_service_model_fact {
+    enum aim_service_model_state state;
     str reason, message;
 };
 
-enum service_template_state {
+enum aim_service_template_state {
     SERVICE_TEMPLATE_READY,
     SERVICE_TEMPLATE_REFUSED,  /* selection failed for good */
     SERVICE_TEMPLATE_AWAITED,  /* none is ready yet, or it is being made */
@@ -72,14 +72,14 @@ enum service_template_state {
     SERVICE_TEMPLATE_EMPTY, /* ready, without model sources */
 };
 
-struct service_template_fact {
-    enum service_template_state state;
+struct aim_service_template_fact {
+    enum aim_service_template_state state;
     str name, ns, uid; /* ns empty: of the cluster */
     bool found;
     str reason, message;
 };
 
-enum service_cache_state {
+enum aim_service_cache_state {
     SERVICE_CACHE_OFF,
     SERVICE_CACHE_WAITING, /* not there yet */
     SERVICE_CACHE_WARMING,
@@ -87,7 +87,7 @@ enum service_cache_state {
     SERVICE_CACHE_FAILED,
 };
 
-struct service_runtime_fact {
+struct aim_service_runtime_fact {
     bool found, ready;
     str failure;      /* what KServe reports; empty: nothing */
     str pull_reason;  /* a pod cannot pull its image: ImagePullAuthFailure, ...; empty: no */
@@ -95,56 +95,58 @@ struct service_runtime_fact {
 };
 
 /* Why a pod cannot pull its image. */
-enum service_pull_kind { SERVICE_PULL_OTHER, SERVICE_PULL_AUTH, SERVICE_PULL_MISSING };
+enum aim_service_pull_kind { SERVICE_PULL_OTHER, SERVICE_PULL_AUTH, SERVICE_PULL_MISSING };
 
-struct service_pull_error {
-    enum service_pull_kind kind;
+struct aim_service_pull_error {
+    enum aim_service_pull_kind kind;
     str container;
     bool init; /* an init container */
     str reason, message;
 };
 
-enum service_pull_kind service_pull_kind(str word);     /* "auth", "not-found", "generic" */
-enum service_pull_kind service_pull_cause(str message); /* from what the kubelet says */
-void service_runtime_pull(struct arena *a, struct service_runtime_fact *r,
-                          const struct service_pull_error *error);
+enum aim_service_pull_kind aim_service_pull_kind(str word);     /* "auth", "not-found", "generic" */
+enum aim_service_pull_kind aim_service_pull_cause(str message); /* from what the kubelet says */
+void aim_service_set_pull_error(struct arena *a, struct aim_service_runtime_fact *r,
+                                const struct aim_service_pull_error *error);
 
 /* The server refused or did not answer something. */
-enum service_phase { SERVICE_OBSERVING, SERVICE_PLANNING, SERVICE_APPLYING };
+enum aim_service_phase { SERVICE_OBSERVING, SERVICE_PLANNING, SERVICE_APPLYING };
 
-struct service_trouble {
-    enum service_phase phase;
+struct aim_service_trouble {
+    enum aim_service_phase phase;
     str message;       /* empty: there is no trouble */
     int64_t lasting_s; /* since it began */
 };
 
-struct service_facts {
+struct aim_service_facts {
     const struct json *old; /* the status before; NULL: none */
-    struct service_trouble trouble;
+    struct aim_service_trouble trouble;
     bool config_missing;
     str config_message;
-    struct service_route_fact route;
-    struct service_model_fact model;
-    struct service_template_fact template;
-    enum service_cache_state cache;
+    struct aim_service_route_fact route;
+    struct aim_service_model_fact model;
+    struct aim_service_template_fact template;
+    enum aim_service_cache_state cache;
     str cache_message;
-    struct service_runtime_fact runtime;
+    struct aim_service_runtime_fact runtime;
 };
 
 /* ---- answer */
 
 enum { SERVICE_GRACE_S = 10 };
 
-struct service_answer {
+struct aim_service_answer {
     const char *status; /* Pending, Starting, Running, Degraded, Failed */
-    struct service_condition conditions[SERVICE_CONDITION_N];
+    struct aim_service_condition conditions[SERVICE_CONDITION_N];
 };
 
-struct service_answer service_status(struct arena *a, const struct service_facts *facts);
+struct aim_service_answer aim_service_status(struct arena *a,
+                                             const struct aim_service_facts *facts);
 
-const char *service_condition_name(enum service_condition_type type); /* "RuntimeReady" */
+const char *aim_service_condition_name(enum aim_service_condition_type type); /* "RuntimeReady" */
 
 /* status.resolvedTemplate; NULL when no template is known by name. */
-struct json *service_resolved_template(struct arena *a, const struct service_template_fact *t);
+struct json *aim_service_resolved_template(struct arena *a,
+                                           const struct aim_service_template_fact *t);
 
 #endif

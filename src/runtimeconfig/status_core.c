@@ -73,8 +73,8 @@ bool aim_status_condition(struct aim_status *s, const struct aim_condition *c)
     return moved;
 }
 
-bool aim_status_says(struct aim_status *s, const char *type, bool holds, const char *reason,
-                     str message)
+bool aim_status_set(struct aim_status *s, const char *type, bool holds, const char *reason,
+                    str message)
 {
     return aim_status_condition(s, &(struct aim_condition){ type, holds ? AIM_TRUE : AIM_FALSE,
                                                             reason, message });

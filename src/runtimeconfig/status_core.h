@@ -39,8 +39,8 @@ void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *
  * did, which is when an event is due. */
 bool aim_status_condition(struct aim_status *s, const struct aim_condition *c);
 /* The same for one that is True or False. */
-bool aim_status_says(struct aim_status *s, const char *type, bool holds, const char *reason,
-                     str message);
+bool aim_status_set(struct aim_status *s, const char *type, bool holds, const char *reason,
+                    str message);
 void aim_status_drop_condition(struct aim_status *s, const char *type);
 /* A condition of a status; NULL: there is none. */
 const struct json *aim_status_find(const struct json *status, const char *type);

@@ -4,7 +4,7 @@
 
 #include "runtimeconfig_spec.h"
 
-struct template_basis {
+struct aim_template_basis {
     const char *group;           /* of AIM: the domain of labels */
     const struct json *template; /* its spec */
     const struct json *profile;  /* what is known of how it runs */
@@ -13,8 +13,8 @@ struct template_basis {
 };
 
 /* (Cluster)ServingRuntime of the template's name. */
-struct json *template_serving_runtime(struct arena *a, const struct template_basis *b);
+struct json *aim_template_serving_runtime(struct arena *a, const struct aim_template_basis *b);
 /* AIMTemplateCache of the template's name, for one that has caching enabled; NULL: it has not. */
-struct json *template_cache(struct arena *a, const struct template_basis *b);
+struct json *aim_template_cache(struct arena *a, const struct aim_template_basis *b);
 
 #endif

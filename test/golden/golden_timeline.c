@@ -44,7 +44,7 @@ static void look(struct world *w, struct line *line)
     json_set_int(a, one, "max", w->hpa.bounds.max);
     json_set_str(a, one, "source",
                  restored ? S("baseline") : json_text(json_get(w->status, "source")));
-    bool clamped = world_said_since(w, "HPAConfigClamped", w->now);
+    bool clamped = world_has_event_since(w, "HPAConfigClamped", w->now);
     json_set_str(a, one, "apply", clamped ? S("clamped") : S("ok"));
     json_push(a, line->list, one);
     line->last = w->hpa.bounds;

@@ -43,7 +43,7 @@ static void begin_cache(struct cluster *c)
     start(c);
     create(c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
     settle(c);
-    set_status(c, &resource_claims, ns, claim, "{phase: Bound}");
+    set_status(c, &aim_resource_claims, ns, claim, "{phase: Bound}");
 }
 
 static void a_download_that_fails_is_told_and_tried_again(void)
@@ -51,19 +51,19 @@ static void a_download_that_fails_is_told_and_tried_again(void)
     struct cluster c;
     begin_cache(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
-    set_status(&c, &resource_jobs, ns, job, BROKEN);
+    set_status(&c, &aim_resource_jobs, ns, job, BROKEN);
     WORD(AIM_MODEL_CACHE, model_cache, "Failed");
     WORD(AIM_TEMPLATE_CACHE, "warm", "Failed");
     const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, model_cache);
     const struct json *failure = aim_status_find(status, "Failure");
     EQ_STR(json_text(json_get(failure, "message")), S("The download failed: no token"));
-    delete (&c, &resource_jobs, job); /* as its time to live would */
-    OK(get(&c, &resource_jobs, job));
+    delete (&c, &aim_resource_jobs, job); /* as its time to live would */
+    OK(get(&c, &aim_resource_jobs, job));
     WORD(AIM_MODEL_CACHE, model_cache, "Progressing");
-    set_status(&c, &resource_jobs, ns, job, DONE);
+    set_status(&c, &aim_resource_jobs, ns, job, DONE);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
-    delete (&c, &resource_jobs, job); /* and its work is remembered */
-    OK(!get(&c, &resource_jobs, job));
+    delete (&c, &aim_resource_jobs, job); /* and its work is remembered */
+    OK(!get(&c, &aim_resource_jobs, job));
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     cluster_stop(&c);
 }
@@ -72,12 +72,12 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
 {
     struct cluster c;
     begin_cache(&c);
-    set_status(&c, &resource_jobs, ns, job, DONE);
+    set_status(&c, &aim_resource_jobs, ns, job, DONE);
     WORD(AIM_MODEL_CACHE, model_cache, "Available");
-    delete (&c, &resource_jobs, job);
-    delete (&c, &resource_claims, claim);
-    OK(get(&c, &resource_claims, claim));
-    OK(get(&c, &resource_jobs,
+    delete (&c, &aim_resource_jobs, job);
+    delete (&c, &aim_resource_claims, claim);
+    OK(get(&c, &aim_resource_claims, claim));
+    OK(get(&c, &aim_resource_jobs,
            job)); /* of a class that nobody knows, it may wait for its first pod */
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
     cluster_stop(&c);
@@ -90,7 +90,7 @@ static void caches_are_shared_and_not_made_twice(void)
     create(&c, kind(AIM_MODEL_CACHE), ns,
            "{metadata: {name: mine}, spec: {sourceUri: 'hf://meta-llama/Llama-3-8B', size: 16Gi}}");
     settle(&c);
-    OK(get(&c, &resource_claims, "mine-cache"));
+    OK(get(&c, &aim_resource_claims, "mine-cache"));
     create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
     settle(&c);
     OK(!get(&c, kind(AIM_MODEL_CACHE), model_cache));
@@ -136,14 +136,14 @@ static void storage_follows_its_precedence_and_stays(void)
     create(&c, kind(AIM_SERVICE), ns,
            "{metadata: {name: plain}, spec: {model: {ref: meta-llama-3-8b}}}");
     settle(&c);
-    const struct json *own = json_get(get(&c, &resource_claims, claim), "spec");
-    const struct json *plain = json_get(get(&c, &resource_claims, "plain-temp-cache"), "spec");
+    const struct json *own = json_get(get(&c, &aim_resource_claims, claim), "spec");
+    const struct json *plain = json_get(get(&c, &aim_resource_claims, "plain-temp-cache"), "spec");
     EQ_STR(json_text(json_get(own, "storageClassName")), S("mine"));
     EQ_STR(json_text(json_at(own, "resources", "requests", "storage", NULL)), S("24Gi"));
     EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
     change(&c, kind(AIM_CONFIG), ns, "default", "{spec: {defaultStorageClassName: other}}");
     settle(&c);
-    plain = json_get(get(&c, &resource_claims, "plain-temp-cache"), "spec");
+    plain = json_get(get(&c, &aim_resource_claims, "plain-temp-cache"), "spec");
     EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
     cluster_stop(&c);
 }
@@ -156,12 +156,12 @@ static void a_missing_configuration_makes_no_volume(void)
         &c, kind(AIM_MODEL_CACHE), ns,
         "{metadata: {name: mine}, spec: {sourceUri: 'hf://x', size: 1Gi, runtimeConfigName: gone}}");
     settle(&c);
-    OK(!get(&c, &resource_claims, "mine-cache"));
+    OK(!get(&c, &aim_resource_claims, "mine-cache"));
     const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, "mine");
     EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
     create(&c, kind(AIM_CONFIG), ns, "{metadata: {name: gone}, spec: {}}");
     settle(&c);
-    OK(get(&c, &resource_claims, "mine-cache"));
+    OK(get(&c, &aim_resource_claims, "mine-cache"));
     cluster_stop(&c);
 }
 
@@ -208,7 +208,7 @@ static void a_restart_writes_nothing_and_goes_on(void)
     world_operate(&c);
     EQ_STR(buf_str(&c.log), S(""));
     cluster_operator_down(&c);
-    set_status(&c, &resource_jobs, ns, job, DONE);
+    set_status(&c, &aim_resource_jobs, ns, job, DONE);
     world_operate(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     cluster_stop(&c);
@@ -223,7 +223,7 @@ static void writes_that_fail_are_tried_again(void)
     create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
     settle(&c);
     EQ_INT(c.failures, 0);
-    OK(get(&c, &resource_claims, claim));
+    OK(get(&c, &aim_resource_claims, claim));
     cluster_stop(&c);
 }
 

@@ -145,7 +145,8 @@ static void configurations_come_and_go(void)
     settle(&c);
     is_governed(status_of(&c, AIM_SERVICE, "ml-team", "late"), "namespaceRef", "clusterRef",
                 "gpu-fast");
-    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "late")); /* exclusive, even when empty */
+    OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team",
+                    "late")); /* exclusive, even when empty */
     cluster_do(&c, KUBE_DELETE, kind(AIM_CONFIG), "ml-team", "gpu-fast", S(""));
     settle(&c);
     EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late"));
@@ -223,7 +224,7 @@ static void the_newer_group(void)
     cluster_operator(&c, &runtimeconfig_feature, settings);
     settle(&c);
     EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
-    const struct json *route = cluster_get(&c, &resource_httproutes, "ml-team", "llama-chat");
+    const struct json *route = cluster_get(&c, &aim_resource_httproutes, "ml-team", "llama-chat");
     EQ_STR(json_text(json_at(route, "metadata", "labels", AIM_GROUP_NEWER "/service-name", NULL)),
            S("llama-chat"));
     const struct json *o = cluster_get(&c, &newer->at[AIM_SERVICE], "ml-team", "llama-chat");

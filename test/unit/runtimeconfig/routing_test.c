@@ -29,7 +29,7 @@ static void accept(struct cluster *c, const char *name, const char *truth, const
         truth, reason);
     struct cluster_answer a = { .c = c };
     kube_send(c->kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                               .resource = &resource_httproutes,
+                                               .resource = &aim_resource_httproutes,
                                                .ns = S("ml-team"),
                                                .name = str_c(name),
                                                .subresource = "status",
@@ -78,7 +78,7 @@ static void a_bad_template_keeps_the_last_good_path(void)
     EQ_STR(json_text(json_get(ready, "reason")), S("PathTemplateInvalid"));
     OK(str_find(json_text(json_get(ready, "message")), S("placeholder 1")) != SIZE_MAX);
     OK(!path_of(status(&c, "never")).n);
-    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "never"));
+    OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team", "never"));
     EQ_INT(events(&c, "ml-team", "never", "PathTemplateInvalid"), 1);
     change(&c, kind(AIM_SERVICE), "ml-team", "chat",
            "{spec: {routing: {pathTemplate: \"/{.metadata.labels['team']}\"}}}");
@@ -98,17 +98,17 @@ static void a_route_that_is_off_is_removed(void)
     struct cluster c;
     world_start(&c);
     service(&c, "ml-team", "chat", SPEC(ROUTED("/chat")));
-    create(&c, &resource_httproutes, "ml-team",
+    create(&c, &aim_resource_httproutes, "ml-team",
            "{metadata: {name: quiet}, spec: {parentRefs: [{name: g}]}}");
     service(&c, "ml-team", "quiet", SPEC(""));
     world_operate(&c);
     EQ_STR(route_path(&c, "ml-team", "chat"), S("/chat"));
     change(&c, kind(AIM_SERVICE), "ml-team", "chat", "{spec: {routing: {enabled: false}}}");
     settle(&c);
-    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "chat"));
+    OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team", "chat"));
     OK(!json_get(status(&c, "chat"), "routing"));
     EQ_STR(reason_of(status(&c, "chat"), "RoutingReady"), S("RouteReady"));
-    OK(cluster_get(&c, &resource_httproutes, "ml-team", "quiet")); /* not ours */
+    OK(cluster_get(&c, &aim_resource_httproutes, "ml-team", "quiet")); /* not ours */
     change(&c, kind(AIM_SERVICE), "ml-team", "quiet",
            "{spec: {routing: {enabled: true, gatewayRef: {name: inference-gateway, namespace: "
            "gateways}}}}");
@@ -129,7 +129,7 @@ static void timeouts_and_annotations(void)
     service(&c, "ml-team", "chat", SPEC(", routing: {annotations: {b: service}}"));
     service(&c, "ml-team", "odd", SPEC(", routing: {requestTimeout: soon}"));
     world_operate(&c);
-    const struct json *route = cluster_get(&c, &resource_httproutes, "ml-team", "chat");
+    const struct json *route = cluster_get(&c, &aim_resource_httproutes, "ml-team", "chat");
     const struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
     EQ_STR(json_text(json_at(rule, "timeouts", "request", NULL)), S("1s500ms"));
     EQ_STR(json_text(json_at(route, "metadata", "annotations", "a", NULL)), S("config"));
@@ -138,7 +138,7 @@ static void timeouts_and_annotations(void)
     change(&c, kind(AIM_CONFIG), "ml-team", "default",
            "{spec: {routing: {requestTimeout: null, annotations: null}}}");
     settle(&c);
-    route = cluster_get(&c, &resource_httproutes, "ml-team", "chat");
+    route = cluster_get(&c, &aim_resource_httproutes, "ml-team", "chat");
     rule = json_item(json_at(route, "spec", "rules", NULL), 0);
     OK(!json_get(rule, "timeouts"));
     OK(!json_at(route, "metadata", "annotations", "a", NULL));
@@ -153,10 +153,10 @@ static void where_there_is_no_gateway(void)
     service(&c, "ml-team", "absent", SPEC(", routing: {enabled: true, gatewayRef: {name: gone}}"));
     world_operate(&c);
     EQ_STR(reason_of(status(&c, "nowhere"), "RoutingReady"), S("RouteFailed"));
-    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "nowhere"));
+    OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team", "nowhere"));
     EQ_STR(reason_of(status(&c, "absent"), "RoutingReady"), S("GatewayNotFound"));
-    OK(cluster_get(&c, &resource_httproutes, "ml-team", "absent"));
-    create(&c, &resource_gateways, "ml-team",
+    OK(cluster_get(&c, &aim_resource_httproutes, "ml-team", "absent"));
+    create(&c, &aim_resource_gateways, "ml-team",
            "{metadata: {name: gone}, spec: {gatewayClassName: t, listeners: [{name: a, port: 80, "
            "protocol: HTTP}]}}");
     settle(&c);
@@ -175,7 +175,7 @@ static void the_older_service_has_the_path(void)
     service(&c, "other", "newer", SPEC(ROUTED("/Same/")));
     world_operate(&c);
     EQ_STR(route_path(&c, "ml-team", "older"), S("/same"));
-    OK(!cluster_get(&c, &resource_httproutes, "other", "newer"));
+    OK(!cluster_get(&c, &aim_resource_httproutes, "other", "newer"));
     const struct json *newer = status_of(&c, AIM_SERVICE, "other", "newer");
     const struct json *ready = aim_status_find(newer, "RoutingReady");
     EQ_STR(json_text(json_get(ready, "reason")), S("RouteConflict"));
@@ -214,7 +214,7 @@ static void foreign_routes_count(void)
 {
     struct cluster c;
     world_start(&c);
-    create(&c, &resource_httproutes, "other", FOREIGN("shop", "/shop"));
+    create(&c, &aim_resource_httproutes, "other", FOREIGN("shop", "/shop"));
     cluster_until(&c, cluster_now(&c) + 5);
     service(&c, "ml-team", "chat", SPEC(ROUTED("/shop")));
     service(&c, "ml-team", "deep", SPEC(ROUTED("/shop/deep")));
@@ -231,10 +231,10 @@ static void foreign_routes_count(void)
            "{spec: {routing: {pathTemplate: '/{.spec.nothing}'}}}");
     settle(&c);
     OK(!aim_status_find(status(&c, "deep"), "RouteOverlap"));
-    cluster_do(&c, KUBE_DELETE, &resource_httproutes, "other", "shop", S(""));
+    cluster_do(&c, KUBE_DELETE, &aim_resource_httproutes, "other", "shop", S(""));
     settle(&c);
     EQ_STR(route_path(&c, "ml-team", "chat"), S("/shop"));
-    create(&c, &resource_httproutes, "other", FOREIGN("late", "/shop"));
+    create(&c, &aim_resource_httproutes, "other", FOREIGN("late", "/shop"));
     settle(&c);
     EQ_STR(reason_of(status(&c, "chat"), "RoutingReady"), S("ConfiguringRoute")); /* was first */
     cluster_stop(&c);
@@ -256,7 +256,7 @@ static void what_the_gateway_refuses_is_no_claim(void)
 {
     struct cluster c;
     world_start(&c);
-    create(&c, &resource_httproutes, "other", FOREIGN("squatter", "/shop"));
+    create(&c, &aim_resource_httproutes, "other", FOREIGN("squatter", "/shop"));
     service(&c, "other", "thief", SPEC(ROUTED("/bank")));
     cluster_until(&c, cluster_now(&c) + 5);
     world_operate(&c);
@@ -265,17 +265,17 @@ static void what_the_gateway_refuses_is_no_claim(void)
     settle(&c);
     EQ_STR(reason_of(status(&c, "shop"), "RoutingReady"), S("RouteConflict"));
     EQ_STR(reason_of(status(&c, "bank"), "RoutingReady"), S("RouteConflict"));
-    set_status(&c, &resource_httproutes, "other", "squatter", refused_by_gateway(&c, true));
-    set_status(&c, &resource_httproutes, "other", "thief", refused_by_gateway(&c, true));
+    set_status(&c, &aim_resource_httproutes, "other", "squatter", refused_by_gateway(&c, true));
+    set_status(&c, &aim_resource_httproutes, "other", "thief", refused_by_gateway(&c, true));
     settle(&c);
     EQ_STR(route_path(&c, "ml-team", "shop"), S("/shop"));
     EQ_STR(route_path(&c, "ml-team", "bank"), S("/bank"));
-    change(&c, &resource_httproutes, "other", "squatter", /* an edit is no new claim */
+    change(&c, &aim_resource_httproutes, "other", "squatter", /* an edit is no new claim */
            "{spec: {rules: [{matches: [{path: {type: PathPrefix, value: /shop}}], backendRefs: "
            "[{name: elsewhere, port: 80}]}]}}");
     settle(&c);
     EQ_STR(reason_of(status(&c, "shop"), "RoutingReady"), S("ConfiguringRoute"));
-    set_status(&c, &resource_httproutes, "other", "thief", refused_by_gateway(&c, false));
+    set_status(&c, &aim_resource_httproutes, "other", "thief", refused_by_gateway(&c, false));
     settle(&c);
     EQ_STR(reason_of(status(&c, "bank"), "RoutingReady"),
            S("RouteConflict")); /* older, and let in */
@@ -294,7 +294,7 @@ static void an_administrator_fixes_the_prefix(void)
     service(&c, "ml-team", "honest", SPEC(", runtimeConfigName: mine" ROUTED("/ml-team/chat")));
     world_operate(&c);
     EQ_STR(reason_of(status(&c, "thief"), "RoutingReady"), S("PathTemplateInvalid"));
-    OK(!cluster_get(&c, &resource_httproutes, "ml-team", "thief"));
+    OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team", "thief"));
     EQ_STR(route_path(&c, "ml-team", "honest"), S("/ml-team/chat"));
     change(&c, kind(AIM_CLUSTER_CONFIG), NULL, "default", "{spec: {routing: null}}");
     settle(&c);

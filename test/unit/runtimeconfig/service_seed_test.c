@@ -16,7 +16,7 @@ static const char ns[] = "ml-team", chat[] = "llama-chat";
 
 static void accept(struct cluster *c, const char *status, const char *reason)
 {
-    const struct json *route = cluster_get(c, &resource_httproutes, ns, chat);
+    const struct json *route = cluster_get(c, &aim_resource_httproutes, ns, chat);
     int64_t generation = json_int(json_at(route, "metadata", "generation", NULL), 0);
     str text = arena_printf(
         &c->arena,
@@ -24,7 +24,7 @@ static void accept(struct cluster *c, const char *status, const char *reason)
         "conditions: [{type: Accepted, status: '%s', reason: %s, message: said the gateway, "
         "observedGeneration: %lld, lastTransitionTime: '2026-05-28T20:00:00Z'}]}]}",
         status, reason, (long long)generation);
-    set_status(c, &resource_httproutes, ns, chat, text.p);
+    set_status(c, &aim_resource_httproutes, ns, chat, text.p);
 }
 
 static const struct json *status(struct cluster *c)
@@ -47,7 +47,7 @@ static void run_chat(struct cluster *c)
     create(c, kind(AIM_CONFIG), ns, TEAM_CONFIG);
     create(c, kind(AIM_SERVICE), ns, LLAMA_CHAT);
     settle(c);
-    set_status(c, &resource_inference_services, ns, chat,
+    set_status(c, &aim_resource_inference_services, ns, chat,
                "{conditions: [{type: Ready, status: 'True'}]}");
     accept(c, "True", "Accepted");
 }
@@ -63,7 +63,7 @@ static void the_namespace_governs_alone_and_the_service_runs(void)
     EQ_INT(json_text(json_get(effective, "hash")).n, 64);
     EQ_STR(path_of(status(&c)), S("/ml/ml-team/conversational-ai"));
     EQ_STR(route_path(&c, ns, chat), S("/ml/ml-team/conversational-ai"));
-    const struct json *claim = cluster_get(&c, &resource_claims, ns, "llama-chat-temp-cache");
+    const struct json *claim = cluster_get(&c, &aim_resource_claims, ns, "llama-chat-temp-cache");
     EQ_STR(json_text(json_at(claim, "spec", "storageClassName", NULL)), S("team-ssd"));
     /* all that makes a service publishes what governs it */
     const struct json *model = status_of(&c, AIM_CLUSTER_MODEL, NULL, "meta-llama-3-8b");
@@ -92,13 +92,13 @@ static void a_path_that_cannot_be_rendered_degrades_and_takes_nothing_down(void)
 {
     struct cluster c;
     run_chat(&c);
-    const struct json *before = cluster_get(&c, &resource_inference_services, ns, chat);
+    const struct json *before = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     change(&c, kind(AIM_SERVICE), ns, chat, "{metadata: {labels: {project: null}}}");
     settle(&c);
     IS("Degraded", "RoutingReady", "PathTemplateInvalid");
     EQ_STR(reason_of(status(&c), "RuntimeReady"), S("RuntimeReady"));
     EQ_STR(route_path(&c, ns, chat), S("/ml/ml-team/conversational-ai")); /* the last good one */
-    const struct json *after = cluster_get(&c, &resource_inference_services, ns, chat);
+    const struct json *after = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     OK(after && json_eq(json_get(before, "spec"), json_get(after, "spec")));
     change(&c, kind(AIM_SERVICE), ns, chat, "{metadata: {labels: {project: next}}}");
     settle(&c);
@@ -129,15 +129,15 @@ static void a_named_configuration_must_exist(void)
            "{spec: {runtimeConfigName: non-existent, replicas: 5}}");
     settle(&c);
     IS("Degraded", "ConfigResolved", "RuntimeConfigMissing");
-    const struct json *isvc = cluster_get(&c, &resource_inference_services, ns, chat);
+    const struct json *isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     EQ_INT(json_int(json_at(isvc, "spec", "predictor", "maxReplicas", NULL), 0), 1);
-    OK(cluster_get(&c, &resource_httproutes, ns, chat));
+    OK(cluster_get(&c, &aim_resource_httproutes, ns, chat));
     create(&c, kind(AIM_CLUSTER_CONFIG), NULL, "{metadata: {name: non-existent}, spec: {}}");
     settle(&c);
     IS("Running", "ConfigResolved", "RuntimeConfigResolved");
-    isvc = cluster_get(&c, &resource_inference_services, ns, chat);
+    isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     EQ_INT(json_int(json_at(isvc, "spec", "predictor", "maxReplicas", NULL), 0), 5);
-    OK(!cluster_get(&c, &resource_httproutes, ns, chat)); /* that one has no routing */
+    OK(!cluster_get(&c, &aim_resource_httproutes, ns, chat)); /* that one has no routing */
     cluster_stop(&c);
 }
 
@@ -148,7 +148,7 @@ static void without_a_default_the_service_runs_all_the_same(void)
     world_operate(&c);
     create(&c, kind(AIM_SERVICE), ns, LLAMA_CHAT);
     settle(&c);
-    set_status(&c, &resource_inference_services, ns, chat,
+    set_status(&c, &aim_resource_inference_services, ns, chat,
                "{conditions: [{type: Ready, status: 'True'}]}");
     IS("Running", "ConfigResolved", "DefaultRuntimeConfigNotFound");
     OK(!json_get(status(&c), "effectiveRuntimeConfig"));
@@ -164,7 +164,7 @@ static void credentials_reach_the_runtime(void)
     change(&c, kind(AIM_CONFIG), ns, "default",
            "{spec: {imagePullSecrets: [{name: registry}], serviceAccountName: puller}}");
     settle(&c);
-    const struct json *isvc = cluster_get(&c, &resource_inference_services, ns, chat);
+    const struct json *isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     const struct json *p = json_at(isvc, "spec", "predictor", NULL);
     const struct json *secret = json_item(json_get(p, "imagePullSecrets"), 0);
     EQ_STR(json_text(json_get(secret, "name")), S("registry"));

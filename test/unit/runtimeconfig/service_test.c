@@ -29,7 +29,7 @@ static struct json *get(struct cluster *c, const struct resource *resource, cons
 
 static struct json *runtime(struct cluster *c, const char *name)
 {
-    return get(c, &resource_inference_services, name);
+    return get(c, &aim_resource_inference_services, name);
 }
 
 #define IS(name, word, type, reason) is(__FILE__, __LINE__, &c, name, word, type, reason)
@@ -55,7 +55,7 @@ static void run_chat(struct cluster *c)
 {
     create(c, kind(AIM_SERVICE), ns, CHAT);
     settle(c);
-    set_status(c, &resource_inference_services, ns, "chat", READY);
+    set_status(c, &aim_resource_inference_services, ns, "chat", READY);
 }
 
 static void a_service_comes_up(void)
@@ -69,10 +69,10 @@ static void a_service_comes_up(void)
     EQ_STR(json_text(json_at(isvc, "spec", "predictor", "model", "runtime", NULL)),
            S("llama-latency"));
     EQ_STR(json_text(json_at(isvc, "metadata", "labels", "team", NULL)), S("a"));
-    const struct json *claim = get(&c, &resource_claims, "chat-temp-cache");
+    const struct json *claim = get(&c, &aim_resource_claims, "chat-temp-cache");
     EQ_STR(json_text(json_at(claim, "spec", "resources", "requests", "storage", NULL)), S("18Gi"));
-    OK(cluster_get(&c, &resource_cluster_serving_runtimes, NULL, "llama-latency"));
-    set_status(&c, &resource_inference_services, ns, "chat", READY);
+    OK(cluster_get(&c, &aim_resource_cluster_serving_runtimes, NULL, "llama-latency"));
+    set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "Ready", "RuntimeReady");
     const struct json *status = status_of(&c, AIM_SERVICE, ns, "chat");
     EQ_STR(json_text(json_at(status, "resolvedTemplate", "kind", NULL)),
@@ -111,7 +111,7 @@ static void a_status_that_is_not_so_is_put_right(void)
     settle(&c);
     int64_t before = turns(&c);
     size_t writes = writes_to(&c, status);
-    set_status(&c, &resource_inference_services, ns, "chat", READY);
+    set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "Ready", "RuntimeReady");
     EQ_INT(turns(&c), before + 1);
     EQ_INT((int64_t)writes_to(&c, status), (int64_t)writes + 1);
@@ -146,15 +146,15 @@ static void children_deleted_by_hand_come_back(void)
     struct cluster c;
     start(&c);
     run_chat(&c);
-    delete (&c, &resource_inference_services, ns, "chat");
+    delete (&c, &aim_resource_inference_services, ns, "chat");
     OK(runtime(&c, "chat"));
     IS("chat", "Starting", "RuntimeReady", "CreatingRuntime");
-    set_status(&c, &resource_inference_services, ns, "chat", READY);
+    set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "Ready", "RuntimeReady");
-    delete (&c, &resource_claims, ns, "chat-temp-cache");
-    OK(get(&c, &resource_claims, "chat-temp-cache"));
-    delete (&c, &resource_cluster_serving_runtimes, NULL, "llama-latency");
-    OK(cluster_get(&c, &resource_cluster_serving_runtimes, NULL, "llama-latency"));
+    delete (&c, &aim_resource_claims, ns, "chat-temp-cache");
+    OK(get(&c, &aim_resource_claims, "chat-temp-cache"));
+    delete (&c, &aim_resource_cluster_serving_runtimes, NULL, "llama-latency");
+    OK(cluster_get(&c, &aim_resource_cluster_serving_runtimes, NULL, "llama-latency"));
     cluster_stop(&c);
 }
 
@@ -242,7 +242,7 @@ static void a_template_removed_while_used_leaves_the_runtime(void)
            "{metadata: {name: named}, spec: {model: {ref: meta-llama-3-8b}, templateRef: "
            "llama-latency}}");
     settle(&c);
-    set_status(&c, &resource_inference_services, ns, "named", READY);
+    set_status(&c, &aim_resource_inference_services, ns, "named", READY);
     IS("named", "Running", "Ready", "RuntimeReady");
     delete (&c, kind(AIM_CLUSTER_TEMPLATE), NULL, "llama-latency");
     IS("named", "Degraded", "Failure", "TemplateNotFound");
@@ -261,7 +261,7 @@ static void what_a_deleted_service_brought_goes_with_it(void)
     delete (&c, kind(AIM_SERVICE), ns, "chat");
     OK(!get(&c, kind(AIM_SERVICE), "chat"));
     OK(!runtime(&c, "chat"));
-    OK(!get(&c, &resource_claims, "chat-temp-cache"));
+    OK(!get(&c, &aim_resource_claims, "chat-temp-cache"));
     cluster_stop(&c);
 }
 
@@ -272,7 +272,7 @@ static void a_restart_in_the_middle_goes_on(void)
     create(&c, kind(AIM_SERVICE), ns, CHAT);
     settle(&c);
     cluster_operator_down(&c);
-    set_status(&c, &resource_inference_services, ns, "chat", READY);
+    set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
     IS("chat", "Starting", "Ready", "CreatingRuntime"); /* nobody looked */
     buf_clear(&c.log);
     world_operate(&c);
@@ -281,7 +281,7 @@ static void a_restart_in_the_middle_goes_on(void)
     EQ_INT(writes_to(&c, "PATCH /api/v1"), 0);
 
     cluster_operator_down(&c);
-    delete (&c, &resource_inference_services, ns, "chat");
+    delete (&c, &aim_resource_inference_services, ns, "chat");
     delete (&c, kind(AIM_CLUSTER_MODEL), NULL, "meta-llama-3-8b");
     world_operate(&c);
     IS("chat", "Pending", "Resolved", "ModelNotFound");
@@ -306,7 +306,7 @@ static void overrides_derive_a_template(void)
     EQ_STR(json_text(json_at(derived, "status", "status", NULL)), S("Ready"));
     EQ_STR(json_text(json_at(runtime(&c, "chat"), "spec", "predictor", "model", "runtime", NULL)),
            str_c(name));
-    OK(get(&c, &resource_serving_runtimes, name));
+    OK(get(&c, &aim_resource_serving_runtimes, name));
     IS("chat", "Starting", "Resolved", "Resolved");
     size_t before = c.operator_writes;
     cluster_until(&c, cluster_now(&c) + 600);
@@ -331,7 +331,7 @@ static void an_image_gets_a_model_of_its_own(void)
         "sourceUri: 'hf://a'}]}}");
     settle(&c);
     IS("web", "Starting", "Ready", "CreatingRuntime");
-    OK(!get(&c, &resource_claims, "web-temp-cache")); /* nobody knows how large */
+    OK(!get(&c, &aim_resource_claims, "web-temp-cache")); /* nobody knows how large */
     create(&c, kind(AIM_MODEL), ns, "{metadata: {name: twin}, spec: {image: 'nginx:1.25'}}");
     settle(&c);
     IS("web", "Failed", "Failure", "MultipleModelsFound");
@@ -387,14 +387,14 @@ static void a_cache_is_filled_before_the_service_starts(void)
     static const char cache[] = "meta-llama-llama-3-8b";
     OK(get(&c, kind(AIM_TEMPLATE_CACHE), "llama-latency"));
     OK(get(&c, kind(AIM_MODEL_CACHE), cache));
-    const struct json *claim = get(&c, &resource_claims, "meta-llama-llama-3-8b-cache");
+    const struct json *claim = get(&c, &aim_resource_claims, "meta-llama-llama-3-8b-cache");
     EQ_STR(json_text(json_at(claim, "spec", "storageClassName", NULL)), S("team-ssd"));
     OK(!runtime(&c, "chat"));
     IS("chat", "Starting", "CacheReady", "CacheWarming");
-    set_status(&c, &resource_claims, ns, "meta-llama-llama-3-8b-cache", "{phase: Bound}");
-    OK(get(&c, &resource_jobs, "meta-llama-llama-3-8b-cache-download"));
+    set_status(&c, &aim_resource_claims, ns, "meta-llama-llama-3-8b-cache", "{phase: Bound}");
+    OK(get(&c, &aim_resource_jobs, "meta-llama-llama-3-8b-cache-download"));
     IS("chat", "Starting", "CacheReady", "CacheWarming");
-    set_status(&c, &resource_jobs, ns, "meta-llama-llama-3-8b-cache-download",
+    set_status(&c, &aim_resource_jobs, ns, "meta-llama-llama-3-8b-cache-download",
                "{succeeded: 1, startTime: '2026-05-28T20:00:00Z', completionTime: "
                "'2026-05-28T20:01:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, "
                "{type: Complete, status: 'True'}]}");
@@ -404,7 +404,7 @@ static void a_cache_is_filled_before_the_service_starts(void)
     const struct json *volume = json_item(json_get(p, "volumes"), 0);
     EQ_STR(json_text(json_at(volume, "persistentVolumeClaim", "claimName", NULL)),
            S("meta-llama-llama-3-8b-cache"));
-    set_status(&c, &resource_inference_services, ns, "chat", READY);
+    set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
     IS("chat", "Running", "CacheReady", "CacheWarm");
 
     /* a cache that goes away takes no volume from a running service */
@@ -429,7 +429,7 @@ static void an_unfinished_cache_goes_with_its_service(void)
     OK(!get(&c, kind(AIM_SERVICE), "chat"));
     OK(!get(&c, kind(AIM_TEMPLATE_CACHE), "llama-latency"));
     OK(!get(&c, kind(AIM_MODEL_CACHE), "meta-llama-llama-3-8b"));
-    OK(!get(&c, &resource_claims, "meta-llama-llama-3-8b-cache"));
+    OK(!get(&c, &aim_resource_claims, "meta-llama-llama-3-8b-cache"));
     cluster_stop(&c);
 }
 

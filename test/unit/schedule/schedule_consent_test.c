@@ -7,7 +7,7 @@
 #include "kube/grants.h"
 #include "schedule/schedule_controller.h"
 #include "schedule/schedule_records.h"
-#include "schedule/schedule_status.h"
+#include "schedule/schedule_status_core.h"
 #include "tap.h"
 
 #define TRIGGERS(min, max)                                                                         \
@@ -86,7 +86,7 @@ static str condition(struct cluster *c, const char *ns, const char *name, const 
                      const char *field)
 {
     const struct json *o = cluster_get(c, &schedule_resource, ns, name);
-    return json_text(json_get(schedule_old_condition(json_get(o, "status"), type), field));
+    return json_text(json_get(schedule_condition_find(json_get(o, "status"), type), field));
 }
 
 #define SAYS(c, ns, name, reason) EQ_STR(condition(c, ns, name, "Ready", "reason"), S(reason))
@@ -499,7 +499,7 @@ static void a_query_that_cannot_be_confined_is_a_condition(void)
     EQ_STR(condition(&c, "shop", "own", "QueryValid", "status"), S("False"));
     EQ_STR(condition(&c, "shop", "own", "QueryValid", "reason"), S("InvalidQuery"));
     EQ_STR(condition(&c, "shop", "own", "QueryValid", "message"),
-           S("smartRecommendation.query cannot be confined to namespace shop: at character 11: "
+           S("smartRecommendation.query cannot be restricted to namespace shop: at character 11: "
              "function \"frobnicate\" is not known or not allowed here"));
     cluster_do(&c, KUBE_MERGE_PATCH, &schedule_resource, "shop", "own",
                S("{\"spec\":{\"smartRecommendation\":{\"query\":\"sum(up)\"}}}"));

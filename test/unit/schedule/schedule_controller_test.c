@@ -4,7 +4,7 @@
 #include "cluster.h"
 #include "schedule/schedule_controller.h"
 #include "schedule/schedule_records.h"
-#include "schedule/schedule_status.h"
+#include "schedule/schedule_status_core.h"
 #include "tap.h"
 
 #define HPA                                                                                           \
@@ -67,7 +67,7 @@ static void has_bounds(struct cluster *c, int64_t min, int64_t max)
 static void has_condition(struct cluster *c, const char *name, const char *type, const char *reason)
 {
     const struct json *o = cluster_get(c, &schedule_resource, ns, name);
-    const struct json *one = schedule_old_condition(json_get(o, "status"), type);
+    const struct json *one = schedule_condition_find(json_get(o, "status"), type);
     EQ_STR(json_text(json_get(one, "reason")), str_c(reason));
 }
 
@@ -386,9 +386,9 @@ static void every_problem_is_a_condition_and_an_event(void)
     has_condition(&c, "office", "SpecValid", "InvalidTime");
     const struct json *o = cluster_get(&c, &schedule_resource, ns, "office");
     str message =
-        json_text(json_get(schedule_old_condition(json_get(o, "status"), "SpecValid"), "message"));
+        json_text(json_get(schedule_condition_find(json_get(o, "status"), "SpecValid"), "message"));
     static const char *const said[] = { "t1: startTime",       "t2: startTime and endTime",
-                                        "t3: interval",        "t4: interval names no day",
+                                        "t3: interval",        "t4: interval selects no day",
                                         "t5: timezone",        "t5: interval",
                                         "t6: a later trigger", "t6: startHPAConfig" };
     for (size_t i = 0; i < countof(said); i++)

@@ -1,8 +1,8 @@
 /* One pass: every path through the plan, in a world without a server. */
 #include "base/random.h"
 #include "base/rfc3339.h"
-#include "schedule/schedule_plan.h"
-#include "schedule/schedule_status.h"
+#include "schedule/schedule_plan_core.h"
+#include "schedule/schedule_status_core.h"
 #include "schedule_world.h"
 #include "tap.h"
 #include "json/yaml.h"
@@ -44,7 +44,7 @@ static struct world world_new(const char *yaml, const char *now)
 
 static str condition_of(const struct world *w, const char *type, const char *field)
 {
-    return json_text(json_get(schedule_old_condition(w->status, type), field));
+    return json_text(json_get(schedule_condition_find(w->status, type), field));
 }
 
 static void is(const struct world *w, const char *type, const char *status, const char *reason)
@@ -75,8 +75,9 @@ static void a_window_is_applied_once(void)
     is(&w, "HPAValid", "True", "Reconciled");
     is(&w, "Scheduled", "True", "ScheduleEnqueued");
     is(&w, "SpecValid", "True", "Valid");
-    OK(!schedule_old_condition(w.status, "Error"));
-    OK(world_said_since(&w, "TriggerStarted", 0) && world_said_since(&w, "HPAUpdated", 0));
+    OK(!schedule_condition_find(w.status, "Error"));
+    OK(world_has_event_since(&w, "TriggerStarted", 0) &&
+       world_has_event_since(&w, "HPAUpdated", 0));
     size_t events = w.events_n;
     for (int i = 0; i < 5; i++, w.now += 300)
         world_pass(&w);
@@ -167,7 +168,7 @@ static void a_suspended_trigger_gives_the_bounds_back(void)
     world_pass(&w);
     has_bounds(&w, 2, 9);
     EQ_STR(w.hpa.baseline, S(""));
-    OK(world_said_since(&w, "BaselineRestored", 0));
+    OK(world_has_event_since(&w, "BaselineRestored", 0));
     is(&w, "Scheduled", "False", "NoUsableTrigger");
     w.hpa.bounds.max = 77; /* what others do now is theirs */
     w.now += 60;
@@ -222,11 +223,11 @@ static void a_recreated_hpa_is_set_again(void)
 static void the_older_object_governs(void)
 {
     auto_world struct world w = world_new(OFFICE, "2026-06-03T10:00:00Z");
-    w.rival = S("shop/elder");
+    w.managed_by = S("shop/elder");
     world_pass(&w);
     has_bounds(&w, 2, 9);
     is(&w, "Ready", "False", "HPAAlreadyManaged");
-    w.rival = S("");
+    w.managed_by = S("");
     world_pass(&w);
     has_bounds(&w, 8, 20);
 }
@@ -345,7 +346,7 @@ static void events_follow_the_triggers(void)
     for (size_t i = 0; i < countof(steps); i++) {
         w.now = at(steps[i].now);
         world_pass(&w);
-        OK(world_said_since(&w, steps[i].reason, w.now));
+        OK(world_has_event_since(&w, steps[i].reason, w.now));
         EQ_INT(w.plan.phase, steps[i].phase);
     }
     OK(!json_get(w.status, "activeTrigger"));
@@ -360,7 +361,7 @@ static void deletion_keeps_or_restores(void)
     w.deleting = true;
     world_pass(&w);
     has_bounds(&w, 8, 20);
-    OK(w.gone && world_said_since(&w, "CleanupComplete", 0));
+    OK(w.gone && world_has_event_since(&w, "CleanupComplete", 0));
     auto_world struct world v =
         world_new(OFFICE "deletionPolicy: Restore\n", "2026-06-03T10:00:00Z");
     world_pass(&v);
@@ -384,7 +385,7 @@ static void a_template_makes_the_hpa(void)
                   "2026-06-03T10:00:00Z");
     w.hpa = (struct schedule_hpa){ .replicas = -1 };
     struct schedule_spec *spec =
-        schedule_spec_read(&w.arena, w.spec, (struct schedule_defaults){ 0 });
+        schedule_spec_read(&w.arena, w.spec, (struct schedule_defaults){ .find_zone = tz_get });
     struct schedule_target target = schedule_target(&w.arena, spec, S("shop"), S("office"));
     EQ_STR(target.name, S("office-generated"));
     world_pass(&w);

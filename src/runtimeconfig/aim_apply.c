@@ -1,0 +1,120 @@
+/* Children of a consumer, by server-side apply, and only when something would change.
+ *
+ * A child is left alone when what the cache shows of it has all that we want, and we are sure that
+ * there is nothing of ours on it that we no longer want. We are sure when this process applied the
+ * very same last, or, after a restart, when the status tells that the pass before had the same
+ * inputs. */
+#include "aim.h"
+
+struct aim_applied {
+    char *key;     /* owned */
+    uint64_t hash; /* of what was applied, as text; this process's own */
+};
+
+static bool is_named_list(const struct json *list)
+{
+    for (size_t i = 0; i < json_len(list); i++)
+        if (!json_is(json_get(json_item(list, i), "name"), JSON_STR))
+            return false;
+    return json_len(list) > 0;
+}
+
+static const struct json *find_named(const struct json *list, str name)
+{
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eq(json_text(json_get(json_item(list, i), "name")), name))
+            return json_item(list, i);
+    return NULL;
+}
+
+static bool covers_list(const struct json *live, const struct json *desired)
+{
+    bool named = is_named_list(desired);
+    if (!json_is(live, JSON_ARR) || (!named && live->n != desired->n))
+        return false;
+    for (size_t i = 0; i < desired->n; i++) {
+        const struct json *want = json_item(desired, i);
+        const struct json *have =
+            named ? find_named(live, json_text(json_get(want, "name"))) : json_item(live, i);
+        if (!have || !aim_apply_covers(have, want))
+            return false;
+    }
+    return true;
+}
+
+bool aim_apply_covers(const struct json *live, const struct json *desired)
+{
+    if (json_is(desired, JSON_ARR))
+        return covers_list(live, desired);
+    if (!json_is(desired, JSON_OBJ))
+        return json_eq(live, desired);
+    json_each(m, desired) {
+        const struct json *have = json_get_str(live, m->key);
+        if (!have || !aim_apply_covers(have, m->value))
+            return false;
+    }
+    return true;
+}
+
+/* Did the pass before, of whichever process, have the same configuration and spec? */
+static bool is_same_input(const struct aim_turn *t)
+{
+    const struct json *old = t->status.old;
+    return json_int(json_get(old, "observedGeneration"), -1) == t->status.generation &&
+           str_eqc(json_text(json_at(old, "effectiveRuntimeConfig", "hash", NULL)), t->config.hash);
+}
+
+static struct aim_applied *applied_entry(struct aim_tracked *tracked, str key)
+{
+    struct aim_applied *applied = map_get(&tracked->applied, key);
+    if (applied)
+        return applied;
+    applied = mem_zero(1, sizeof(*applied));
+    applied->key = mem_dup(key.p, key.n);
+    map_put(&tracked->applied, str_c(applied->key), applied);
+    return applied;
+}
+
+void aim_apply_forget(struct aim_tracked *tracked)
+{
+    for (struct map_slot *s = NULL; (s = map_next(&tracked->applied, s));) {
+        struct aim_applied *applied = s->value;
+        free(applied->key);
+        free(applied);
+    }
+    map_done(&tracked->applied);
+    tracked->applied = (struct map){ 0 };
+}
+
+bool aim_apply_then(struct aim_turn *t, const struct resource *resource, const struct json *live,
+                    struct json *desired,
+                    void (*then)(struct reconcile *r, const struct kube_reply *reply))
+{
+    struct arena *a = t->r->arena;
+    struct json *metadata = json_make(a, desired, "metadata", NULL);
+    str name = json_text(json_get(metadata, "name"));
+    if (resource->namespaced && !json_get(metadata, "namespace"))
+        json_set_str(a, metadata, "namespace", t->ns);
+    bool covered = live && aim_apply_covers(live, desired);
+    auto_buf struct buf version = { 0 };
+    resource_api_version(resource, &version);
+    json_set_str(a, desired, "apiVersion", buf_str(&version));
+    json_set_str(a, desired, "kind", str_c(resource->kind));
+    str body = json_to_str(a, desired);
+    uint64_t hash = map_hash(body);
+    str key = arena_printf(a, "%s " STR_FMT, resource->kind, STR_ARG(name));
+    struct aim_applied *before = map_get(&t->tracked->applied, key);
+    bool sure = before ? before->hash == hash : is_same_input(t);
+    applied_entry(t->tracked, key)->hash = hash;
+    if (covered && sure)
+        return false;
+    aim_turn_call(t,
+                  &(struct kube_request){ .verb = KUBE_APPLY,
+                                          .resource = resource,
+                                          .ns = json_text(json_get(metadata, "namespace")),
+                                          .name = name,
+                                          .field_manager = S("aim-service-controller"),
+                                          .body = body },
+                  then);
+    return true;
+}
