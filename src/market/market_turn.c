@@ -30,7 +30,8 @@ static void gather_status(struct reconcile *r, struct market_turn *turn,
     turn->base = turn->old;
     if (!track->gone || track->gone == allocation)
         return;
-    struct json *status = turn->old ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
+    struct json *status =
+        json_is(turn->old, JSON_OBJ) ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
     market_status_adopt(r->arena, status, parse(r->arena, track->gone->status));
     turn->base = status;
 }
