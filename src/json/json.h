@@ -58,6 +58,10 @@ int json_parse(struct arena *a, str text, struct json **ret, err_t *e);
 int json_parse_limited(struct arena *a, str text, const struct json_limits *limits,
                        struct json **ret, err_t *e);
 
+/* Every "\\u0000" becomes "\\ufffd", in place. For text of strangers before it is parsed: a NUL ends a C string but not
+ * a slice, so parts of a program would disagree on a name that has one. */
+void json_hide_nul(char *text, size_t n);
+
 /* ---- build: text and keys are copied into the arena */
 
 struct json *json_new_null(struct arena *a);

@@ -167,6 +167,19 @@ int json_parse_limited(struct arena *a, str text, const struct json_limits *limi
     return 0;
 }
 
+void json_hide_nul(char *text, size_t n)
+{
+    char *end = text + n;
+    for (char *p = text; n && (p = memmem(p, (size_t)(end - p), "\\u0000", 6)); p++) {
+        const char *first =
+            p; /* of the backslashes in a row: one that is escaped itself escapes nothing */
+        while (first > text && first[-1] == '\\')
+            first--;
+        if ((p - first) % 2 == 0)
+            memcpy(p, "\\ufffd", 6);
+    }
+}
+
 int json_parse(struct arena *a, str text, struct json **ret, err_t *e)
 {
     return json_parse_limited(a, text, &(struct json_limits){ 0 }, ret, e);

@@ -12,6 +12,7 @@
 #include "../base/quantity.h"
 #include "../base/rfc3339.h"
 #include "../base/sum.h"
+#include "json.h"
 #include "trim.h"
 
 #include <yyjson.h>
@@ -305,6 +306,7 @@ typedef bool trim_fn(const struct field_step *step, str text, struct buf *out);
 
 static yyjson_doc *read_trimmed(struct projector *j)
 {
+    json_hide_nul(j->trimmed.p, j->trimmed.n);
     memset(buf_reserve(&j->trimmed, YYJSON_PADDING_SIZE), 0, YYJSON_PADDING_SIZE);
     return yyjson_read_opts(j->trimmed.p, j->trimmed.n, YYJSON_READ_INSITU, j->pool, NULL);
 }
@@ -318,6 +320,11 @@ static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_v
     yyjson_read_err problem;
     if (trim(&p->tree->root, json, &j->trimmed))
         j->document = read_trimmed(j);
+    if (!j->document && memmem(json.p, json.n, "\\u0000", 6)) {
+        buf_clear(&j->trimmed);
+        buf_put(&j->trimmed, json);
+        j->document = read_trimmed(j);
+    }
     if (!j->document) /* without the in-situ flag yyjson does not write to the text */
         j->document = yyjson_read_opts((char *)(uintptr_t)json.p, json.n, 0, j->pool, &problem);
     j->document_bytes = json.n;

@@ -82,6 +82,7 @@ static str message_of(const struct json *status, str body)
 
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
 {
+    json_hide_nul(call->answer.p, call->answer.n);
     str body = buf_str(&call->answer);
     *ret = (struct kube_reply){ .code = call->status, .body = body, .arena = &call->arena };
     err_t e;

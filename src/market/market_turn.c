@@ -421,6 +421,11 @@ struct reconciled market_reconcile(struct reconcile *r)
         finish(r, track->turn);
         return reconciled();
     }
+    if (governs && governs != allocation) { /* deleted: what another one governs is not put back */
+        end_turn(r, track->turn);
+        market_track_drop(&m->tracks, track);
+        return reconciled();
+    }
     step(r, track->turn);
     return reconciled();
 }

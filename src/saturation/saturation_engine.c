@@ -469,6 +469,7 @@ struct reconciled saturation_cycle(struct reconcile *r)
             decide_or_tell(s, m, r->arena);
     } else {
         int64_t before = clock_cpu_ns();
+        saturation_remember(s);
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
             log_info("Saturation scaling config not loaded yet, skipping optimization");

@@ -194,7 +194,8 @@ static void set_condition(const struct writing *w, enum sat_condition_type type,
 struct json *sat_status_patch(struct arena *a, const struct json *old, const struct sat_view *view,
                               int64_t generation, int64_t now_s)
 {
-    if (!json_is(old, JSON_OBJ)) /* a CRD without a schema stores anything; a merge patch replaces it */
+    if (!json_is(old,
+                 JSON_OBJ)) /* a CRD without a schema stores anything; a merge patch replaces it */
         old = json_new_obj(a);
     struct json *status = json_copy(a, old);
     struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };

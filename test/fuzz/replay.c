@@ -66,7 +66,7 @@ static int run_random(const char *count, const char *first)
         for (size_t i = 0; i < size; i++)
             data[i] = (uint8_t)random_u32(&random);
         LLVMFuzzerTestOneInput(data, size);
-        if (current % 10000 == 9999)
+        if (current % 1000 == 999)
             printf("%llu\n", current + 1);
     }
     return EXIT_SUCCESS;
