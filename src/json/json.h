@@ -47,6 +47,7 @@ enum { JSON_DEPTH_MAX = 256 };
 struct json_limits {
     size_t depth;   /* 0: JSON_DEPTH_MAX */
     size_t members; /* of one object or array; 0: no limit */
+    size_t values;  /* of the whole document; 0: no limit */
     /* Called for every key that stands twice in an object, with its path ("spec.ports[0].name");
      * the last one wins. NULL: not told. */
     void (*duplicate)(void *context, str path);

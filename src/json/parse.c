@@ -156,6 +156,12 @@ int json_parse_limited(struct arena *a, str text, const struct json_limits *limi
         return err_set(e, EINVAL, "invalid JSON at line %zu, column %zu: %s", line, column,
                        text.n ? problem.msg : "it is empty");
     }
+    size_t values = yyjson_doc_get_val_count(doc);
+    if (limits->values && values > limits->values) {
+        yyjson_doc_free(doc);
+        return err_set(e, E2BIG, "JSON has %zu values, at most %zu are allowed", values,
+                       limits->values);
+    }
     struct parse p = { .arena = a, .limits = limits, .e = e };
     p.depth_max = limits->depth ? limits->depth : JSON_DEPTH_MAX;
     struct json *tree = convert(&p, yyjson_doc_get_root(doc), 0);

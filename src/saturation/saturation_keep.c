@@ -269,9 +269,12 @@ static void state_read(void *context)
 
 int saturation_keep_start(struct saturation *s, err_t *e)
 {
+    const char *own = getenv("POD_NAMESPACE"); /* the global ConfigMaps may be elsewhere */
     s->fallbacks = metrics_family(manager_metrics(s->manager), &fallback_spec);
     return keep_new(s->manager,
-                    &(struct keep_options){
-                        .ns = s->o.ns, .name = S(STATE_NAME), .on_read = state_read, .context = s },
+                    &(struct keep_options){ .ns = own && *own ? str_c(own) : s->o.ns,
+                                            .name = S(STATE_NAME),
+                                            .on_read = state_read,
+                                            .context = s },
                     &s->keep, e);
 }

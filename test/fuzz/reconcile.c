@@ -15,6 +15,7 @@
 enum {
     EVENTS_MAX = 8,
     OBJECTS_MAX = 32,
+    CHILDREN_MAX = 16, /* made by the feature in one input */
     MUTATIONS_MAX = 6,
     WRITES_MAX = 5000, /* of one input: more is a controller that answers its own writes */
 };
@@ -43,7 +44,9 @@ static struct world {
     struct manager *manager;
     struct arena arena, input;
     struct call *calls;
-    struct object objects[OBJECTS_MAX];
+    struct object objects[OBJECTS_MAX + CHILDREN_MAX]; /* the feature's, then what it made */
+    size_t object_n;
+    struct fuzz_object children[CHILDREN_MAX];
     uint64_t versions;
     int writes;           /* of this input */
     struct random random; /* of answers; seeded by the input */
@@ -154,7 +157,7 @@ static bool is_collection(str path, const struct fuzz_object *of)
 /* The object that a path ends in, with or without a subresource. */
 static struct object *find_object(str path)
 {
-    for (size_t i = 0; i < world.feature->object_n; i++) {
+    for (size_t i = 0; i < world.object_n; i++) {
         struct object *o = &world.objects[i];
         const struct json *meta = json_get(now_of(o), "metadata");
         str name = json_text(json_get(meta, "name")), ns = json_text(json_get(meta, "namespace"));
@@ -216,7 +219,7 @@ static void open_watch(struct call *call)
     call->watching = true;
     if (!call_head(call, 200, S("")))
         return;
-    for (size_t i = 0; initial && i < world.feature->object_n; i++) {
+    for (size_t i = 0; initial && i < world.object_n; i++) {
         const struct object *o = &world.objects[i];
         if (is_collection(path, o->of) && is_selected(target, o->valid) &&
             !call_data(call, event_line(&a, "ADDED", now_of(o))))
@@ -260,12 +263,42 @@ static void refuse(struct call *call)
                              words[i].reason, words[i].code));
 }
 
+/* An object that the feature made: it is there until the end of the input. */
+static struct object *add_child(struct call *call, struct json *body)
+{
+    str path = path_of(call), rest = path, part, parts[8];
+    size_t n = 0, head = str_starts(path, S("/apis/")) ? 3 : 2, at = world.object_n;
+    str name = json_text(json_at(body, "metadata", "name", NULL));
+    while (n < countof(parts) && str_cut(&rest, '/', &part))
+        if (part.n)
+            parts[n++] = part;
+    size_t plural = n > head + 2 && str_eqc(parts[head], "namespaces") ? head + 2 : head;
+    bool made = str_eq(call->request.method, S("POST")) ? n == plural + 1 : n == plural + 2;
+    if (!made || !name.n || str_eqc(parts[plural], "events") ||
+        at == world.feature->object_n + CHILDREN_MAX)
+        return NULL;
+    struct fuzz_object *of = &world.children[at - world.feature->object_n];
+    of->api = arena_str(&world.input, str_upto(path, (size_t)(parts[head].p - path.p) - 1)).p;
+    of->plural = arena_str(&world.input, parts[plural]).p;
+    struct object *o = &world.objects[world.object_n++];
+    struct json *meta = json_make(&world.input, body, "metadata", NULL);
+    json_set_str(&world.input, meta, "uid", next_version(&world.input));
+    json_set_int(&world.input, meta, "generation", 1);
+    if (plural > head)
+        json_set_str(&world.input, meta, "namespace", parts[head + 1]);
+    *o = (struct object){ .of = of, .valid = body };
+    return o;
+}
+
 /* The object as a believing server has it after the write; NULL: of none that is known. */
-static struct json *written(struct call *call, struct object *o)
+static struct json *written(struct call *call, struct object *o, struct object **ret_object)
 {
     struct json *body = NULL, *after;
     if (json_parse(&world.input, call->request.body, &body, NULL) < 0)
         body = NULL;
+    if (!o)
+        o = json_is(body, JSON_OBJ) ? add_child(call, body) : NULL;
+    *ret_object = o;
     if (!o)
         return body;
     bool put = str_eq(call->request.method, S("PUT"));
@@ -297,7 +330,7 @@ static void answer_write(struct call *call)
         answer_with(call, 200, S("{\"kind\":\"Status\",\"status\":\"Success\"}"));
         return;
     }
-    struct json *after = written(call, o);
+    struct json *after = written(call, o, &o);
     if (!after) {
         answer_with(call, 200, S("{}"));
         return;
@@ -475,6 +508,7 @@ static void world_start(const struct fuzz_feature *feature)
     log_redirect(swallow, NULL);
     log_setup(LOG_WARN, LOG_TEXT);
     world.feature = feature;
+    world.object_n = feature->object_n;
     read_objects();
     check(loop_new(&(struct loop_options){ .time = LOOP_VIRTUAL,
                                            .start_wall_ns = INT64_C(1780488000) * NS_PER_S },
@@ -553,6 +587,10 @@ void fuzz_reconcile(const struct fuzz_feature *feature, const uint8_t *data, siz
         if (world.objects[i].now)
             put_back(&world.objects[i]);
     pass(NS_PER_S);
+    for (; world.object_n > feature->object_n; world.object_n--) {
+        const struct object *o = &world.objects[world.object_n - 1];
+        tell(o->of, "DELETED", now_of(o), o->valid);
+    }
     for (size_t i = 0; i < feature->object_n; i++)
         world.objects[i].now = NULL; /* what was written of it since */
     arena_reset(&world.input, (struct arena_mark){ 0 });
