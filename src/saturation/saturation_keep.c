@@ -270,10 +270,14 @@ static void state_read(void *context)
 int saturation_keep_start(struct saturation *s, err_t *e)
 {
     const char *own = getenv("POD_NAMESPACE"); /* the global ConfigMaps may be elsewhere */
+    /* Instances may have other ConfigMaps, and would write over each other. */
+    str name = s->o.instance.n
+                   ? arena_printf(&s->arena, STATE_NAME "-" STR_FMT, STR_ARG(s->o.instance))
+                   : S(STATE_NAME);
     s->fallbacks = metrics_family(manager_metrics(s->manager), &fallback_spec);
     return keep_new(s->manager,
                     &(struct keep_options){ .ns = own && *own ? str_c(own) : s->o.ns,
-                                            .name = S(STATE_NAME),
+                                            .name = name,
                                             .on_read = state_read,
                                             .context = s },
                     &s->keep, e);

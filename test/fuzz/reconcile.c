@@ -568,7 +568,8 @@ static void put_back(struct object *o)
 
 void fuzz_reconcile(const struct fuzz_feature *feature, const uint8_t *data, size_t size)
 {
-    static const int64_t pauses_ms[] = { 0, 0, 0, 1, 100, 1000, 16000, 61000 };
+    static const int64_t pauses_ms[] = { 0, 0, 0,  0,  0,   0,    0,     0,
+                                         1, 1, 10, 10, 100, 1000, 16000, 61000 };
     if (!world.loop)
         world_start(feature);
     world.bytes = (struct fuzz_bytes){ data, data + size };
