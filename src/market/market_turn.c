@@ -42,7 +42,8 @@ static void gather_status(struct reconcile *r, struct market_turn *turn,
     turn->base = turn->old;
     if (!track->deleted || track->deleted == allocation)
         return;
-    struct json *status = turn->old ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
+    struct json *status =
+        json_is(turn->old, JSON_OBJ) ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
     market_status_adopt(r->arena, status, parse_or_null(r->arena, track->deleted->status));
     turn->base = status;
 }
@@ -477,6 +478,11 @@ struct reconciled market_reconcile(struct reconcile *r)
                         arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
                                      STR_ARG(governs->meta.name)));
         finish_turn(r, track->turn);
+        return reconciled();
+    }
+    if (governs && governs != allocation) { /* deleted: another allocation governs the pod now */
+        end_turn(r, track->turn);
+        market_track_drop(&m->tracks, track);
         return reconciled();
     }
     run_step(r, track->turn);
