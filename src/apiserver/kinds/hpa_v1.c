@@ -131,6 +131,7 @@ static void validate_hpa_v1(const struct kind_change *c, struct kind_env *env,
     struct kind_change stored = *c;
     stored.object = json_copy(env->arena, c->object);
     convert_to_v2(env->arena, stored.object);
+    kind_check_schema(c->kind->storage->schema, stored.object, NULL, errors);
     kind_hooks_hpa.validate(&stored, env, errors);
 }
 

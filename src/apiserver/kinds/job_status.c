@@ -12,17 +12,15 @@ static bool is_condition_true(const struct json *status, const char *type)
     return false;
 }
 
-/* No count is negative, succeeded and failed never decrease, ready pods are active. */
+/* succeeded and failed never decrease; ready pods are active. */
 static void check_counts(const struct json *new, const struct json *old,
                          const struct field_path *at, struct field_errors *errors)
 {
-    static const char *const counts[] = { "active", "succeeded", "failed", "ready", "terminating" };
+    static const char *const counts[] = { "succeeded", "failed" };
     for (size_t i = 0; i < countof(counts); i++) {
         const struct json *count = json_get(new, counts[i]);
         struct field_path in = { at, .key = str_c(counts[i]) };
-        if (json_int(count, 0) < 0)
-            field_invalid(errors, &in, count, "must be greater than or equal to 0");
-        if ((i == 1 || i == 2) && json_int(count, 0) < json_int(json_get(old, counts[i]), 0))
+        if (json_int(count, 0) < json_int(json_get(old, counts[i]), 0))
             field_invalid(errors, &in, count, "cannot decrease the counter");
     }
     const struct json *ready = json_get(new, "ready");

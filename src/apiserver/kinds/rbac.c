@@ -69,8 +69,6 @@ static void check_subject(const struct kind_change *c, const struct json *subjec
     static const char *const none[] = { "", NULL }, *const own[] = { GROUP, NULL };
     const struct json *group = json_get(subject, "apiGroup");
     bool account = str_eqc(kind, "ServiceAccount");
-    if (!json_text(json_get(subject, "name")).n)
-        field_required(errors, AT(at, "name"), NULL);
     if (account ? json_text(group).n > 0
                 : (str_eqc(kind, "User") || str_eqc(kind, "Group")) &&
                       !str_eqc(json_text(group), GROUP))
@@ -98,8 +96,6 @@ static void check_role(const struct kind_change *c, struct field_errors *errors)
     if (!known)
         field_not_supported(errors, AT(&at, "kind"), kind,
                             c->kind->namespaced ? in_namespace : everywhere);
-    if (!json_text(json_get(ref, "name")).n)
-        field_required(errors, AT(&at, "name"), NULL);
     if (c->old && !json_eq(ref, json_get(c->old, "roleRef")))
         field_invalid(errors, &at, ref, "cannot change roleRef");
 }
