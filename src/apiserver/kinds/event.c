@@ -40,6 +40,7 @@ static void rename_to_core(struct arena *a, struct json *object)
         rename_field(a, object, names[i].other, names[i].core);
 }
 
+/* A copy in the form of core/v1, for validation. */
 static struct json *copy_as_core(struct arena *a, const struct json *object)
 {
     struct json *copy = json_copy(a, object);

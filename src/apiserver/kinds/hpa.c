@@ -14,6 +14,7 @@ enum { DEFAULT_UTILIZATION = 80 };
 
 /* ---- defaults */
 
+/* 80 % average CPU utilization, relative to the requests. */
 static struct json *default_metrics(struct arena *a)
 {
     struct json *metric = json_new_obj(a), *metrics = json_new_arr(a);
@@ -27,6 +28,7 @@ static struct json *default_metrics(struct arena *a)
     return metrics;
 }
 
+/* A policy for 15 seconds, the default period. */
 static void push_policy(struct arena *a, struct json *policies, const char *type, int64_t value)
 {
     struct json *policy = json_new_obj(a);
@@ -53,6 +55,7 @@ static void fill_scaling_rules(struct arena *a, struct json *behavior, bool up)
     json_set(a, rules, S("policies"), policies);
 }
 
+/* Runs on every decode, so it must not change what it has already set. */
 static void fill_hpa(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
@@ -89,6 +92,7 @@ static void check_reference(const struct json *ref, const struct field_path *at,
     }
 }
 
+/* True for a quantity above zero. */
 static bool is_positive(const struct json *value)
 {
     struct quantity q;
@@ -118,6 +122,7 @@ static void check_target(const struct json *target, const struct field_path *at,
         field_invalid(errors, AT(at, "averageUtilization"), utilization, "must be greater than 0");
 }
 
+/* Metrics of objects, pods and external systems are named. */
 static void check_metric_name(const struct json *source, const struct field_path *at,
                               struct field_errors *errors)
 {

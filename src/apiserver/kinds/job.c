@@ -27,6 +27,7 @@ static void fill_job(struct arena *a, struct json *object)
                      json_get(spec, "podFailurePolicy") ? S("Failed") : S("TerminatingOrFailed"));
 }
 
+/* Keeps a label that the client set. */
 static void add_label(struct arena *a, struct json *labels, const char *key, str value)
 {
     if (!json_get(labels, key))
@@ -129,6 +130,7 @@ static void check_completion_mode(const struct json *spec, const struct field_pa
                       "must be a domain-prefixed path (such as \"acme.io/foo\")");
 }
 
+/* Names of containers and init containers. */
 static struct seen container_names(struct arena *a, const struct json *pod)
 {
     struct seen names = seen_list(a, json_get(pod, "containers"), "name");

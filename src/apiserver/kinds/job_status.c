@@ -1,7 +1,8 @@
-/* The status of a job: a finished job stays finished, and its conditions agree with its times and
- * counts. */
+/* The status of a job: a finished job stays finished, and its conditions agree with its times and counts. That no
+ * count is negative is declared in apps.types. */
 #include "kind_hooks.h"
 
+/* True if the status has the condition with status True. */
 static bool is_condition_true(const struct json *status, const char *type)
 {
     const struct json *list = json_get(status, "conditions");
@@ -81,6 +82,7 @@ static void check_terminal_conditions(const struct json *new, const struct json 
     }
 }
 
+/* A finished job has no active or terminating pods; indexes belong to indexed jobs. */
 void kind_check_job_status(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const running[] = { "active", "terminating" };

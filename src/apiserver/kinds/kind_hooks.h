@@ -78,6 +78,14 @@ str kind_selector_text(struct arena *a, const struct json *selector);
 void kind_check_immutable(const struct json *object, const struct json *old,
                           const struct field_path *at, struct field_errors *errors);
 
+/* Shared by pod.c and pod_resize.c: a 403 about the pod; counts a change of its spec as a generation. */
+void kind_pod_refuse(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
+                     str why);
+void kind_pod_set_generation(const struct kind_change *c, struct arena *a);
+/* pod_resize.c */
+void kind_pod_prepare_resize(const struct kind_change *c, struct kind_env *env,
+                             struct kind_fault *fault);
+void kind_pod_check_resize(const struct kind_change *c, struct field_errors *errors);
 /* pod_status.c */
 void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors);
 /* job_status.c */

@@ -1,12 +1,15 @@
 /* The rules of metadata, which hold for every object, and of the names and labels in it.
  *
  * kube-apiserver validates the metadata of an update in several places, and a client sees each error once
- * per place. The number of repetitions is part of the recorded behavior, see kind_check_metadata(). */
+ * per place. The number of repetitions is part of the recorded behavior, see kind_check_metadata(). For the
+ * same reason labels and annotations are reported at the map and finalizers sometimes at the list: the paths
+ * are those that clients have always seen. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { ANNOTATIONS_BYTES_MAX = 256 * 1024 };
 
+/* The rule of the kind, or the default: a DNS subdomain. */
 static const char *check_name(const struct kind *k, str name)
 {
     return k->hooks && k->hooks->name ? k->hooks->name(name) : format_dns_subdomain(name);
@@ -86,6 +89,7 @@ void kind_check_port_name(const struct json *name, const struct field_path *at,
         field_invalid(errors, at, name, "must not begin or end with a hyphen");
 }
 
+/* Errors are reported for the map, not for the key. */
 void kind_check_labels(const struct json *labels, const struct field_path *at,
                        struct field_errors *errors)
 {

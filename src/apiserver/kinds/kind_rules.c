@@ -72,6 +72,7 @@ static void check_format(str format, const struct json *value, const struct fiel
                       "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
 }
 
+/* One message per combination of bounds, as kube-apiserver words it. */
 static void check_bounds(int64_t n, const struct schema_limits *l, const struct json *value,
                          const struct field_path *at, struct field_errors *errors)
 {
@@ -98,6 +99,7 @@ static void check_quantity(const struct schema_limits *l, const struct json *val
         field_invalid(errors, at, value, "must be greater than or equal to 0");
 }
 
+/* Reports the value with all allowed ones. */
 static void check_enum(const struct json *allowed, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -148,6 +150,7 @@ static void check_unique(const struct schema_limits *l, const struct json *list,
     }
 }
 
+/* Reported at the entry, with the key as the value. */
 static void check_keys(str format, const struct json *map, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -157,12 +160,14 @@ static void check_keys(str format, const struct json *map, const struct field_pa
     }
 }
 
+/* What `need` refuses: absent, null, zero, "", [] or {}. */
 static bool is_empty(const struct json *v)
 {
     return !v || v->type == JSON_NULL || (v->type == JSON_INT && !v->integer) ||
            ((v->type == JSON_STR || v->type == JSON_ARR || v->type == JSON_OBJ) && !v->n);
 }
 
+/* Rules of the list itself, then of each item. */
 static void check_list(const struct schema *s, const struct json *list, const struct field_path *up,
                        struct field_errors *errors)
 {
@@ -175,6 +180,7 @@ static void check_list(const struct schema *s, const struct json *list, const st
         kind_check_schema(s->element, list->items[i], AT_INDEX(up, i), errors);
 }
 
+/* Reports required fields and descends into the others, in the order of the table. */
 static void check_message(const struct schema_message *m, const struct json *object,
                           const struct field_path *up, struct field_errors *errors)
 {

@@ -1,4 +1,5 @@
-/* The status of a pod: addresses, terminated containers and conditions. */
+/* The status of a pod, as the kubelet writes it: addresses, terminated containers, conditions. Field-local rules
+ * are in pod.types. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -56,6 +57,7 @@ static void check_terminated_containers(const struct kind_change *c, const char 
     }
 }
 
+/* A pod that is bound cannot be nominated for another node. */
 static void check_nominated(const struct kind_change *c, const struct field_path *up,
                             struct field_errors *errors)
 {
@@ -66,6 +68,7 @@ static void check_nominated(const struct kind_change *c, const struct field_path
         field_forbidden(errors, &at, "may not be set on pods that are already bound to a node");
 }
 
+/* The QoS class never changes. Condition types are reported as "Type", a Go field name. */
 void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("status") };

@@ -85,6 +85,7 @@ static void check_against_limit(str name, const struct json *request, const stru
         field_invalid(errors, at, request, "must be equal to " STR_FMT " limit", STR_ARG(name));
 }
 
+/* True if a hugepages-* resource is listed. */
 static bool has_huge_pages(const struct json *resources)
 {
     json_each(m, resources)
@@ -179,6 +180,7 @@ static void check_handler(const struct json *handler, const char *const *names,
                   AT(AT(at, "httpGet"), "httpHeaders"), errors);
 }
 
+/* postStart and preStop. */
 static void check_lifecycle(const struct json *lifecycle, const struct field_path *up,
                             struct field_errors *errors)
 {
@@ -269,6 +271,7 @@ static void check_init_container(const struct json *container, const struct fiel
                             "may not be set for init containers without restartPolicy=Always");
 }
 
+/* A pod that never restarts cannot restart a container to resize it. */
 static void check_no_restart_policy(const struct json *policies, const struct field_path *at,
                                     struct field_errors *errors)
 {

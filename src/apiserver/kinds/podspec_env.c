@@ -1,5 +1,8 @@
 /* The environment of containers (env, envFrom), and references to the pod's own fields and resources, which
- * variables and downward API volumes share. */
+ * variables and downward API volumes share.
+ *
+ * Both kinds of reference are checked against lists of what the kubelet can resolve; the list of fields
+ * differs, because a variable cannot follow a change of labels or annotations and a file can. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 

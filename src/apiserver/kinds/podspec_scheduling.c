@@ -1,5 +1,8 @@
 /* Where a pod may run: node and pod affinity, topology spread, scheduling gates; and how it resolves names:
- * the DNS configuration. */
+ * the DNS configuration.
+ *
+ * Affinity terms come in two strengths with the same content: required terms must be satisfiable, so their
+ * values are checked; a preferred term that no node can satisfy costs nothing and is accepted. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -8,6 +11,7 @@
 
 /* ---- nodes */
 
+/* Reports every value that breaks the rule. */
 static void check_values(const struct json *values, const struct field_path *at,
                          const char *(*fault_of)(str), struct field_errors *errors)
 {
@@ -224,6 +228,7 @@ static void check_scheduling_gates(const struct json *gates, const struct field_
     }
 }
 
+/* Everything about placement and name resolution. */
 void podspec_check_scheduling(const struct json *spec, const struct field_path *at,
                               struct field_errors *errors)
 {

@@ -30,6 +30,7 @@ void podspec_check_context(const struct json *context, const struct field_path *
                       "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
 }
 
+/* The identity of a host port: protocol, address and number. */
 static str host_port(struct arena *a, const struct json *port)
 {
     return arena_printf(a, STR_FMT "/" STR_FMT "/%lld",

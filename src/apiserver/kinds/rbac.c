@@ -1,4 +1,8 @@
-/* Roles and bindings: validation and defaults. http/access.c evaluates them. */
+/* Roles and bindings: validation and defaults. http/access.c evaluates them.
+ *
+ * A rule applies to resources (apiGroups, resources) or to URL paths (nonResourceURLs), never to both, and
+ * paths are only possible in a ClusterRole. The roleRef of a binding never changes: to grant another role,
+ * delete the binding and create a new one. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -46,6 +50,7 @@ const struct kind_hooks kind_hooks_role = { .name = format_path_segment,
                                             .fill = fill_role,
                                             .validate = validate_role };
 
+/* The API group of users, groups and roles can be omitted. */
 static void fill_binding(struct arena *a, struct json *object)
 {
     struct json *ref = json_get(object, "roleRef"), *subjects = json_get(object, "subjects");

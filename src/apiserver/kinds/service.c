@@ -1,7 +1,14 @@
 /* Services: defaults and validation. service_allocate.c assigns cluster IPs and node ports.
  *
- * Most rules depend on the type of the service: an ExternalName has no address, only NodePort and LoadBalancer
- * have node ports, only a LoadBalancer has source ranges. Bounds and enums of single fields are declared in
+ * Most rules depend on the type of the service:
+ *
+ *                  cluster IP   node ports   load balancer fields   externalName
+ *   ClusterIP      yes or None  no           no                     ignored
+ *   NodePort       yes          yes          no                     ignored
+ *   LoadBalancer   yes          yes          yes                    ignored
+ *   ExternalName   no           no           no                     required
+ *
+ * There is one address family, IPv4. Bounds, enums and formats of single fields are declared in
  * types/core.types. */
 #include "service.h"
 

@@ -1,5 +1,9 @@
 /* Kinds with few rules of their own: Namespace, Node, ConfigMap, Secret, ServiceAccount,
- * PersistentVolumeClaim, Lease. Each section ends with the hooks of its kind. */
+ * PersistentVolumeClaim, Lease. Each section ends with the hooks of its kind.
+ *
+ * Two patterns recur. Some fields exist twice for historical reasons (podCIDR and podCIDRs, dataSource and
+ * dataSourceRef), and the fill or prepare hook keeps them equal. And some fields can be set once but never
+ * changed; where that depends on another field (`immutable` of a ConfigMap), it is checked here. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -10,6 +14,7 @@ enum { CONFIG_BYTES_MAX = 1024 * 1024 };
 
 /* ---- Namespace */
 
+/* Every namespace has its own name as a label, so that selectors can find it. */
 static void fill_namespace(struct arena *a, struct json *object)
 {
     str name = json_text(json_at(object, "metadata", "name", NULL));
@@ -121,6 +126,7 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
     }
 }
 
+/* No resource of a node is negative; the path has the name after a dot, unlike other maps. */
 static void check_amounts(const struct json *status, const char *key, struct field_errors *errors)
 {
     struct field_path at = { AT(NULL, "status"), .key = str_c(key) };
@@ -179,6 +185,7 @@ const struct kind_hooks kind_hooks_node = {
 
 /* ---- ConfigMap, Secret */
 
+/* Size of the values; the limit of a ConfigMap or Secret is 1 MiB. */
 static size_t sum_values(const struct json *map)
 {
     size_t bytes = 0;
@@ -238,6 +245,7 @@ static void fill_secret(struct arena *a, struct json *object)
     json_del(object, S("stringData"));
 }
 
+/* True if base64 text decodes to a JSON document. */
 static bool holds_json(struct arena *a, const struct json *base64)
 {
     auto_buf struct buf text = { 0 };
@@ -304,6 +312,7 @@ const struct kind_hooks kind_hooks_serviceaccount = { .metadata_twice = true };
 
 /* ---- PersistentVolumeClaim */
 
+/* The requested size. */
 static const struct json *storage_of(const struct json *claim)
 {
     return json_at(claim, "spec", "resources", "requests", "storage", NULL);
@@ -321,6 +330,7 @@ static int compare_quantities(const struct json *a, const struct json *b)
                           : 0;
 }
 
+/* Bound to a volume, according to its status. */
 static bool is_bound(const struct json *claim)
 {
     return str_eqc(json_text(json_at(claim, "status", "phase", NULL)), "Bound");

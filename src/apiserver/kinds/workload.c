@@ -1,8 +1,14 @@
 /* Deployments, ReplicaSets, StatefulSets and DaemonSets: kinds that create pods from a template and find them
  * by a selector. Jobs are in job.c.
  *
- * All four share check_workload() and check_status(); each adds its rollout strategy. Bounds and immutable
- * fields are declared in types/apps.types. */
+ *                 selector      template       rollout                            after creation
+ *   Deployment    immutable     mutable        Recreate or RollingUpdate          any change
+ *   ReplicaSet    immutable     mutable        none                               any change
+ *   StatefulSet   immutable     mutable        OnDelete or RollingUpdate          a few fields only
+ *   DaemonSet     immutable     mutable        OnDelete or RollingUpdate          any change
+ *
+ * All four share check_workload() and check_status(). Bounds and immutable fields are declared in
+ * types/apps.types. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -136,6 +142,7 @@ static void validate_workload(const struct kind_change *c, struct kind_env *env 
 
 /* ---- Deployment */
 
+/* A rolling update replaces a quarter of the pods at a time. */
 static void fill_deployment(struct arena *a, struct json *object)
 {
     fill_template(a, object);
@@ -409,6 +416,7 @@ static void check_daemonset_rollout(const struct json *rolling, const struct fie
         field_required(errors, AT(at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
+/* An unknown strategy type is reported for the strategy, not for the type. */
 static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
                                struct field_errors *errors)
 {

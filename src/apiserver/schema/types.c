@@ -38,6 +38,7 @@ static struct {
     VEC(const struct schema_message *) all;
 } types;
 
+/* Takes the next word of a line; empty at its end. */
 static str next_word(str *rest)
 {
     while (rest->n && rest->p[0] == ' ')
@@ -167,6 +168,7 @@ static void read_patch(struct schema_field *f, str value)
         f->patch |= shape_patch_parse(word);
 }
 
+/* The tables are our own text, so a malformed number asserts. */
 static double parse_number(str value)
 {
     double number = 0;
