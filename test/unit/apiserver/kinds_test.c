@@ -73,7 +73,7 @@ static void the_table_is_complete(void)
     OK(!kinds_find(S("apps"), S("v2"), S("deployments")));
 }
 
-static void empty_values_vanish_or_stay_as_in_go(void)
+static void empty_values_are_omitted_or_kept_as_in_go(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *pod = quoted(
@@ -329,7 +329,7 @@ static void services_get_addresses(void)
     }
 }
 
-static void version_one_autoscalers_are_a_view(void)
+static void version_one_autoscalers_convert(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *v1 = kind("autoscaling", "v1", "horizontalpodautoscalers");
@@ -408,14 +408,14 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(the_table_is_complete),
-        TAP(empty_values_vanish_or_stay_as_in_go),
+        TAP(empty_values_are_omitted_or_kept_as_in_go),
         TAP(wrong_types_and_unknown_fields_are_reported),
         TAP(metadata_is_checked),
         TAP(pods_are_admitted),
         TAP(field_local_rules_are_checked),
         TAP(status_and_spec_stay_apart),
         TAP(services_get_addresses),
-        TAP(version_one_autoscalers_are_a_view),
+        TAP(version_one_autoscalers_convert),
         TAP(scales_are_read_and_written),
         TAP(fields_can_be_selected),
         { 0 },
