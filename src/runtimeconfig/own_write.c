@@ -1,4 +1,5 @@
-/* See own_write.h. */
+/* Recognizing our own status writes: see own_write.h. Resource versions are opaque, so only equality is used; a hash is
+ * kept instead of the text. */
 #include "own_write.h"
 
 #include "../base/map.h"
