@@ -34,6 +34,7 @@ static const struct json *find_named(const struct json *list, str name)
     return NULL;
 }
 
+/* Named lists may have items of other writers; all other lists must match item by item. */
 static bool covers_list(const struct json *live, const struct json *desired)
 {
     bool named = is_named_list(desired);
@@ -83,6 +84,7 @@ static struct aim_applied *applied_entry(struct aim_tracked *tracked, str key)
     return applied;
 }
 
+/* The next turn applies every child again, unless the status shows that nothing changed. */
 void aim_apply_forget(struct aim_tracked *tracked)
 {
     for (struct map_slot *s = NULL; (s = map_next(&tracked->applied, s));) {

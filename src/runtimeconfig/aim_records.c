@@ -51,6 +51,7 @@ static const struct fields aim_kept = { sizeof(struct aim_record), aim_fields,
                            gateway_kept = { sizeof(struct aim_gateway_record), gateway_fields,
                                             countof(gateway_fields) };
 
+/* CACHE_IF_KNOWN: a kind that is not installed is not an error; its cache stays empty. */
 struct cache_spec aim_cache_spec(const struct resource *resource)
 {
     return (struct cache_spec){ .resource = resource,

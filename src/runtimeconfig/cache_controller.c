@@ -2,7 +2,10 @@
  *
  * Model caches are shared: one that already serves the source is used, whichever object created it. Those that we
  * create carry a label and no owner, so that a finished download outlives the template cache; unfinished ones are
- * deleted with it (finalizer template-cache-cleanup). */
+ * deleted with it (finalizer template-cache-cleanup).
+ *
+ *     template --> its model sources --> for each: an existing model cache, or a new one
+ *     status.modelCaches lists name, state and claim of each; the service mounts the claims from there. */
 #include "cache_controller.h"
 
 #include "cache_core.h"
@@ -141,6 +144,7 @@ static void delete_unfinished_caches(struct aim_turn *t)
         aim_finalizer_send(t, FINALIZER, false);
 }
 
+/* Without a configuration no cache is created: its storage class and credentials are unknown. */
 static void template_cache_reconcile(struct aim_turn *t)
 {
     struct cache_view *v = t->view;

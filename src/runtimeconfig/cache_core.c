@@ -23,6 +23,7 @@ static struct aim_cache_state make_state(const char *status, const char *reason,
 
 /* ---- a model cache's state */
 
+/* A claim of a class that binds late stays Pending until the job uses it, so waiting for it would never end. */
 enum aim_cache_volume_phase aim_cache_volume_phase(const struct json *claim,
                                                    bool waits_for_consumer)
 {
@@ -107,6 +108,7 @@ struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_c
 
 /* ---- a model cache's children */
 
+/* An integer is a number of bytes; a string is a quantity. */
 int64_t aim_cache_bytes(const struct json *cache)
 {
     const struct json *size = json_at(cache, "spec", "size", NULL);
@@ -132,6 +134,7 @@ static struct json *make_child(struct arena *a, const char *group, const struct 
     return object;
 }
 
+/* The storage class of the cache, or else of the configuration; the size includes the headroom. */
 struct json *aim_cache_claim(struct arena *a, const char *group, const struct json *cache,
                              const struct runtimeconfig_spec *config)
 {

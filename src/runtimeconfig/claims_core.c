@@ -5,7 +5,10 @@
  *                                     holder A             holder B --first--> its claims, by next
  *
  * Keys are owned by the claims and borrowed by the map. Listeners (sections) are compared when a place is looked up,
- * because a claim on all listeners overlaps with a claim on any one. */
+ * because a claim on all listeners overlaps with a claim on any one.
+ *
+ * Nothing here decides who gets a path in the cluster: a service asks in its turn, and whenever claims of a place
+ * change, the other holders are notified and ask again. */
 #include "claims_core.h"
 
 #include "../base/buf.h"
@@ -51,6 +54,7 @@ static void remove_claim(struct aim_claims *c, struct aim_claim *claim)
     free(claim);
 }
 
+/* Adds the claim at the head of both lists; the map then borrows its key. */
 static void add_claim(struct aim_claims *c, struct aim_claim_holder *h,
                       const struct aim_claim_place *place, str key)
 {
@@ -148,6 +152,7 @@ static bool sections_overlap(const struct aim_claim *claim, str section)
     return !section.n || !*claim->section || str_eqc(section, claim->section);
 }
 
+/* Sections are compared here: claims on different listeners of a gateway do not conflict. */
 const struct aim_claim_holder *aim_claims_find_older(const struct aim_claims *c,
                                                      const struct aim_claim_holder *h,
                                                      const struct aim_claim_place *place)

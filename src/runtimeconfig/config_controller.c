@@ -50,6 +50,7 @@ static struct json *failing_names(struct arena *a, const struct aim_config *conf
     return list;
 }
 
+/* status.consumers; kinds without a consumer are left out. */
 static struct json *make_consumers(struct arena *a, const struct aim *aim,
                                    const struct aim_config *config)
 {

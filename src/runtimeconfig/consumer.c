@@ -83,6 +83,7 @@ struct aim_turn *aim_turn_get(struct reconcile *r)
     return tracked ? tracked->turn : NULL;
 }
 
+/* Events are emitted only together with a status that changed, so that a repeated pass repeats none. */
 static void emit_events(const struct aim_turn *t)
 {
     for (const struct aim_event *e = t->status.events; e; e = e->next)
@@ -116,6 +117,7 @@ static void on_status_written(struct reconcile *r, const struct kube_reply *repl
                                loop_mono_ns(manager_loop(t->aim->manager)) + AIM_ECHO_NS };
 }
 
+/* A merge patch of the difference; nothing is sent if there is none. */
 static void write_status(struct aim_turn *t)
 {
     struct json *patch = aim_status_patch(&t->status);

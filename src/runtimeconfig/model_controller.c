@@ -49,6 +49,7 @@ static void count_templates(struct aim_turn *t, enum aim_kind kind, struct aim_m
     }
 }
 
+/* The condition exists only while templates are recommended. */
 static void put_generated(struct aim_turn *t, const struct aim_model_facts *f)
 {
     size_t wanted = json_len(aim_model_deployments(t->object, &t->settings));
@@ -92,6 +93,7 @@ static void model_set_status(struct aim_turn *t)
 
 /* ---- watches */
 
+/* Enqueues the model of the template: the state of a model depends on its templates. */
 static void on_template_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {

@@ -111,6 +111,7 @@ static void set_state_by_templates(struct arena *a, struct aim_model_state *s,
         set_state(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
 }
 
+/* MetadataExtracted is False with a hint what to do, unless discovery is disabled. */
 static void set_metadata(struct aim_model_state *s, const struct aim_model_facts *f)
 {
     s->metadata = json_at(f->object, "spec", "imageMetadata", NULL);
@@ -153,6 +154,7 @@ struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_f
     return s;
 }
 
+/* An unknown word, such as an empty one, is not ready: only Ready is. */
 const char *aim_model_unready_reason(str word)
 {
     static const struct {

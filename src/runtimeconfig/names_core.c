@@ -133,6 +133,7 @@ str aim_names_rfc1123_strict(struct arena *a, str text)
 
 /* ---- names */
 
+/* A short name is used as it is, so that most names are the same as that of the service. */
 str aim_names_inference_service(struct arena *a, str service, str ns)
 {
     size_t taken = PREDICTOR_SUFFIX + 1 + ns.n;
@@ -176,6 +177,7 @@ static str plain_name(struct arena *a, str text)
     return kept(a, &b, trim_ends(buf_str(&b), S("-")));
 }
 
+/* The tag and the hash are always complete; only the image name is cut. */
 str aim_names_model_of_image(struct arena *a, str image)
 {
     str name, tag;
@@ -317,6 +319,7 @@ static int class_match(str *pattern, uint32_t c)
     }
 }
 
+/* Checks the whole pattern first: a match must not depend on how far the key gets. */
 static bool pattern_is_good(str pattern)
 {
     while (pattern.n) {

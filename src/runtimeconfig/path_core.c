@@ -127,6 +127,7 @@ int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
 
 /* ---- rendering */
 
+/* Null, objects and lists have no form in a path, so they are errors instead of "null" or "{}". */
 static int put_value(struct buf *out, const struct aim_path_part *part, const struct json *v,
                      struct aim_path_problem *problem)
 {

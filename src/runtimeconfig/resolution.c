@@ -112,6 +112,7 @@ static const struct json *find_reference(const struct json *effective)
     return ref ? ref : json_get(effective, "clusterRef");
 }
 
+/* Both references are removed if no configuration applies, so that none of them is stale. */
 static void put_refs(struct aim_turn *t, struct json *effective)
 {
     struct aim_status *s = &t->status;

@@ -30,6 +30,7 @@ static bool is_ours(const struct aim_route_record *route, str uid)
 
 /* ---- the plan of a service */
 
+/* The input of a plan; the same for a claim and for a turn, except for the template. */
 static struct aim_route_question make_question(const struct aim *aim, const struct json *service,
                                                const struct runtimeconfig_spec *own,
                                                const struct runtimeconfig_spec *config)
@@ -154,6 +155,7 @@ static void report_overlap(struct aim_turn *t)
 
 /* ---- writing */
 
+/* A failed write is the verdict of this turn; the turn reports and retries it. */
 static void on_route_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
@@ -304,6 +306,7 @@ static void put_routing(struct aim_turn *t)
     json_set(s->a, s->next, S("routing"), fields);
 }
 
+/* Waiting is not worth an event: it is the normal start of every route. */
 static void emit_route_event(struct aim_turn *t)
 {
     static const bool warns[ROUTE_VERDICT_N] = { [ROUTE_INVALID] = true,
@@ -416,6 +419,7 @@ static void on_route_change(struct controller *c, const struct record *old,
     controller_add(c, any->ns, any->name); /* its own route, or a conflicting one */
 }
 
+/* Affects the services that claim a path of this gateway: their URL or GatewayNotFound may change. */
 static void on_gateway_change(struct controller *c, const struct record *old,
                               const struct record *now)
 {

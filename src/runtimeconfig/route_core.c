@@ -4,6 +4,13 @@
  * merged. Names, labels and defaults are those of the operator that this replaces, because gateways, dashboards and
  * selectors of users depend on them.
  *
+ *     routing not enabled ----------------> OFF        RoutingReady True, the route is deleted
+ *     path cannot be rendered, or is not
+ *       under the required prefix --------> INVALID    the service is Degraded, the route stays
+ *     no gatewayRef ----------------------> NOWHERE    the service is Failed
+ *     requestTimeout is invalid ----------> FAILED
+ *     otherwise --------------------------> WAITING    until the gateway answers: READY or REJECTED
+ *
  * Invariant: a plan with a path satisfies the required prefix of the cluster administrator. A path that does not is
  * never claimed, written or published. */
 #include "route_core.h"
@@ -242,6 +249,7 @@ static void put_annotations(struct arena *a, struct json *metadata,
                      json_copy(a, m->value));
 }
 
+/* Not aim_owner(): a plan is also made without a turn, for `flyball render`. */
 static void put_owner(struct arena *a, struct json *metadata, const struct aim_route_question *q)
 {
     struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
@@ -262,6 +270,7 @@ static struct json *make_list(struct arena *a, struct json *item)
     return list;
 }
 
+/* The parent reference, with all defaults written out, as the original does. */
 static struct json *make_parent(struct arena *a, const struct aim_route_question *q)
 {
     const struct json *gateway = gateway_of(q);
@@ -303,6 +312,7 @@ static struct json *make_rule(struct arena *a, const struct aim_route_question *
     return rule;
 }
 
+/* Labels are propagated last, so that they do not replace ours. */
 struct json *aim_route_object(struct arena *a, const struct aim_route_question *q,
                               const struct aim_route_plan *plan)
 {
@@ -331,6 +341,7 @@ str aim_route_path_of(const struct json *route)
 
 /* ---- the gateway's answer */
 
+/* The reason of a rejection is the gateway's own. */
 void aim_route_read_status(struct aim_route_plan *plan, const struct json *route)
 {
     struct aim_service_route_fact fact = aim_service_route_fact(route);

@@ -351,6 +351,7 @@ static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
     return r < 0 ? r : start_hooks(aim, e);
 }
 
+/* Consumers release their claims before the claims are freed; `stopping` keeps that from enqueuing anything. */
 static void runtimeconfig_stop(void *state)
 {
     struct aim *aim = state;

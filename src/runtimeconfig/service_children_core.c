@@ -131,6 +131,7 @@ struct json *aim_service_merge_named(struct arena *a, const struct json *under,
 
 /* ---- model and templates */
 
+/* Created in the namespace of the service, with its credentials, because the image may be private. */
 struct json *aim_service_model(struct arena *a, const struct aim_service_basis *b)
 {
     str image = aim_service_model_image(b->service);
@@ -242,6 +243,7 @@ static int64_t parse_size(const struct json *size)
                : -1;
 }
 
+/* Unknown (-1) if any size is: a volume that is too small fails in the middle of a download. */
 int64_t aim_service_sources_bytes(const struct json *sources)
 {
     int64_t sum = 0;
@@ -266,6 +268,7 @@ struct json *aim_service_claim_spec(struct arena *a, str storage_class, int64_t 
     return spec;
 }
 
+/* Sized for all model sources plus headroom. */
 struct json *aim_service_volume(struct arena *a, const struct aim_service_basis *b)
 {
     int64_t bytes = aim_service_sources_bytes(aim_service_sources(b->template));
@@ -282,6 +285,7 @@ struct json *aim_service_volume(struct arena *a, const struct aim_service_basis 
     return claim;
 }
 
+/* Has the name of the template, so that all services with this template share it. */
 struct json *aim_service_template_cache(struct arena *a, const struct aim_service_basis *b)
 {
     const struct json *from = json_get(b->service, "spec");

@@ -33,6 +33,7 @@ struct json *aim_service_find(const struct aim_turn *t, enum aim_kind ns_kind, s
              : object_of(t, cluster_kind, cache_get(aim_cache(t->aim, cluster_kind), S(""), name));
 }
 
+/* Usually named after the template; a cache that a user created may have any name. */
 struct json *aim_service_find_cache(const struct aim_turn *t, str template)
 {
     struct cache *caches = aim_cache(t->aim, AIM_TEMPLATE_CACHE);
@@ -189,6 +190,7 @@ static const struct json *select_template(struct aim_turn *t, struct aim_service
     return NULL;
 }
 
+/* The named template, or the best one of the model. */
 static const struct json *base_template(struct aim_turn *t, struct aim_service_view *v)
 {
     str name = aim_service_template_ref(t->object);
@@ -240,6 +242,7 @@ static const struct json *derive_template(struct aim_turn *t, struct aim_service
     return v->live_template;
 }
 
+/* NotAvailable counts as degraded: no node has the GPU of the template. */
 static enum aim_service_template_state template_state_of(const struct json *template)
 {
     str word = json_text(json_at(template, "status", "status", NULL));
@@ -253,6 +256,7 @@ static enum aim_service_template_state template_state_of(const struct json *temp
                                                    : SERVICE_TEMPLATE_EMPTY;
 }
 
+/* Takes reason and message from the Failure condition of the template, which names the cause. */
 static void check_template(struct aim_service_view *v, const struct json *template)
 {
     const struct json *failure = aim_status_find(json_get(template, "status"), "Failure");
@@ -314,6 +318,7 @@ static bool find_pull_error(struct aim_turn *t, struct aim_service_runtime_fact 
     return false;
 }
 
+/* The first pull error of any pod is enough: all pods of a service have the same image. */
 static void observe_pods(struct aim_turn *t, struct aim_service_view *v)
 {
     const struct aim_predictor_record *pod;

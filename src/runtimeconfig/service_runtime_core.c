@@ -2,7 +2,13 @@
  *
  * KServe runs the ServingRuntime that has the name of the template; the InferenceService only adds what is specific to
  * this service: replicas, environment, resources, volumes and credentials. For each of these the service takes
- * precedence over the template, then the model, then the configuration; lists are merged by name. */
+ * precedence over the template, then the model, then the configuration; lists are merged by name:
+ *
+ *                        service   template   model   configuration
+ *     environment        x         x                  x               merged by name
+ *     resources          x         x          x                       the first that is set, over defaults per GPU
+ *     pull secrets       x         x          x       x               merged by name
+ *     service account    x         x          x       x               the first that is set */
 #include "service_children_core.h"
 
 #include "names_core.h"
@@ -169,6 +175,7 @@ static struct json *pull_secrets_of(struct maker *m)
     return all;
 }
 
+/* The first of service, template, model and configuration that names a service account. */
 static str account_of(const struct aim_service_basis *b)
 {
     const str names[] = { json_text(json_get(spec_of(b->service), "serviceAccountName")),

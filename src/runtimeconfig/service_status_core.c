@@ -102,6 +102,7 @@ static str text_or(str text, str otherwise)
 
 /* ---- cache and route, before the stages */
 
+/* A cache that was not requested counts as warm, as in the original. */
 static void set_cache_condition(struct evaluation *s)
 {
     static const struct {
@@ -314,6 +315,7 @@ static bool stage_resolved(struct evaluation *s)
     return false;
 }
 
+/* Existing children keep running; only new ones cannot be configured. */
 static bool stage_config(struct evaluation *s)
 {
     return s->f->config_missing &&
@@ -326,6 +328,7 @@ static bool stage_config(struct evaluation *s)
                            .progressing = "Runtime configuration is missing" });
 }
 
+/* A failure that KServe still reports is ignored once the InferenceService is ready. */
 static void set_runtime_condition(struct evaluation *s)
 {
     const struct aim_service_runtime_fact *r = &s->f->runtime;

@@ -7,6 +7,7 @@
 #include "service_watch.h"
 #include "service_world.h"
 
+/* Both versions count: a child may have changed its owner. */
 void aim_watch_on_child_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
@@ -60,6 +61,7 @@ static str image_of_model(const struct aim *aim, str ns, str name)
     return m ? m->image : S("");
 }
 
+/* A service may mention the template, its model, or the image of that model. */
 static void on_template_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {

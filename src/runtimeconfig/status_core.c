@@ -9,6 +9,7 @@
 #include "../base/rfc3339.h"
 #include "../json/merge.h"
 
+/* A status that is not an object, which only a client without validation can write, counts as none. */
 void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *old, int64_t now,
                       int64_t generation)
 {

@@ -40,6 +40,7 @@ static void template_observe_turn(struct aim_turn *t)
                                   .gpus = aim_world_gpus(aim_world(t->aim)) });
 }
 
+/* Compared with the live runtime: a template is reconciled far more often than it changes. */
 static void make_runtime(struct aim_turn *t, const struct aim_template_basis *b)
 {
     bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
@@ -91,6 +92,7 @@ static void put_field(struct aim_turn *t, const char *field, const struct json *
         json_del(s->next, str_c(field));
 }
 
+/* The condition exists only while caching is enabled. */
 static void put_cache(struct aim_turn *t)
 {
     const struct aim_record *cache =
@@ -153,6 +155,7 @@ static void on_cache_change(struct controller *c, const struct record *old,
         controller_add(c, any->ns, any->name);
 }
 
+/* Affects templates that require a GPU and are not ready. */
 static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);

@@ -2,7 +2,11 @@
  *
  * Selection filters first (not derived, ready, GPU present on a node) and then ranks. If the namespace has a template
  * that passes the filter, those of the cluster are not considered. The rank compares GPU, metric and precision, in this
- * order, by their positions in the lists below. */
+ * order, by their positions in the lists below.
+ *
+ *     candidates --filter--> usable --namespace first--> rank --one best--> CHOSEN
+ *          |                   |                           +---several---> AMBIGUOUS
+ *          +-- none: NONE      +-- none: NOT_READY */
 #include "template_core.h"
 
 #include "names_core.h"
@@ -93,6 +97,7 @@ static bool has_word(str text, str word)
     return false;
 }
 
+/* A product name such as "AMD_Instinct_MI300X_OAM" matches by word. */
 bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
 {
     if (!gpu_model.n)
@@ -125,6 +130,7 @@ struct survey {
     size_t total, ready, fitting, fitting_in_ns;
 };
 
+/* Counts what the messages of a refusal need. */
 static struct survey survey_candidates(const struct aim_template_candidate *candidates, size_t n,
                                        const struct json *gpus)
 {
@@ -221,6 +227,7 @@ static str find_text(const struct json *status, const struct json *spec, const c
     return text.n ? text : json_text(json_get(spec, written));
 }
 
+/* The discovered profile is more precise than the spec, so it takes precedence. */
 struct aim_template_candidate aim_template_candidate_of(struct arena *a, const char *group,
                                                         const struct json *template)
 {
