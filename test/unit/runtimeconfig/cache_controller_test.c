@@ -31,7 +31,7 @@ static struct json *get(struct cluster *c, const struct resource *resource, cons
 #define WORD(k, name, want)                                                                        \
     EQ_STR(json_text(json_get(aim_test_status(&c, k, ns, name), "status")), S(want))
 
-static void start(struct cluster *c)
+static void start_world(struct cluster *c)
 {
     aim_test_start(c);
     aim_test_start_operator(c);
@@ -46,7 +46,7 @@ static void begin_cache(struct cluster *c)
     aim_test_set_status(c, &aim_resource_claims, ns, claim, "{phase: Bound}");
 }
 
-static void a_download_that_fails_is_told_and_tried_again(void)
+static void a_failed_download_is_reported_and_retried(void)
 {
     struct cluster c;
     begin_cache(&c);
@@ -77,8 +77,7 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
     delete (&c, &aim_resource_jobs, job);
     delete (&c, &aim_resource_claims, claim);
     OK(get(&c, &aim_resource_claims, claim));
-    OK(get(&c, &aim_resource_jobs,
-           job)); /* of a class that nobody knows, it may wait for its first pod */
+    OK(get(&c, &aim_resource_jobs, job)); /* an unknown class may bind late */
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
     cluster_stop(&c);
 }
@@ -86,7 +85,7 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
 static void caches_are_shared_and_not_made_twice(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_MODEL_CACHE), ns,
         "{metadata: {name: mine}, spec: {sourceUri: 'hf://meta-llama/Llama-3-8B', size: 16Gi}}");
@@ -108,7 +107,7 @@ static void caches_are_shared_and_not_made_twice(void)
 static void a_name_that_is_taken_is_left_alone(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_MODEL_CACHE), ns,
         "{metadata: {name: meta-llama-llama-3-8b}, spec: {sourceUri: 's3://elsewhere', size: "
@@ -128,7 +127,7 @@ static void a_name_that_is_taken_is_left_alone(void)
 static void storage_follows_its_precedence_and_stays(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_CONFIG), ns,
         "{metadata: {name: default}, spec: {defaultStorageClassName: team-ssd, pvcHeadroomPercent: "
@@ -156,7 +155,7 @@ static void storage_follows_its_precedence_and_stays(void)
 static void a_missing_configuration_makes_no_volume(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_MODEL_CACHE), ns,
         "{metadata: {name: mine}, spec: {sourceUri: 'hf://x', size: 1Gi, runtimeConfigName: gone}}");
@@ -173,7 +172,7 @@ static void a_missing_configuration_makes_no_volume(void)
 static void a_cache_waits_for_its_template(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns,
                     "{metadata: {name: early}, spec: {templateRef: later}}");
     aim_test_wait(&c);
@@ -192,7 +191,7 @@ static void a_cache_waits_for_its_template(void)
 static void who_is_left_keeps_the_cache(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_SERVICE), ns,
         "{metadata: {name: one}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
@@ -225,7 +224,7 @@ static void a_restart_writes_nothing_and_goes_on(void)
 static void writes_that_fail_are_tried_again(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     c.failures = 4;
     c.fail_path = "persistentvolumeclaims";
     aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
@@ -237,7 +236,7 @@ static void writes_that_fail_are_tried_again(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(a_download_that_fails_is_told_and_tried_again),
+    return tap_run((struct tap_case[]){ TAP(a_failed_download_is_reported_and_retried),
                                         TAP(a_volume_lost_by_hand_is_made_and_filled_anew),
                                         TAP(caches_are_shared_and_not_made_twice),
                                         TAP(a_name_that_is_taken_is_left_alone),

@@ -114,7 +114,7 @@ static void all_six_kinds(void)
     cluster_stop(&c);
 }
 
-static void a_missing_default_is_told_once(void)
+static void a_missing_default_is_reported_once(void)
 {
     struct cluster c;
     aim_test_start(&c);
@@ -264,7 +264,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(the_examples_of_the_seed),
                                         TAP(all_six_kinds),
-                                        TAP(a_missing_default_is_told_once),
+                                        TAP(a_missing_default_is_reported_once),
                                         TAP(configurations_come_and_go),
                                         TAP(an_outage_during_an_edit),
                                         TAP(a_restart_writes_nothing),

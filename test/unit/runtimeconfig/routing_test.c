@@ -24,7 +24,7 @@ static void accept(struct cluster *c, const char *name, const char *truth, const
         &c->arena,
         "{\"status\":{\"parents\":[{\"parentRef\":{\"name\":\"inference-gateway\"},"
         "\"controllerName\":\"example.org/gateway\",\"conditions\":[{\"type\":\"Accepted\","
-        "\"status\":\"%s\",\"reason\":\"%s\",\"message\":\"says the gateway\",\"observedGeneration\":1,"
+        "\"status\":\"%s\",\"reason\":\"%s\",\"message\":\"from the gateway\",\"observedGeneration\":1,"
         "\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}]}}",
         truth, reason);
     struct cluster_answer a = { .c = c };
@@ -61,7 +61,7 @@ static void the_gateway_is_believed(void)
     accept(&c, "chat", "False", "NotAllowedByListeners");
     const struct json *ready = aim_status_find(status(&c, "chat"), "RoutingReady");
     EQ_STR(json_text(json_get(ready, "reason")), S("NotAllowedByListeners"));
-    EQ_STR(json_text(json_get(ready, "message")), S("says the gateway"));
+    EQ_STR(json_text(json_get(ready, "message")), S("from the gateway"));
     EQ_INT(aim_test_count_events(&c, "ml-team", "chat", "NotAllowedByListeners"), 1);
     OK(!json_at(status(&c, "chat"), "routing", "url", NULL));
     cluster_stop(&c);
@@ -257,7 +257,7 @@ static const char *refused_by_gateway(struct cluster *c, bool refused)
         .p;
 }
 
-/* A route that the gateway does not take takes no path from anybody, whoever made it. */
+/* A route that the gateway refused does not occupy a path. */
 static void what_the_gateway_refuses_is_no_claim(void)
 {
     struct cluster c;

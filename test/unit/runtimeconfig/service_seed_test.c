@@ -21,7 +21,7 @@ static void accept(struct cluster *c, const char *status, const char *reason)
     str text = arena_printf(
         &c->arena,
         "{parents: [{parentRef: {name: inference-gateway}, controllerName: example.org/test, "
-        "conditions: [{type: Accepted, status: '%s', reason: %s, message: said the gateway, "
+        "conditions: [{type: Accepted, status: '%s', reason: %s, message: from the gateway, "
         "observedGeneration: %lld, lastTransitionTime: '2026-05-28T20:00:00Z'}]}]}",
         status, reason, (long long)generation);
     aim_test_set_status(c, &aim_resource_httproutes, ns, chat, text.p);
@@ -80,7 +80,7 @@ static void the_service_overrides_the_path(void)
                    "{spec: {routing: {pathTemplate: '/custom/{.metadata.name}'}}}");
     aim_test_wait(&c);
     EQ_STR(aim_test_route_path(&c, ns, chat), S("/custom/llama-chat"));
-    IS("Starting", "RoutingReady", "ConfiguringRoute"); /* the gateway has yet to say yes */
+    IS("Starting", "RoutingReady", "ConfiguringRoute"); /* the gateway has not accepted it yet */
     accept(&c, "True", "Accepted");
     IS("Running", "RoutingReady", "RouteReady");
     cluster_stop(&c);

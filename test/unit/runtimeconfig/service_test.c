@@ -8,7 +8,7 @@
 
 static const char ns[] = "ml-team";
 
-static void start(struct cluster *c)
+static void start_world(struct cluster *c)
 {
     aim_test_start(c);
     aim_test_start_operator(c);
@@ -61,7 +61,7 @@ static void run_chat(struct cluster *c)
 static void a_service_comes_up(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, CHAT);
     aim_test_wait(&c);
     IS("chat", "Starting", "Ready", "CreatingRuntime");
@@ -106,7 +106,7 @@ static void a_status_that_is_not_so_is_put_right(void)
 {
     static const char status[] = "/aimservices/chat/status";
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, CHAT);
     aim_test_wait(&c);
     int64_t before = turns(&c);
@@ -127,7 +127,7 @@ static void a_status_that_is_not_so_is_put_right(void)
 static void a_change_of_the_service_reaches_its_runtime(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, "chat",
                    "{spec: {replicas: 4, env: [{name: A, value: x}]}}");
@@ -145,7 +145,7 @@ static void a_change_of_the_service_reaches_its_runtime(void)
 static void children_deleted_by_hand_come_back(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     delete (&c, &aim_resource_inference_services, ns, "chat");
     OK(runtime(&c, "chat"));
@@ -159,10 +159,10 @@ static void children_deleted_by_hand_come_back(void)
     cluster_stop(&c);
 }
 
-static void conflicts_are_tried_again_and_not_told(void)
+static void conflicts_are_retried_and_not_reported(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     c.failures = 3;
     c.fail_path = "inferenceservices";
     aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, CHAT);
@@ -177,12 +177,12 @@ static void conflicts_are_tried_again_and_not_told(void)
 static void an_outage_is_bridged(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     c.operator_cut = true;
     aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, "chat", "{spec: {replicas: 2}}");
     cluster_until(&c, cluster_now(&c) + 60);
-    IS("chat", "Running", "Ready", "RuntimeReady"); /* it could not say otherwise */
+    IS("chat", "Running", "Ready", "RuntimeReady"); /* the status could not be written */
     c.operator_cut = false;
     cluster_until(&c, cluster_now(&c) + 1200);
     EQ_INT(json_int(json_at(runtime(&c, "chat"), "spec", "predictor", "maxReplicas", NULL), 0), 2);
@@ -194,7 +194,7 @@ static void an_outage_is_bridged(void)
 static void a_broken_server_has_ten_seconds(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     c.failures = INT32_MAX;
     c.fail_code = 500;
@@ -211,10 +211,10 @@ static void a_broken_server_has_ten_seconds(void)
     cluster_stop(&c);
 }
 
-static void a_refusal_is_told_at_once(void)
+static void a_refusal_is_reported_at_once(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     c.failures = INT32_MAX;
     c.fail_code = 403;
     c.fail_path = "inferenceservices";
@@ -230,7 +230,7 @@ static void a_refusal_is_told_at_once(void)
 static void a_template_removed_while_used_leaves_the_runtime(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     delete (&c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL, "llama-latency");
     IS("chat", "Pending", "Resolved", "ModelPending"); /* a model without a template is not ready */
@@ -257,7 +257,7 @@ static void a_template_removed_while_used_leaves_the_runtime(void)
 static void what_a_deleted_service_brought_goes_with_it(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     run_chat(&c);
     delete (&c, aim_test_kind(AIM_SERVICE), ns, "chat");
     OK(!get(&c, aim_test_kind(AIM_SERVICE), "chat"));
@@ -269,12 +269,12 @@ static void what_a_deleted_service_brought_goes_with_it(void)
 static void a_restart_in_the_middle_goes_on(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, CHAT);
     aim_test_wait(&c);
     cluster_operator_down(&c);
     aim_test_set_status(&c, &aim_resource_inference_services, ns, "chat", READY);
-    IS("chat", "Starting", "Ready", "CreatingRuntime"); /* nobody looked */
+    IS("chat", "Starting", "Ready", "CreatingRuntime"); /* no pass yet */
     buf_clear(&c.log);
     aim_test_start_operator(&c);
     IS("chat", "Running", "Ready", "RuntimeReady");
@@ -296,7 +296,7 @@ static void a_restart_in_the_middle_goes_on(void)
 static void overrides_derive_a_template(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_SERVICE), ns,
         "{metadata: {name: chat}, spec: {model: {ref: meta-llama-3-8b}, overrides: {metric: "
@@ -319,7 +319,7 @@ static void overrides_derive_a_template(void)
 static void an_image_gets_a_model_of_its_own(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_SERVICE), ns,
         "{metadata: {name: web}, spec: {model: {image: 'nginx:1.25'}, templateRef: ''}}");
@@ -334,7 +334,7 @@ static void an_image_gets_a_model_of_its_own(void)
         "sourceUri: 'hf://a'}]}}");
     aim_test_wait(&c);
     IS("web", "Starting", "Ready", "CreatingRuntime");
-    OK(!get(&c, &aim_resource_claims, "web-temp-cache")); /* nobody knows how large */
+    OK(!get(&c, &aim_resource_claims, "web-temp-cache")); /* its size is unknown */
     aim_test_create(&c, aim_test_kind(AIM_MODEL), ns,
                     "{metadata: {name: twin}, spec: {image: 'nginx:1.25'}}");
     aim_test_wait(&c);
@@ -344,10 +344,10 @@ static void an_image_gets_a_model_of_its_own(void)
     cluster_stop(&c);
 }
 
-static void a_tie_of_templates_is_told_and_untied(void)
+static void a_tie_of_templates_is_reported_and_resolved(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_CLUSTER_TEMPLATE), NULL,
         "{metadata: {name: other}, spec: {modelName: meta-llama-3-8b, metric: latency, precision: "
@@ -365,7 +365,7 @@ static void a_tie_of_templates_is_told_and_untied(void)
 static void names_may_be_used_twice(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_TEMPLATE), ns,
         "{metadata: {name: llama-latency}, spec: {modelName: another, modelSources: [{name: a, "
@@ -383,7 +383,7 @@ static void names_may_be_used_twice(void)
 static void a_cache_is_filled_before_the_service_starts(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_CONFIG), ns,
                     "{metadata: {name: default}, spec: {defaultStorageClassName: team-ssd}}");
     aim_test_create(
@@ -426,7 +426,7 @@ static void a_cache_is_filled_before_the_service_starts(void)
 static void an_unfinished_cache_goes_with_its_service(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_SERVICE), ns,
         "{metadata: {name: chat}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
@@ -446,7 +446,7 @@ static void an_unfinished_cache_goes_with_its_service(void)
 static void a_pod_that_cannot_pull_says_why(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, CHAT);
     aim_test_wait(&c);
     aim_test_create(
@@ -467,7 +467,7 @@ static void a_pod_that_cannot_pull_says_why(void)
 static void a_model_makes_the_templates_that_it_recommends(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     aim_test_create(
         &c, aim_test_kind(AIM_MODEL), ns,
         "{metadata: {name: m}, spec: {image: 'r/m:1', imageMetadata: {model: {canonicalName: org/m, "
@@ -505,16 +505,16 @@ int main(void)
                                         TAP(a_status_that_is_not_so_is_put_right),
                                         TAP(a_change_of_the_service_reaches_its_runtime),
                                         TAP(children_deleted_by_hand_come_back),
-                                        TAP(conflicts_are_tried_again_and_not_told),
+                                        TAP(conflicts_are_retried_and_not_reported),
                                         TAP(an_outage_is_bridged),
                                         TAP(a_broken_server_has_ten_seconds),
-                                        TAP(a_refusal_is_told_at_once),
+                                        TAP(a_refusal_is_reported_at_once),
                                         TAP(a_template_removed_while_used_leaves_the_runtime),
                                         TAP(what_a_deleted_service_brought_goes_with_it),
                                         TAP(a_restart_in_the_middle_goes_on),
                                         TAP(overrides_derive_a_template),
                                         TAP(an_image_gets_a_model_of_its_own),
-                                        TAP(a_tie_of_templates_is_told_and_untied),
+                                        TAP(a_tie_of_templates_is_reported_and_resolved),
                                         TAP(names_may_be_used_twice),
                                         TAP(a_cache_is_filled_before_the_service_starts),
                                         TAP(an_unfinished_cache_goes_with_its_service),

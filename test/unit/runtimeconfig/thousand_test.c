@@ -1,5 +1,5 @@
-/* A thousand services on one configuration: an edit that changes nothing touches nobody, one that
- * does touches each of them once, and nobody else. */
+/* A thousand services on one configuration: an edit that changes nothing writes nothing, one that
+ * does touches each of them once, and no other object. */
 #include "aim_world.h"
 
 #define CONFIG                                                                                     \
@@ -43,7 +43,7 @@ static void one_edit_reaches_a_thousand(void)
     aim_test_patch(&c, aim_test_kind(AIM_CONFIG), "ml-team", "default",
                    "{metadata: {labels: {seen: 'true'}}}");
     aim_test_wait(&c);
-    EQ_INT(c.operator_writes, before); /* the hash is the same: nobody is touched */
+    EQ_INT(c.operator_writes, before); /* the hash is the same: no writes */
 
     buf_clear(&c.log);
     int64_t start_ns = loop_mono_ns(c.loop);

@@ -305,7 +305,7 @@ static void impossible_bounds_change_nothing(void)
     is(&w, "SpecValid", "False", "MinAboveMax");
 }
 
-static void each_problem_is_told_once(void)
+static void each_problem_is_reported_once(void)
 {
     auto_world struct schedule_world w = world_new(
         OFFICE
@@ -399,10 +399,10 @@ static void a_template_makes_the_hpa(void)
     has_bounds(&w, 5, 6);
     w.now = at("2026-06-03T13:00:00Z");
     schedule_world_pass(&w);
-    has_bounds(&w, 3, 6); /* what no trigger says comes from the template we made it with */
+    has_bounds(&w, 3, 6); /* bounds that no trigger sets come from the template */
 }
 
-static void a_template_without_target_is_told(void)
+static void a_template_without_target_is_reported(void)
 {
     auto_world struct schedule_world w =
         world_new("HPASpecTemplate: {spec: {minReplicas: 3, maxReplicas: 6}}\n" OFFICE,
@@ -449,7 +449,7 @@ static void a_night_at_zero(void)
     schedule_world_pass(&w);
     EQ_INT(w.workload, 0);
     has_bounds(&w, 2, 5);
-    w.workload = w.hpa.replicas = 2; /* somebody scales it up */
+    w.workload = w.hpa.replicas = 2; /* another client scales it up */
     w.now += 3600;
     schedule_world_pass(&w);
     EQ_INT(w.workload, 0);
@@ -478,7 +478,7 @@ static void a_workload_that_cannot_be_scaled(void)
     EQ_INT(w.workload, 5);
 }
 
-/* Whoever restarts the operator at any moment sees the same bounds afterwards. */
+/* A restart at any moment leads to the same bounds. */
 static void restarts_change_nothing(void)
 {
     struct random r;
@@ -517,11 +517,11 @@ int main(void)
         TAP(what_is_forbidden_is_tried_again_ever_less_often),
         TAP(a_deletion_waits_a_minute_for_the_right_to_restore),
         TAP(impossible_bounds_change_nothing),
-        TAP(each_problem_is_told_once),
+        TAP(each_problem_is_reported_once),
         TAP(events_follow_the_triggers),
         TAP(deletion_keeps_or_restores),
         TAP(a_template_makes_the_hpa),
-        TAP(a_template_without_target_is_told),
+        TAP(a_template_without_target_is_reported),
         TAP(desired_replicas_are_set_once),
         TAP(a_night_at_zero),
         TAP(a_workload_that_cannot_be_scaled),
