@@ -1,4 +1,5 @@
-/* See runtimeconfig_spec.h. */
+/* Reading and checking a configuration: see runtimeconfig_spec.h. A field of the wrong type counts as unset: the API
+ * server validates manifests, and `flyball render` must not fail where the controller would not. */
 #include "runtimeconfig_spec.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static struct aim_routing_spec read_routing(const struct json *routing, bool clu
     };
 }
 
-/* Newer manifests nest the two fields of storage; the nested one wins where both are given. */
+/* Newer manifests nest the two storage fields; the nested one takes precedence. */
 static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret)
 {
     const struct json *nested = json_get(spec, "storage");
@@ -35,6 +36,7 @@ static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret
     ret->headroom_percent = json_int(headroom, PVC_HEADROOM_DEFAULT);
 }
 
+/* `cluster` selects the fields that only one of the two kinds may set. */
 struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster)
 {
     const struct json *propagation = json_get(spec, "labelPropagation");
@@ -54,9 +56,9 @@ struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool 
     return ret;
 }
 
-/* ---- checking */
+/* ---- validation */
 
-/* The first name of an expression such as ".metadata.name"; empty when it begins otherwise. */
+/* The first field of an expression such as ".metadata.name"; empty if it starts differently. */
 static str root_field(str expression)
 {
     if (str_starts(expression, S("$")))
@@ -81,6 +83,7 @@ static bool is_known_root(str name)
     return !name.n;
 }
 
+/* Checks the placeholders, and the path with a short text in place of each. */
 static int lint_parts(const struct aim_path_template *t, struct aim_path_problem *problem)
 {
     auto_buf struct buf literal = { 0 }, path = { 0 };
