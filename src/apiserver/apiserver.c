@@ -26,14 +26,14 @@ struct apiserver {
 
 /* ---- requests */
 
-struct visit {
+struct served_call {
     struct call call;
     struct request request;
     struct exchange *exchange;
     struct apiserver *owner;
 };
 
-static void log_request(const struct visit *v)
+static void log_request(const struct served_call *v)
 {
     const struct call *c = &v->call;
     if (!v->owner->log_requests && !log_enabled(LOG_DEBUG))
@@ -49,9 +49,9 @@ static void log_request(const struct visit *v)
     log_write(v->owner->log_requests ? LOG_INFO : LOG_DEBUG, "request", kvs);
 }
 
-static void finished(struct call *c)
+static void on_call_finished(struct call *c)
 {
-    struct visit *v = container_of(c, struct visit, call);
+    struct served_call *v = container_of(c, struct served_call, call);
     struct exchange *x = v->exchange;
     log_request(v);
     /* the call lives in the exchange and goes with it when the answer begins */
@@ -67,7 +67,7 @@ static void finished(struct call *c)
     struct http_headers headers = { fixed, cached ? 1 : 2 };
     if (answer.stream) {
         buf_done(&answer.body);
-        if (watch_is(answer.stream))
+        if (watch_is_source(answer.stream))
             watch_attach(answer.stream, x);
         exchange_stream(x, answer.status, headers, answer.stream);
     } else {
@@ -80,7 +80,7 @@ static void on_request(void *context, struct exchange *x)
     struct apiserver *s = context;
     if (s->intercept && s->intercept(s->intercept_context, x))
         return;
-    struct visit *v = arena_new(exchange_arena(x), struct visit);
+    struct served_call *v = arena_new(exchange_arena(x), struct served_call);
     v->owner = s;
     v->exchange = x;
     v->request = (struct request){ .method = exchange_method(x),
@@ -91,7 +91,7 @@ static void on_request(void *context, struct exchange *x)
                                    .peer = exchange_peer(x) };
     v->call = (struct call){ .arena = exchange_arena(x),
                              .request = &v->request,
-                             .finished = finished,
+                             .finished = on_call_finished,
                              .context = v,
                              .started_ns = clock_mono_ns() };
     server_handle(s->server, &v->call);
@@ -225,7 +225,7 @@ void apiserver_free(struct apiserver *s)
         return;
     if (s->server)
         server_stop(s->server);
-    while (s->server && (!server_idle(s->server)))
+    while (s->server && (!server_is_idle(s->server)))
         loop_turn(s->loop);
     http_server_free(s->http);
     if (s->server) {

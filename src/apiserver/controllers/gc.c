@@ -53,7 +53,7 @@ static void gc_stop(struct server *s)
     free(gc);
 }
 
-static void enqueue(struct server *s, str key)
+static void gc_enqueue(struct server *s, str key)
 {
     struct gc *gc = s->gc;
     if (map_get(&gc->queued, key))
@@ -80,7 +80,7 @@ static void add_dependent(struct gc *gc, str uid, str key)
     vec_push(&o->dependents, kept);
 }
 
-static void drop_dependent(struct gc *gc, str uid, str key)
+static void remove_dependent(struct gc *gc, str uid, str key)
 {
     struct owner *o = map_get(&gc->owners, uid);
     for (size_t i = 0; o && i < o->dependents.n; i++) {
@@ -114,7 +114,7 @@ static void enqueue_dependents(struct server *s, str uid)
 {
     const struct owner *o = map_get(&s->gc->owners, uid);
     for (size_t i = 0; o && i < o->dependents.n; i++)
-        enqueue(s, str_c(o->dependents.at[i]));
+        gc_enqueue(s, str_c(o->dependents.at[i]));
 }
 
 /* The key of what an owner reference names, seen from a dependent; "" when no such kind is served, or when
@@ -127,7 +127,7 @@ static str owner_key(struct server *s, struct arena *a, str ns, str version, str
     for (size_t i = 0; i < s->registry.all.n; i++) {
         const struct kind *k = s->registry.all.at[i];
         if (str_eq(k->group, group) && str_eq(k->kind, kind))
-            return k->namespaced && !ns.n ? S("") : kind_key(a, k, ns, name);
+            return k->namespaced && !ns.n ? S("") : registry_key(a, k, ns, name);
     }
     return S("");
 }
@@ -141,7 +141,7 @@ static void enqueue_owners(struct server *s, const struct object *o)
         str owner = owner_key(s, &a, ns, reference_text(r, "apiVersion"), reference_text(r, "kind"),
                               reference_text(r, "name"));
         if (owner.n)
-            enqueue(s, owner);
+            gc_enqueue(s, owner);
     }
 }
 
@@ -160,7 +160,7 @@ static void gc_on_event(struct server *s, const struct event *e)
     bool same = was && !now->deleted &&
                 str_eq(object_span(was, was->owners), object_span(now, now->owners));
     if (was && !same)
-        index_owners(s->gc, was, drop_dependent);
+        index_owners(s->gc, was, remove_dependent);
     if (!now->deleted && !same)
         index_owners(s->gc, now, add_dependent);
     if (now->deleted) {
@@ -171,7 +171,7 @@ static void gc_on_event(struct server *s, const struct event *e)
     bool waits = has_finalizer(now, FINALIZER_FOREGROUND);
     if ((now->owners.n && !same) ||
         (now->deleting && (waits || has_finalizer(now, FINALIZER_ORPHAN))))
-        enqueue(s, object_key(now));
+        gc_enqueue(s, object_key(now));
     if (now->deleting && waits &&
         !(was && was->deleting && has_finalizer(was, FINALIZER_FOREGROUND)))
         enqueue_dependents(s, object_span(now, now->uid));
@@ -188,8 +188,8 @@ enum owner_state {
     OWNER_HOLDS,
 };
 
-static enum owner_state owner_state(struct server *s, struct arena *a, str ns,
-                                    const struct json *reference)
+static enum owner_state find_owner_state(struct server *s, struct arena *a, str ns,
+                                         const struct json *reference)
 {
     str key =
         owner_key(s, a, ns, json_text(json_get(reference, "apiVersion")),
@@ -208,7 +208,7 @@ static bool has_dependents(struct server *s, struct arena *a, str uid, bool bloc
     const struct owner *owner = map_get(&s->gc->owners, uid);
     for (size_t i = 0; owner && i < owner->dependents.n; i++) {
         const struct kind *k;
-        struct json *tree = edit_begin(s, a, str_c(owner->dependents.at[i]), &k);
+        struct json *tree = write_begin_edit(s, a, str_c(owner->dependents.at[i]), &k);
         struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
         for (size_t j = 0; j < json_len(references); j++) {
             struct json *r = json_item(references, j);
@@ -220,12 +220,12 @@ static bool has_dependents(struct server *s, struct arena *a, str uid, bool bloc
     return false;
 }
 
-static bool drop_finalizer(struct server *s, struct arena *a, str key, str finalizer)
+static bool remove_finalizer(struct server *s, struct arena *a, str key, str finalizer)
 {
     const struct kind *k;
-    struct json *tree = edit_begin(s, a, key, &k);
-    return list_drop(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
-           edit_end(s, a, k, key, tree);
+    struct json *tree = write_begin_edit(s, a, key, &k);
+    return strings_remove(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
+           write_end_edit(s, a, k, key, tree);
 }
 
 /* Stages a dependent without some of its owners. */
@@ -233,18 +233,19 @@ static void save_dependent(struct server *s, struct arena *a, const struct kind 
                            struct json *tree)
 {
     const struct kind *same;
-    struct json *was = edit_begin(s, a, key, &same);
+    struct json *was = write_begin_edit(s, a, key, &same);
     if (!json_len(json_at(tree, "metadata", "ownerReferences", NULL)))
         json_del(json_get(tree, "metadata"), S("ownerReferences"));
-    managed_by(s, a, k,
-               &(struct managed_change){ S("kube-controller-manager"), KIND_MAIN, was, tree });
-    edit_end(s, a, k, key, tree);
+    managed_update_as(s, a, k,
+                      &(struct managed_change){ S("kube-controller-manager"), KIND_MAIN, was,
+                                                tree });
+    write_end_edit(s, a, k, key, tree);
 }
 
-static void forget_owner(struct server *s, struct arena *a, str key, str uid)
+static void remove_owner_reference(struct server *s, struct arena *a, str key, str uid)
 {
     const struct kind *k;
-    struct json *tree = edit_begin(s, a, key, &k);
+    struct json *tree = write_begin_edit(s, a, key, &k);
     struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
     bool changed = false;
     for (size_t i = json_len(references); i-- > 0;) {
@@ -258,30 +259,30 @@ static void forget_owner(struct server *s, struct arena *a, str key, str uid)
 }
 
 /* A dying owner with one of our two finalizers. */
-static void judge_owner(struct server *s, struct arena *a, const struct object *o)
+static void gc_check_owner(struct server *s, struct arena *a, const struct object *o)
 {
     str key = arena_str(a, object_key(o)), uid = arena_str(a, object_span(o, o->uid));
     if (has_finalizer(o, FINALIZER_ORPHAN)) {
         const struct owner *owner = map_get(&s->gc->owners, uid);
         for (size_t i = 0; owner && i < owner->dependents.n; i++)
-            forget_owner(s, a, str_c(owner->dependents.at[i]), uid);
-        drop_finalizer(s, a, key, FINALIZER_ORPHAN);
+            remove_owner_reference(s, a, str_c(owner->dependents.at[i]), uid);
+        remove_finalizer(s, a, key, FINALIZER_ORPHAN);
     } else if (has_finalizer(o, FINALIZER_FOREGROUND) && !has_dependents(s, a, uid, true)) {
-        drop_finalizer(s, a, key, FINALIZER_FOREGROUND);
+        remove_finalizer(s, a, key, FINALIZER_FOREGROUND);
     }
 }
 
 /* A living object: do its owners hold? */
-static void judge_dependent(struct server *s, struct arena *a, const struct object *o)
+static void gc_check_dependent(struct server *s, struct arena *a, const struct object *o)
 {
     const struct kind *k;
     str key = arena_str(a, object_key(o)), ns = key_split(key).ns;
-    struct json *tree = edit_begin(s, a, key, &k);
+    struct json *tree = write_begin_edit(s, a, key, &k);
     struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
     size_t solid = 0, waiting = 0, n = json_len(references);
     bool *drop = arena_array(a, n, sizeof(bool));
     for (size_t i = 0; i < n; i++) {
-        enum owner_state state = owner_state(s, a, ns, json_item(references, i));
+        enum owner_state state = find_owner_state(s, a, ns, json_item(references, i));
         if (state == OWNER_UNKNOWN)
             return;
         drop[i] = state != OWNER_HOLDS;
@@ -305,16 +306,16 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
                                             .grace_s = -1 });
 }
 
-static void judge(struct server *s, str key)
+static void gc_check_object(struct server *s, str key)
 {
     auto_arena struct arena a = { 0 };
     const struct object *o = store_latest(s->store, key);
     if (!o)
         return;
     if (o->deleting)
-        judge_owner(s, &a, o);
+        gc_check_owner(s, &a, o);
     else
-        judge_dependent(s, &a, o);
+        gc_check_dependent(s, &a, o);
 }
 
 static bool gc_reconcile(struct server *s)
@@ -324,7 +325,7 @@ static bool gc_reconcile(struct server *s)
     for (size_t i = 0; i < gc->queue.n; i++) {
         char *key = gc->queue.at[i];
         map_del(&gc->queued, str_c(key));
-        judge(s, str_c(key));
+        gc_check_object(s, str_c(key));
         free(key);
     }
     vec_clear(&gc->queue);

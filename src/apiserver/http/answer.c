@@ -81,8 +81,8 @@ struct table_options call_table_options(const struct call *c)
                                    .api_version = call_meta_version(c) };
 }
 
-struct json *call_form_object(struct call *c, const struct kind *k, struct json *object,
-                              bool no_columns)
+struct json *call_shape_object(struct call *c, const struct kind *k, struct json *object,
+                               bool no_columns)
 {
     if (c->form == FORM_PARTIAL)
         return table_partial(c->arena, object, call_meta_version(c));
@@ -99,5 +99,5 @@ struct json *call_form_object(struct call *c, const struct kind *k, struct json 
 
 void call_object(struct call *c, int status, const struct kind *k, struct json *object)
 {
-    call_json(c, status, call_form_object(c, k, object, false));
+    call_json(c, status, call_shape_object(c, k, object, false));
 }

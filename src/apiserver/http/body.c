@@ -7,9 +7,9 @@
 #include "../kinds/protobuf.h"
 
 enum {
-    MEMBERS_MAX = 16384, /* of one object or array */
-    MANAGERS_MAX = 1024, /* of managedFields, as json/apply.h has it */
-    TELL_MAX = 50,       /* warnings a request, beyond which a header would be too long */
+    MEMBERS_MAX = 16384,     /* of one object or array */
+    MANAGERS_MAX = 1024,     /* of managedFields, as json/apply.h has it */
+    FIELD_WARNINGS_MAX = 50, /* warnings a request, beyond which a header would be too long */
 };
 
 static void note_duplicate(void *context, str path)
@@ -28,7 +28,7 @@ static void note_duplicate(void *context, str path)
     twice->paths[twice->n++] = arena_str(twice->arena, path);
 }
 
-static void unsupported_type(struct call *c)
+static void refuse_media_type(struct call *c)
 {
     call_status(c,
                 &(struct status){ .code = 415,
@@ -39,7 +39,7 @@ static void unsupported_type(struct call *c)
                                                "application/vnd.kubernetes.protobuf") });
 }
 
-static int parse(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
+static int parse_body(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
 {
     struct json_limits limits = { .members = MEMBERS_MAX };
     str type = call_content_type(c), body = c->request->body;
@@ -60,9 +60,9 @@ struct json *call_body_tree(struct call *c)
 {
     struct json *tree = NULL;
     err_t e = { 0 };
-    int result = parse(c, NULL, &tree, &e);
+    int result = parse_body(c, NULL, &tree, &e);
     if (result == -ENOTSUP)
-        unsupported_type(c);
+        refuse_media_type(c);
     else if (result < 0)
         call_bad_request(c, "couldn't get version/kind; json parse error: %s", e.text);
     return result < 0 ? NULL : tree;
@@ -138,12 +138,12 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
     return true;
 }
 
-static str told(struct arena *a, const char *what, str path)
+static str describe_field(struct arena *a, const char *what, str path)
 {
     return arena_printf(a, "%s field \"" STR_FMT "\"", what, STR_ARG(path));
 }
 
-static void refuse_strictly(struct call *c, const struct kind *k, str list, bool patched)
+static void refuse_strict(struct call *c, const struct kind *k, str list, bool patched)
 {
     str message = arena_printf(c->arena, "strict decoding error: " STR_FMT, STR_ARG(list));
     if (!patched) {
@@ -159,18 +159,18 @@ static void refuse_strictly(struct call *c, const struct kind *k, str list, bool
     call_invalid(c, S(""), S(""), S(""), &errors);
 }
 
-bool call_field_validation(struct call *c, const struct kind *k, const struct write_options *o,
-                           const struct schema_unknown *unknown, const struct schema_unknown *twice,
-                           bool patched)
+bool call_validate_fields(struct call *c, const struct kind *k, const struct write_options *o,
+                          const struct schema_unknown *unknown, const struct schema_unknown *twice,
+                          bool patched)
 {
     size_t n = unknown->n + (twice ? twice->n : 0);
     if (!n || (!o->strict && !o->warn))
         return true;
     auto_buf struct buf list = { 0 };
-    for (size_t i = 0; i < MIN(n, (size_t)TELL_MAX); i++) {
+    for (size_t i = 0; i < MIN(n, (size_t)FIELD_WARNINGS_MAX); i++) {
         bool dup = twice && i < twice->n;
         str path = dup ? twice->paths[i] : unknown->paths[i - (twice ? twice->n : 0)];
-        str text = told(c->arena, dup ? "duplicate" : "unknown", path);
+        str text = describe_field(c->arena, dup ? "duplicate" : "unknown", path);
         if (o->warn)
             call_warn(c, text);
         buf_put(&list, i ? S(", ") : S(""));
@@ -178,7 +178,7 @@ bool call_field_validation(struct call *c, const struct kind *k, const struct wr
     }
     if (!o->strict)
         return true;
-    refuse_strictly(c, k, arena_str(c->arena, buf_str(&list)), patched);
+    refuse_strict(c, k, arena_str(c->arena, buf_str(&list)), patched);
     return false;
 }
 
@@ -187,9 +187,9 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
     struct schema_unknown unknown = { .arena = c->arena }, twice = { .arena = c->arena };
     struct json *tree = NULL;
     err_t e = { 0 };
-    int result = parse(c, &twice, &tree, &e);
+    int result = parse_body(c, &twice, &tree, &e);
     if (result == -ENOTSUP) {
-        unsupported_type(c);
+        refuse_media_type(c);
         return NULL;
     }
     if (result < 0) {
@@ -214,5 +214,5 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
                          STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), e.text);
         return NULL;
     }
-    return call_field_validation(c, k, o, &unknown, &twice, false) ? tree : NULL;
+    return call_validate_fields(c, k, o, &unknown, &twice, false) ? tree : NULL;
 }

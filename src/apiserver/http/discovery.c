@@ -21,7 +21,7 @@ static const struct {
     { KIND_WATCH, "watch" },
 };
 
-static struct json *words_of(struct arena *a, const char *const *words, size_t n)
+static struct json *make_words(struct arena *a, const char *const *words, size_t n)
 {
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
@@ -29,12 +29,12 @@ static struct json *words_of(struct arena *a, const char *const *words, size_t n
     return list;
 }
 
-static struct json *verbs_of(struct arena *a, const struct kind *k)
+static struct json *make_verbs(struct arena *a, const struct kind *k)
 {
     static const char *const custom[] = { "delete", "deletecollection", "get",    "list",
                                           "patch",  "create",           "update", "watch" };
     if (k->custom)
-        return words_of(a, custom, countof(custom));
+        return make_words(a, custom, countof(custom));
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < countof(verb_words); i++)
         if (k->verbs & verb_words[i].bit)
@@ -42,13 +42,13 @@ static struct json *verbs_of(struct arena *a, const struct kind *k)
     return list;
 }
 
-static struct json *sub_verbs(struct arena *a, enum kind_sub sub)
+static struct json *make_sub_verbs(struct arena *a, enum kind_sub sub)
 {
     static const char *const usual[] = { "get", "patch", "update" };
     static const char *const finalize[] = { "update" }, *const posted[] = { "create" };
-    return kind_of_posted_sub(sub) ? words_of(a, posted, 1)
-           : sub == KIND_FINALIZE  ? words_of(a, finalize, 1)
-                                   : words_of(a, usual, countof(usual));
+    return kind_of_posted_sub(sub) ? make_words(a, posted, 1)
+           : sub == KIND_FINALIZE  ? make_words(a, finalize, 1)
+                                   : make_words(a, usual, countof(usual));
 }
 
 static void put_names(struct arena *a, struct json *to, const char *key, const str *names, size_t n)
@@ -84,7 +84,7 @@ static struct json *plain_resource(struct arena *a, const struct kind *k)
     json_set_str(a, r, "singularName", k->singular);
     json_set_bool(a, r, "namespaced", k->namespaced);
     json_set_str(a, r, "kind", k->kind);
-    json_set(a, r, S("verbs"), verbs_of(a, k));
+    json_set(a, r, S("verbs"), make_verbs(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
     if (!k->answer_only)
@@ -105,7 +105,7 @@ static struct json *plain_sub(struct arena *a, const struct kind *k, enum kind_s
         json_set_str(a, r, "version", own->version);
     }
     json_set_str(a, r, "kind", own->kind);
-    json_set(a, r, S("verbs"), sub_verbs(a, sub));
+    json_set(a, r, S("verbs"), make_sub_verbs(a, sub));
     return r;
 }
 
@@ -140,7 +140,7 @@ struct version_rank {
     int64_t major, minor;
 };
 
-static struct version_rank rank_of(str v)
+static struct version_rank parse_rank(str v)
 {
     struct version_rank r = { 0 };
     if (v.n < 2 || v.p[0] != 'v')
@@ -160,9 +160,9 @@ static struct version_rank rank_of(str v)
     return r;
 }
 
-static int by_rank(const void *x, const void *y)
+static int compare_rank(const void *x, const void *y)
 {
-    struct version_rank a = rank_of(*(const str *)x), b = rank_of(*(const str *)y);
+    struct version_rank a = parse_rank(*(const str *)x), b = parse_rank(*(const str *)y);
     if (a.stage != b.stage)
         return b.stage - a.stage;
     if (a.major != b.major)
@@ -172,7 +172,7 @@ static int by_rank(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-static size_t versions_of(struct server *s, struct arena *a, str group, str **ret)
+static size_t find_versions(struct server *s, struct arena *a, str group, str **ret)
 {
     str *versions = arena_array(a, s->registry.all.n, sizeof(*versions));
     size_t n = 0;
@@ -185,18 +185,18 @@ static size_t versions_of(struct server *s, struct arena *a, str group, str **re
             versions[n++] = k->version;
     }
     if (n)
-        qsort(versions, n, sizeof(*versions), by_rank);
+        qsort(versions, n, sizeof(*versions), compare_rank);
     *ret = versions;
     return n;
 }
 
-static int by_text(const void *x, const void *y)
+static int compare_text(const void *x, const void *y)
 {
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
 /* Every group but core: the built-in ones in their order, then the others by name. */
-static size_t all_groups(struct server *s, struct arena *a, str **ret)
+static size_t find_groups(struct server *s, struct arena *a, str **ret)
 {
     str *groups = arena_array(a, s->registry.all.n, sizeof(*groups));
     size_t n = 0, builtin = 0;
@@ -212,7 +212,7 @@ static size_t all_groups(struct server *s, struct arena *a, str **ret)
         builtin = custom ? builtin : n;
     }
     if (n > builtin)
-        qsort(groups + builtin, n - builtin, sizeof(*groups), by_text);
+        qsort(groups + builtin, n - builtin, sizeof(*groups), compare_text);
     *ret = groups;
     return n;
 }
@@ -229,7 +229,7 @@ static struct json *version_entry(struct arena *a, str group, str version)
 static void put_group(struct server *s, struct arena *a, struct json *to, str group)
 {
     str *versions;
-    size_t n = versions_of(s, a, group, &versions);
+    size_t n = find_versions(s, a, group, &versions);
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
         json_push(a, list, version_entry(a, group, versions[i]));
@@ -252,7 +252,7 @@ struct json *discovery_group(struct server *s, struct arena *a, str group)
 struct json *discovery_groups(struct server *s, struct arena *a)
 {
     str *groups;
-    size_t n = all_groups(s, a, &groups);
+    size_t n = find_groups(s, a, &groups);
     struct json *list = json_new_obj(a), *all = json_new_arr(a);
     json_set_str(a, list, "kind", S("APIGroupList"));
     json_set_str(a, list, "apiVersion", S("v1"));
@@ -285,7 +285,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
     json_set(a, r, S("responseKind"), response_kind(a, k, KIND_MAIN));
     json_set_str(a, r, "scope", k->namespaced ? S("Namespaced") : S("Cluster"));
     json_set_str(a, r, "singularResource", k->singular);
-    json_set(a, r, S("verbs"), verbs_of(a, k));
+    json_set(a, r, S("verbs"), make_verbs(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
     for (int sub = KIND_STATUS; sub < KIND_SUB_N; sub++) {
@@ -294,7 +294,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
         struct json *entry = json_new_obj(a);
         json_set_str(a, entry, "subresource", str_c(kind_sub_names[sub]));
         json_set(a, entry, S("responseKind"), response_kind(a, k, (enum kind_sub)sub));
-        json_set(a, entry, S("verbs"), sub_verbs(a, (enum kind_sub)sub));
+        json_set(a, entry, S("verbs"), make_sub_verbs(a, (enum kind_sub)sub));
         json_push(a, subs, entry);
     }
     if (json_len(subs))
@@ -310,7 +310,7 @@ static struct json *aggregated_group(struct server *s, struct arena *a, str grou
     json_set(a, metadata, S("creationTimestamp"), json_new_null(a));
     json_set(a, g, S("metadata"), metadata);
     str *names;
-    size_t n = versions_of(s, a, group, &names);
+    size_t n = find_versions(s, a, group, &names);
     for (size_t i = 0; i < n; i++) {
         struct json *v = json_new_obj(a), *resources = json_new_arr(a);
         json_set_str(a, v, "version", names[i]);
@@ -334,7 +334,7 @@ struct json *discovery_aggregated(struct server *s, struct arena *a, bool core, 
     json_set_str(a, list, "apiVersion", arena_printf(a, "apidiscovery.k8s.io/%s", version));
     json_set(a, list, S("metadata"), json_new_obj(a));
     str none = S(""), *groups = &none;
-    size_t n = core ? 1 : all_groups(s, a, &groups);
+    size_t n = core ? 1 : find_groups(s, a, &groups);
     for (size_t i = 0; i < n; i++)
         json_push(a, items, aggregated_group(s, a, groups[i]));
     json_set(a, list, S("items"), items);

@@ -9,7 +9,7 @@
 #define PREFIX_EXTRA S("impersonate-extra-")
 
 /* "system:serviceaccount:NAMESPACE:NAME" as the object it names. */
-static bool is_account(str name, struct access *ret)
+static bool parse_account(str name, struct access *ret)
 {
     str rest = name, part;
     if (!str_starts(name, S(AUTH_ACCOUNT)))
@@ -22,12 +22,12 @@ static bool is_account(str name, struct access *ret)
     return true;
 }
 
-static bool impersonates_anybody(struct call *c)
+static bool can_impersonate_any(struct call *c)
 {
     const struct json *rules = access_rules(c->server, c->arena, &c->user, c->ns);
     for (size_t i = 0; i < json_len(rules); i++) {
         const struct json *verbs = json_get(json_item(rules, i), "verbs");
-        if (list_has(verbs, S("impersonate")) || list_has(verbs, S("*")))
+        if (strings_contain(verbs, S("impersonate")) || strings_contain(verbs, S("*")))
             return true;
     }
     return false;
@@ -35,24 +35,24 @@ static bool impersonates_anybody(struct call *c)
 
 /* The real server tells who impersonated before what is missing, and everybody else of the newer, narrow verbs: here
  * those count who may impersonate anybody. */
-static void refuse_part(struct call *c, const struct access *part)
+static void deny_part(struct call *c, const struct access *part)
 {
     struct access w = *part;
-    if (!impersonates_anybody(c)) {
+    if (!can_impersonate_any(c)) {
         bool account = str_eq(part->resource, S("serviceaccounts"));
-        w = call_wanted(c);
+        w = call_access(c);
         w.verb = arena_printf(c->arena, "impersonate-on:%s:" STR_FMT,
                               account ? "serviceaccount" : "user-info", STR_ARG(w.verb));
     }
-    call_refuse(c, &w);
+    call_deny_access(c, &w);
 }
 
 static bool check_part(struct call *c, struct access w)
 {
     w.verb = S("impersonate");
-    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
+    if (access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    refuse_part(c, &w);
+    deny_part(c, &w);
     return false;
 }
 
@@ -130,7 +130,7 @@ static bool take_uid(struct call *c, struct user *ret)
 }
 
 /* One look at each header, as most calls have none of these. */
-static bool wants_another(const struct call *c)
+static bool has_impersonation(const struct call *c)
 {
     const struct http_headers *headers = &c->request->headers;
     for (size_t i = 0; i < headers->n; i++)
@@ -142,7 +142,7 @@ static bool wants_another(const struct call *c)
 
 bool call_impersonate(struct call *c)
 {
-    if (!wants_another(c))
+    if (!has_impersonation(c))
         return true;
     struct user other = { .name = utf8_clean(c->arena, call_header(c, "impersonate-user")) };
     struct access w = { .resource = S("users"), .name = other.name };
@@ -150,12 +150,12 @@ bool call_impersonate(struct call *c)
         call_bad_request(c, "a group, uid or extra is requested without impersonating a user name");
         return false;
     }
-    is_account(other.name, &w);
+    parse_account(other.name, &w);
     if (!check_part(c, w) || !take_groups(c, &w, &other) || !take_extra(c, &other) ||
         !take_uid(c, &other))
         return false;
     struct user user = auth_user(other.name, other.groups, other.n_groups);
-    user.known = !str_eq(other.name, S(AUTH_ANONYMOUS));
+    user.authenticated = !str_eq(other.name, S(AUTH_ANONYMOUS));
     user.extra = other.extra;
     user.uid = other.uid;
     c->user = user;

@@ -131,7 +131,7 @@ bool call_negotiate(struct call *c)
     return found && check_include(c);
 }
 
-const char *call_wants_aggregated(const struct call *c)
+const char *call_aggregated_version(const struct call *c)
 {
     str accept = call_header(c, "accept"), part;
     while (str_cut(&accept, ',', &part)) {

@@ -22,7 +22,7 @@ bool call_query_true(const struct call *c, const char *name)
     return value.p && !str_eq_nocase(value, S("false")) && !str_eq(value, S("0"));
 }
 
-static bool query_int(struct call *c, const char *name, int64_t *ret)
+static bool parse_query_int(struct call *c, const char *name, int64_t *ret)
 {
     str value = call_query(c, name);
     if (!value.p || str_to_i64(value, ret) == 0)
@@ -32,7 +32,7 @@ static bool query_int(struct call *c, const char *name, int64_t *ret)
     return false;
 }
 
-static bool report(struct call *c, const char *kind, const struct field_errors *errors)
+static bool report_errors(struct call *c, const char *kind, const struct field_errors *errors)
 {
     if (errors->n)
         call_invalid(c, str_c(kind), S("meta.k8s.io"), S(""), errors);
@@ -47,7 +47,7 @@ static str manager_of_agent(struct call *c)
     return name.n ? utf8_clean(c->arena, str_upto(name, MANAGER_MAX)) : S("unknown");
 }
 
-static bool printable(str s)
+static bool is_printable(str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
@@ -60,7 +60,7 @@ static void check_manager(struct call *c, struct field_errors *errors, str manag
     struct field_path at = { .key = S("fieldManager") };
     if (manager.n > MANAGER_MAX)
         field_too_long(errors, &at, MANAGER_MAX);
-    else if (!printable(manager))
+    else if (!is_printable(manager))
         field_invalid(errors, &at, json_new_str(c->arena, manager),
                       "should only contain printable characters");
 }
@@ -94,11 +94,11 @@ bool call_write_options(struct call *c, const char *kind, struct write_options *
         field_not_supported(&errors, &(struct field_path){ .key = S("fieldValidation") },
                             json_new_str(c->arena, validation), levels);
     *ret = o;
-    return report(c, kind, &errors);
+    return report_errors(c, kind, &errors);
 }
 
 /* Kinds of the whole cluster that choose their selectors themselves leave this one out. */
-static bool knows_namespace(const struct kind *k)
+static bool has_namespace_field(const struct kind *k)
 {
     return k->namespaced || (!k->custom && !k->n_selectable);
 }
@@ -120,7 +120,7 @@ static bool check_fields(struct call *c, const struct list_options *o)
     for (size_t i = 0; i < o->fields.n; i++) {
         str path = o->fields.terms[i].path;
         if (str_eq(path, S("metadata.name")) ||
-            (str_eq(path, S("metadata.namespace")) && knows_namespace(c->kind)) ||
+            (str_eq(path, S("metadata.namespace")) && has_namespace_field(c->kind)) ||
             kind_field_known(c->kind, path))
             continue;
         call_bad_request(c, "field label not supported: " STR_FMT, STR_ARG(path));
@@ -205,7 +205,8 @@ bool call_list_options(struct call *c, struct list_options *ret)
 {
     struct list_options o = { 0 };
     bool initial = call_query(c, "sendInitialEvents").p;
-    if (!query_int(c, "limit", &o.limit) || !query_int(c, "timeoutSeconds", &o.timeout_s))
+    if (!parse_query_int(c, "limit", &o.limit) ||
+        !parse_query_int(c, "timeoutSeconds", &o.timeout_s))
         return false;
     struct field_errors errors = { .arena = c->arena };
     str match = call_query(c, "resourceVersionMatch");
@@ -214,8 +215,8 @@ bool call_list_options(struct call *c, struct list_options *ret)
         check_match_of_watch(c, &errors, match, initial);
     else
         check_match_of_list(c, &errors, match, rev_given, initial);
-    if (!parse_selectors(c, &o) || !report(c, "ListOptions", &errors) || !check_fields(c, &o) ||
-        !parse_version(c, &o))
+    if (!parse_selectors(c, &o) || !report_errors(c, "ListOptions", &errors) ||
+        !check_fields(c, &o) || !parse_version(c, &o))
         return false;
     o.limit = MAX(o.limit, 0);
     if (str_eq(call_query(c, "resourceVersion"), S("0")))

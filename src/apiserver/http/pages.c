@@ -12,7 +12,7 @@
 
 #define OPENAPI_V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-static void version(struct call *c)
+static void serve_version(struct call *c)
 {
     struct arena *a = c->arena;
     struct json *v = json_new_obj(a);
@@ -32,7 +32,7 @@ static void version(struct call *c)
 }
 
 /* The store is the one thing that can be unwell: without writes the server is alive but not ready. */
-static void health(struct call *c, str path)
+static void serve_health(struct call *c, str path)
 {
     str rest = str_from(path, 1), name, check;
     str_cut(&rest, '/', &name);
@@ -54,7 +54,7 @@ static void health(struct call *c, str path)
     call_text(c, well ? 200 : 500, "text/plain; charset=utf-8", text);
 }
 
-static void api_versions(struct call *c)
+static void serve_api_versions(struct call *c)
 {
     struct arena *a = c->arena;
     struct json *v = json_new_obj(a), *versions = json_new_arr(a), *addresses = json_new_arr(a);
@@ -69,7 +69,7 @@ static void api_versions(struct call *c)
     call_json(c, 200, v);
 }
 
-static void aggregated(struct call *c, bool core, const char *version_word)
+static void serve_aggregated(struct call *c, bool core, const char *version_word)
 {
     call_json(c, 200, discovery_aggregated(c->server, c->arena, core, version_word));
     c->answer.content_type =
@@ -88,7 +88,7 @@ static void aggregated(struct call *c, bool core, const char *version_word)
 }
 
 /* /apis, /apis/GROUP, /apis/GROUP/VERSION; what a built-in group lacks is a Status, else a page. */
-static void apis(struct call *c, str rest)
+static void serve_apis(struct call *c, str rest)
 {
     str group = S(""), version_word = S("");
     str_cut(&rest, '/', &group);
@@ -100,7 +100,7 @@ static void apis(struct call *c, str rest)
                                    : discovery_groups(c->server, c->arena);
     if (found)
         call_json(c, 200, found);
-    else if (registry_builtin_group(group))
+    else if (registry_is_builtin_group(group))
         call_no_resource(c);
     else
         call_no_page(c);
@@ -108,7 +108,7 @@ static void apis(struct call *c, str rest)
 
 /* ---- OpenAPI */
 
-static void openapi_root(struct call *c)
+static void serve_openapi_v3(struct call *c)
 {
     struct registry *r = &c->server->registry;
     call_json(c, 200, openapi_index(c->arena, r->all.at, r->all.n));
@@ -116,7 +116,7 @@ static void openapi_root(struct call *c)
 }
 
 /* Version 2 has media types of its own. */
-static void openapi_v2(struct call *c)
+static void serve_openapi_v2(struct call *c)
 {
     struct registry *r = &c->server->registry;
     str accept = call_header(c, "accept"), part, type;
@@ -142,7 +142,7 @@ static void openapi_v2(struct call *c)
 }
 
 /* "api/v1" or "apis/GROUP/VERSION" behind /openapi/v3/. */
-static void openapi_version(struct call *c, str rest)
+static void serve_openapi_v3_group(struct call *c, str rest)
 {
     str root = S(""), group = S(""), version_word = S("");
     str_cut(&rest, '/', &root);
@@ -173,7 +173,7 @@ static void openapi_version(struct call *c, str rest)
         call_add_header(c, "Cache-Control", S("public, immutable"));
 }
 
-static void root(struct call *c)
+static void serve_root(struct call *c)
 {
     struct arena *a = c->arena;
     static const char *const paths[] = { "/api",   "/api/v1",     "/apis",   "/healthz",
@@ -192,37 +192,37 @@ static bool wants_get(str path)
            (str_starts(path, S("/apis/")) && str_find_char(str_from(path, 6), '/') != SIZE_MAX);
 }
 
-void serve_page(struct call *c)
+void pages_serve(struct call *c)
 {
     str path = c->request->path;
     while (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
-    const char *wants = call_wants_aggregated(c);
+    const char *wants = call_aggregated_version(c);
     if (!str_eq(c->request->method, S("GET")) && wants_get(path))
         call_method_not_allowed(c);
     else if (str_eq(path, S("/")))
-        root(c);
+        serve_root(c);
     else if (str_eq(path, S("/version")))
-        version(c);
+        serve_version(c);
     else if (str_starts(path, S("/healthz")) || str_starts(path, S("/livez")) ||
              str_starts(path, S("/readyz")))
-        health(c, path);
+        serve_health(c, path);
     else if (str_eq(path, S("/api")))
-        wants ? aggregated(c, true, wants) : api_versions(c);
+        wants ? serve_aggregated(c, true, wants) : serve_api_versions(c);
     else if (str_eq(path, S("/apis")) && wants)
-        aggregated(c, false, wants);
+        serve_aggregated(c, false, wants);
     else if (str_eq(path, S("/apis")) || str_starts(path, S("/apis/")))
-        apis(c, str_from(path, 6));
+        serve_apis(c, str_from(path, 6));
     else if (str_eq(path, S("/api/v1")))
         call_json(c, 200, discovery_resources(c->server, c->arena, S(""), S("v1")));
     else if (str_starts(path, S("/api/")))
         call_no_resource(c);
     else if (str_eq(path, S("/openapi/v2")))
-        openapi_v2(c);
+        serve_openapi_v2(c);
     else if (str_eq(path, S("/openapi/v3")))
-        openapi_root(c);
+        serve_openapi_v3(c);
     else if (str_starts(path, S("/openapi/v3/")))
-        openapi_version(c, str_from(path, 12));
+        serve_openapi_v3_group(c, str_from(path, 12));
     else
         call_no_page(c);
 }

@@ -4,7 +4,7 @@
 
 #include "../../json/scan.h"
 
-bool read_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
+bool read_is_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
 {
     if (!k->custom)
         return k == k->storage;
@@ -23,7 +23,7 @@ struct json *read_tree(struct arena *a, const struct kind *k, const struct objec
     return tree;
 }
 
-static bool field_is(const struct kind *k, const struct object *o, str path, str wanted)
+static bool field_equals(const struct kind *k, const struct object *o, str path, str wanted)
 {
     struct key_parts parts = key_split(object_key(o));
     if (str_eq(path, S("metadata.name")))
@@ -38,13 +38,14 @@ static bool field_is(const struct kind *k, const struct object *o, str path, str
     return tree && kind_field_value(k, tree, path, &value) && str_eq(value, wanted);
 }
 
-bool read_selected(const struct kind *k, const struct list_options *o, const struct object *object)
+bool read_is_selected(const struct kind *k, const struct list_options *o,
+                      const struct object *object)
 {
     if (!label_selector_matches(&o->labels, object))
         return false;
     for (size_t i = 0; i < o->fields.n; i++) {
         const struct field_term *t = &o->fields.terms[i];
-        if (field_is(k, object, t->path, t->value) == t->negated)
+        if (field_equals(k, object, t->path, t->value) == t->negated)
             return false;
     }
     return true;
@@ -53,7 +54,7 @@ bool read_selected(const struct kind *k, const struct list_options *o, const str
 void read_put(struct buf *out, const struct kind *k, const struct kind_set *set,
               const struct object *o, bool item)
 {
-    if (read_verbatim(k, set, o)) {
+    if (read_is_verbatim(k, set, o)) {
         if (item && !k->custom)
             object_put_item(out, o);
         else

@@ -14,7 +14,7 @@ struct path {
     size_t n;
 };
 
-static bool split(struct call *c, struct path *ret)
+static bool split_path(struct call *c, struct path *ret)
 {
     str rest = c->request->path, part;
     *ret = (struct path){ 0 };
@@ -81,9 +81,9 @@ static bool take_resource(struct call *c, const struct path *p, size_t i)
     return i == p->n;
 }
 
-static bool refuse(struct call *c)
+static bool refuse_path(struct call *c)
 {
-    if (registry_builtin_group(c->group))
+    if (registry_is_builtin_group(c->group))
         call_no_resource(c);
     else
         call_no_page(c);
@@ -111,10 +111,10 @@ static bool check_target(struct call *c)
     const struct kind *k = c->kind;
     bool across = k->namespaced && !c->ns.n;
     if ((c->ns.n && !k->namespaced) || (k->answer_only && c->name.n))
-        return refuse(c);
+        return refuse_path(c);
     if (across && (c->name.n || k->answer_only ||
                    (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
-        return refuse(c);
+        return refuse_path(c);
     bool changes = c->verb == VERB_UPDATE || c->verb == VERB_PATCH;
     if (k->custom && changes && !c->name.n) {
         call_bad_request(c, "name must be provided");
@@ -134,7 +134,7 @@ static bool check_target(struct call *c)
 bool call_route(struct call *c)
 {
     struct path p;
-    if (!split(c, &p)) {
+    if (!split_path(c, &p)) {
         call_no_page(c);
         return false;
     }
@@ -146,10 +146,10 @@ bool call_route(struct call *c)
     bool whole = take_resource(c, &p, core ? 2 : 3);
     c->verb = find_verb(c);
     if (!whole)
-        return refuse(c);
+        return refuse_path(c);
     c->kind = registry_find(&c->server->registry, c->group, c->version, c->resource, &c->set);
     if (!c->kind)
-        return refuse(c);
+        return refuse_path(c);
     if (!find_sub(c->kind, c->subresource, &c->sub)) {
         if (c->kind->custom)
             call_not_found(c, c->kind, c->name);

@@ -84,19 +84,19 @@ static void on_idle(struct timer *t)
     struct batch *b = store_tidy(s->store, true);
     if (!b)
         return; /* there is nothing to move, or another batch is out */
-    s->out = b;
+    s->in_flight = b;
     worker_do(s->writer, &s->writing);
 }
 
 static void run_write(struct work *work)
 {
-    batch_write(container_of(work, struct server, writing)->out);
+    batch_write(container_of(work, struct server, writing)->in_flight);
 }
 
-static void wrote(struct work *work)
+static void on_batch_written(struct work *work)
 {
     struct server *s = container_of(work, struct server, writing);
-    struct batch *b = take(s->out);
+    struct batch *b = take(s->in_flight);
     if (batch_size(b))
         s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
@@ -107,26 +107,26 @@ static void wrote(struct work *work)
 /* A single write is committed in the turn when nobody else has called since the commit before the last:
  * handing it to a thread and back costs as much as the commit itself. When somebody has, or the disk is slow,
  * it goes to the thread, so that the loop takes calls meanwhile and never stands still for long. */
-static bool commits_here(struct server *s, const struct batch *b)
+static bool can_commit_inline(struct server *s, const struct batch *b)
 {
-    bool was_crowded = s->crowded;
-    s->crowded = s->calls > 1 || batch_size(b) > 1;
+    bool was_crowded = s->had_concurrent_calls;
+    s->had_concurrent_calls = s->calls > 1 || batch_size(b) > 1;
     s->calls = 0;
     return !store_is_durable(s->store) ||
-           (!s->crowded && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
+           (!s->had_concurrent_calls && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
 }
 
-static void commit_soon(struct deferred *d)
+static void run_commit(struct deferred *d)
 {
     struct server *s = container_of(d, struct server, commit);
     struct batch *tidying = store_tidy(s->store, false);
     struct batch *b = tidying ? tidying : store_flush(s->store);
     if (!b)
         return;
-    s->out = b;
-    if (!tidying && commits_here(s, b)) {
+    s->in_flight = b;
+    if (!tidying && can_commit_inline(s, b)) {
         run_write(&s->writing);
-        wrote(&s->writing);
+        on_batch_written(&s->writing);
     } else {
         worker_do(s->writer, &s->writing);
     }
@@ -135,12 +135,12 @@ static void commit_soon(struct deferred *d)
 void server_commit_soon(struct server *s)
 {
     if (s->loop)
-        loop_defer(s->loop, LOOP_COMMIT, &s->commit, commit_soon);
+        loop_defer(s->loop, LOOP_COMMIT, &s->commit, run_commit);
 }
 
-bool server_idle(const struct server *s)
+bool server_is_idle(const struct server *s)
 {
-    return !s->out;
+    return !s->in_flight;
 }
 
 /* ---- controllers */
@@ -176,9 +176,9 @@ void server_reconcile_later(struct server *s)
                   loop_mono_ns(s->loop) + RECONCILE_DELAY_MS * NS_PER_MS, on_reconcile_timer);
 }
 
-void server_settle(struct server *s)
+void server_run_until_idle(struct server *s)
 {
-    assert(!s->loop || !s->out);
+    assert(!s->loop || !s->in_flight);
     for (int i = 0; i < RECONCILE_ROUNDS; i++) {
         int64_t before = store_next_rev(s->store);
         store_commit(s->store);
@@ -188,7 +188,7 @@ void server_settle(struct server *s)
     }
 }
 
-static void published(void *context, const struct event *e, uint64_t sequence)
+static void on_published(void *context, const struct event *e, uint64_t sequence)
 {
     struct server *s = context;
     watch_on_event(s, e, sequence);
@@ -216,11 +216,11 @@ void server_expire_events(struct server *s)
     vec_done(&old);
 }
 
-static void tick(struct timer *t)
+static void on_tick(struct timer *t)
 {
     struct server *s = container_of(t, struct server, ticker);
     server_expire_events(s);
-    timer_set(s->loop, &s->ticker, loop_mono_ns(s->loop) + TICK_S * NS_PER_S, tick);
+    timer_set(s->loop, &s->ticker, loop_mono_ns(s->loop) + TICK_S * NS_PER_S, on_tick);
 }
 
 /* ---- calls */
@@ -228,7 +228,7 @@ static void tick(struct timer *t)
 static void run_verb(struct call *c)
 {
     static void (*const verbs[VERB_N])(struct call *) = {
-        [VERB_NONE] = serve_page,
+        [VERB_NONE] = pages_serve,
         [VERB_GET] = verb_get,
         [VERB_LIST] = verb_list,
         [VERB_WATCH] = verb_watch,
@@ -247,11 +247,11 @@ static void run_verb(struct call *c)
     verbs[c->verb](c);
 }
 
-static void committed(struct store_waiter *w, int result, const err_t *e)
+static void on_committed(struct store_waiter *w, int result, const err_t *e)
 {
     struct call *c = container_of(w, struct call, waiter);
     if (result < 0)
-        call_stage_failed(c, e);
+        call_stage_error(c, e);
     c->finished(c);
 }
 
@@ -279,11 +279,11 @@ void server_handle(struct server *s, struct call *c)
         c->finished(c);
         return;
     }
-    c->waiter.done = committed;
+    c->waiter.done = on_committed;
     store_wait(s->store, &c->waiter);
 }
 
-static void post_finished(struct call *c)
+static void ignore_answer(struct call *c)
 {
     (void)c;
 }
@@ -294,7 +294,7 @@ bool server_post(struct server *s, str path, str body)
     struct http_header agent = { S("user-agent"), S("flyball-apiserver") };
     struct request r = { .method = S("POST"), .path = path, .body = body, .query = S("") };
     r.headers = (struct http_headers){ &agent, 1 };
-    struct call c = { .server = s, .arena = &a, .request = &r, .finished = post_finished };
+    struct call c = { .server = s, .arena = &a, .request = &r, .finished = ignore_answer };
     c.user = (struct user){ .name = S("system:apiserver"), .admin = true };
     if (call_route(&c) && c.verb == VERB_CREATE)
         verb_create(&c);
@@ -318,7 +318,7 @@ static void load_controllers(struct server *s)
     }
 }
 
-static void seed(struct server *s, bool fresh)
+static void seed_controllers(struct server *s, bool fresh)
 {
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->seed)
@@ -330,7 +330,6 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
 {
     struct server *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
-    s->log_requests = options->log_requests;
     static const struct controller *const none[] = { NULL };
     s->controllers = options->controllers ? options->controllers : none;
     for (size_t i = 0; s->controllers[i]; i++)
@@ -340,9 +339,9 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     registry_init(&s->registry);
     struct store_options so = { .path = options->db_path,
                                 .history_events = options->history_events,
-                                .published = published,
+                                .published = on_published,
                                 .context = s };
-    s->writing = (struct work){ run_write, wrote };
+    s->writing = (struct work){ run_write, on_batch_written };
     int result = store_open(&so, &s->store, e);
     if (result == 0 && loop && options->db_path)
         result = worker_new(loop, &s->writer, e);
@@ -352,13 +351,13 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     }
     load_controllers(s);
     bool fresh = store_rev(s->store) == 0;
-    seed(s, fresh);
-    server_settle(s);
+    seed_controllers(s, fresh);
+    server_run_until_idle(s);
     if (fresh)
         store_forget(s->store);
     set_idle_timer(s);
     if (loop)
-        timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, tick);
+        timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, on_tick);
     *ret = s;
     return 0;
 }
@@ -390,14 +389,14 @@ void server_free(struct server *s)
     deferred_cancel(&s->reconcile);
     assert(!s->n_watches);
     map_done(&s->watches);
-    free_names(s->newborn.at, s->newborn.n);
-    free_names(s->draining.at, s->draining.n);
-    free_names(s->crds.at, s->crds.n);
-    free_names(s->claims.at, s->claims.n);
-    vec_done(&s->newborn);
-    vec_done(&s->draining);
-    vec_done(&s->crds);
-    vec_done(&s->claims);
+    free_names(s->new_namespaces.at, s->new_namespaces.n);
+    free_names(s->terminating_namespaces.at, s->terminating_namespaces.n);
+    free_names(s->changed_definitions.at, s->changed_definitions.n);
+    free_names(s->changed_claims.at, s->changed_claims.n);
+    vec_done(&s->new_namespaces);
+    vec_done(&s->terminating_namespaces);
+    vec_done(&s->changed_definitions);
+    vec_done(&s->changed_claims);
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->stop)
             s->controllers[i]->stop(s);

@@ -44,7 +44,7 @@ static str make_token(struct arena *a, int64_t rev, str start)
 }
 
 /* No way out of the prefix. */
-static bool clean_path(str path)
+static bool is_clean_path(str path)
 {
     for (str part; str_cut(&path, '/', &part);)
         if (!part.n || str_eq(part, S(".")) || str_eq(part, S("..")))
@@ -72,12 +72,12 @@ static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str 
         return "encoded start key empty (version meta.k8s.io/v1)";
     if (ret_start->p[0] == '/')
         *ret_start = str_from(*ret_start, 1);
-    return ret_start->n && !clean_path(*ret_start) ? "the start key leaves the list" : NULL;
+    return ret_start->n && !is_clean_path(*ret_start) ? "the start key leaves the list" : NULL;
 }
 
 /* ---- selecting */
 
-static void expired(struct call *c, const struct list_options *o, str start)
+static void answer_expired(struct call *c, const struct list_options *o, str start)
 {
     if (!o->continue_token.n) {
         call_expired(c, "The resourceVersion for the provided list is too old.");
@@ -97,8 +97,8 @@ static void expired(struct call *c, const struct list_options *o, str start)
 }
 
 /* Every candidate from `from` on, as of the version; references. False: answered. */
-static bool candidates(struct call *c, const struct list_options *o, str prefix, str from,
-                       struct page *ret)
+static bool collect_candidates(struct call *c, const struct list_options *o, str prefix, str from,
+                               struct page *ret)
 {
     struct store *store = c->server->store;
     bool exact = ret->rev > 0 && ret->rev != store_rev(store);
@@ -106,7 +106,7 @@ static bool candidates(struct call *c, const struct list_options *o, str prefix,
         if (history_state(store_history(store), store_tree(store), ret->rev, prefix, from,
                           &ret->objects, &ret->n))
             return true;
-        expired(c, o, str_from(from, prefix.n));
+        answer_expired(c, o, str_from(from, prefix.n));
         return false;
     }
     ret->rev = store_rev(store);
@@ -128,11 +128,11 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
     for (size_t i = 0; i < p->n; i++) {
         struct object *each = p->objects[i];
         bool full = o->limit && kept == (size_t)o->limit;
-        if (!full && read_selected(c->kind, o, each)) {
+        if (!full && read_is_selected(c->kind, o, each)) {
             p->objects[kept++] = each;
             continue;
         }
-        if (full && !p->next.n && read_selected(c->kind, o, each)) {
+        if (full && !p->next.n && read_is_selected(c->kind, o, each)) {
             str last = str_from(object_key(p->objects[kept - 1]), prefix.n);
             p->next = arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* just behind it */
             p->remaining = selective ? -1 : (int64_t)(p->n - i);
@@ -144,7 +144,7 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
 
 static bool select_page(struct call *c, const struct list_options *o, struct page *ret)
 {
-    str prefix = kind_prefix(c->arena, c->kind, c->ns), from = prefix;
+    str prefix = registry_prefix(c->arena, c->kind, c->ns), from = prefix;
     struct page p = { .rev = o->match == MATCH_EXACT ? o->rev : 0 };
     if (o->continue_token.n) {
         if (o->rev) {
@@ -159,7 +159,8 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
         }
         from = arena_join(c->arena, (str[]){ prefix, start }, 2);
     }
-    if (call_from_the_future(c, MAX(o->rev, p.rev)) || !candidates(c, o, prefix, from, &p))
+    if (call_refuse_future_version(c, MAX(o->rev, p.rev)) ||
+        !collect_candidates(c, o, prefix, from, &p))
         return false;
     cut_page(c, o, prefix, &p);
     *ret = p;
@@ -168,7 +169,7 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
 
 /* ---- writing */
 
-static struct json *list_metadata(struct call *c, const struct page *p)
+static struct json *page_metadata(struct call *c, const struct page *p)
 {
     struct arena *a = c->arena;
     struct json *m = json_new_obj(a);
@@ -189,7 +190,7 @@ static void put_head(struct call *c, const struct page *p, struct buf *out)
     buf_put(out, S(",\"apiVersion\":"));
     json_write_text(out, kind_api_version(c->arena, c->kind));
     buf_put(out, S(",\"metadata\":"));
-    json_write(out, list_metadata(c, p));
+    json_write(out, page_metadata(c, p));
     buf_put(out, S(",\"items\":["));
 }
 
@@ -202,7 +203,7 @@ struct list_stream {
     size_t at;
 };
 
-static enum stream_more list_pull(void *context, struct buf *out, size_t room)
+static enum stream_more pull_items(void *context, struct buf *out, size_t room)
 {
     struct list_stream *l = context;
     size_t before = out->n;
@@ -219,7 +220,7 @@ static enum stream_more list_pull(void *context, struct buf *out, size_t room)
     return STREAM_END;
 }
 
-static void list_closed(void *context, bool complete)
+static void close_items(void *context, bool complete)
 {
     (void)complete;
     struct list_stream *l = context;
@@ -241,7 +242,7 @@ static void answer_text(struct call *c, struct page *p)
     *p = (struct page){ 0 };
     put_head(c, &l->page, &l->head);
     l->source = (struct stream_source){
-        .pull = list_pull, .closed = list_closed, .context = l, .compress = true, .length = -1
+        .pull = pull_items, .closed = close_items, .context = l, .compress = true, .length = -1
     };
     c->answer.status = 200;
     c->answer.content_type = "application/json";
@@ -250,13 +251,13 @@ static void answer_text(struct call *c, struct page *p)
         return;
     }
     buf_reserve(&c->answer.body, bytes + 256 + l->head.n);
-    while (list_pull(l, &c->answer.body, SIZE_MAX) != STREAM_END)
+    while (pull_items(l, &c->answer.body, SIZE_MAX) != STREAM_END)
         ;
-    list_closed(l, true);
+    close_items(l, true);
 }
 
-static struct json *as_partial(struct call *c, const struct json *const *items, size_t n,
-                               struct json *metadata)
+static struct json *make_partial_list(struct call *c, const struct json *const *items, size_t n,
+                                      struct json *metadata)
 {
     struct arena *a = c->arena;
     str version = call_meta_version(c);
@@ -278,13 +279,13 @@ static void answer_tree(struct call *c, struct page *p)
     const struct json **items = arena_array(a, p->n, sizeof(*items));
     for (size_t i = 0; i < p->n; i++)
         items[i] = read_tree(a, c->kind, p->objects[i]);
-    struct json *metadata = list_metadata(c, p);
+    struct json *metadata = page_metadata(c, p);
     if (c->form == FORM_TABLE) {
         call_json(c, 200, table_make(a, c->kind, items, p->n, metadata, call_table_options(c)));
         return;
     }
     if (c->form == FORM_PARTIAL_LIST) {
-        call_json(c, 200, as_partial(c, items, p->n, metadata));
+        call_json(c, 200, make_partial_list(c, items, p->n, metadata));
         return;
     }
     struct json *list = json_new_obj(a), *all = json_new_arr(a);

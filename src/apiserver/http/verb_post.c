@@ -10,7 +10,7 @@
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MIN = 600 };
 
-static void done(struct call *c)
+static void answer_created(struct call *c)
 {
     call_status(c, &(struct status){ .code = 201 });
 }
@@ -72,7 +72,7 @@ static void set_scheduled(struct call *c, struct json *tree)
     json_push(a, list, scheduled);
 }
 
-static const struct kind *pods(void)
+static const struct kind *pod_kind(void)
 {
     return kinds_find(S(""), S("v1"), S("pods"));
 }
@@ -80,7 +80,8 @@ static const struct kind *pods(void)
 static void post_binding(struct call *c, const struct write_options *o, const struct json *binding)
 {
     const struct json *target = json_get(binding, "target"), *meta = json_get(binding, "metadata");
-    str name = json_text(json_get(meta, "name")), key = kind_key(c->arena, pods(), c->ns, name);
+    str name = json_text(json_get(meta, "name")),
+        key = registry_key(c->arena, pod_kind(), c->ns, name);
     str uid = json_text(json_get(meta, "uid")), rev = json_text(json_get(meta, "resourceVersion"));
     if (c->name.n && !str_eq(name, c->name)) {
         call_bad_request(c, "name in URL does not match name in Binding object");
@@ -89,14 +90,14 @@ static void post_binding(struct call *c, const struct write_options *o, const st
     if (!check_target(c, target))
         return;
     const struct object *pod = store_latest(c->server->store, key);
-    struct json *tree = pod ? read_tree(c->arena, pods(), pod) : NULL;
+    struct json *tree = pod ? read_tree(c->arena, pod_kind(), pod) : NULL;
     str node = json_text(json_at(tree, "spec", "nodeName", NULL));
     err_t e;
     if (!pod)
-        call_not_found(c, pods(), name);
+        call_not_found(c, pod_kind(), name);
     else if ((uid.n && !str_eq(uid, object_span(pod, pod->uid))) ||
              (rev.n && !str_eq(rev, object_span(pod, pod->rv))))
-        call_conflict(c, pods(), name,
+        call_conflict(c, pod_kind(), name,
                       S("the binding is meant for another pod or another version"));
     else if (pod->deleting)
         refuse_binding(c, name, "is being deleted, cannot be assigned to a host", S(""));
@@ -111,10 +112,10 @@ static void post_binding(struct call *c, const struct write_options *o, const st
         copy_members(c->arena, binding, tree, "annotations");
         copy_members(c->arena, binding, tree, "labels");
         set_scheduled(c, tree);
-        if (!o->dry_run && !write_stage(c->server, c->arena, pods(), key, tree, &e))
-            call_stage_failed(c, &e);
+        if (!o->dry_run && !write_stage(c->server, c->arena, pod_kind(), key, tree, &e))
+            call_stage_error(c, &e);
         else
-            done(c);
+            answer_created(c);
     }
 }
 
@@ -122,7 +123,7 @@ static void post_eviction(struct call *c, const struct write_options *o,
                           const struct json *eviction)
 {
     const struct object *pod =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     const struct json *options = json_get(eviction, "deleteOptions");
     bool dry = o->dry_run || json_len(json_get(options, "dryRun"));
     if (!str_eq(json_text(json_at(eviction, "metadata", "name", NULL)), c->name)) {
@@ -139,9 +140,9 @@ static void post_eviction(struct call *c, const struct write_options *o,
                           .grace_s = json_int(json_get(options, "gracePeriodSeconds"), -1),
                           .dry_run = dry });
     if (r.how == REMOVAL_FAILED)
-        call_stage_failed(c, &r.error);
+        call_stage_error(c, &r.error);
     else
-        done(c);
+        answer_created(c);
 }
 
 /* ---- service accounts */
@@ -160,8 +161,9 @@ static bool check_pod(struct call *c, const struct json *pod, struct token_claim
     ret->node = json_text(json_at(pod, "spec", "nodeName", NULL));
     const struct kind *nodes = kinds_find(S(""), S("v1"), S("nodes"));
     const struct object *node =
-        ret->node.n ? store_latest(c->server->store, kind_key(c->arena, nodes, S(""), ret->node))
-                    : NULL;
+        ret->node.n
+            ? store_latest(c->server->store, registry_key(c->arena, nodes, S(""), ret->node))
+            : NULL;
     if (node)
         ret->node_uid = object_span(node, node->uid);
     return true;
@@ -182,7 +184,7 @@ static bool check_bound(struct call *c, const struct json *bound, struct token_c
         const struct kind *k = kinds_find(S(""), S("v1"), str_c(kinds[i].plural));
         const struct object *o =
             store_latest(c->server->store,
-                         kind_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
+                         registry_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
         if (o)
             ret->bound_uid = object_span(o, o->uid);
         if (o && (!uid.n || str_eq(uid, ret->bound_uid)))
@@ -227,7 +229,7 @@ static void post_token(struct call *c, struct json *request)
 {
     struct arena *a = c->arena;
     const struct object *account =
-        store_latest(c->server->store, kind_key(a, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(a, c->kind, c->ns, c->name));
     if (!account) {
         call_not_found(c, c->kind, c->name);
         return;

@@ -7,7 +7,7 @@
 #include "write.h"
 
 /* A PUT of custom resources, leases and definitions must say what it replaces. */
-static void version_required(struct call *c)
+static void refuse_missing_version(struct call *c)
 {
     struct field_errors errors = { .arena = c->arena };
     struct field_path metadata = { .key = S("metadata") };
@@ -17,7 +17,7 @@ static void version_required(struct call *c)
 }
 
 /* Version and uid of the body against what is there. False: answered. */
-static bool check_preconditions(struct call *c, const struct update *u)
+static bool check_preconditions(struct call *c, const struct object_update *u)
 {
     struct json *metadata = json_make(c->arena, u->object, "metadata", NULL);
     str uid = json_text(json_get(metadata, "uid")), old_uid = object_span(u->old, u->old->uid);
@@ -33,7 +33,7 @@ static bool check_preconditions(struct call *c, const struct update *u)
     if (!version.n || str_eq(version, S("0"))) {
         if (u->patched || c->kind->unconditional_update || c->sub == KIND_SCALE)
             return true;
-        version_required(c);
+        refuse_missing_version(c);
         return false;
     }
     if (str_eq(version, object_span(u->old, u->old->rv)))
@@ -48,7 +48,7 @@ static bool check_preconditions(struct call *c, const struct update *u)
 }
 
 /* What no client may change is taken from what is there. */
-static void restore_system_metadata(struct call *c, const struct update *u)
+static void restore_system_metadata(struct call *c, const struct object_update *u)
 {
     struct json *now = json_make(c->arena, u->object, "metadata", NULL);
     const struct json *old = json_get(u->old_tree, "metadata");
@@ -73,24 +73,6 @@ static void restore_system_metadata(struct call *c, const struct update *u)
         json_del(now, S("namespace"));
 }
 
-bool write_check_place(struct call *c, const struct json *object)
-{
-    str name = json_text(json_at(object, "metadata", "name", NULL));
-    str ns = json_text(json_at(object, "metadata", "namespace", NULL));
-    if (name.n && !str_eq(name, c->name))
-        call_bad_request(c,
-                         "the name of the object (" STR_FMT
-                         ") does not match the name on the URL (" STR_FMT ")",
-                         STR_ARG(name), STR_ARG(c->name));
-    else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
-        call_bad_request(
-            c, "the namespace of the provided object does not match the namespace sent on "
-               "the request");
-    else
-        return true;
-    return false;
-}
-
 static bool check_names(struct call *c, const struct json *object)
 {
     if (json_text(json_at(object, "metadata", "name", NULL)).n)
@@ -102,13 +84,13 @@ static bool check_names(struct call *c, const struct json *object)
     return false;
 }
 
-static bool prepare(struct call *c, const struct update *u)
+static bool prepare_update(struct call *c, const struct object_update *u)
 {
-    if (!access_may_grant(c, u->old_tree, u->object))
+    if (!access_check_grant(c, u->old_tree, u->object))
         return false;
     struct write_env env;
     write_env_init(&env, c->server, c, c->arena);
-    write_owners_once(c, u->object);
+    write_dedupe_owners(c, u->object);
     struct kind_change change = { c->kind, c->sub, u->object, u->old_tree };
     struct kind_fault fault = { .errors.arena = c->arena };
     if (!u->applied)
@@ -122,21 +104,21 @@ static bool prepare(struct call *c, const struct update *u)
     return false;
 }
 
-void write_update(struct call *c, const struct update *u)
+void verb_update_object(struct call *c, const struct object_update *u)
 {
     if (!check_names(c, u->object) || !check_preconditions(c, u))
         return;
     restore_system_metadata(c, u);
-    if (!prepare(c, u))
+    if (!prepare_update(c, u))
         return;
     if (write_is_same(c->arena, u->old_tree, u->object)) {
         write_answer(c, 200, NULL, u->old_tree);
         return;
     }
-    str key = kind_key(c->arena, c->kind, c->ns, c->name);
+    str key = registry_key(c->arena, c->kind, c->ns, c->name);
     const struct object *stored = NULL;
     err_t e;
-    bool goes = write_may_go(c->kind, u->object);
+    bool goes = write_can_delete(c->kind, u->object);
     if (u->options->dry_run) {
         write_answer(c, 200, NULL, u->object);
         return;
@@ -145,23 +127,9 @@ void write_update(struct call *c, const struct update *u)
     stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->old_tree, &e)
                   : write_stage(c->server, c->arena, c->kind, key, u->object, &e);
     if (!stored)
-        call_stage_failed(c, &e);
+        call_stage_error(c, &e);
     else
         write_answer(c, 200, goes ? NULL : stored, u->object);
-}
-
-/* A built-in scale is judged as such, before its object is. False: answered. */
-bool check_scale(struct call *c, const struct json *scale)
-{
-    struct json *replicas = json_at(scale, "spec", "replicas", NULL);
-    if (c->kind->custom || (json_int(replicas, 0) >= 0 && json_int(replicas, 0) <= INT32_MAX))
-        return true;
-    struct field_errors errors = { .arena = c->arena };
-    struct field_path spec = { .key = S("spec") };
-    field_invalid(&errors, &(struct field_path){ &spec, .key = S("replicas") }, replicas,
-                  "must be greater than or equal to 0");
-    call_invalid(c, S("Scale"), S("autoscaling"), c->name, &errors);
-    return false;
 }
 
 /* PUT of a Scale: the replicas go into a copy of the object. */
@@ -174,7 +142,7 @@ static void update_scale(struct call *c, const struct write_options *o, const st
         call_not_found(c, c->kind, c->name);
         return;
     }
-    if (!check_scale(c, scale))
+    if (!write_check_scale(c, scale))
         return;
     struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
     struct kind_fault fault = { .errors.arena = c->arena };
@@ -186,8 +154,8 @@ static void update_scale(struct call *c, const struct write_options *o, const st
     struct json *version = json_at(scale, "metadata", "resourceVersion", NULL);
     json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
              version ? version : json_new_str(c->arena, S("")));
-    write_update(c,
-                 &(struct update){ .options = o, .old = old, .old_tree = tree, .object = object });
+    verb_update_object(c, &(struct object_update){
+                              .options = o, .old = old, .old_tree = tree, .object = object });
 }
 
 /* There is nothing to conflict with, unless a certain object is meant. */
@@ -206,7 +174,7 @@ static void create_instead(struct call *c, const struct write_options *o, struct
     }
     if (str_to_i64(json_text(json_get(metadata, "resourceVersion")), &number) == 0)
         json_del(metadata, S("resourceVersion"));
-    write_create(c, o, object);
+    verb_create_object(c, o, object);
 }
 
 void verb_update(struct call *c)
@@ -215,7 +183,7 @@ void verb_update(struct call *c)
     if (!call_write_options(c, "UpdateOptions", &o))
         return;
     const struct object *old =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     if (c->sub == KIND_SCALE) {
         update_scale(c, &o, old);
         return;
@@ -231,8 +199,8 @@ void verb_update(struct call *c)
         call_not_found(c, c->kind, c->name);
         return;
     }
-    write_update(c, &(struct update){ .options = &o,
-                                      .old = old,
-                                      .old_tree = read_tree(c->arena, c->kind, old),
-                                      .object = object });
+    verb_update_object(c, &(struct object_update){ .options = &o,
+                                                   .old = old,
+                                                   .old_tree = read_tree(c->arena, c->kind, old),
+                                                   .object = object });
 }
