@@ -1,5 +1,7 @@
-/* Claims are protected: each has a finalizer, which is put back when somebody takes it off, and goes only
- * when the claim is dying and no pod on a node uses it. */
+/* Protection of persistent volume claims: each claim has a finalizer, which is restored if a client removes it.
+ * It is removed only when the claim is being deleted and no pod on a node uses it.
+ *
+ * A claim that is in use stays in the queue (changed_claims) until a deleted pod frees it. */
 #include "controllers.h"
 
 #include "../http/managed.h"
@@ -24,6 +26,7 @@ static void claim_on_event(struct server *s, const struct event *e)
         server_reconcile_soon(s);
 }
 
+/* Pods without a node do not count: a claim that is being deleted will not be mounted. */
 static bool pod_uses_claim(const struct json *pod, str claim)
 {
     const struct json *spec = json_get(pod, "spec"), *volumes = json_get(spec, "volumes");
@@ -37,6 +40,8 @@ static bool pod_uses_claim(const struct json *pod, str claim)
     return false;
 }
 
+/* Whether any pod in the claim's namespace uses it. Parses all of them, but only for a claim that is being
+ * deleted. */
 static bool is_claim_in_use(struct server *s, struct key_parts claim)
 {
     auto_arena struct arena a = { 0 };
@@ -50,7 +55,7 @@ static bool is_claim_in_use(struct server *s, struct key_parts claim)
     return false;
 }
 
-/* True: it waits for a pod to go. */
+/* Adds or removes the finalizer. True: the claim is in use, check it again when a pod is deleted. */
 static bool reconcile_claim(struct server *s, str key)
 {
     auto_arena struct arena a = { 0 };

@@ -1,8 +1,15 @@
-/* CustomResourceDefinitions: accepted, established, served; and, when deleted, their objects first.
+/* CustomResourceDefinitions: accepts their names, serves their kinds, and deletes their objects before they are
+ * deleted themselves.
  *
- * A definition is looked at after each commit that touched it. Its names are settled against all others
- * (apitypes); once it is established its kinds are registered, anew whenever its spec changes, which also
- * ends the watches that were opened under the old one. */
+ * A definition is checked after each commit that changed it:
+ *
+ *     created      names are compared with all other definitions -> conditions NamesAccepted, Established
+ *     Established  its kinds are registered; when the spec changes they are registered again, which ends the
+ *                  watches of the old kinds
+ *     deleted      creates are refused, its objects are deleted; when none is left the finalizer is removed
+ *     gone         its kinds are unregistered; definitions that waited for its names are checked
+ *
+ * The deletion of a custom object puts its definition back into the queue if that is terminating. */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -16,6 +23,7 @@ static const struct kind *definition_kind(void)
     return kinds_find(CRD_GROUP, S("v1"), CRD_PLURAL);
 }
 
+/* Whether the condition has the status True. */
 static bool is_condition_true(const struct json *crd, str type)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);
@@ -36,6 +44,7 @@ static str objects_prefix(struct arena *a, const struct json *crd)
 
 /* ---- registering */
 
+/* Ends the watches of the kinds first, because their clients must discover the new ones. */
 static void unregister_kinds(struct server *s, struct kind_set *set)
 {
     for (size_t i = 0; i < set->kinds.n; i++) {
@@ -45,6 +54,7 @@ static void unregister_kinds(struct server *s, struct kind_set *set)
     registry_remove(&s->registry, set->name);
 }
 
+/* Registers the kinds of an established definition unless this generation is registered. */
 static void serve_definition(struct server *s, const struct object *o, const struct json *crd)
 {
     struct kind_set *set =
@@ -63,6 +73,8 @@ static void serve_definition(struct server *s, const struct object *o, const str
 
 /* ---- looking after one definition */
 
+/* Deletes all objects of a terminating definition, and removes its finalizer when none is left. Objects
+ * that finalizers hold are waited for. */
 static void delete_custom_objects(struct server *s, struct arena *a, str key, struct json *crd,
                                   const struct kind *k)
 {
@@ -86,6 +98,8 @@ static void delete_custom_objects(struct server *s, struct arena *a, str key, st
         write_end_edit(s, a, k, key, crd);
 }
 
+/* Compares the names with those of all definitions, as they will be after the next commit, and writes the
+ * conditions. */
 static void accept_names(struct server *s, struct arena *a, str key, struct json *crd,
                          const struct kind *k)
 {
@@ -107,6 +121,7 @@ static void accept_names(struct server *s, struct arena *a, str key, struct json
     vec_done(&all);
 }
 
+/* Level-triggered: looks only at the current state, so that it does not matter which event was the reason. */
 static void reconcile_definition(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
@@ -128,6 +143,7 @@ static void reconcile_definition(struct server *s, str name)
         accept_names(s, &a, key, crd, k);
 }
 
+/* Adds the definition to the queue once. */
 static void enqueue_definition(struct server *s, str name)
 {
     for (size_t i = 0; i < s->changed_definitions.n; i++)
@@ -138,6 +154,7 @@ static void enqueue_definition(struct server *s, str name)
     server_reconcile_soon(s);
 }
 
+/* A change of a definition, or the deletion of an object whose definition is terminating. */
 static void definition_on_event(struct server *s, const struct event *e)
 {
     struct key_parts parts = key_split(object_key(e->now));

@@ -1,14 +1,22 @@
-/* The garbage collector: objects whose owners are gone go too.
+/* The garbage collector: deletes objects whose owners are gone.
  *
- * It keeps one index, from the uid of an owner to the keys of what names it as one, and a queue of keys to
- * look at. Events fill the queue; when the batch that brought them is done, each key is judged by the state
- * as it will be (store_latest), and what must happen is staged like any other write. That makes new
- * events, which fill the queue again until nothing is left to do: level-triggered, so a restart in the
- * middle loses nothing (everything with owners is looked at once when the server starts).
+ * It has one index, from the uid of an owner to the keys of the objects that reference it, and a queue of keys to
+ * check. Events update the index and fill the queue; when their batch is published, each key is checked against
+ * the state after the next commit (store_latest), and the necessary writes are staged like any other.
  *
- *   background   the owner goes, its dependents are looked at: no owner left, so they go
- *   foreground   the owner waits (finalizer) until dependents that block it are gone
- *   orphan       dependents forget the owner, then it goes */
+ *     event -> index, queue -> gc_reconcile -> gc_check_object -> staged writes
+ *       ^                                                              |
+ *       +----------------------- next commit -------------------------+
+ *
+ * The collector is level-triggered: those writes cause new events, which fill the queue until nothing is left to
+ * do. A restart in the middle loses nothing, because every object with owners is checked at startup.
+ *
+ *     background   the owner is deleted; its dependents are checked: no owner is left, so they are deleted
+ *     foreground   the owner waits (finalizer) until the dependents that block it are deleted
+ *     orphan       the dependents lose their owner reference, then the owner is deleted
+ *
+ * An owner of a kind that the server does not serve counts as present: missing knowledge is never a reason to
+ * delete. Memory: the index and the queue own their keys. */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -80,6 +88,7 @@ static void add_dependent(struct gc *gc, str uid, str key)
     vec_push(&o->dependents, kept);
 }
 
+/* Removes the key; an owner without dependents leaves the index. */
 static void remove_dependent(struct gc *gc, str uid, str key)
 {
     struct owner *o = map_get(&gc->owners, uid);
@@ -117,8 +126,8 @@ static void enqueue_dependents(struct server *s, str uid)
         gc_enqueue(s, str_c(o->dependents.at[i]));
 }
 
-/* The key of what an owner reference names, seen from a dependent; "" when no such kind is served, or when
- * something of the whole cluster names an owner in a namespace. */
+/* The key of the owner that a reference names, as seen from a dependent. "": no such kind is served, or a
+ * cluster-scoped object names an owner in a namespace. */
 static str owner_key(struct server *s, struct arena *a, str ns, str version, str kind, str name)
 {
     str group = S(""), rest = version;
@@ -145,6 +154,7 @@ static void enqueue_owners(struct server *s, const struct object *o)
     }
 }
 
+/* Looks into the stored text without parsing it. */
 static bool has_finalizer(const struct object *o, str finalizer)
 {
     str rest = o->finalizers.n ? object_span(o, o->finalizers) : S(""), key, value;
@@ -154,6 +164,8 @@ static bool has_finalizer(const struct object *o, str finalizer)
     return false;
 }
 
+/* Updates the index if the owners changed, and queues every object whose fate the event can change:
+ * dependents of a deleted owner, owners that wait for a dependent, and objects with new owners. */
 static void gc_on_event(struct server *s, const struct event *e)
 {
     const struct object *now = e->now, *was = e->was;
@@ -188,6 +200,7 @@ enum owner_state {
     OWNER_HOLDS,
 };
 
+/* As of the next commit. */
 static enum owner_state find_owner_state(struct server *s, struct arena *a, str ns,
                                          const struct json *reference)
 {
@@ -202,7 +215,8 @@ static enum owner_state find_owner_state(struct server *s, struct arena *a, str 
     return o->deleting && has_finalizer(o, FINALIZER_FOREGROUND) ? OWNER_WAITS : OWNER_HOLDS;
 }
 
-/* Dependents as they will be, that still name the owner; `blocking`: only those that hold it. */
+/* Whether objects still reference the owner, as of the next commit. `blocking`: only those with
+ * blockOwnerDeletion. */
 static bool has_dependents(struct server *s, struct arena *a, str uid, bool blocking)
 {
     const struct owner *owner = map_get(&s->gc->owners, uid);
@@ -228,7 +242,7 @@ static bool remove_finalizer(struct server *s, struct arena *a, str key, str fin
            write_end_edit(s, a, k, key, tree);
 }
 
-/* Stages a dependent without some of its owners. */
+/* Stages a dependent from which owner references were removed. */
 static void save_dependent(struct server *s, struct arena *a, const struct kind *k, str key,
                            struct json *tree)
 {
@@ -242,6 +256,7 @@ static void save_dependent(struct server *s, struct arena *a, const struct kind 
     write_end_edit(s, a, k, key, tree);
 }
 
+/* Orphans one dependent. */
 static void remove_owner_reference(struct server *s, struct arena *a, str key, str uid)
 {
     const struct kind *k;
@@ -258,7 +273,7 @@ static void remove_owner_reference(struct server *s, struct arena *a, str key, s
         save_dependent(s, a, k, key, tree);
 }
 
-/* A dying owner with one of our two finalizers. */
+/* An owner that is being deleted and has one of the two finalizers of the collector. */
 static void gc_check_owner(struct server *s, struct arena *a, const struct object *o)
 {
     str key = arena_str(a, object_key(o)), uid = arena_str(a, object_span(o, o->uid));
@@ -272,7 +287,8 @@ static void gc_check_owner(struct server *s, struct arena *a, const struct objec
     }
 }
 
-/* A living object: do its owners hold? */
+/* Deletes an object that has no owner left. If some owners are left, only the references to the others are
+ * removed. If an owner waits for it, its own dependents are deleted in the foreground too. */
 static void gc_check_dependent(struct server *s, struct arena *a, const struct object *o)
 {
     const struct kind *k;
@@ -318,6 +334,7 @@ static void gc_check_object(struct server *s, str key)
         gc_check_dependent(s, &a, o);
 }
 
+/* Checks the whole queue, including keys that are added meanwhile. */
 static bool gc_reconcile(struct server *s)
 {
     struct gc *gc = s->gc;

@@ -1,8 +1,11 @@
-/* Namespaces: a new one gets its service account, a dying one is emptied and then goes.
+/* Namespaces: a new one gets its default service account, a terminating one is emptied and then deleted.
  *
- * Emptying begins a second after the delete, so that whoever deleted the namespace can still see it die and
- * is told so (403) when creating in it. (The real server waits five.) Objects that finalizers hold hold
- * the namespace; its conditions say so. */
+ * Emptying starts a second after the delete, so that the client can still see the namespace terminate, and gets
+ * 403 for creates in it. (kube-controller-manager waits five seconds.)
+ *
+ *     deleted -> phase Terminating -> wait PAUSE_S -> delete the objects of all namespaced kinds
+ *             -> objects are left (finalizers): report them in the conditions, try again when one is deleted
+ *             -> none is left: remove the finalizer "kubernetes", which deletes the namespace */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -20,6 +23,7 @@ static const struct kind *namespace_kind(void)
     return kinds_find(S(""), S("v1"), S("namespaces"));
 }
 
+/* Adds the namespace to the queue once. */
 static void enqueue_terminating(struct server *s, str name)
 {
     for (size_t i = 0; i < s->terminating_namespaces.n; i++)
@@ -37,6 +41,7 @@ static bool is_terminating(const struct server *s, str ns)
     return false;
 }
 
+/* Queues new and terminating namespaces; a deleted object may be the last of its namespace. */
 static void namespace_on_event(struct server *s, const struct event *e)
 {
     struct key_parts parts = key_split(object_key(e->now));
@@ -77,7 +82,7 @@ static int compare_text(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* "WORDS: a has 1 resource instances, b has 2 resource instances" */
+/* quoted: kube-controller-manager, "WORDS: a has 1 resource instances, b has 2 resource instances" */
 static str describe_counts(struct arena *a, const char *words, const struct json *counts,
                            const char *verb)
 {
@@ -97,6 +102,7 @@ static str describe_counts(struct arena *a, const char *words, const struct json
     return arena_str(a, buf_str(&out));
 }
 
+/* lastTransitionTime changes only with the status. */
 static void set_condition(struct server *s, struct arena *a, struct json *conditions,
                           const char *type, bool status, const char *reason, str message)
 {
@@ -117,6 +123,8 @@ static void set_condition(struct server *s, struct arena *a, struct json *condit
     json_set_str(a, c, "message", message);
 }
 
+/* quoted: kube-controller-manager, all reasons and messages. Writes only if something changed, or the write
+ * would trigger the next reconcile. */
 static void update_conditions(struct server *s, struct arena *a, str key, struct json *tree,
                               const struct remaining_content *f)
 {
@@ -153,6 +161,7 @@ static void update_conditions(struct server *s, struct arena *a, str key, struct
 
 /* ---- emptying */
 
+/* Counts the object and its finalizers among what is left. */
 static void count_object(struct remaining_content *f, const struct kind *k, const struct object *o)
 {
     str rest = o->finalizers.n ? object_span(o, o->finalizers) : S(""), key, value;
@@ -162,6 +171,7 @@ static void count_object(struct remaining_content *f, const struct kind *k, cons
         count_one(f, f->finalizers, scan_text(f->arena, value));
 }
 
+/* Deletes all objects of a kind in the namespace and counts those that are left. */
 static void empty_kind(struct server *s, const struct kind *k, str ns, struct remaining_content *f)
 {
     auto_arena struct arena a = { 0 };
@@ -185,7 +195,7 @@ static void empty_kind(struct server *s, const struct kind *k, str ns, struct re
     vec_done(&all);
 }
 
-/* False: it is gone, or not dying any more. */
+/* False: the namespace is deleted, or not terminating any more; remove it from the queue. */
 static bool empty_namespace(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
@@ -250,7 +260,7 @@ static void namespace_seed(struct server *s, bool fresh)
     }
 }
 
-/* A namespace that was there before needs no service account; one that was being emptied still is. */
+/* An existing namespace needs no service account; one that was being emptied still is. */
 static void namespace_on_load(struct server *s, const struct event *e)
 {
     if (e->now->deleting)

@@ -1,5 +1,9 @@
-/* The roles every cluster has, written at each start where they are missing, and the controller of roles
- * whose rules are added up from others: `view`, `edit` and `admin` grow with what is installed. */
+/* The default roles and bindings of a cluster, created at each start where they are missing, and the aggregation
+ * of cluster roles: `view`, `edit` and `admin` contain the rules of all roles with a certain label, so that they
+ * grow with what is installed.
+ *
+ * All sums are computed in memory until they are stable, then the changed roles are written. A role that is part
+ * of another (view in edit, edit in admin) therefore needs one commit, not one per level. */
 #include "controllers.h"
 
 #include "../http/access.h"
@@ -68,6 +72,7 @@ static struct json *split_words(struct arena *a, str text)
     return list;
 }
 
+/* Parses the rules of the table above. */
 static struct json *read_rules(struct arena *a, str text)
 {
     struct json *rules = json_new_arr(a);
@@ -89,6 +94,7 @@ static str aggregation_label(struct arena *a, const char *role)
     return arena_printf(a, GROUP "/aggregate-to-%s", role);
 }
 
+/* An object with the label and annotation of Kubernetes' default roles. */
 static struct json *make_bootstrap_object(struct arena *a, const char *name)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
@@ -100,6 +106,7 @@ static struct json *make_bootstrap_object(struct arena *a, const char *name)
     return object;
 }
 
+/* Creates one role of the table. */
 static void seed_role(struct server *s, struct arena *a, size_t i)
 {
     struct json *role = make_bootstrap_object(a, roles[i].name);
@@ -118,6 +125,7 @@ static void seed_role(struct server *s, struct arena *a, size_t i)
     server_post(s, S("/apis/" GROUP "/v1/clusterroles"), json_to_str(a, role));
 }
 
+/* Binds one role of the table to its groups. */
 static void seed_binding(struct server *s, struct arena *a, size_t i)
 {
     struct json *binding = make_bootstrap_object(a, bindings[i].role), *subjects = json_new_arr(a);
@@ -180,7 +188,7 @@ static bool contains_value(const struct json *list, const struct json *value)
     return false;
 }
 
-/* Order does not count, or roles that add up each other would never come to rest. */
+/* Ignores order; otherwise roles that select each other would never become stable. */
 static bool are_rules_equal(const struct json *a, const struct json *b)
 {
     for (size_t i = 0; i < json_len(a); i++)
@@ -189,7 +197,7 @@ static bool are_rules_equal(const struct json *a, const struct json *b)
     return json_len(a) == json_len(b);
 }
 
-/* Sums up one role among all; true: its rules changed. */
+/* Sets the rules of one role to the union of the rules it selects. True: they changed. */
 static bool aggregate_role(struct arena *a, const struct json *all, size_t i)
 {
     struct json *role = json_item(all, i), *rules = json_new_arr(a);
@@ -220,7 +228,7 @@ static bool write_rules(struct server *s, struct arena *a, const struct json *ro
     return write_end_edit(s, a, k, key, tree);
 }
 
-/* All sums are made before any is written: one that is part of another costs no commit of its own. */
+/* The number of rounds is bounded by the number of roles, the longest possible chain. */
 static bool roles_reconcile(struct server *s)
 {
     if (!s->roles_changed)

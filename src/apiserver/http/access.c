@@ -1,6 +1,15 @@
-/* See access.h. The rules of matching are those of the real server: "*" stands for all verbs, groups,
- * resources and paths, "*" and a slash before a subresource for that of every resource, a path may end in
- * "*", and a rule with names holds for these objects only. */
+/* RBAC: matching rules, searching bindings, and preventing privilege escalation. See access.h.
+ *
+ * Matching follows kube-apiserver: "*" matches every verb, group, resource or path; "*" followed by a slash and
+ * a subresource matches that subresource of every resource; a path may end in "*"; and a rule with resourceNames
+ * applies to those objects only.
+ *
+ * A search goes through the cluster role bindings and then the role bindings of one namespace:
+ *
+ *     binding --subjects--> is the user among them? --roleRef--> role --rules--> does one allow `want`?
+ *
+ * It stops at the first rule that allows the access, or (access_rules) collects the rules of every binding.
+ * Everything is read from the committed state; nothing is cached, so nothing can be stale. */
 #include "access.h"
 
 #include "../../json/scan.h"
@@ -8,7 +17,7 @@
 
 #define GROUP S("rbac.authorization.k8s.io")
 
-enum { GRANTS_MAX = 100000 }; /* combinations in the rules of one role that are looked at */
+enum { GRANTS_MAX = 100000 }; /* combinations that one role may grant; more are refused */
 
 /* ---- one rule */
 
@@ -17,6 +26,7 @@ static bool matches_word(const struct json *list, str word)
     return strings_contain(list, S("*")) || strings_contain(list, word);
 }
 
+/* Resources in rules are "pods", "pods/status", "*" or "*" with a subresource. */
 static bool matches_resource(const struct json *list, const struct access *want)
 {
     for (size_t i = 0; i < json_len(list); i++) {
@@ -62,8 +72,8 @@ struct search {
     struct arena *arena;
     const struct user *user;
     const struct access *want;
-    struct json *rules; /* gathers all; NULL: the first that allows `want` ends the search */
-    str why;
+    struct json *rules; /* collects all rules; NULL: stop at the first that allows `want` */
+    str why;            /* the reason, once the search has succeeded */
 };
 
 static bool has_group(const struct user *u, str group)
@@ -74,7 +84,7 @@ static bool has_group(const struct user *u, str group)
     return u->authenticated && str_eq(group, S("system:authenticated"));
 }
 
-/* Is the user meant? `ret` gets how the subject is called in a reason. */
+/* Whether the subject names the user. `ret` receives the subject's name as reasons write it. */
 static bool is_subject(const struct search *x, const struct json *subject, str ns, str *ret)
 {
     str kind = json_text(json_get(subject, "kind")), name = json_text(json_get(subject, "name"));
@@ -99,6 +109,7 @@ static struct json *parse_member(struct arena *a, const struct object *o, const 
     return text.p && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
+/* The rules of the role that a roleRef names; NULL: there is no such role, so the binding grants nothing. */
 static struct json *find_role_rules(const struct search *x, const struct json *ref, str ns)
 {
     bool everywhere = str_eq(json_text(json_get(ref, "kind")), S("ClusterRole"));
@@ -108,6 +119,7 @@ static struct json *find_role_rules(const struct search *x, const struct json *r
     return role ? parse_member(x->arena, role, "rules") : NULL;
 }
 
+/* quoted: kube-apiserver's reason, which SubjectAccessReview returns. */
 static void set_reason(struct search *x, const struct object *binding, const struct json *ref,
                        const struct json *subject, str called)
 {
@@ -122,7 +134,7 @@ static void set_reason(struct search *x, const struct object *binding, const str
                      STR_ARG(json_text(json_get(subject, "kind"))), STR_ARG(called));
 }
 
-/* True: the search is over. */
+/* True: the search is over, the access is allowed. */
 static bool search_binding(struct search *x, const struct object *binding, str ns)
 {
     const struct json *subjects = parse_member(x->arena, binding, "subjects"), *subject = NULL;
@@ -179,7 +191,7 @@ struct json *access_rules(struct server *s, struct arena *a, const struct user *
     return x.rules;
 }
 
-/* ---- handing out rights */
+/* ---- granting permissions */
 
 static bool is_held(const struct json *rules, const struct access *want)
 {
@@ -189,7 +201,8 @@ static bool is_held(const struct json *rules, const struct access *want)
     return false;
 }
 
-/* Is every combination of what the rule names among what is held? */
+/* Whether `mine` covers every combination of verb, group, resource and name that the rule grants.
+ * Combinations are counted down in `left`, so that a rule with long lists cannot block the server. */
 static bool is_rule_held(const struct json *mine, const struct json *rule, size_t *left)
 {
     const struct json *verbs = json_get(rule, "verbs"), *groups = json_get(rule, "apiGroups"),
@@ -231,6 +244,9 @@ static bool is_same_grant(const struct json *a, const struct json *b)
     return true;
 }
 
+/* A write that grants nothing new is always allowed. Otherwise the user needs the verb escalate or bind, or
+ * must hold every permission that the role contains. Aggregated roles grant rules that do not exist yet, so
+ * only escalate allows them. */
 bool access_check_grant(struct call *c, const struct json *old, const struct json *object)
 {
     const struct kind *k = c->kind;

@@ -1,4 +1,14 @@
-/* See auth.h. Tokens are few: each is compared in constant time. */
+/* Authentication and the authorization of a call; see auth.h.
+ *
+ * There are few static tokens; each is compared in constant time, and the search does not stop at a match. What
+ * a request presents decides:
+ *
+ *     valid client certificate with a common name   that user
+ *     valid bearer token                            its user
+ *     a token or certificate that is not valid      401
+ *     neither                                       system:anonymous
+ *
+ * Authorization first applies impersonation, then asks access.c. The texts of 403 are kube-apiserver's. */
 #include "auth.h"
 
 #include "../../base/file.h"
@@ -64,6 +74,7 @@ str auth_key(const struct auth *a)
     return a ? a->key : S("");
 }
 
+/* One line of the token file. The uid is accepted and not used. */
 static int add_token_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
 {
     str token, user, uid, groups[16], part;
@@ -99,7 +110,7 @@ int auth_add_file(struct auth *a, const char *path, err_t *e)
     return result;
 }
 
-/* ---- who */
+/* ---- authentication */
 
 static bool find_token(const struct auth *a, str secret, struct user *ret)
 {
@@ -141,8 +152,8 @@ static str bearer_token(const struct call *c)
     return str_eq_nocase(scheme, S("bearer")) && rest.p ? str_trim(rest) : S("");
 }
 
-/* A certificate wins over a token. One that cannot be verified is 401 unless a good token comes with it; one
- * without a common name is no identity, whatever groups it names. */
+/* A certificate wins over a token. One that cannot be verified causes 401 unless a valid token comes with
+ * it; one without a common name is not an identity, whatever groups it names. */
 bool call_authenticate(struct call *c)
 {
     static const char admins[] = AUTH_ADMINS, stranger[] = "system:unauthenticated";
@@ -171,7 +182,7 @@ bool call_authenticate(struct call *c)
     return true;
 }
 
-/* ---- may they */
+/* ---- authorization */
 
 static str to_lower(struct arena *a, str text)
 {
@@ -182,7 +193,8 @@ static str to_lower(struct arena *a, str text)
     return copy;
 }
 
-/* A list of one object by its name counts as access to that object; deleting a collection never does. */
+/* A list or watch of a single object by metadata.name counts as access to that object; deleting a
+ * collection never does. */
 static str target_name(const struct call *c)
 {
     str rest = call_query(c, "fieldSelector"), part;
@@ -197,7 +209,8 @@ static str target_name(const struct call *c)
     return S("");
 }
 
-/* What the call wants to do. */
+/* Non-resource requests use the HTTP method as their verb. A namespace is its own namespace, so that a role
+ * in it can allow access to it. */
 struct access call_access(const struct call *c)
 {
     static const char *const words[VERB_N] = { "get",   "get",    "list",
@@ -227,6 +240,7 @@ static void deny_path(struct call *c, const struct access *w)
                                      .empty_details = true });
 }
 
+/* quoted: kube-apiserver */
 void call_deny_access(struct call *c, const struct access *w)
 {
     struct arena *a = c->arena;

@@ -1,6 +1,14 @@
-/* Request bodies: JSON, YAML or protobuf to a tree, held to the kind that the path names. What cannot be read
- * is 400, what is in no format we know 415. Fields that no type knows are dropped, and the client
- * is told so or refused as fieldValidation says. */
+/* Request bodies: JSON, YAML or protobuf, decoded into a tree of the kind that the path names.
+ *
+ * A body passes three gates, each with its own answer:
+ *
+ *     parse_body       media type unknown: 415; syntax error: 400
+ *     check_type       kind or apiVersion is not that of the path: 400, or 422 for the kind of a custom resource
+ *     kind_decode      a field has the wrong type: 400
+ *
+ * Fields that the type does not have are dropped. Depending on fieldValidation the client gets a warning per
+ * field, a 400 (or 422 for a patch), or nothing. Limits on members and managers bound the work that a small
+ * body can cause. The texts are kube-apiserver's. */
 #include "call.h"
 
 #include "../../json/yaml.h"
@@ -12,6 +20,7 @@ enum {
     FIELD_WARNINGS_MAX = 50, /* warnings a request, beyond which a header would be too long */
 };
 
+/* Called by the parser for each key that occurs twice in an object. */
 static void note_duplicate(void *context, str path)
 {
     struct schema_unknown *twice = context;
@@ -39,6 +48,8 @@ static void refuse_media_type(struct call *c)
                                                "application/vnd.kubernetes.protobuf") });
 }
 
+/* Parses the body by its media type. -ENOTSUP: not a type for this kind; custom resources have no protobuf
+ * form. */
 static int parse_body(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
 {
     struct json_limits limits = { .members = MEMBERS_MAX };
@@ -68,6 +79,7 @@ struct json *call_body_tree(struct call *c)
     return result < 0 ? NULL : tree;
 }
 
+/* kube-apiserver reports a wrong kind of a custom resource as invalid fields. */
 void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tree)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -84,7 +96,7 @@ void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tr
                  json_text(json_at(tree, "metadata", "name", NULL)), &errors);
 }
 
-/* kind and apiVersion are what the path says, or (built-in kinds only) left out. */
+/* kind and apiVersion must be those of the path; built-in kinds may leave them out. False: answered. */
 static bool check_type(struct call *c, const struct kind *k, struct json *tree)
 {
     if (!k->custom && json_is(tree, JSON_NULL))
@@ -143,6 +155,7 @@ static str describe_field(struct arena *a, const char *what, str path)
     return arena_printf(a, "%s field \"" STR_FMT "\"", what, STR_ARG(path));
 }
 
+/* 400 with all fields in one message; for a patch, 422 with the message as the value's fault. */
 static void refuse_strict(struct call *c, const struct kind *k, str list, bool patched)
 {
     str message = arena_printf(c->arena, "strict decoding error: " STR_FMT, STR_ARG(list));

@@ -1,4 +1,11 @@
-/* See credentials.h. Files are written under another name and renamed, so that none is ever half there. */
+/* Creates and loads the credentials in the data directory; see credentials.h.
+ *
+ * Files are written under a temporary name and renamed, so a reader never sees half a file, and have mode 0600
+ * regardless of the umask. Secrets are synced to disk before they are used: a token that a client has seen must
+ * still be valid after a power failure. The kubeconfig is not synced, because it can be written again.
+ *
+ * The certificate authority is valid for ten years and is kept; the server's own certificate is created at each
+ * start and never stored. */
 #include "credentials.h"
 
 #include "../../base/base64.h"
@@ -20,7 +27,7 @@ static char *join_path(const char *directory, const char *name)
     return buf_take(&path);
 }
 
-/* `lasting`: on disk before anybody can have seen it. */
+/* Replaces a file that only its owner can read. `lasting`: sync it before it becomes visible. */
 static int write_private_file(const char *path, str bytes, bool lasting, err_t *e)
 {
     auto_buf struct buf temporary = { 0 };
@@ -50,6 +57,8 @@ static bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+/* Reads a token, or creates a random one if the file does not exist. An empty file is an error: silently
+ * replacing it would lock out clients. */
 static int load_token(const char *directory, const char *name, char **ret, err_t *e)
 {
     auto_free char *path = join_path(directory, name);
@@ -80,6 +89,7 @@ static int load_pair(const char *cert_path, const char *key_path, struct cert_pa
     return result < 0 ? result : file_read(key_path, FILE_MAX, &ret->key, e);
 }
 
+/* Loads the certificate authority, or creates one if the certificate or its key is missing. */
 static int load_ca(struct credentials *c, const char *directory, int64_t now_ns, err_t *e)
 {
     auto_free char *key = join_path(directory, "ca.key");
@@ -95,8 +105,8 @@ static int load_ca(struct credentials *c, const char *directory, int64_t now_ns,
     return result < 0 ? result : write_private_file(c->ca_path, buf_str(&c->ca.cert), true, e);
 }
 
-/* The server's own certificate is cheap: a new one for each start, kept in memory, spares thinking of its
- * age and names. */
+/* A certificate is cheap to create, so a new one for each start avoids checks of its expiry and of changed
+ * host names. */
 static int make_server_cert(struct credentials *c, const char *address, int64_t now_ns, err_t *e)
 {
     char host[256] = "";
@@ -137,6 +147,7 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
     return result;
 }
 
+/* An unchanged file is not written, so that a full disk does not matter in the common case. */
 int credentials_write_kubeconfig(const struct credentials *c, const char *url, err_t *e)
 {
     auto_buf struct buf text = { 0 }, ca = { 0 };

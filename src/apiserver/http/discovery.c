@@ -1,5 +1,15 @@
-/* Discovery: which groups, versions and resources there are, in the plain and in the aggregated form. Built
- * from the registry when asked for: a few hundred entries, some tens of microseconds. */
+/* Discovery: the groups, versions and resources that the server serves, in the plain and in the aggregated form.
+ *
+ * Documents are built from the registry for each request. A registry has a few hundred entries, which takes some
+ * tens of microseconds; a cache would have to be invalidated whenever a definition changes.
+ *
+ *     /apis                   discovery_groups       APIGroupList
+ *     /apis/GROUP             discovery_group        APIGroup
+ *     /apis/GROUP/VERSION     discovery_resources    APIResourceList; also /api/v1
+ *     /api, /apis with        discovery_aggregated   APIGroupDiscoveryList: all of the above in one document,
+ *       Accept: ...;as=APIGroupDiscoveryList         which current clients ask for first
+ *
+ * Built-in groups come in the order of their tables, then the groups of definitions by name. */
 #include "discovery.h"
 
 #include "../../base/base64.h"
@@ -61,9 +71,10 @@ static void put_names(struct arena *a, struct json *to, const char *key, const s
     json_set(a, to, str_c(key), list);
 }
 
-/* ---- plain */
+/* ---- plain form */
 
-/* Tells clients when objects come to be stored in another version. */
+/* Changes when objects of the kind are stored in another version, which tells clients that migrate stored
+ * objects to start. */
 static str storage_hash(struct arena *a, const struct kind *k)
 {
     uint8_t digest[SHA256_BYTES];
@@ -109,6 +120,7 @@ static struct json *plain_sub(struct arena *a, const struct kind *k, enum kind_s
     return r;
 }
 
+/* All resources of a version, each followed by its subresources. */
 struct json *discovery_resources(struct server *s, struct arena *a, str group, str version)
 {
     struct json *resources = json_new_arr(a), *list = json_new_obj(a);
@@ -140,6 +152,7 @@ struct version_rank {
     int64_t major, minor;
 };
 
+/* "v1beta2" is stage 2, major 1, minor 2. */
 static struct version_rank parse_rank(str v)
 {
     struct version_rank r = { 0 };
@@ -160,6 +173,7 @@ static struct version_rank parse_rank(str v)
     return r;
 }
 
+/* Kubernetes' order of versions: v2 before v1 before v1beta2 before v1alpha1 before all other names. */
 static int compare_rank(const void *x, const void *y)
 {
     struct version_rank a = parse_rank(*(const str *)x), b = parse_rank(*(const str *)y);
@@ -172,6 +186,7 @@ static int compare_rank(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
+/* The distinct versions of a group, preferred first. The array is in the arena. */
 static size_t find_versions(struct server *s, struct arena *a, str group, str **ret)
 {
     str *versions = arena_array(a, s->registry.all.n, sizeof(*versions));
@@ -195,7 +210,7 @@ static int compare_text(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* Every group but core: the built-in ones in their order, then the others by name. */
+/* All groups except core: the built-in ones in their order, then the others by name. */
 static size_t find_groups(struct server *s, struct arena *a, str **ret)
 {
     str *groups = arena_array(a, s->registry.all.n, sizeof(*groups));
@@ -265,8 +280,10 @@ struct json *discovery_groups(struct server *s, struct arena *a)
     return list;
 }
 
-/* ---- aggregated */
+/* ---- aggregated form */
 
+/* Built-in kinds leave out group and version where they are those of the enclosing entry; custom kinds
+ * write them. */
 static struct json *response_kind(struct arena *a, const struct kind *k, enum kind_sub sub)
 {
     struct json *r = json_new_obj(a);
@@ -278,6 +295,7 @@ static struct json *response_kind(struct arena *a, const struct kind *k, enum ki
     return r;
 }
 
+/* A resource with its subresources nested. */
 static struct json *aggregated_resource(struct arena *a, const struct kind *k)
 {
     struct json *r = json_new_obj(a), *subs = json_new_arr(a);
@@ -302,6 +320,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
     return r;
 }
 
+/* A group with all its versions and their resources. */
 static struct json *aggregated_group(struct server *s, struct arena *a, str group)
 {
     struct json *g = json_new_obj(a), *versions = json_new_arr(a), *metadata = json_new_obj(a);

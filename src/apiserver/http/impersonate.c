@@ -1,6 +1,16 @@
-/* Acting as somebody else: the Impersonate-* headers. Every part of the other identity (user, each group, the
- * uid, each value of each extra) needs the right to impersonate just that, checked against the rights of who
- * really asks; nothing of their own identity is kept. A part that is not allowed refuses the request. */
+/* Impersonation: a request with Impersonate-* headers acts as another user.
+ *
+ * Each part of that identity (the user, each group, the uid, each value of each extra) needs permission to
+ * impersonate exactly that part, checked against the rights of the user who sent the request:
+ *
+ *     Impersonate-User: ann                    impersonate users "ann"
+ *     Impersonate-User: system:serviceaccount: impersonate serviceaccounts NAME in NAMESPACE
+ *       NAMESPACE:NAME
+ *     Impersonate-Group: dev                   impersonate groups "dev"
+ *     Impersonate-Uid: 17                      impersonate uids "17" in authentication.k8s.io
+ *     Impersonate-Extra-Scopes: view           impersonate userextras/scopes "view" in authentication.k8s.io
+ *
+ * If one part is denied, the whole request is refused. Nothing of the original identity is kept. */
 #include "../../base/utf8.h"
 #include "access.h"
 #include "auth.h"
@@ -8,7 +18,7 @@
 
 #define PREFIX_EXTRA S("impersonate-extra-")
 
-/* "system:serviceaccount:NAMESPACE:NAME" as the object it names. */
+/* Parses "system:serviceaccount:NAMESPACE:NAME" into the access that impersonating it needs. */
 static bool parse_account(str name, struct access *ret)
 {
     str rest = name, part;
@@ -22,6 +32,7 @@ static bool parse_account(str name, struct access *ret)
     return true;
 }
 
+/* Whether any rule of the user has the verb impersonate. */
 static bool can_impersonate_any(struct call *c)
 {
     const struct json *rules = access_rules(c->server, c->arena, &c->user, c->ns);
@@ -33,8 +44,8 @@ static bool can_impersonate_any(struct call *c)
     return false;
 }
 
-/* The real server tells who impersonated before what is missing, and everybody else of the newer, narrow verbs: here
- * those count who may impersonate anybody. */
+/* kube-apiserver names the missing impersonation to users who have the verb impersonate at all; to others
+ * it names its newer, narrower verbs ("impersonate-on:..."). */
 static void deny_part(struct call *c, const struct access *part)
 {
     struct access w = *part;
@@ -56,7 +67,8 @@ static bool check_part(struct call *c, struct access w)
     return false;
 }
 
-/* The groups asked for; those of a service account, and of nobody known, when none are. False: answered. */
+/* The requested groups; default: those of the service account, or system:unauthenticated for the anonymous
+ * user. False: answered. */
 static bool take_groups(struct call *c, const struct access *account, struct user *ret)
 {
     const struct http_headers *headers = &c->request->headers;
@@ -80,7 +92,8 @@ static bool take_groups(struct call *c, const struct access *account, struct use
     return true;
 }
 
-/* The key in the name of a header: percent-encoded, as headers know no slash, and without case. */
+/* The key of an extra is part of a header's name: percent-encoded, because header names have no slash, and
+ * in lower case. */
 static str extra_key(struct arena *a, str name)
 {
     str key = S("");
@@ -93,7 +106,7 @@ static str extra_key(struct arena *a, str name)
     return utf8_clean(a, (str){ lower, key.n });
 }
 
-/* False: answered. */
+/* Collects the extras: key to list of values. False: answered. */
 static bool take_extra(struct call *c, struct user *ret)
 {
     const struct http_headers *headers = &c->request->headers;
@@ -129,7 +142,7 @@ static bool take_uid(struct call *c, struct user *ret)
                                                          .name = ret->uid });
 }
 
-/* One look at each header, as most calls have none of these. */
+/* One pass over the headers, as most requests have none of these. */
 static bool has_impersonation(const struct call *c)
 {
     const struct http_headers *headers = &c->request->headers;

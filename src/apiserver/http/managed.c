@@ -1,10 +1,10 @@
-/* See managed.h. */
+/* Field ownership of a call: see managed.h. */
 #include "managed.h"
 
 #include "ownership.h"
 #include "server.h"
 
-/* The same kind in another version; NULL: not served, or of another group. */
+/* The same kind in another version ("apps/v1"); NULL: not served, or another group. */
 static const struct kind *find_kind_version(struct call *c, str version)
 {
     str group = S(""), rest = version;
@@ -23,6 +23,7 @@ static const struct shape *shape_of_version(void *context, str version)
     return k ? schema_shape(k->schema) : NULL;
 }
 
+/* The object in another version, in which entries of managedFields were written. */
 static const struct json *view_of_version(void *context, str version, const struct json *object)
 {
     struct call *c = context;
@@ -54,7 +55,7 @@ static struct ownership make_ownership(struct call *c, const struct write_option
                                .object = object };
 }
 
-/* Does anybody own the replicas that a Scale shows? */
+/* Whether any manager owns the replicas field that a Scale writes. */
 static bool are_replicas_owned(struct call *c, const struct json *managed)
 {
     for (size_t i = 0; i < json_len(managed); i++) {
@@ -73,7 +74,7 @@ void managed_update(struct call *c, const struct write_options *o, const struct 
 {
     const struct json *before = json_at(old, "metadata", "managedFields", NULL);
     if (c->sub == KIND_SCALE && !are_replicas_owned(c, before))
-        return; /* a Scale that nobody manages begins no history */
+        return; /* a Scale does not create managedFields where no manager owns the replicas */
     struct ownership r = make_ownership(c, o, old, object);
     struct json *settled = ownership_update(c->arena, &r);
     struct json *managed = json_at(settled, "metadata", "managedFields", NULL);
@@ -92,6 +93,8 @@ void managed_update_as(struct server *s, struct arena *a, const struct kind *k,
     managed_update(&c, &(struct write_options){ .manager = m->manager }, m->old, m->object);
 }
 
+/* Translates the results of apply: conflicts are 409 with one cause per field, a configuration that cannot
+ * be applied is 400. */
 struct json *managed_apply(struct call *c, const struct write_options *o, const struct json *live,
                            const struct json *config)
 {

@@ -3,6 +3,7 @@
 
 #include "../../json/apply.h"
 
+/* Dotted paths ("spec.replicas") as a field set. */
 static struct fieldset parse_paths(struct arena *a, const char *const *paths)
 {
     struct fieldset set = { 0 };
@@ -45,6 +46,7 @@ struct json *ownership_update(struct arena *a, const struct ownership *o)
     return apply_update(a, &r);
 }
 
+/* Runs apply and turns conflicts into the causes of a Status. */
 int ownership_apply(struct arena *a, const struct ownership *o, struct json **ret_object,
                     struct json **ret_causes, str *ret_message, err_t *e)
 {

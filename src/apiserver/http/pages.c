@@ -1,4 +1,11 @@
-/* Everything that is not a resource: discovery, OpenAPI, version, health. */
+/* Everything that is not a resource: discovery, OpenAPI, version and health.
+ *
+ * pages_serve() is a switch over the path. Discovery is in discovery.c and OpenAPI in ../schema; this file
+ * decides on status codes, media types and cache headers. Like kube-apiserver, it checks the method only for
+ * some paths.
+ *
+ * Documents that clients cache carry an ETag: aggregated discovery a checksum of its bytes, OpenAPI v3 the hash
+ * that its index lists. A request for an outdated hash is redirected to the current one. */
 #include "../../base/sum.h"
 #include "../schema/openapi.h"
 #include "../schema/openapi_v2.h"
@@ -6,7 +13,7 @@
 #include "server.h"
 #include "verbs.h"
 
-/* Which Kubernetes we speak like; clients compare it with their own version. */
+/* The Kubernetes version that the API is compatible with; clients compare it with their own. */
 #define SPOKEN_MAJOR "1"
 #define SPOKEN_MINOR "34"
 
@@ -31,7 +38,7 @@ static void serve_version(struct call *c)
     call_json(c, 200, v);
 }
 
-/* The store is the one thing that can be unwell: without writes the server is alive but not ready. */
+/* Only the store can fail. A server that cannot write is alive (livez) but not ready (readyz). */
 static void serve_health(struct call *c, str path)
 {
     str rest = str_from(path, 1), name, check;
@@ -69,6 +76,7 @@ static void serve_api_versions(struct call *c)
     call_json(c, 200, v);
 }
 
+/* Answers with 304 if the client has this document already. */
 static void serve_aggregated(struct call *c, bool core, const char *version_word)
 {
     call_json(c, 200, discovery_aggregated(c->server, c->arena, core, version_word));
@@ -87,7 +95,8 @@ static void serve_aggregated(struct call *c, bool core, const char *version_word
     }
 }
 
-/* /apis, /apis/GROUP, /apis/GROUP/VERSION; what a built-in group lacks is a Status, else a page. */
+/* /apis, /apis/GROUP and /apis/GROUP/VERSION. Below built-in groups a missing version is a Status,
+ * elsewhere plain text. */
 static void serve_apis(struct call *c, str rest)
 {
     str group = S(""), version_word = S("");
@@ -112,10 +121,10 @@ static void serve_openapi_v3(struct call *c)
 {
     struct registry *r = &c->server->registry;
     call_json(c, 200, openapi_index(c->arena, r->all.at, r->all.n));
-    c->answer.content_type = "text/plain; charset=utf-8"; /* as the real one says */
+    c->answer.content_type = "text/plain; charset=utf-8"; /* as kube-apiserver answers */
 }
 
-/* Version 2 has media types of its own. */
+/* Version 2 has its own media types, JSON and protobuf. */
 static void serve_openapi_v2(struct call *c)
 {
     struct registry *r = &c->server->registry;
@@ -141,7 +150,7 @@ static void serve_openapi_v2(struct call *c)
         openapi_v2_protobuf(&c->answer.body, document);
 }
 
-/* "api/v1" or "apis/GROUP/VERSION" behind /openapi/v3/. */
+/* The document of "api/v1" or "apis/GROUP/VERSION", the rest of the path after /openapi/v3/. */
 static void serve_openapi_v3_group(struct call *c, str rest)
 {
     str root = S(""), group = S(""), version_word = S("");
@@ -160,7 +169,7 @@ static void serve_openapi_v3_group(struct call *c, str rest)
     }
     call_json(c, 200, openapi_document(c->arena, r->all.at, r->all.n, group, version_word));
     str hash = openapi_hash(c->arena, buf_str(&c->answer.body)), asked = call_query(c, "hash");
-    if (asked.n && !str_eq(asked, hash)) { /* stale: the document moved */
+    if (asked.n && !str_eq(asked, hash)) { /* outdated: redirect to the current document */
         buf_clear(&c->answer.body);
         c->answer.status = 301;
         call_add_header(c, "Location",
@@ -185,7 +194,7 @@ static void serve_root(struct call *c)
     call_json(c, 200, v);
 }
 
-/* The pages that only GET reads; the others do not ask for the method, as with the real server. */
+/* The paths for which kube-apiserver checks the method. */
 static bool wants_get(str path)
 {
     return str_eq(path, S("/version")) || str_eq(path, S("/api")) || str_starts(path, S("/api/")) ||

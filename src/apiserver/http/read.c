@@ -1,9 +1,11 @@
-/* See read.h. Field selectors look into the JSON text first; only a field that is absent or not a scalar
- * (the source of an event) costs a parse, to ask the kind what it compares as. */
+/* See read.h. Field selectors first look into the JSON text. Only a field that is absent or not a scalar (the
+ * source of an event) needs a parse, to ask the kind for its value. */
 #include "read.h"
 
 #include "../../json/scan.h"
 
+/* A custom object must be stored in the requested version and be newer than its definition's spec, because
+ * a new schema can add defaults or prune fields. */
 bool read_is_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
 {
     if (!k->custom)
@@ -23,6 +25,7 @@ struct json *read_tree(struct arena *a, const struct kind *k, const struct objec
     return tree;
 }
 
+/* Whether the field has the wanted value, as text. */
 static bool field_equals(const struct kind *k, const struct object *o, str path, str wanted)
 {
     struct key_parts parts = key_split(object_key(o));

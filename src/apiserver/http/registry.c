@@ -1,5 +1,8 @@
-/* Rebuilding the index on every change of a definition is a few microseconds a kind and spares all
- * bookkeeping. Lookups are one hash of the path. */
+/* The index of served kinds; see registry.h.
+ *
+ * The index (all, by_path) is rebuilt from the built-in kinds and all sets whenever a definition changes. That
+ * takes a few microseconds per kind and needs no bookkeeping for removals. A lookup is one hash of
+ * "group/version/plural". */
 #include "registry.h"
 
 #include "../store/object.h"
@@ -56,6 +59,7 @@ static struct kind_set *find_set(const struct registry *r, const struct kind *k)
     return n > 0 && (size_t)n < sizeof(name) ? map_get(&r->sets, (str){ name, (size_t)n }) : NULL;
 }
 
+/* The path is assembled on the stack; names that do not fit cannot be served. */
 const struct kind *registry_find(const struct registry *r, str group, str version, str plural,
                                  struct kind_set **ret_set)
 {
@@ -73,6 +77,7 @@ const struct kind *registry_find(const struct registry *r, str group, str versio
     return k;
 }
 
+/* Keys have no version, so any version of the resource leads to its storage version. */
 const struct kind *registry_find_by_key(const struct registry *r, str key,
                                         struct kind_set **ret_set)
 {

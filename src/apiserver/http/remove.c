@@ -1,4 +1,13 @@
-/* See remove.h. */
+/* Deletion; see remove.h. Three cases, decided by remove_object():
+ *
+ *     nothing holds it      a tombstone is staged: REMOVAL_GONE
+ *     something holds it    deletionTimestamp is set: REMOVAL_MARKED; the write that ends the last hold
+ *                           deletes it (write_can_delete)
+ *     marked already        a pod's grace period may become shorter, finalizers of the garbage collector may
+ *                           change; otherwise nothing is written: REMOVAL_UNCHANGED
+ *
+ * A hold is a finalizer, a pod's grace period, or the kind itself: namespaces and definitions are emptied by
+ * their controllers first. */
 #include "remove.h"
 
 #include "../../base/rfc3339.h"
@@ -28,14 +37,14 @@ static bool is_pod(const struct kind *k)
     return kind_is(k, S(""), S("pods"));
 }
 
-/* Namespaces and definitions keep their own books of what holds them. */
+/* Namespaces and definitions are deleted by their controllers, once they are empty. */
 static bool is_held_by_controller(const struct kind *k)
 {
     return kind_is(k, S(""), S("namespaces")) || kind_is(k, CRD_GROUP, CRD_PLURAL);
 }
 
-/* The finalizers that make dependents wait or stay, as the policy or (if none was named) the object says.
- * True if they changed. */
+/* Sets the finalizers of the garbage collector as the propagation policy demands; without one, those that
+ * the object has are kept. True: they changed. */
 static bool set_gc_finalizers(struct arena *a, struct json *metadata, enum propagation p)
 {
     struct json *old = json_get(metadata, "finalizers");
@@ -80,7 +89,7 @@ static void mark_deleting(struct server *s, struct arena *a, const struct kind *
     kind_mark_deleting(k, a, tree);
 }
 
-/* A delete of what is dying already: a pod's grace may become shorter, finalizers may change. */
+/* A second DELETE of a pod can make its grace period shorter, never longer. True: it did. */
 static bool shorten_grace_period(struct server *s, struct arena *a, const struct kind *k,
                                  struct json *tree, const struct remove_options *o)
 {
@@ -92,6 +101,8 @@ static bool shorten_grace_period(struct server *s, struct arena *a, const struct
     return true;
 }
 
+/* Stages the marked object, or its tombstone if nothing holds it. A pod that is deleted at once is marked
+ * first, so that watches see it terminate. */
 static struct removed stage_removal(struct server *s, struct arena *a, const struct kind *k,
                                     str key, struct json *tree, const struct remove_options *o)
 {

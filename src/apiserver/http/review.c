@@ -1,4 +1,12 @@
-/* Questions that are answered and never stored: may I, may they, who am I, whose token is this. */
+/* Reviews: POST requests that are answered and never stored.
+ *
+ *     SelfSubjectAccessReview, SubjectAccessReview,     is this access allowed?          answer_access
+ *       LocalSubjectAccessReview
+ *     SelfSubjectRulesReview                            all my rules in a namespace      answer_rules
+ *     SelfSubjectReview                                 my user name and groups          answer_self
+ *     TokenReview                                       the user of this token           answer_token
+ *
+ * The first group asks access.c exactly as a request would be checked, so a review and the request agree. */
 #include "../kinds/kind_hooks.h"
 #include "access.h"
 #include "auth.h"
@@ -25,6 +33,7 @@ static void answer_access(struct call *c, const struct user *u, struct json *rev
     call_object(c, 201, c->kind, review);
 }
 
+/* The user named in the spec, with exactly the groups named there. */
 static struct user requested_user(struct call *c, const struct json *spec)
 {
     const struct json *list = json_get(spec, "groups");
@@ -46,7 +55,8 @@ static struct json *split_words(struct arena *a, const char *text)
     return list;
 }
 
-/* What holds without a role, as a rule. A list cannot leave out the secrets that a reader may not see. */
+/* The permissions of AUTH_READERS, which need no role, as rules. A rule cannot exclude secrets, so the
+ * answer is marked incomplete. */
 static void add_builtin_rules(struct arena *a, struct json *rules, const char *verbs)
 {
     struct json *rule = json_new_obj(a), *page = json_new_obj(a);
@@ -59,6 +69,7 @@ static void add_builtin_rules(struct arena *a, struct json *rules, const char *v
     json_push(a, rules, page);
 }
 
+/* Splits the user's rules into those for resources and those for non-resource URLs. */
 static void answer_rules(struct call *c, struct json *review)
 {
     struct arena *a = c->arena;
@@ -87,6 +98,7 @@ static void answer_rules(struct call *c, struct json *review)
 
 /* ---- who */
 
+/* Writes the user as a UserInfo. */
 static void describe_user(struct arena *a, const struct user *u, struct json *info)
 {
     struct json *groups = json_new_arr(a);
@@ -119,6 +131,7 @@ static str format_list(struct arena *a, const struct json *list)
     return arena_printf(a, "[" STR_FMT "]", STR_ARG(buf_str(&text)));
 }
 
+/* An invalid token is not an error of the request: the review carries the reason. */
 static void answer_token(struct call *c, struct json *review)
 {
     struct arena *a = c->arena;

@@ -1,6 +1,15 @@
-/* The label grammar is Kubernetes' own: words are runs of anything but blanks and =!<>(), and
- * `in` and `notin` are operators only behind a key. Keys and values are held to the rules of labels, so a
- * selector that could never match is an error instead of an empty list. */
+/* Label and field selectors: a lexer and a recursive parser for labels, a splitter for fields, and matching
+ * against the text of stored objects.
+ *
+ * The label grammar is Kubernetes' own: a word is a run of any characters except blanks and =!<>(), and `in` and
+ * `notin` are operators only after a key.
+ *
+ *     selector = term *( "," term )
+ *     term     = "!" key | key [ operator ]
+ *     operator = ( "=" | "==" | "!=" ) value | ( ">" | "<" ) integer | ( "in" | "notin" ) "(" value *( "," value ) ")"
+ *
+ * Keys and values must be valid labels, so that a selector that cannot match anything is an error instead of an
+ * empty list. Matching does not parse the object: the store keeps the position of the labels in its JSON. */
 #include "selector.h"
 
 #include "../../json/scan.h"
@@ -26,6 +35,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* Reads the next token into l->token and l->text. */
 static void next_token(struct lexer *l)
 {
     while (l->rest.n && is_blank(l->rest.p[0]))
@@ -91,6 +101,7 @@ static int report_unexpected(struct lexer *l, const char *expected)
                    STR_ARG(l->text), expected);
 }
 
+/* A label value; nothing at all is the empty value. Values that are not valid labels are refused. */
 static int take_value(struct lexer *l, struct arena *a, str *ret)
 {
     str value = S("");
@@ -110,6 +121,7 @@ static int take_value(struct lexer *l, struct arena *a, str *ret)
     return 0;
 }
 
+/* "(a,b,c)" of in and notin. */
 static int take_set(struct lexer *l, struct arena *a, struct label_term *term)
 {
     if (l->token != T_OPEN)
@@ -150,6 +162,7 @@ static int take_bound(struct lexer *l, struct arena *a, struct label_term *term)
     return result;
 }
 
+/* The operator and its operands; a key without one tests for existence. */
 static int take_operator(struct lexer *l, struct arena *a, struct label_term *term)
 {
     enum token token = l->token;
@@ -176,6 +189,7 @@ static int take_operator(struct lexer *l, struct arena *a, struct label_term *te
     return take_value(l, a, value);
 }
 
+/* One term up to the next comma or the end. */
 static int take_term(struct lexer *l, struct arena *a, struct label_term *ret)
 {
     bool negated = l->token == T_NOT;
@@ -228,7 +242,7 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
     return result;
 }
 
-/* "a\,b" is the value "a,b"; only the three characters that mean something can and must be escaped. */
+/* In "a\,b" the value is "a,b". Comma, equals sign and backslash must be escaped; nothing else may be. */
 static int unescape_value(struct arena *a, str text, str *ret, err_t *e)
 {
     char *out = arena_alloc(a, text.n + 1);
@@ -248,6 +262,7 @@ static int unescape_value(struct arena *a, str text, str *ret, err_t *e)
     return 0;
 }
 
+/* The text up to the next comma that is not escaped. */
 static str cut_field_term(str *rest)
 {
     size_t i = 0;
@@ -285,7 +300,7 @@ int field_selector_parse(struct arena *a, str text, struct field_selector *ret, 
     return 0;
 }
 
-/* Labels are plain ASCII without escapes, so their JSON text can be compared as it stands. */
+/* Labels are ASCII without escapes, so their JSON text is compared as it is. */
 static bool find_label(const struct object *o, str key, str *ret)
 {
     str value = o->labels.n ? scan_member(object_span(o, o->labels), key) : (str){ 0 };

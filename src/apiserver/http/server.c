@@ -1,9 +1,25 @@
-/* The life of the server: opening, the path of a call, commits, and controllers.
+/* The server: opening it, the path of a call, commits, and controllers.
  *
- * A turn of the loop: calls run and stage writes; at its end (LOOP_COMMIT) the batch goes to a thread,
- * which waits for the disk. When it comes back its events are published (watches wake, controllers are
- * told), the calls that waited are answered, and controllers do what the events asked for, which stages
- * the next batch. */
+ * One turn of the loop:
+ *
+ *     calls run           authenticate, route, authorize, verb; writes are staged in the gathering batch
+ *     end of the turn     run_commit(): the batch goes to the writer thread, which waits for the disk
+ *     ... other turns     more calls run and stage into the next batch
+ *     batch is written    its events are published: watches wake, controllers note what to check;
+ *                         the calls that waited are answered; the controllers reconcile, which stages
+ *                         the next batch
+ *
+ * So any number of concurrent writers share one fsync, and no client gets an answer to a write that is not on
+ * disk. Reads are answered at once, from the committed state.
+ *
+ * A single client that writes one object after the other gains nothing from the thread: handing the batch over
+ * and back costs as much as the commit itself. can_commit_inline() detects this case and commits on the loop.
+ *
+ * At most one batch is in flight (`in_flight`). While there is one, the loop does not touch the database.
+ * Work that takes longer than a commit (store_tidy) runs when the server has been idle for IDLE_MS.
+ *
+ * Controllers run after requests, on the same thread; server_run_until_idle() runs both without a loop, for the
+ * initial objects at startup and for tests. */
 #include "server.h"
 
 #include "../../base/log.h"
@@ -22,7 +38,7 @@ enum {
     QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
 };
 
-/* ---- small services */
+/* ---- time and random names */
 
 int64_t server_now_ns(const struct server *s)
 {
@@ -39,6 +55,7 @@ str server_time(struct server *s, struct arena *a)
     return arena_str(a, s->time);
 }
 
+/* A random UUID (version 4). */
 str server_uid(struct server *s, struct arena *a)
 {
     unsigned char b[16];
@@ -77,13 +94,13 @@ static void set_idle_timer(struct server *s)
         timer_set(s->loop, &s->idle_timer, loop_mono_ns(s->loop) + IDLE_MS * NS_PER_MS, on_idle);
 }
 
-/* When nobody writes, nobody waits for what takes longer than a commit. */
+/* Runs the slow maintenance of the database while no client writes. */
 static void on_idle(struct timer *t)
 {
     struct server *s = container_of(t, struct server, idle_timer);
     struct batch *b = store_tidy(s->store, true);
     if (!b)
-        return; /* there is nothing to move, or another batch is out */
+        return; /* nothing to do, or a batch is in flight */
     s->in_flight = b;
     worker_do(s->writer, &s->writing);
 }
@@ -93,6 +110,8 @@ static void run_write(struct work *work)
     batch_write(container_of(work, struct server, writing)->in_flight);
 }
 
+/* Back on the loop after a commit: publishes the batch, answers its calls, and commits what was staged
+ * meanwhile. */
 static void on_batch_written(struct work *work)
 {
     struct server *s = container_of(work, struct server, writing);
@@ -100,13 +119,13 @@ static void on_batch_written(struct work *work)
     if (batch_size(b))
         s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
-    server_commit_soon(s); /* what gathered meanwhile */
+    server_commit_soon(s); /* what was staged meanwhile */
     set_idle_timer(s);
 }
 
-/* A single write is committed in the turn when nobody else has called since the commit before the last:
- * handing it to a thread and back costs as much as the commit itself. When somebody has, or the disk is slow,
- * it goes to the thread, so that the loop takes calls meanwhile and never stands still for long. */
+/* Whether to commit on the loop instead of the writer thread: only if this batch and the one before had a
+ * single call each, and commits have been faster than QUICK_COMMIT_NS. Otherwise the loop must stay free to
+ * accept calls while the disk works. */
 static bool can_commit_inline(struct server *s, const struct batch *b)
 {
     bool was_crowded = s->had_concurrent_calls;
@@ -116,6 +135,8 @@ static bool can_commit_inline(struct server *s, const struct batch *b)
            (!s->had_concurrent_calls && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
 }
 
+/* Starts a commit at the end of the turn, unless a batch is in flight. Maintenance that cannot wait goes
+ * first. */
 static void run_commit(struct deferred *d)
 {
     struct server *s = container_of(d, struct server, commit);
@@ -196,6 +217,7 @@ static void on_published(void *context, const struct event *e, uint64_t sequence
         s->controllers[i]->on_event(s, e);
 }
 
+/* Events that were replaced in the meantime, or are being replaced, are skipped. */
 void server_expire_events(struct server *s)
 {
     str prefix = S("/events/");
@@ -225,6 +247,7 @@ static void on_tick(struct timer *t)
 
 /* ---- calls */
 
+/* Negotiation of a patch needs the type of the patch first, so verb_patch() does it. */
 static void run_verb(struct call *c)
 {
     static void (*const verbs[VERB_N])(struct call *) = {
@@ -261,6 +284,8 @@ static bool is_write(enum verb v)
            v == VERB_DELETECOLLECTION;
 }
 
+/* Routing comes before authorization, which needs the resource; but its result is only used after it, so
+ * that an unauthorized client cannot find out what exists. */
 void server_handle(struct server *s, struct call *c)
 {
     c->server = s;
@@ -306,7 +331,8 @@ bool server_post(struct server *s, str path, str body)
 
 /* ---- opening and closing */
 
-/* What a restart must know: served definitions, owners, terminating namespaces. */
+/* Restores the controllers' indexes from the stored objects: served definitions, owners, terminating
+ * namespaces. */
 static void load_controllers(struct server *s)
 {
     struct tree_cursor c = tree_seek(store_tree(s->store), S(""));
@@ -325,6 +351,8 @@ static void seed_controllers(struct server *s, bool fresh)
             s->controllers[i]->seed(s, fresh);
 }
 
+/* History is cleared after the first start: the initial objects are not changes that a client could have
+ * missed. */
 int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
                err_t *e)
 {
@@ -381,7 +409,7 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
-    worker_free(s->writer); /* first: what comes back may set the others */
+    worker_free(s->writer); /* first: a finished batch may set the timers below */
     timer_stop(&s->ticker);
     timer_stop(&s->reconcile_timer);
     timer_stop(&s->idle_timer);

@@ -1,10 +1,14 @@
-/* Status answers: how a request fails, in the exact shape clients tell errors apart by. Invalid names
- * the kind, the others the plural resource. */
+/* Failures: the Status object and one function per kind of failure.
+ *
+ * Clients tell errors apart by `reason` and `code`, and tools compare messages, so all of it is byte for byte
+ * what kube-apiserver answers; test/conformance pins it. Messages about invalid objects name the kind
+ * ("Deployment.apps"), all others the resource ("deployments.apps"). */
 #include "call.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+/* NULL if there is nothing to write and `empty_details` is not set. */
 static struct json *make_details(struct arena *a, const struct status *s)
 {
     if (!s->name.n && !s->group.n && !s->kind.n && !s->uid.n && !s->causes && !s->retry_after_s)
@@ -26,7 +30,7 @@ static struct json *make_details(struct arena *a, const struct status *s)
     return d;
 }
 
-/* What went wrong inside is told twice. */
+/* Repeats the message of an internal error as a cause, as kube-apiserver does. */
 static struct json *make_causes(struct arena *a, const struct status *s)
 {
     if (s->causes || !s->reason || strcmp(s->reason, "InternalError") != 0)
@@ -83,6 +87,7 @@ static void fail_resource(struct call *c, const struct kind *k, str name, struct
 }
 
 static str format_args(struct arena *a, const char *format, va_list args) PRINTF_LIKE(2, 0);
+/* printf into the arena. */
 static str format_args(struct arena *a, const char *format, va_list args)
 {
     va_list again;
@@ -125,6 +130,7 @@ void call_no_page(struct call *c)
     call_text(c, 404, "text/plain; charset=utf-8", S("404 page not found\n"));
 }
 
+/* kube-apiserver has one text for built-in kinds and another for custom ones. */
 void call_method_not_allowed(struct call *c)
 {
     struct status s = { .code = 405, .reason = "MethodNotAllowed", .empty_details = true };
@@ -194,6 +200,7 @@ void call_invalid(struct call *c, str kind, str group, str name, const struct fi
                                      .causes = field_causes(c->arena, errors) });
 }
 
+/* The failure that a kind reported: field errors (422), or its own code and reason. */
 void call_fault(struct call *c, const struct kind *k, str name, const struct kind_fault *fault)
 {
     if (fault->errors.n) {

@@ -1,5 +1,9 @@
-/* See token.h. "header.claims.signature", each in the alphabet of base64 that URLs know; the signature is
- * HMAC-SHA256, as the one who signs is the only one who checks. */
+/* Service account tokens; see token.h. A token is "header.claims.signature", each part in base64url. The
+ * signature is HMAC-SHA256: only this server signs and checks tokens, so a public key has no use.
+ *
+ * The claims are those of kube-apiserver. Checking a token needs no stored state except the objects that it
+ * names: the service account and, if bound, the pod, secret or node must exist with the same uid. Deleting one of
+ * them revokes the token. */
 #include "token.h"
 
 #include "../../base/base64.h"
@@ -41,6 +45,7 @@ static struct json *own_claims(struct arena *a, const struct token_claims *c)
     return own;
 }
 
+/* The claims in the order of kube-apiserver, then the signature. */
 str token_make(struct server *s, struct arena *a, const struct token_claims *c)
 {
     struct json *claims = json_new_obj(a);
@@ -66,7 +71,8 @@ str token_make(struct server *s, struct arena *a, const struct token_claims *c)
     return arena_str(a, buf_str(&out));
 }
 
-/* The claims of a token that we signed; NULL: we did not. */
+/* The claims of a token that this server signed; NULL: the signature is wrong. The header is not read, so a
+ * token cannot choose its algorithm. */
 static struct json *verify_token(struct server *s, struct arena *a, str token)
 {
     size_t last = token.n;
@@ -84,6 +90,7 @@ static struct json *verify_token(struct server *s, struct arena *a, str token)
     return tree;
 }
 
+/* Whether the object that the claims name under `key` exists with the same uid. */
 static bool is_object_present(struct server *s, struct arena *a, const char *plural, str ns,
                               const struct json *own, const char *key)
 {
@@ -95,6 +102,7 @@ static bool is_object_present(struct server *s, struct arena *a, const char *plu
     return o && (!uid.n || str_eq(uid, object_span(o, o->uid)));
 }
 
+/* Checks the times and the objects that the token depends on. */
 static bool are_claims_valid(struct server *s, struct arena *a, const struct json *claims)
 {
     static const char *const bound[][2] = { { "pod", "pods" },
@@ -116,7 +124,7 @@ static bool are_claims_valid(struct server *s, struct arena *a, const struct jso
     return true;
 }
 
-/* Those of the audiences asked for that the token names; NULL: none. */
+/* Those of the wanted audiences that the token names; NULL: none. */
 static struct json *match_audiences(struct arena *a, const struct json *wanted,
                                     const struct json *named)
 {
@@ -130,6 +138,7 @@ static struct json *match_audiences(struct arena *a, const struct json *wanted,
     return json_len(fits) ? fits : NULL;
 }
 
+/* The extras of the user: the id of the token, and the pod and node that it is bound to. */
 static struct json *make_extra(struct arena *a, const struct json *claims)
 {
     static const char *const keys[][4] = { { "pod", "pod-name", "name" },

@@ -1,4 +1,10 @@
-/* POST: a new object. Also what PUT and apply do when there is nothing yet. */
+/* POST: creates an object. verb_create_object() also serves PUT and apply of an object that does not exist.
+ *
+ *     namespace exists and is not terminating -> access_check_grant (roles) -> system metadata (name, uid,
+ *     creationTimestamp) -> managedFields -> kind_prepare, kind_validate -> the name is free -> stage
+ *
+ * The order decides which error a client sees first and is pinned by the recordings in test/conformance. The
+ * name is checked last and against store_latest(), so it counts writes that are not committed yet. */
 #include "access.h"
 #include "managed.h"
 #include "read.h"
@@ -7,7 +13,7 @@
 
 enum { NAME_MAX_BEFORE_SUFFIX = 58, NAME_TRIES = 8 };
 
-/* The namespace of the path holds for the body, and must be alive. False: answered. */
+/* Sets the namespace of the path in the body. False: the body names another one, answered. */
 static bool take_namespace(struct call *c, struct json *metadata)
 {
     str given = json_text(json_get(metadata, "namespace"));
@@ -25,6 +31,7 @@ static bool take_namespace(struct call *c, struct json *metadata)
     return true;
 }
 
+/* The namespace must exist and not be terminating. False: answered. */
 static bool check_namespace(struct call *c, struct json *metadata)
 {
     if (!take_namespace(c, metadata))
@@ -66,6 +73,8 @@ static bool check_namespace(struct call *c, struct json *metadata)
     return false;
 }
 
+/* A random suffix; tries again if the name is taken. The last try stands, and the create then fails with
+ * 409. */
 static void generate_name(struct call *c, struct json *metadata)
 {
     str prefix = str_upto(json_text(json_get(metadata, "generateName")), NAME_MAX_BEFORE_SUFFIX);
@@ -78,6 +87,7 @@ static void generate_name(struct call *c, struct json *metadata)
     }
 }
 
+/* Sets what the server decides and removes what a client may not set. */
 static void set_system_metadata(struct call *c, struct json *metadata)
 {
     const str never[] = { S("deletionTimestamp"), S("deletionGracePeriodSeconds"), S("selfLink"),
@@ -90,7 +100,7 @@ static void set_system_metadata(struct call *c, struct json *metadata)
     json_set_str(c->arena, metadata, "creationTimestamp", server_time(c->server, c->arena));
 }
 
-/* The kind's own steps; false: answered. */
+/* The kind's own steps: defaults, then validation. False: answered. */
 static bool prepare_create(struct call *c, struct json *object)
 {
     struct write_env env;
@@ -147,6 +157,7 @@ void verb_create_object(struct call *c, const struct write_options *o, struct js
         write_answer(c, 201, stored, object);
 }
 
+/* Reviews are validated and answered; nothing is stored. */
 static void create_review(struct call *c, const struct write_options *o, struct json *object,
                           struct json *metadata)
 {

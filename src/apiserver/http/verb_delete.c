@@ -1,4 +1,11 @@
-/* DELETE of one object or of a collection. Options come in the body or, without one, in the query. */
+/* DELETE of one object or of a collection.
+ *
+ * Options come in the body or, if there is none, in the query; both become one DeleteOptions tree that is
+ * decoded and checked in the same way. remove.c does the work; this file decides what the client sees: a Status
+ * if the object is gone, the object if it is only marked or if its kind asks for that.
+ *
+ * Deleting a collection answers with the list as it was before. Its objects are selected first and deleted then,
+ * each with its own preconditions; the first that fails stops the rest. */
 #include "../schema/types.h"
 #include "read.h"
 #include "remove.h"
@@ -9,7 +16,7 @@ struct delete_options {
     str uid, version; /* preconditions; "" none */
 };
 
-/* The options as one tree, wherever they came from. NULL: answered. */
+/* The options as one tree, from the body or the query. NULL: answered. */
 static struct json *read_options_tree(struct call *c)
 {
     if (c->request->body.n) {
@@ -51,6 +58,7 @@ static struct json *read_options_tree(struct call *c)
     return tree;
 }
 
+/* propagationPolicy, or the older orphanDependents; both is an error. */
 static void read_policy(struct call *c, const struct json *tree, struct remove_options *ret,
                         struct field_errors *errors)
 {
@@ -81,6 +89,7 @@ static void read_policy(struct call *c, const struct json *tree, struct remove_o
     (void)c;
 }
 
+/* False: answered. */
 static bool read_delete_options(struct call *c, struct delete_options *ret)
 {
     struct json *tree = read_options_tree(c);
@@ -106,7 +115,7 @@ static bool read_delete_options(struct call *c, struct delete_options *ret)
     return errors.n == 0;
 }
 
-/* Failed preconditions name the kind, unlike other conflicts. */
+/* Compares uid or resourceVersion. Unlike other conflicts, this one names the kind. False: answered. */
 static bool check_precondition(struct call *c, str wanted, str actual, const char *what,
                                const char *meaning)
 {
@@ -158,7 +167,7 @@ static void answer_success(struct call *c, const struct json *tree)
                                      .uid = json_text(json_at(tree, "metadata", "uid", NULL)) });
 }
 
-/* What the kind does when nothing is said, unless the object's own finalizers say it. */
+/* The kind's default policy, unless the client set one or the object's finalizers contain one. */
 static struct remove_options effective_options(struct call *c, const struct delete_options *o,
                                                const struct object *old)
 {

@@ -1,10 +1,10 @@
-/* GET of one object, or of its scale. */
+/* GET of one object, or of its Scale. */
 #include "read.h"
 #include "server.h"
 #include "verbs.h"
 
-/* The real server waits three seconds for a version to come, because its cache lags behind; ours does not
- * lag, so waiting could not help. */
+/* kube-apiserver waits three seconds for the version, because its cache lags behind etcd. This server has
+ * no such cache, so waiting could not help. */
 struct status status_future_version(struct arena *a, int64_t rev, int64_t now)
 {
     struct json *cause = json_new_obj(a), *causes = json_new_arr(a);

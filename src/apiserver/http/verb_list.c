@@ -1,11 +1,19 @@
-/* Lists: what is selected, as of which version, in pages.
+/* Lists: which objects, as of which version, in pages.
  *
- * A page is cut out of one version: the token that continues a list names it, and later pages are
- * answered from the history as of then. When that is gone the client gets 410 and, in the
- * Status, a token that goes on with today's state.
+ * All pages of a list show one version. The continue token names it and the key to go on with; later pages are
+ * computed from the history as of that version (history_state). If the history no longer reaches back that far,
+ * the client gets 410 with a token that continues with the current state:
  *
- * Small lists are one buffer. Large ones are streamed item by item from the shared objects, so
- * listing 100 MB costs an array of references. */
+ *     GET ?limit=500              version 70, objects 1..500, continue = {rv: 70, start: "ns/name500\0"}
+ *     GET ?limit=500&continue=    version 70, objects 501..1000
+ *     ... many writes ...
+ *     GET ?limit=500&continue=    410 Expired, continue = {rv: -1, start: ...}: the rest as of now
+ *
+ * Small lists are one buffer. From STREAM_FROM_BYTES on, the answer is streamed item by item from the stored
+ * objects, so that a list of 100 MB costs one array of references. Objects are immutable: writes that happen
+ * meanwhile do not change the list.
+ *
+ * YAML, pretty JSON, tables and metadata are built as trees, which costs memory for the whole list. */
 #include "../../base/base64.h"
 #include "read.h"
 #include "server.h"
@@ -43,7 +51,7 @@ static str make_token(struct arena *a, int64_t rev, str start)
     return arena_str(a, buf_str(&out));
 }
 
-/* No way out of the prefix. */
+/* A start key must not leave the prefix of the list. */
 static bool is_clean_path(str path)
 {
     for (str part; str_cut(&path, '/', &part);)
@@ -52,7 +60,7 @@ static bool is_clean_path(str path)
     return true;
 }
 
-/* What is wrong with the token, or NULL. */
+/* Parses a continue token. Returns what is wrong with it, or NULL. */
 static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str *ret_start)
 {
     auto_buf struct buf text = { 0 };
@@ -77,6 +85,7 @@ static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str 
 
 /* ---- selecting */
 
+/* 410; for a continued list with a token for the rest as of now. */
 static void answer_expired(struct call *c, const struct list_options *o, str start)
 {
     if (!o->continue_token.n) {
@@ -96,7 +105,7 @@ static void answer_expired(struct call *c, const struct list_options *o, str sta
     call_json(c, 410, tree);
 }
 
-/* Every candidate from `from` on, as of the version; references. False: answered. */
+/* All objects from `from` on, as of the requested version, as references. False: answered. */
 static bool collect_candidates(struct call *c, const struct list_options *o, str prefix, str from,
                                struct page *ret)
 {
@@ -119,7 +128,8 @@ static bool collect_candidates(struct call *c, const struct list_options *o, str
     return true;
 }
 
-/* Keeps what is selected and cuts at the limit. */
+/* Keeps the selected objects up to the limit and notes where the next page starts: just after the last key.
+ * The number of remaining objects is only known without selectors. */
 static void cut_page(struct call *c, const struct list_options *o, str prefix, struct page *p)
 {
     size_t kept = 0;
@@ -142,6 +152,7 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
     p->n = kept;
 }
 
+/* Decides version and start, then collects and cuts. False: answered. */
 static bool select_page(struct call *c, const struct list_options *o, struct page *ret)
 {
     str prefix = registry_prefix(c->arena, c->kind, c->ns), from = prefix;
@@ -203,6 +214,7 @@ struct list_stream {
     size_t at;
 };
 
+/* The stream's source: appends items until `room` bytes are written. */
 static enum stream_more pull_items(void *context, struct buf *out, size_t room)
 {
     struct list_stream *l = context;
@@ -230,6 +242,7 @@ static void close_items(void *context, bool complete)
     free(l);
 }
 
+/* The common form: stored bytes, without parsing. The stream owns the page. */
 static void answer_text(struct call *c, struct page *p)
 {
     size_t bytes = 0;
@@ -256,6 +269,7 @@ static void answer_text(struct call *c, struct page *p)
     close_items(l, true);
 }
 
+/* An empty list is null, as in kube-apiserver. */
 static struct json *make_partial_list(struct call *c, const struct json *const *items, size_t n,
                                       struct json *metadata)
 {
@@ -272,7 +286,7 @@ static struct json *make_partial_list(struct call *c, const struct json *const *
     return list;
 }
 
-/* YAML, pretty JSON, tables and metadata: through trees. */
+/* All other forms, through parsed trees. */
 static void answer_tree(struct call *c, struct page *p)
 {
     struct arena *a = c->arena;

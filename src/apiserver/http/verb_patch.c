@@ -1,5 +1,15 @@
-/* PATCH in four languages. Three of them make a new state out of the old one, which then goes the way of
- * a PUT; apply (a configuration with an owner) settles ownership itself and may create. */
+/* PATCH, in four formats. Three of them compute a new state from the old one, which is then written as by PUT;
+ * apply (a configuration that belongs to a manager) computes field ownership itself and may create the object.
+ *
+ *     JSON patch, merge patch    run_patch -> check_version -> decode_result -> verb_update_object
+ *     strategic merge patch      run_patch                  -> decode_result -> verb_update_object
+ *     apply                      managed_apply -> check_nulls -> decode_result -> verb_update_object
+ *                                                                              or verb_create_object
+ *     any of them on a Scale     the same on a Scale made from the object; its replicas go back into a copy
+ *
+ * kube-apiserver decodes the result of the first two as text and the others by type; check_version and
+ * patch_by_type reproduce the differences that clients can see. Patches are computed against store_latest(), so
+ * two patches in one batch build on each other and never conflict. */
 #include "../../json/merge.h"
 #include "../../json/patch.h"
 #include "../../json/strategic.h"
@@ -11,6 +21,7 @@
 
 enum language { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
 
+/* PATCH_UNKNOWN: not a type for this kind; custom resources have no strategic merge patch. */
 static enum language language_of(const struct call *c)
 {
     static const struct {
@@ -30,6 +41,7 @@ static enum language language_of(const struct call *c)
     return PATCH_UNKNOWN;
 }
 
+/* quoted: kube-apiserver */
 static void refuse_media_type(struct call *c)
 {
     call_status(c, &(struct status){ .code = 415,
@@ -48,7 +60,7 @@ static void refuse_media_type(struct call *c)
                                                         "application/apply-patch+yaml") });
 }
 
-/* What only apply may say, and what it must. False: answered. */
+/* fieldManager is required for apply, force is only allowed for apply. False: answered. */
 static bool check_options(struct call *c, const struct write_options *o, enum language language)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -68,6 +80,7 @@ struct duplicate {
     str key; /* the last that stood twice; "" */
 };
 
+/* Notes the last key that occurs twice in an applied configuration. */
 static void note_duplicate(void *context, str path)
 {
     struct duplicate *d = context;
@@ -77,6 +90,7 @@ static void note_duplicate(void *context, str path)
     d->key = arena_str(d->arena, d->key); /* the path is the parser's */
 }
 
+/* Parses the patch by its format. NULL: answered. */
 static struct json *read_patch(struct call *c, const struct write_options *o,
                                enum language language)
 {
@@ -113,7 +127,7 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     return NULL;
 }
 
-/* The patch could be read but does not lead to a state. */
+/* The patch is valid but cannot be applied to this object. The errno of the patch decides the code. */
 static void refuse_patch(struct call *c, int result, const err_t *e)
 {
     struct status s = { .code = 422, .reason = "Invalid", .empty_details = true };
@@ -129,6 +143,7 @@ static void refuse_patch(struct call *c, int result, const err_t *e)
     call_status(c, &s);
 }
 
+/* The result of the patch is not an object of the kind. */
 static void refuse_result(struct call *c, struct json *tree, const char *why)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -137,6 +152,7 @@ static void refuse_result(struct call *c, struct json *tree, const char *why)
     call_invalid(c, S(""), S(""), S(""), &errors);
 }
 
+/* quoted: kube-apiserver */
 static void refuse_unnamed(struct call *c)
 {
     call_bad_request(c,
@@ -145,8 +161,8 @@ static void refuse_unnamed(struct call *c)
                      STR_ARG(c->name));
 }
 
-/* The result of a patch in the other two languages is read as a text, where only the kind may be left
- * to the path: without a version nothing in it is known. False: answered. */
+/* The results of JSON and merge patches are decoded as text, where a missing kind is taken from the path
+ * but a missing apiVersion is not. False: answered. */
 static bool check_version(struct call *c, const struct write_options *o, struct json *tree)
 {
     const struct json *version = json_get(tree, "apiVersion");
@@ -160,8 +176,8 @@ static bool check_version(struct call *c, const struct write_options *o, struct 
     return false;
 }
 
-/* The result of a strategic patch is never a text: it is of the type of the path whatever it says, and numbers
- * are put into the fields they are for, fit or not. */
+/* The result of a strategic merge patch is never decoded as text: it has the type of the path whatever its
+ * kind is, and integers are put into their fields whether they fit or not. */
 static int patch_by_type(struct call *c, const struct kind *k, struct json **tree,
                          const struct json *patch, err_t *e)
 {
@@ -176,7 +192,7 @@ static int patch_by_type(struct call *c, const struct kind *k, struct json **tre
     return 0;
 }
 
-/* NULL: answered. The old tree is not changed. */
+/* The new state; the old tree is not changed. NULL: answered. */
 static struct json *run_patch(struct call *c, enum language language, const struct kind *k,
                               struct json *old, const struct json *patch)
 {
@@ -195,7 +211,7 @@ static struct json *run_patch(struct call *c, enum language language, const stru
     return NULL;
 }
 
-/* The result of a patch must read as the kind it was. False: answered. */
+/* The result of a patch must decode as the kind of the path. False: answered. */
 static bool decode_result(struct call *c, const struct write_options *o, const struct kind *k,
                           struct json *tree)
 {
@@ -231,6 +247,7 @@ static bool decode_result(struct call *c, const struct write_options *o, const s
     return call_validate_fields(c, k, o, &unknown, NULL, true);
 }
 
+/* Patches a Scale made from the object and writes its replicas into a copy of the object. */
 static void patch_scale(struct call *c, const struct write_options *o, enum language language,
                         const struct object *old, const struct json *patch)
 {
@@ -254,7 +271,8 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
     verb_update_object(c, &(struct object_update){ o, old, tree, object, .patched = true });
 }
 
-/* apply needs to know what it talks about; the path says where. False: answered. */
+/* An applied configuration must have the kind and apiVersion of the path and, to create an object, a name.
+ * False: answered. */
 static bool check_config(struct call *c, const struct kind *k, const struct object *old,
                          const struct json *config)
 {
@@ -274,7 +292,7 @@ static bool check_config(struct call *c, const struct kind *k, const struct obje
     return false;
 }
 
-/* What is applied is not read as a text, so nothing takes nulls for absent. False: answered. */
+/* An applied configuration is not decoded as text, so a null is not the same as absent. False: answered. */
 static bool check_nulls(struct call *c, const struct json *object)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -285,6 +303,8 @@ static bool check_nulls(struct call *c, const struct json *object)
     return errors.n == 0;
 }
 
+/* Server-side apply to the object or its status. The name and namespace are checked after ownership, as in
+ * kube-apiserver. */
 static void apply_config(struct call *c, const struct write_options *o, const struct object *old,
                          struct json *config)
 {
@@ -324,8 +344,8 @@ static void apply_config(struct call *c, const struct write_options *o, const st
                                                    .applied = true });
 }
 
-/* A Scale that is applied owns the replicas of its object: the configuration is translated into one of
- * the object's kind. */
+/* Applying a Scale makes the manager own the replicas of the object, so the configuration is translated
+ * into one of the object's kind. */
 static void apply_scale(struct call *c, const struct write_options *o, const struct object *old,
                         struct json *scale)
 {

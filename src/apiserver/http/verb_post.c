@@ -1,5 +1,11 @@
-/* What is posted to an object and never stored: a Binding gives a pod its node, an Eviction takes the pod
- * away, a TokenRequest makes a token for a service account. */
+/* POST to a subresource: requests that change or use an object and are not stored themselves.
+ *
+ *     pods/binding, bindings        Binding         sets spec.nodeName, as the scheduler does
+ *     pods/eviction                 Eviction        deletes the pod
+ *     serviceaccounts/token         TokenRequest    returns a signed token
+ *
+ * Bindings are refused for pods that are assigned, being deleted or gated, so a pod is assigned at most once.
+ * There are no PodDisruptionBudgets, so an eviction is a delete. */
 #include "managed.h"
 #include "read.h"
 #include "remove.h"
@@ -29,7 +35,7 @@ static void refuse_binding(struct call *c, str pod, const char *why, str node)
                .code = 409, .reason = "Conflict", .message = message, .name = pod, .kind = kind });
 }
 
-/* A target that is none is an error of its own kind. False: answered. */
+/* kube-apiserver answers an invalid target with 500. False: answered. */
 static bool check_target(struct call *c, const struct json *target)
 {
     static const char *const allowed[] = { "Node", "<empty>", NULL };
@@ -46,6 +52,7 @@ static bool check_target(struct call *c, const struct json *target)
     return errors.n == 0;
 }
 
+/* Adds the binding's labels or annotations to the pod's. */
 static void copy_members(struct arena *a, const struct json *from, struct json *tree,
                          const char *member)
 {
@@ -54,6 +61,7 @@ static void copy_members(struct arena *a, const struct json *from, struct json *
         json_set(a, json_make(a, tree, "metadata", member, NULL), m->key, m->value);
 }
 
+/* Sets the condition PodScheduled to True. */
 static void set_scheduled(struct call *c, struct json *tree)
 {
     struct arena *a = c->arena;
@@ -77,6 +85,7 @@ static const struct kind *pod_kind(void)
     return kinds_find(S(""), S("v1"), S("pods"));
 }
 
+/* Assigns a pod to a node. uid and resourceVersion in the binding are preconditions. */
 static void post_binding(struct call *c, const struct write_options *o, const struct json *binding)
 {
     const struct json *target = json_get(binding, "target"), *meta = json_get(binding, "metadata");
@@ -119,6 +128,7 @@ static void post_binding(struct call *c, const struct write_options *o, const st
     }
 }
 
+/* Deletes the pod with the options in the Eviction. */
 static void post_eviction(struct call *c, const struct write_options *o,
                           const struct json *eviction)
 {
@@ -147,7 +157,7 @@ static void post_eviction(struct call *c, const struct write_options *o,
 
 /* ---- service accounts */
 
-/* A pod's token is for the account that the pod runs under, and says which node it is on. False: answered. */
+/* A pod's token must be for the service account of the pod, and names the pod's node. False: answered. */
 static bool check_pod(struct call *c, const struct json *pod, struct token_claims *ret)
 {
     str account = json_text(json_at(pod, "spec", "serviceAccountName", NULL));
@@ -169,7 +179,7 @@ static bool check_pod(struct call *c, const struct json *pod, struct token_claim
     return true;
 }
 
-/* What the token shall die with must be there. False: answered. */
+/* The object that the token is bound to must exist, with the given uid. False: answered. */
 static bool check_bound(struct call *c, const struct json *bound, struct token_claims *ret)
 {
     static const struct {
@@ -200,7 +210,7 @@ static bool check_bound(struct call *c, const struct json *bound, struct token_c
     return false;
 }
 
-/* False: answered. */
+/* Validates a TokenRequest. False: answered. */
 static bool check_request(struct call *c, struct json *request, struct token_claims *ret)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -225,6 +235,7 @@ static bool check_request(struct call *c, struct json *request, struct token_cla
     return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound, ret));
 }
 
+/* Creates a token and returns it in the status of the request. */
 static void post_token(struct call *c, struct json *request)
 {
     struct arena *a = c->arena;

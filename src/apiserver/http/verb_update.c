@@ -1,12 +1,23 @@
-/* PUT: the whole new state of an object, or of one of its subresources. Optimistic: a resourceVersion in the
- * body must be the current one, counting writes that are still on their way. */
+/* PUT: replaces an object, or one of its subresources.
+ *
+ * Concurrency is optimistic: a resourceVersion in the body must be the current one, compared with
+ * store_latest(), so it counts writes that are not committed yet. Of two clients that read the same version one
+ * gets 409 and reads again.
+ *
+ * verb_update_object() is the common path of PUT and PATCH:
+ *
+ *     check_names, check_preconditions -> restore_system_metadata -> prepare_update (grants, managedFields,
+ *     kind_prepare, kind_validate) -> nothing changed: answer, no write -> stage, or delete if the last
+ *     finalizer is gone
+ *
+ * A write that changes nothing gets no new version, so that controllers that repeat themselves wake no watch. */
 #include "access.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
 #include "write.h"
 
-/* A PUT of custom resources, leases and definitions must say what it replaces. */
+/* A PUT of a custom resource, lease or definition must name the version that it replaces. */
 static void refuse_missing_version(struct call *c)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -16,7 +27,7 @@ static void refuse_missing_version(struct call *c)
     call_invalid(c, c->kind->plural, c->kind->group, c->name, &errors);
 }
 
-/* Version and uid of the body against what is there. False: answered. */
+/* Compares resourceVersion and uid of the body with the current object. False: answered. */
 static bool check_preconditions(struct call *c, const struct object_update *u)
 {
     struct json *metadata = json_make(c->arena, u->object, "metadata", NULL);
@@ -47,7 +58,7 @@ static bool check_preconditions(struct call *c, const struct object_update *u)
     return false;
 }
 
-/* What no client may change is taken from what is there. */
+/* Copies the fields that clients cannot change from the current object. */
 static void restore_system_metadata(struct call *c, const struct object_update *u)
 {
     struct json *now = json_make(c->arena, u->object, "metadata", NULL);
@@ -73,6 +84,7 @@ static void restore_system_metadata(struct call *c, const struct object_update *
         json_del(now, S("namespace"));
 }
 
+/* The body must have the name of the path. False: answered. */
 static bool check_names(struct call *c, const struct json *object)
 {
     if (json_text(json_at(object, "metadata", "name", NULL)).n)
@@ -84,6 +96,7 @@ static bool check_names(struct call *c, const struct json *object)
     return false;
 }
 
+/* The steps before the write that can refuse it. False: answered. */
 static bool prepare_update(struct call *c, const struct object_update *u)
 {
     if (!access_check_grant(c, u->old_tree, u->object))
@@ -132,7 +145,7 @@ void verb_update_object(struct call *c, const struct object_update *u)
         write_answer(c, 200, goes ? NULL : stored, u->object);
 }
 
-/* PUT of a Scale: the replicas go into a copy of the object. */
+/* PUT of a Scale: writes its replicas into a copy of the object. */
 static void update_scale(struct call *c, const struct write_options *o, const struct object *old)
 {
     struct json *scale = call_body_object(c, kind_scale_kind(), o);
@@ -158,7 +171,8 @@ static void update_scale(struct call *c, const struct write_options *o, const st
                               .options = o, .old = old, .old_tree = tree, .object = object });
 }
 
-/* There is nothing to conflict with, unless a certain object is meant. */
+/* PUT of an object that does not exist, for kinds that allow it. A uid in the body means a certain object,
+ * so that is a conflict. */
 static void create_instead(struct call *c, const struct write_options *o, struct json *object)
 {
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);

@@ -1,4 +1,10 @@
-/* See write.h. */
+/* The steps that all writes share; see write.h.
+ *
+ *     tree -> (storage version) -> text with resourceVersion -> struct object -> store_stage -> commit at the
+ *                                                                                               end of the turn
+ *
+ * The store owns the staged object. The version is assigned here, when a write is staged, and not when it is
+ * committed: versions are consecutive in the order of staging. */
 #include "write.h"
 
 #include "../../json/seen.h"
@@ -6,6 +12,8 @@
 
 enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
 
+/* Encodes the tree and stages it. The limit does not apply to tombstones, because an object that exists
+ * must be deletable. */
 static struct object *stage_object(struct server *s, struct arena *a, const struct kind *k, str key,
                                    struct json *tree, bool deleted, err_t *e)
 {
@@ -51,6 +59,7 @@ struct object *write_remove(struct server *s, struct arena *a, const struct kind
     return stage_object(s, a, k, key, tree, true, e);
 }
 
+/* 413 for an object that is too large, 507 for a full disk, else 500. */
 void call_stage_error(struct call *c, const err_t *e)
 {
     int code = e->code == E2BIG ? 413 : e->code == ENOSPC ? 507 : 500;
@@ -70,6 +79,7 @@ static const struct json *env_lookup(void *context, const struct kind *k, str ns
     return o ? read_tree(e->env.arena, k, o) : NULL;
 }
 
+/* Whether any committed service contains the text; used to find IP addresses that are taken. */
 static bool env_service_holds(void *context, str text)
 {
     struct write_env *e = context;
@@ -80,7 +90,8 @@ static bool env_service_holds(void *context, str text)
     return false;
 }
 
-/* Ports of the nodes stand behind "nodePort": and "healthCheckNodePort": in the text of a service. */
+/* Marks the node ports in use: the numbers after "nodePort": and "healthCheckNodePort": in the text of all
+ * services. */
 static void env_service_ports(void *context, bool *used, int64_t first, int64_t n)
 {
     struct write_env *e = context;
@@ -118,6 +129,7 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .warn = env_warn };
 }
 
+/* quoted: kube-apiserver. Warnings come in reverse order, as there. */
 void write_dedupe_owners(struct call *c, const struct json *object)
 {
     struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
@@ -147,6 +159,7 @@ void write_dedupe_owners(struct call *c, const struct json *object)
 
 /* ---- answers, comparisons */
 
+/* Answers with the stored bytes if they are what the client asked for, else with the tree in its form. */
 void write_answer(struct call *c, int status, const struct object *stored, struct json *tree)
 {
     if (c->sub == KIND_SCALE) {
