@@ -13,12 +13,12 @@ struct inproc_answer {
     str warnings;                /* joined by newlines */
 };
 
-static UNUSED bool inproc_finished; /* the last call was answered */
+static UNUSED bool inproc_is_finished; /* the last call was answered */
 
-static UNUSED void inproc_note(struct call *c)
+static UNUSED void inproc_on_finished(struct call *c)
 {
     (void)c;
-    inproc_finished = true;
+    inproc_is_finished = true;
 }
 
 struct inproc_request {
@@ -45,11 +45,11 @@ static UNUSED struct inproc_answer inproc_send(struct server *s, struct arena *a
                                            : str_c(q->body ? q->body : "") };
     r.headers = (struct http_headers){ headers, n };
     struct call *c = arena_new(a, struct call);
-    *c = (struct call){ .arena = a, .request = &r, .finished = inproc_note };
-    inproc_finished = false;
+    *c = (struct call){ .arena = a, .request = &r, .finished = inproc_on_finished };
+    inproc_is_finished = false;
     server_handle(s, c);
-    server_settle(s);
-    assert(inproc_finished);
+    server_run_until_idle(s);
+    assert(inproc_is_finished);
     struct inproc_answer answer = { .status = c->answer.status };
     auto_buf struct buf warnings = { 0 };
     for (size_t i = 0; i < c->answer.headers.n; i++) {

@@ -443,11 +443,11 @@ static void old_events_are_forgotten(void)
                .status,
            201);
     server_expire_events(s);
-    server_settle(s);
+    server_run_until_idle(s);
     EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
     store_get(s->store, S("/events/default/e"))->written_s -= 3700;
     server_expire_events(s);
-    server_settle(s);
+    server_run_until_idle(s);
     EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
     done(s);
 }
