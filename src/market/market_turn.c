@@ -391,6 +391,20 @@ static void step(struct reconcile *r, struct market_turn *turn)
         send_resize(r, turn);
 }
 
+/* A deleted allocation whose pod another one governs puts nothing back: the two would undo each other's resizes without
+ * end. The other one learns what the pod had at first, and gives that back when its own time comes. */
+static void hand_over(struct reconcile *r, struct market_track *track,
+                      const struct allocation_record *governs)
+{
+    struct market_controller *m = r->context;
+    struct market_track *heir = market_track_make(&m->tracks, governs->meta.ns, governs->meta.name);
+    end_turn(r, track->turn);
+    if (!heir->gone)
+        market_track_set_gone(&m->tracks, heir, track->gone);
+    controller_add(m->controller, governs->meta.ns, governs->meta.name);
+    market_track_drop(&m->tracks, track);
+}
+
 struct reconciled market_reconcile(struct reconcile *r)
 {
     struct market_controller *m = r->context;
@@ -421,9 +435,8 @@ struct reconciled market_reconcile(struct reconcile *r)
         finish(r, track->turn);
         return reconciled();
     }
-    if (governs && governs != allocation) { /* deleted: what another one governs is not put back */
-        end_turn(r, track->turn);
-        market_track_drop(&m->tracks, track);
+    if (governs && governs != allocation) {
+        hand_over(r, track, governs);
         return reconciled();
     }
     step(r, track->turn);

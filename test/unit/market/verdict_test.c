@@ -207,11 +207,16 @@ static void of_two_for_one_pod_the_first_governs(void)
     pass(&c, 60);
     is_said(&c, "zzz", "Failed", "Duplicate");
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
+    size_t writes = c.operator_writes;
     cluster_do(&c, KUBE_DELETE, &podallocation_resource, ns, "default-a", S(""));
     pass(&c, 10);
     enact(&c, "a");
     pass(&c, 10);
     EQ_STR(has(&c, "a", "app"), S("100m/90m"));
+    OK(c.operator_writes - writes < 8); /* the two do not undo each other's resizes */
+    const struct json *status =
+        json_get(cluster_get(&c, &podallocation_resource, ns, "default-zzz"), "status");
+    OK(json_len(json_get(status, "originalResources")) > 0);
     cluster_stop(&c);
 }
 
