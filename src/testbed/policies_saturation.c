@@ -26,8 +26,9 @@ struct tracked { /* what saturation_state.h keeps of a variant */
 struct rules_policy {
     struct fleet_policy policy;
     enum decide_rules rules;
-    bool by_tokens; /* version 2 */
-    bool direct;    /* writes the scale itself */
+    struct decide_memory memory; /* of need */
+    bool by_tokens;              /* version 2 */
+    bool direct;                 /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
     struct token_store store;
     struct policy_followers *followers;
@@ -168,14 +169,23 @@ static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struc
     for (size_t v = 0; v < f->config->variant_n; v++)
         if (f->current[v] > 0)
             active[n++] = g.states[v];
-    struct decide_input in = { .rules = p->rules,
-                               .mode = DECIDE_CAPACITY,
-                               .config = sat_config_builtin,
-                               .replicas = g.replicas,
-                               .replica_n = g.replica_n,
-                               .states = active,
-                               .state_n = n,
-                               .just_grown = has_just_grown(p, f) };
+    struct decide_input in = {
+        .rules = p->rules,
+        .mode = DECIDE_CAPACITY,
+        .config = sat_config_builtin,
+        .replicas = g.replicas,
+        .replica_n = g.replica_n,
+        .states = active,
+        .state_n = n,
+        .memory = &p->memory,
+        .now = fleet_now_s(f),
+        .start_delay = f->config->start_mean_s,
+        .latency = { .ttft = fleet_query_ratio(f, SERIES_TTFT_SUM, SERIES_TTFT_COUNT, 60),
+                     .itl = fleet_query_ratio(f, SERIES_ITL_SUM, SERIES_ITL_COUNT, 60),
+                     .ttft_target = f->config->ttft_s,
+                     .itl_target = f->config->itl_s },
+        .just_grown = has_just_grown(p, f)
+    };
     struct decide_answers answers = decide_model(a, &in);
     for (size_t i = 0; i < answers.n; i++)
         note_target(p, f, find_variant(f, answers.at[i].variant), answers.at[i].target,
