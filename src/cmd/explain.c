@@ -64,7 +64,7 @@ int explain_get(struct explain *x, const struct resource *resource, str ns, str 
 
 /* ---- what changed */
 
-enum { CHANGES_MAX = 6 };
+enum { CHANGES_MAX = 10 };
 
 static str time_of(const struct json *event)
 {

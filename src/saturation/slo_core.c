@@ -287,8 +287,9 @@ static void spend_budgets(struct slo_turn *t)
     }
     out->spent = budget_share(s->all_miss, s->all_seen, t->c->goal);
     out->used = budget_share(s->miss, s->seen, t->c->goal);
-    out->quantile = tau_low + (tau_high - tau_low) * slo_clamp(out->spent / 2, 0, 1);
-    t->surplus = slo_clamp(out->used - 1, -1, 1);
+    double caution = t->c->caution >= 1 ? MIN(t->c->caution, 3) : 1;
+    out->quantile = tau_low + (tau_high - tau_low) * slo_clamp(out->spent * caution / 2, 0, 1);
+    t->surplus = slo_clamp(out->used - 1, -1, caution);
     out->margin =
         slo_clamp(margin_planned * (1 - margin_gain * t->surplus), margin_min, margin_max);
 }
