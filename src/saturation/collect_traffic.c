@@ -84,7 +84,7 @@ static const struct expression histograms[] = {
 };
 
 static const double histogram_seconds = 60;
-enum { TAIL_REQUESTS_MIN = 100 };
+static const double tail_requests_min = 100;
 
 void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
                                   enum traffic_question question)
@@ -171,7 +171,7 @@ static void take_of_model(struct traffic *t, const struct prom_result *result)
     t->arrival_now = find(result, isnan(gateway) ? "first_tokens_now" : "gateway_now");
     t->in_tokens = find(result, "prompt_tokens") / first_tokens;
     t->out_tokens = find(result, "out_sum") / find(result, "out_count");
-    t->in_tail = find(result, "tail_count") >= TAIL_REQUESTS_MIN ? find(result, "tail") : NAN;
+    t->in_tail = find(result, "tail_count") >= tail_requests_min ? find(result, "tail") : NAN;
     t->queued = isnan(queued) ? 0 : queued;
     t->waiting = find(result, "waiting") + t->queued;
 }

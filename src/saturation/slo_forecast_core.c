@@ -196,7 +196,7 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
     for (int i = 0; i < p->n; i++)
         a.loss += pinball(p->actual[i] - (p->forecast[i] + ratio_floor) * ratio + ratio_floor, tau);
     if (p->n < PAIRS_ENOUGH)
-        ratio = exp(log_prior + (log(ratio) - log_prior) * p->n / PAIRS_ENOUGH);
+        ratio = exp(log_prior + (log(ratio) - log_prior) * p->n / (int)PAIRS_ENOUGH);
     a.bound = a.forecast * ratio;
     if (p->n < PAIRS_ENOUGH)
         return a;
