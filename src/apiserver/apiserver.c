@@ -2,18 +2,22 @@
 #include "apiserver.h"
 
 #include "../base/log.h"
-#include "auth.h"
-#include "credentials.h"
-#include "server.h"
-#include "watch.h"
+#include "controllers/controllers.h"
+#include "http/auth.h"
+#include "http/credentials.h"
+#include "http/server.h"
+#include "http/watch.h"
+#include "store/data_dir.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct apiserver {
     struct loop *loop;
     struct server *server;
     struct http_server *http;
     struct credentials credentials;
+    int data_fd; /* holds the lock on the data directory */
     char url[80];
     bool log_requests, tls;
     bool (*intercept)(void *context, struct exchange *x);
@@ -100,6 +104,11 @@ static bool is_loopback(const char *address)
     return !strncmp(address, "127.", 4) || !strcmp(address, "::1") || !strcmp(address, "localhost");
 }
 
+static void on_limited(void *context UNUSED, const char *peer, const char *what)
+{
+    log_warn("client exceeds a limit", KV_C("client", peer), KV_C("what", what));
+}
+
 static int listen_on(struct apiserver *s, const struct apiserver_options *o, const char *address,
                      err_t *e)
 {
@@ -117,6 +126,7 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
                                      .port = o->port,
                                      .tls = tls,
                                      .on_request = on_request,
+                                     .limited = on_limited,
                                      .context = s };
     int result = http_server_new(s->loop, &h, &s->http, e);
     tls_unref(tls);
@@ -127,7 +137,8 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
 {
     auto_buf struct buf path = { 0 };
     buf_printf(&path, "%s/state.db", o->data);
-    struct server_options so = { .db_path = o->in_memory ? NULL : path.p,
+    struct server_options so = { .controllers = controllers_all,
+                                 .db_path = o->in_memory ? NULL : path.p,
                                  .history_events = o->history_events };
     int result = server_new(s->loop, &so, &s->server, e);
     if (result < 0)
@@ -157,7 +168,10 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
     s->log_requests = o->log_requests;
     s->intercept = o->intercept;
     s->intercept_context = o->intercept_context;
-    int result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
+    s->data_fd = -1;
+    int result = data_dir_open(o->data, &s->data_fd, e); /* first: see data_dir.h */
+    if (result == 0)
+        result = credentials_load(&s->credentials, o->data, address, s->tls, loop_wall_ns(loop), e);
     if (result == 0)
         result = open_server(s, o, e);
     if (result == 0)
@@ -221,5 +235,7 @@ void apiserver_free(struct apiserver *s)
         server_free(s->server);
     }
     credentials_done(&s->credentials);
+    if (s->data_fd >= 0)
+        close(s->data_fd);
     free(s);
 }

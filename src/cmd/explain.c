@@ -14,6 +14,7 @@ static const struct explainer *const explainers[] = {
 
 struct options {
     const char *kubeconfig, *context, *ns, *at;
+    bool insecure_token;
 };
 
 /* ---- one request, waited for */
@@ -141,7 +142,10 @@ static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
     if (r < 0)
         return r;
     x->ns = arena_str(&x->arena, config->ns);
-    r = kube_new(&(struct kube_options){ .loop = x->loop, .config = config }, &x->kube, e);
+    r = kube_new(&(struct kube_options){ .loop = x->loop,
+                                         .config = config,
+                                         .insecure_token = o->insecure_token },
+                 &x->kube, e);
     kube_config_free(config);
     return r;
 }
@@ -190,6 +194,8 @@ int cmd_explain(int argc, char **argv)
         { "at", "TIME", FLAG_TEXT, &o.at, "another moment than now, as 2026-06-03T09:00:00Z" },
         { "kubeconfig", "FILE", FLAG_TEXT, &o.kubeconfig, "kubeconfig to use" },
         { "context", "NAME", FLAG_TEXT, &o.context, "context in it, in place of the current one" },
+        { "allow-insecure-token", NULL, FLAG_BOOL, &o.insecure_token,
+          "Send the token over plain HTTP to another host than loopback too" },
         { 0 },
     };
     auto_free const char **words = mem_zero((size_t)argc, sizeof(*words));

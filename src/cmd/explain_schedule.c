@@ -1,8 +1,10 @@
 /* flyball explain shpa: which trigger governs an HPA and why, what should hold, what holds, and what
  * comes next. */
 #include "../base/rfc3339.h"
+#include "../kube/grant.h"
 #include "../schedule/schedule_draw.h"
 #include "../schedule/schedule_records.h"
+#include "../schedule/schedule_status.h"
 #include "explain.h"
 
 static bool has_metric(const struct json *hpa, const char *type)
@@ -54,7 +56,9 @@ static void put_hpa(struct explain *x, const struct schedule_pass *pass,
     struct schedule_bounds live = pass->hpa.bounds;
     buf_printf(&x->out, "\nHorizontalPodAutoscaler " STR_FMT "/" STR_FMT, STR_ARG(target->ns),
                STR_ARG(target->name));
-    if (!pass->hpa.found)
+    if (pass->refused.n)
+        buf_put(&x->out, S(" is in another namespace, which does not permit it: see Ready.\n"));
+    else if (!pass->hpa.found)
         buf_put(&x->out, S(" does not exist.\n"));
     else if (pass->object.spec->suspend || pass->object.paused)
         buf_printf(&x->out, " has min %d, max %d; the schedule is suspended.\n", live.min,
@@ -79,6 +83,16 @@ static void put_conditions(struct explain *x, const struct json *status)
     }
 }
 
+/* As the operator found, which sees every consent; whoever asks here may not see what is in the other namespace. */
+static str refusal_of(const struct explain *x, const struct schedule_object *o,
+                      const struct schedule_target *target)
+{
+    const struct json *ready = schedule_old_condition(o->status, "Ready");
+    bool refused =
+        !str_eq(target->ns, x->ns) && str_eqc(json_text(json_get(ready, "reason")), GRANT_REFUSED);
+    return refused ? json_text(json_get(ready, "message")) : S("");
+}
+
 static int explain(struct explain *x, err_t *e)
 {
     struct json *tree = NULL, *hpa = NULL;
@@ -88,7 +102,8 @@ static int explain(struct explain *x, err_t *e)
     struct schedule_memory memory = { 0 };
     struct schedule_pass pass = { .object = read_object(x, tree), .now = x->at, .memory = &memory };
     struct schedule_target target = schedule_target(&x->arena, pass.object.spec, x->ns, x->name);
-    if (target.name.n) {
+    pass.refused = refusal_of(x, &pass.object, &target);
+    if (target.name.n && !pass.refused.n) {
         r = explain_get(x, &resource_hpas, target.ns, target.name, &hpa, e);
         if (r < 0 && r != -ENOENT)
             return r;

@@ -172,7 +172,8 @@ void flags_help(struct buf *out, const struct flag *flags)
             continue;
         }
         auto_buf struct buf head = { 0 }, text = { 0 };
-        buf_printf(&head, "  --%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+        buf_printf(&head, "  %s%s%s%s", f->name[1] ? "--" : "-", f->name, f->value ? " " : "",
+                   f->value ? f->value : "");
         buf_printf(&text, "%s", f->help);
         put_default(&text, f);
         if (head.n + 2 > HELP_COLUMN)

@@ -22,15 +22,6 @@ void operator_flags_add(struct runtime *rt)
           "be it: its defaults, its environment, only the controller saturation" },
         { "config-file", "FILE", FLAG_TEXT, &o->config_file,
           "YAML with what --wva would else look for in the environment" },
-        { "metrics-bind-address", "ADDRESS", FLAG_TEXT, &o->metrics_listen,
-          "where /metrics is, in place of --listen; 0 for nowhere" },
-        { "metrics-secure", NULL, FLAG_BOOL, &o->secure,
-          "there by HTTPS, for whom the API server lets get /metrics" },
-        { "metrics-cert-path", "DIR", FLAG_TEXT, &o->cert_path,
-          "where its certificate is; without it one is made" },
-        { "metrics-cert-name", "FILE", FLAG_TEXT, &o->cert_name, "its certificate in there" },
-        { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "its key in there" },
-        { "enable-http2", NULL, FLAG_BOOL, &o->http2, "HTTP/2 there too" },
         { "health-probe-bind-address", "ADDRESS", FLAG_TEXT, &o->health_listen,
           "where /healthz and /readyz are, in place of --listen; 0 for nowhere. Without both flags: at "
           "8080 and 8081" },
@@ -52,10 +43,7 @@ void operator_flags_add(struct runtime *rt)
                                         "webhook-cert-key", "zap-stacktrace-level",
                                         "zap-time-encoding" };
     static_assert(countof(idle) <= countof(o->idle), "one place for each");
-    o->secure = true;
     o->verbosity = 2;
-    o->cert_name = "tls.crt";
-    o->cert_key = "tls.key";
     rt->timeout_ns = 60 * NS_PER_S;
     for (size_t i = 0; i < countof(flags); i++)
         vec_push(&rt->flags, flags[i]);

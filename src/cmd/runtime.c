@@ -47,6 +47,8 @@ static const char *setting(void *context, const char *name)
     const struct runtime *rt = context;
     if (!strcmp(name, "node-name"))
         return rt->node_name;
+    if (!strcmp(name, "allow-insecure-token"))
+        return rt->insecure_token ? "true" : NULL;
     for (size_t i = 0; i < rt->settings.n; i++)
         if (!strcmp(rt->settings.at[i]->name, name))
             return rt->settings.at[i]->value;
@@ -68,7 +70,8 @@ static int connect_cluster(struct runtime *rt, err_t *e)
                                          .rate = rt->qps,
                                          .burst = rt->burst,
                                          .timeout_ns = rt->timeout_ns,
-                                         .metrics = rt->metrics },
+                                         .metrics = rt->metrics,
+                                         .insecure_token = rt->insecure_token },
                  &rt->kube, e);
     kube_config_free(config);
     return r;

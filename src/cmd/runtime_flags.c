@@ -25,12 +25,38 @@ static void add_common(struct runtime *rt)
           "look only at objects in this namespace; without it at all" },
         { "qps", "NUMBER", FLAG_REAL, &rt->qps, "requests a second to the API server" },
         { "burst", "NUMBER", FLAG_REAL, &rt->burst, "requests at once" },
+        { "allow-insecure-token", NULL, FLAG_BOOL, &rt->insecure_token,
+          "Send tokens and passwords over plain HTTP to other hosts than loopback too" },
         { "What it shows:", NULL, FLAG_TITLE, NULL, NULL },
         { "listen", "ADDRESS", FLAG_TEXT, &rt->listen,
-          "where /healthz, /readyz and /metrics are served; none for nowhere" },
+          "Where /healthz and /readyz are served, and /metrics where the address is loopback; none "
+          "for nowhere" },
+        { "open-metrics", NULL, FLAG_BOOL, &rt->open_metrics,
+          "Serve /metrics at --listen to everybody, without TLS, whatever the address" },
         { "log-level", "LEVEL", FLAG_TEXT, &rt->log_level, "debug, info, warn or error" },
         { "log-format", "FORMAT", FLAG_TEXT, &rt->log_format, "text or json" },
     };
+    for (size_t i = 0; i < countof(flags); i++)
+        add(rt, flags[i]);
+}
+
+static void add_metrics(struct runtime *rt)
+{
+    struct original *o = &rt->original;
+    const struct flag flags[] = {
+        { "metrics-bind-address", "ADDRESS", FLAG_TEXT, &o->metrics_listen,
+          "Where /metrics is served, in place of --listen; 0 for nowhere" },
+        { "metrics-secure", NULL, FLAG_BOOL, &o->secure,
+          "There by HTTPS, to those whom the API server allows to get /metrics" },
+        { "metrics-cert-path", "DIR", FLAG_TEXT, &o->cert_path,
+          "Directory of its certificate (default: a self-signed one is made)" },
+        { "metrics-cert-name", "FILE", FLAG_TEXT, &o->cert_name, "Its certificate in there" },
+        { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "Its key in there" },
+        { "enable-http2", NULL, FLAG_BOOL, &o->http2, "HTTP/2 there too" },
+    };
+    o->secure = true;
+    o->cert_name = "tls.crt";
+    o->cert_key = "tls.key";
     for (size_t i = 0; i < countof(flags); i++)
         add(rt, flags[i]);
 }
@@ -74,6 +100,7 @@ static void add_all(struct runtime *rt)
                            "which to run, by name with commas between; * is all, -NAME leaves one "
                            "out" });
     add_common(rt);
+    add_metrics(rt);
     if (!rt->spec->on_node) {
         add_election(rt);
         operator_flags_add(rt);

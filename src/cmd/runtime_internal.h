@@ -15,8 +15,9 @@ struct runtime_setting { /* of a feature, as given */
     const char *name, *value;
 };
 
-struct original { /* operator_flags.c: flags of the Workload-Variant-Autoscaler */
-    bool all;     /* its defaults too */
+struct
+    original { /* flags of the Workload-Variant-Autoscaler; those of metrics and TLS are the agent's too */
+    bool all;                                                 /* its defaults too */
     const char *config_file, *metrics_listen, *health_listen; /* addresses NULL: --listen */
     const char *cert_path, *cert_name, *cert_key;
     const char *zap_level, *zap_encoder;
@@ -30,6 +31,7 @@ struct runtime_place { /* an address that we serve at */
     struct http_server *server; /* NULL: not open */
     struct guard *guard;        /* NULL: anybody may look */
     bool health, metrics;       /* what is there */
+    bool closed;                /* metrics would be there, if the address were loopback */
 };
 
 struct runtime {
@@ -38,7 +40,7 @@ struct runtime {
     /* flags */
     const char *kubeconfig, *context, *ns, *watch_namespace, *controllers, *listen, *node_name;
     const char *lease_name, *lease_namespace, *log_level, *log_format;
-    bool elect, help;
+    bool elect, help, insecure_token, open_metrics;
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     double qps, burst;
     int64_t timeout_ns; /* of a request to the API server; 0: the client's own */

@@ -1,6 +1,10 @@
-/* /healthz, /readyz and /metrics: all at --listen, or each at an address of its own. What has its own is not
- * at --listen any more; where nothing is left, nobody listens there. An operator that was told nothing answers
- * probes at both ports that the replaced systems' manifests ask. */
+/* /healthz, /readyz and /metrics: at --listen, or each at an address of its own. What has its own is not at
+ * --listen any more; where nothing is left, nobody listens there. An operator that was told nothing answers
+ * probes at both ports that the replaced systems' manifests ask.
+ *
+ * Who may read /metrics: at --metrics-bind-address who the API server allows to (guard.h), by HTTPS, unless
+ * --metrics-secure=false. At --listen there is no TLS and no question of who asks, so there it is only where
+ * the address is loopback, or with --open-metrics. */
 #include "../base/log.h"
 #include "../net/cert.h"
 #include "../prom/exposition.h"
@@ -75,6 +79,13 @@ static void answer_metrics(void *context, struct exchange *x)
                                              .length = -1 });
 }
 
+static void refuse_metrics(struct exchange *x)
+{
+    answer(x, 403, "text/plain",
+           S("/metrics is not served here without authentication; set --metrics-bind-address to "
+             "serve it by HTTPS, or --open-metrics\n"));
+}
+
 static void on_request(void *context, struct exchange *x)
 {
     const struct runtime_place *p = context;
@@ -89,6 +100,8 @@ static void on_request(void *context, struct exchange *x)
         guard_pass(p->guard, x, answer_metrics, p->rt);
     else if (p->metrics && str_eq(path, S("/metrics")))
         answer_metrics(p->rt, x);
+    else if (p->closed && str_eq(path, S("/metrics")))
+        refuse_metrics(x);
     else
         answer(x, 404, "text/plain",
                !p->metrics  ? S("there is /healthz and /readyz\n")
@@ -179,12 +192,28 @@ static int serve_metrics(struct runtime *rt, struct runtime_place *p, err_t *e)
     return r;
 }
 
+static bool listens_on_loopback(const char *listen)
+{
+    auto_free char *text = mem_dup(listen, strlen(listen));
+    const char *address = NULL;
+    uint16_t port;
+    err_t e;
+    return !is_none(listen) && listen_split("listen", text, &address, &port, &e) >= 0 && address &&
+           host_is_loopback(str_c(address));
+}
+
 int runtime_serve(struct runtime *rt, err_t *e)
 {
     const char *probes = rt->original.health_listen;
     struct runtime_place *all = &rt->places[0], *health = &rt->places[1], *metrics = &rt->places[2];
     *metrics = (struct runtime_place){ .rt = rt, .metrics = rt->original.metrics_listen };
-    *all = (struct runtime_place){ rt, NULL, NULL, !probes, !metrics->metrics };
+    *all = (struct runtime_place){ .rt = rt, .health = !probes };
+    if (!metrics->metrics)
+        all->metrics = rt->open_metrics || listens_on_loopback(rt->listen);
+    all->closed = !metrics->metrics && !all->metrics;
+    if (all->closed && !is_none(rt->listen))
+        log_info("/metrics is not served; set --metrics-bind-address or --open-metrics",
+                 KV_C("listen", rt->listen));
     *health = (struct runtime_place){ .rt = rt, .health = true };
     if (!probes && !strcmp(rt->listen, OPERATOR_LISTEN))
         probes = OPERATOR_PROBES;

@@ -31,6 +31,8 @@ static const char *agent_setting(void *context, const char *name)
         return agent->node;
     if (!strcmp(name, "cgroup-root"))
         return agent->root;
+    if (!strcmp(name, "market-config-namespace"))
+        return "mbcas-system"; /* where the examples have it */
     return NULL;
 }
 

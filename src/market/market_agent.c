@@ -216,6 +216,7 @@ static int start_caches(struct market_agent *a, err_t *e)
     pods.field_selector = buf_str(&a->selectors[0]);
     nodes.field_selector = buf_str(&a->selectors[1]);
     allocations.label_selector = buf_str(&a->selectors[2]);
+    configs.ns = a->config_ns; /* a role there is enough */
     configs.field_selector = S("metadata.name=mbcas-agent-config");
     if (manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
         manager_cache(a->manager, &nodes, &a->nodes, e) < 0 ||
@@ -262,9 +263,11 @@ static void start_loops(struct market_agent *a)
 static const struct feature_setting settings[] = {
     { "cgroup-root", "/sys/fs/cgroup", "where the node's cgroups are mounted" },
     { "market-namespace", NULL,
-      "namespace of mbcas-agent-config and of what was learnt; without it where the agent runs (the "
-      "configuration is also looked for in mbcas-system)" },
-    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system",
+      "Namespace of mbcas-agent-config and of what was learnt (default: where the agent runs)" },
+    { "market-config-namespace", NULL,
+      "Namespace of mbcas-agent-config alone (default: --market-namespace); MBCAS has it in "
+      "mbcas-system" },
+    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system,flyball-agent",
       "namespaces whose pods are left alone" },
     { 0 },
 };
@@ -276,11 +279,13 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     a->manager = m;
     a->loop = manager_loop(m);
     const char *node = manager_setting(m, "node-name"),
-               *ns = manager_setting(m, "market-namespace");
+               *ns = manager_setting(m, "market-namespace"),
+               *config_ns = manager_setting(m, "market-config-namespace");
     if (!node || !*node)
         return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
     a->node = str_c(node);
     a->own_ns = ns && *ns ? str_c(ns) : kube_namespace(manager_kube(m));
+    a->config_ns = config_ns && *config_ns ? str_c(config_ns) : a->own_ns;
     a->excluded = str_c(manager_setting(m, "market-exclude-namespaces"));
     a->seed = sum64(manager_identity(m), 0);
     a->reload = a->dirty = true;

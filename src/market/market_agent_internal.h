@@ -43,6 +43,7 @@ struct market_agent {
     str node;                /* borrowed from the settings */
     str excluded;            /* likewise: namespaces, commas between */
     str own_ns;              /* where we run, or what the setting says */
+    str config_ns;           /* of mbcas-agent-config */
     struct buf node_label;   /* the node's name as a label's value */
     struct buf selectors[3]; /* of the caches; borrowed by them */
     struct cache *pods, *nodes, *allocations, *configs;

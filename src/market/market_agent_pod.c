@@ -78,6 +78,7 @@ static const struct field config_fields[] = {
 #define ALLOCATION(member) offsetof(struct agent_allocation_record, member)
 static const struct field allocation_fields[] = {
     { "spec.podName", F_STR, ALLOCATION(pod_name) },
+    { "spec.nodeName", F_WORD, ALLOCATION(node) },
     { "metadata.ownerReferences[kind=Pod].uid", F_SUM, ALLOCATION(owner_uid_sum) },
     { "spec.desiredCPULimit", F_MILLI, ALLOCATION(limit_milli) },
     { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },

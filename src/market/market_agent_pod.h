@@ -49,7 +49,7 @@ struct agent_config_record { /* of the ConfigMap */
 
 struct agent_allocation_record { /* a PodAllocation, in the namespace of its pod */
     struct record meta;
-    str pod_name;
+    str pod_name, node;
     uint64_t owner_uid_sum;
     int64_t limit_milli, request_milli; /* desired; 0: not said, or not a quantity */
     int64_t infeasible_milli;           /* 0: none */

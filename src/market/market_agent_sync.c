@@ -224,14 +224,12 @@ static void complain(void *context, const char *sentence)
     log_warn("a setting is ignored", KV_C("error", sentence));
 }
 
-/* Ours first, then where the original looks. */
 static str config_data(const struct market_agent *a)
 {
     if (!a->configs || !cache_synced(a->configs))
         return S("");
-    const struct agent_config_record *r = cache_get(a->configs, a->own_ns, S("mbcas-agent-config"));
-    if (!r)
-        r = cache_get(a->configs, S("mbcas-system"), S("mbcas-agent-config"));
+    const struct agent_config_record *r =
+        cache_get(a->configs, a->config_ns, S("mbcas-agent-config"));
     return r ? r->data : S("");
 }
 

@@ -120,15 +120,18 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
     json_set(a, object, S("metadata"), make_meta(a, agent, pod->record, name));
     json_set_str(a, spec, "namespace", pod->record->meta.ns);
     json_set_str(a, spec, "podName", pod->record->meta.name);
+    json_set_str(a, spec, "nodeName", agent->node);
     json_set_str(a, spec, "desiredCPURequest", amount(a, desired.request_milli));
     json_set_str(a, spec, "desiredCPULimit", amount(a, desired.limit_milli));
     json_set(a, object, S("spec"), spec);
     return object;
 }
 
-static bool says_so(const struct agent_allocation_record *allocation, const struct agent_pod *pod)
+static bool says_so(const struct market_agent *a, const struct agent_allocation_record *allocation,
+                    const struct agent_pod *pod)
 {
     return allocation && allocation->owner_uid_sum == sum64(pod->record->meta.uid, 0) &&
+           str_eq(allocation->node, a->node) &&
            allocation->limit_milli == pod->sampled.wanted_milli &&
            allocation->request_milli == pod->desired_request_milli;
 }
@@ -224,7 +227,7 @@ static bool price_is_written(const struct market_agent *a, const struct agent_po
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod)
 {
     const struct record *meta = &pod->record->meta;
-    return says_so(market_agent_allocation(a, meta->ns, meta->name), pod) &&
+    return says_so(a, market_agent_allocation(a, meta->ns, meta->name), pod) &&
            price_is_written(a, pod);
 }
 
@@ -237,7 +240,7 @@ struct reconciled market_agent_write(struct reconcile *r)
         remove_allocation(r, allocation);
     if (!pod || !pod->sampled.wanted_milli)
         return reconciled();
-    if (!says_so(allocation, pod)) {
+    if (!says_so(a, allocation, pod)) {
         const struct market_pod *m = &pod->sampled.market;
         int64_t wait = wait_ns(a, pod);
         if (!wait)

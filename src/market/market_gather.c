@@ -88,14 +88,19 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
     return pod;
 }
 
+bool market_belongs(const struct allocation_record *allocation, const struct market_pod_record *pod)
+{
+    return str_eq(allocation->meta.ns, pod->meta.ns) && str_eq(allocation->pod_ns, pod->meta.ns) &&
+           (!allocation->node.n || str_eq(allocation->node, pod->node));
+}
+
 /* Of several for one pod the first by name governs, so that all agree which. */
 const struct allocation_record *market_allocation_of(const struct market_controller *m,
                                                      const struct market_pod_record *pod)
 {
     const struct allocation_record *one, *first = NULL;
     cache_each_in(one, m->allocations, ALLOCATIONS_BY_POD, pod->meta.name)
-        if (str_eq(one->meta.ns, pod->meta.ns) && str_eq(one->pod_ns, pod->meta.ns) &&
-            (!first || str_cmp(one->meta.name, first->meta.name) < 0))
+        if (market_belongs(one, pod) && (!first || str_cmp(one->meta.name, first->meta.name) < 0))
             first = one;
     return first;
 }

@@ -7,6 +7,7 @@ const struct resource podallocation_resource = { "allocation.mbcas.io", "v1alpha
 static const struct field allocation_fields[] = {
     { "spec.namespace", F_WORD, offsetof(struct allocation_record, pod_ns) },
     { "spec.podName", F_STR, offsetof(struct allocation_record, pod_name) },
+    { "spec.nodeName", F_WORD, offsetof(struct allocation_record, node) },
     { "spec.desiredCPURequest", F_STR, offsetof(struct allocation_record, desired_request) },
     { "spec.desiredCPULimit", F_STR, offsetof(struct allocation_record, desired_limit) },
     { "metadata.generation", F_INT, offsetof(struct allocation_record, generation) },

@@ -1,7 +1,8 @@
 /* What the watch caches keep of a PodAllocation and of a pod, and the names both sides of the market agree
  * on.
  *
- * Who writes what: the node agent creates a PodAllocation for each pod it manages, writes its spec and
+ * Who writes what: the node agent creates a PodAllocation for each pod it manages, writes its spec (with the
+ * name of its node, which the admission policy flyball-market-agent holds against the agent's token) and
  * status.shadowPriceCPU, and lets it be when the pod opts out: it goes with the pod, by its owner
  * reference. The controller writes everything else of the status. An agent that reads
  * status.infeasibleCPULimit stays below it until status.infeasibleUntil. */
@@ -20,6 +21,7 @@ extern const struct resource podallocation_resource;
 struct allocation_record {
     struct record meta;
     str pod_ns, pod_name;
+    str node; /* whose agent wrote it; "": not said, by hand or by an agent of MBCAS */
     str desired_request, desired_limit; /* quantities, unchecked */
     int64_t generation;
     str owner_uid; /* of the pod it was made for; "": not said */

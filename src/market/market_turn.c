@@ -53,10 +53,10 @@ static void gather_memory(struct reconcile *r, struct market_turn *turn)
 static const struct market_pod_record *pod_of(const struct market_controller *m,
                                               const struct allocation_record *allocation)
 {
-    if (!str_eq(allocation->pod_ns, allocation->meta.ns))
-        return NULL; /* whoever may write allocations in one namespace has no say in another */
     const struct market_pod_record *pod =
         cache_get(m->pods, allocation->pod_ns, allocation->pod_name);
+    if (pod && !market_belongs(allocation, pod))
+        return NULL;
     bool same = pod && (!allocation->owner_uid.n || str_eq(allocation->owner_uid, pod->meta.uid));
     return same ? pod : NULL;
 }
@@ -390,6 +390,44 @@ static void step(struct reconcile *r, struct market_turn *turn)
         send_resize(r, turn);
 }
 
+static struct actuate_plan refusal(const char *reason, str message)
+{
+    return (struct actuate_plan){ .phase = ACTUATE_FAILED,
+                                  .reason = reason,
+                                  .message = message,
+                                  .in_force_request = -1,
+                                  .in_force_limit = -1 };
+}
+
+/* Says that the allocation has no say about the pod it names; false: it has, or there is no such pod. */
+static bool refuse_stranger(struct reconcile *r, struct market_turn *turn,
+                            const struct allocation_record *allocation)
+{
+    const struct market_pod_record *pod =
+        cache_get(turn->state->pods, allocation->pod_ns, allocation->pod_name);
+    if (turn->track->gone == allocation)
+        return false; /* which gives nothing back */
+    if (!str_eq(allocation->pod_ns, allocation->meta.ns))
+        turn->plan =
+            refusal("NamespaceMismatch",
+                    arena_printf(r->arena,
+                                 "spec.namespace is " STR_FMT
+                                 ", but a PodAllocation governs pods of its own namespace " STR_FMT
+                                 " only",
+                                 STR_ARG(allocation->pod_ns), STR_ARG(allocation->meta.ns)));
+    else if (pod && !market_belongs(allocation, pod))
+        turn->plan =
+            refusal("NodeMismatch", arena_printf(r->arena,
+                                                 "spec.nodeName is " STR_FMT ", but pod " STR_FMT
+                                                 " is on node \"" STR_FMT "\"",
+                                                 STR_ARG(allocation->node), STR_ARG(pod->meta.name),
+                                                 STR_ARG(pod->node)));
+    else
+        return false;
+    finish(r, turn);
+    return true;
+}
+
 struct reconciled market_reconcile(struct reconcile *r)
 {
     struct market_controller *m = r->context;
@@ -407,16 +445,14 @@ struct reconciled market_reconcile(struct reconcile *r)
     if (pod && market_track_pod_lags(track, pod->meta.rv))
         return reconciled_after(lag_ns);
     track->turn = gather(r, track, allocation, pod);
+    if (!pod && refuse_stranger(r, track->turn, allocation))
+        return reconciled();
     const struct allocation_record *governs = pod ? market_allocation_of(m, pod) : NULL;
     if (governs && governs != allocation && track->gone != allocation) {
-        track->turn->plan = (struct actuate_plan){
-            .phase = ACTUATE_FAILED,
-            .reason = "Duplicate",
-            .message = arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
-                                    STR_ARG(governs->meta.name)),
-            .in_force_request = -1,
-            .in_force_limit = -1,
-        };
+        track->turn->plan =
+            refusal("Duplicate",
+                    arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
+                                 STR_ARG(governs->meta.name)));
         finish(r, track->turn);
         return reconciled();
     }

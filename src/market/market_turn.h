@@ -37,6 +37,10 @@ struct reconciled market_reconcile(struct reconcile *r);
 
 /* NULL reads as "not found". Texts are copied into the arena. */
 struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_record *pod);
+/* May the allocation say what this pod gets? Whoever may write allocations in one namespace has no say in
+ * another, and the agent of one node has none about pods of another. */
+bool market_belongs(const struct allocation_record *allocation,
+                    const struct market_pod_record *pod);
 /* The allocation that governs this pod; NULL: none does. */
 const struct allocation_record *market_allocation_of(const struct market_controller *m,
                                                      const struct market_pod_record *pod);

@@ -196,6 +196,8 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
         c->token_file = mem_dup(o->token_file, strlen(o->token_file));
         r = read_token(c, e);
     }
+    if (r == 0 && c->token.n && !o->insecure_token)
+        r = uri_check_secret(o->url, e);
     struct http_client_options http = { .url = o->url,
                                         .tls = o->tls,
                                         .authorize = authorize,

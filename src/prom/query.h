@@ -29,6 +29,7 @@ struct prom_client_options {
     struct tls *tls;        /* for https; a reference is taken; NULL: the system's authorities */
     str token;              /* bearer token; wins over the file */
     const char *token_file; /* must be readable at the start */
+    bool insecure_token;    /* send it without TLS to other machines too */
     int64_t timeout_ns;     /* of a query with all its attempts; 0: 10 s */
     struct prom_retry retry;
     size_t max_body_bytes; /* of an answer; 0: 64 MiB */

@@ -22,18 +22,52 @@ static bool whole_path(const struct json *match, str *ret)
     return str_eqc(text_or(path, "type", S("PathPrefix")), "PathPrefix");
 }
 
+static str own_namespace(const struct json *route)
+{
+    return json_text(json_at(route, "metadata", "namespace", NULL));
+}
+
+static const struct json *find_accepted(const struct json *parent)
+{
+    const struct json *list = json_get(parent, "conditions");
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_get(json_item(list, i), "type")), "Accepted"))
+            return json_item(list, i);
+    return NULL;
+}
+
+/* An answer to an older version of the route counts until there is a newer one: otherwise an edit would be a claim. */
+bool route_is_refused(const struct json *route, const struct claim_place *place)
+{
+    const struct json *parents = json_at(route, "status", "parents", NULL);
+    bool refused = false;
+    for (size_t i = 0; i < json_len(parents); i++) {
+        const struct json *parent = json_item(parents, i), *ref = json_get(parent, "parentRef");
+        str status = json_text(json_get(find_accepted(parent), "status"));
+        if (!str_eq(json_text(json_get(ref, "name")), place->gateway) ||
+            !str_eq(text_or(ref, "namespace", own_namespace(route)), place->gateway_ns) ||
+            !str_eq(json_text(json_get(ref, "sectionName")), place->section))
+            continue;
+        if (str_eqc(status, "True"))
+            return false; /* another controller may have the same gateway */
+        refused |= str_eqc(status, "False");
+    }
+    return refused;
+}
+
 static void add_places(struct route_places *places, const struct json *route,
                        const struct json *parent, str path)
 {
     if (!str_eqc(text_or(parent, "kind", S("Gateway")), "Gateway"))
         return;
-    places->at[places->n++] = (struct claim_place){
-        .gateway_ns =
-            text_or(parent, "namespace", json_text(json_at(route, "metadata", "namespace", NULL))),
+    struct claim_place place = {
+        .gateway_ns = text_or(parent, "namespace", own_namespace(route)),
         .gateway = json_text(json_get(parent, "name")),
         .section = json_text(json_get(parent, "sectionName")),
         .path = path,
     };
+    if (!route_is_refused(route, &place))
+        places->at[places->n++] = place;
 }
 
 static size_t count_matches(const struct json *rules)

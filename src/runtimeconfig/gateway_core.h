@@ -11,6 +11,10 @@ struct route_places {
     size_t n;
 };
 
+/* Did the gateway of this place refuse the route when it last looked? Who may use a gateway of another namespace is the
+ * gateway's to say (allowedRoutes), and a route that it does not take keeps nobody else from the path. */
+bool route_is_refused(const struct json *route, const struct claim_place *place);
+
 /* The paths that a route takes as a whole: rules by prefix without any other condition, of routes for
  * every host name. What is more specific than that takes nothing away from us. */
 struct route_places route_places(struct arena *a, const struct json *route);

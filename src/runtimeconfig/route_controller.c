@@ -47,10 +47,13 @@ static struct claim_place place_of(const struct route_plan *plan)
     return (struct claim_place){ plan->gateway_ns, plan->gateway_name, plan->section, plan->path };
 }
 
-static void claim(struct aim *aim, struct aim_tracked *tracked, const struct route_plan *plan)
+/* `route` is the service's own, NULL where it has none. */
+static void claim(struct aim *aim, struct aim_tracked *tracked, const struct route_plan *plan,
+                  const struct json *route)
 {
     struct claim_place place = place_of(plan);
-    bool wants = plan->verdict == ROUTE_WAITING && plan->is_gateway;
+    bool wants = plan->verdict == ROUTE_WAITING && plan->is_gateway &&
+                 (!route || !route_is_refused(route, &place));
     claims_set(&aim->claims, &tracked->claim, &place, wants, look_again, aim);
 }
 
@@ -68,7 +71,7 @@ bool route_place(struct aim *aim, struct aim_tracked *tracked, const struct aim_
     tracked->claim.routed_ns = is_ours(route, r->meta.uid) ? route->created_ns : 0;
     if (r->deleting)
         plan.verdict = ROUTE_OFF;
-    claim(aim, tracked, &plan);
+    claim(aim, tracked, &plan, is_ours(route, r->meta.uid) ? route_record_object(&a, route) : NULL);
     return plan.verdict == ROUTE_INVALID && plan.source == ROUTE_CONFIG;
 }
 
@@ -259,7 +262,7 @@ void route_turn(struct aim_turn *t)
     if (t->route.verdict != ROUTE_OFF)
         runtimeconfig_metrics_rendered(&t->aim->metrics, t->route.path.n > 0);
     t->tracked->claim.routed_ns = route ? live->created_ns : 0;
-    claim(t->aim, t->tracked, &t->route);
+    claim(t->aim, t->tracked, &t->route, route);
     t->route_generation = route ? live->generation : 0;
     carry_out(t, &q, live, route);
     note_conflict(t->aim, t->tracked, t->route.verdict == ROUTE_CONFLICT);
@@ -384,6 +387,9 @@ static void route_changed(struct controller *c, const struct record *old, const 
         tracked->claim.routed_ns = routed_ns;
         claims_touch(&aim->claims, &tracked->claim, look_again, aim);
     }
+    const struct aim_record *service = cache_get(services->cache, any->ns, any->name);
+    if (service) /* accepted or refused, its claim counts or does not */
+        resolution_place(aim, tracked, service);
     controller_add(c, any->ns, any->name); /* ours, or in the way */
 }
 

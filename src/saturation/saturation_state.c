@@ -319,12 +319,15 @@ struct variant_bounds saturation_bounds(const struct saturation *s, const struct
     return b;
 }
 
-static void each_owned(const struct saturation *s, str owner_uid, saturation_pod_fn *fn,
-                       void *context)
+/* Owners are of the same namespace. An object of another one that claims this owner is somebody's who wants to be
+ * counted here: its metrics would decide about this variant. */
+static void each_owned(const struct saturation *s, const struct record *owner,
+                       saturation_pod_fn *fn, void *context)
 {
     const struct replica_record *pod;
-    cache_each_in(pod, s->pods, 0, owner_uid)
-        fn(context, pod);
+    cache_each_in(pod, s->pods, 0, owner->uid)
+        if (str_eq(pod->meta.ns, owner->ns))
+            fn(context, pod);
 }
 
 void saturation_each_pod(const struct saturation *s, const struct variant *v, saturation_pod_fn *fn,
@@ -335,10 +338,11 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
     if (!w)
         return;
     if (saturation_is_statefulset(v))
-        each_owned(s, w->meta.uid, fn, context);
+        each_owned(s, &w->meta, fn, context);
     else
         cache_each_in(set, s->sets, 0, w->meta.uid)
-            each_owned(s, set->meta.uid, fn, context);
+            if (str_eq(set->meta.ns, v->ns))
+                each_owned(s, &set->meta, fn, context);
 }
 
 const struct json *saturation_status(struct arena *a, struct variant *v,

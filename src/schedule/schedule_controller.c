@@ -3,7 +3,8 @@
  * Two caches lead to keys. A schedule's event leads to itself and, when its target or its claim on it
  * changed, to the others with that target. An HPA's event leads to the schedules that govern it,
  * by one lookup; most of its events are status updates that change nothing we keep and never get
- * here, and a changed number of replicas matters only where a workload is kept at zero. */
+ * here, and a changed number of replicas matters only where a workload is kept at zero. Consent of another
+ * namespace that comes or goes leads to the schedules that refer to its HPAs. */
 #include "schedule_controller.h"
 
 #include "../base/log.h"
@@ -18,9 +19,10 @@ static void add_all_of(struct scheduler *s, struct schedule_tracked *first)
         controller_add(s->controller, one->ns, one->name);
 }
 
-static void add_target(struct scheduler *s, const struct schedule_tracked *one)
+/* Those with the same target; who may not govern it is none of their concern. */
+static void add_target(struct scheduler *s, struct schedule_tracked *one)
 {
-    if (one->target_key)
+    if (one->target_key && schedule_has_consent(s, one))
         add_all_of(s, map_get(&s->targets.by_target, str_c(one->target_key)));
 }
 
@@ -53,8 +55,9 @@ static bool only_replicas(const struct schedule_hpa_record *old,
     return old && now && old->min == now->min && old->max == now->max &&
            old->has_object_metric == now->has_object_metric &&
            old->has_external_metric == now->has_external_metric &&
-           str_eq(old->baseline, now->baseline) && str_eq(old->owner_uid, now->owner_uid) &&
-           str_eq(old->target_name, now->target_name) && str_eq(old->target_kind, now->target_kind);
+           str_eq(old->baseline, now->baseline) && str_eq(old->allow, now->allow) &&
+           str_eq(old->owner_uid, now->owner_uid) && str_eq(old->target_name, now->target_name) &&
+           str_eq(old->target_kind, now->target_kind);
 }
 
 static void hpa_changed(struct controller *c, const struct record *old, const struct record *now)
@@ -71,6 +74,53 @@ static void hpa_changed(struct controller *c, const struct record *old, const st
             controller_add(c, one->ns, one->name);
 }
 
+/* ---- consent */
+
+typedef bool concerns_fn(const struct record *old, const struct record *now,
+                         const struct grant_reference *ref);
+
+/* All that share a target look again when one of them is concerned: who may govern it now may come first. */
+static void consent_changed(struct controller *c, const struct record *old,
+                            const struct record *now, concerns_fn *concerns)
+{
+    struct scheduler *s = controller_context(c);
+    for (struct map_slot *slot = NULL;
+         s->targets.abroad && (slot = map_next(&s->targets.by_target, slot));) {
+        for (struct schedule_tracked *one = slot->value; one; one = one->next) {
+            struct grant_reference ref =
+                schedule_reference(one->ns, one->target_ns, one->target_name);
+            if (schedule_is_abroad(one) && concerns(old, now, &ref)) {
+                add_all_of(s, slot->value);
+                break;
+            }
+        }
+    }
+}
+
+static bool home_concerns(const struct record *old, const struct record *now,
+                          const struct grant_reference *ref)
+{
+    return grant_home_concerns((const struct grant_home_record *)(const void *)old,
+                               (const struct grant_home_record *)(const void *)now, ref);
+}
+
+static bool grant_record_concerns(const struct record *old, const struct record *now,
+                                  const struct grant_reference *ref)
+{
+    return grant_concerns((const struct grant_record *)(const void *)old,
+                          (const struct grant_record *)(const void *)now, ref);
+}
+
+static void home_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    consent_changed(c, old, now, home_concerns);
+}
+
+static void grant_changed(struct controller *c, const struct record *old, const struct record *now)
+{
+    consent_changed(c, old, now, grant_record_concerns);
+}
+
 static void wallclock_set(void *context)
 {
     struct scheduler *s = context;
@@ -85,9 +135,11 @@ static const struct feature_setting settings[] = {
     { "smarthpa-overnight-day", "calendar",
       "which day decides about the hours after midnight of a window: calendar or start" },
     { "restrict-cross-namespace", "false",
-      "true: a schedule may govern only HPAs of its own namespace" },
+      "Let schedules govern HPAs in their own namespace only, whatever other namespaces permit" },
     { "smarthpa-prometheus-url", NULL, "Prometheus with the history for smartRecommendation" },
     { "smarthpa-prometheus-token-file", NULL, "bearer token for it" },
+    { "smarthpa-allow-free-queries", "false",
+      "Send smartRecommendation.query as it is, instead of confined to the schedule's namespace" },
     { 0 },
 };
 
@@ -99,23 +151,30 @@ static int connect_prometheus(struct scheduler *s, err_t *e)
     struct prom_client_options options = {
         .url = str_c(url),
         .token_file = manager_setting(s->manager, "smarthpa-prometheus-token-file"),
+        .insecure_token = manager_setting(s->manager, "allow-insecure-token") != NULL,
         .timeout_ns = 60 * NS_PER_S,
     };
     return prom_client_new(manager_loop(s->manager), &options, &s->prometheus, e);
 }
 
+static int read_switch(const struct scheduler *s, const char *name, bool *ret, err_t *e)
+{
+    const char *value = manager_setting(s->manager, name);
+    if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+        return err_set(e, EINVAL, "--%s is \"%s\", want true or false", name, value);
+    *ret = !strcmp(value, "true");
+    return 0;
+}
+
 static int read_settings(struct scheduler *s, err_t *e)
 {
     const char *day = manager_setting(s->manager, "smarthpa-overnight-day");
-    const char *home = manager_setting(s->manager, "restrict-cross-namespace");
     if (strcmp(day, "calendar") && strcmp(day, "start"))
         return err_set(e, EINVAL, "--smarthpa-overnight-day is \"%s\", want calendar or start",
                        day);
-    if (strcmp(home, "true") && strcmp(home, "false"))
-        return err_set(e, EINVAL, "--restrict-cross-namespace is \"%s\", want true or false", home);
     s->defaults.overnight = strcmp(day, "start") ? SCHEDULE_CALENDAR : SCHEDULE_START;
-    s->stay_home = !strcmp(home, "true");
-    return 0;
+    int r = read_switch(s, "restrict-cross-namespace", &s->stay_home, e);
+    return r < 0 ? r : read_switch(s, "smarthpa-allow-free-queries", &s->free_queries, e);
 }
 
 static int start(struct manager *m, void **ret_state, err_t *e)
@@ -126,7 +185,8 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     schedule_metrics_init(&s->metrics, manager_metrics(m));
     if (read_settings(s, e) < 0 || connect_prometheus(s, e) < 0 ||
         manager_cache(m, &schedule_cache, &s->schedules, e) < 0 ||
-        manager_cache(m, &schedule_hpa_cache, &s->hpas, e) < 0)
+        manager_cache(m, &schedule_hpa_cache, &s->hpas, e) < 0 ||
+        grants_start(&s->grants, m, e) < 0)
         return -e->code;
     s->controller =
         manager_controller(m, &(struct controller_spec){ .name = "schedule",
@@ -135,6 +195,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
                                                          .workers = WORKERS });
     controller_watch(s->controller, s->schedules, schedule_changed);
     controller_watch(s->controller, s->hpas, hpa_changed);
+    grants_watch(&s->grants, s->controller, home_changed, grant_changed);
     s->wallclock = wall_watch_new(manager_loop(m), wallclock_set, s);
     return 0;
 }

@@ -164,7 +164,7 @@ static void begin(const struct schedule_turn *turn)
     q->hpa_ns = arena_str(&q->arena, turn->target.ns);
     q->hpa_name = arena_str(&q->arena, turn->target.name);
     q->advice = o->spec->advice;
-    q->advice.query = arena_str(&q->arena, o->spec->advice.query);
+    q->advice.query = arena_str(&q->arena, turn->query);
     q->to = turn->pass.now / STEP_S * STEP_S; /* aligned: the same history gives the same answer */
     q->from = q->to - q->advice.lookback_days * INT64_C(86400);
     q->chunk = q->from;
@@ -242,8 +242,14 @@ void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn)
     if (computed)
         metric_set(METRIC(turn->state->metrics.advice_age, r->ns, r->name),
                    (double)(now - computed));
-    if (!advice->enabled || !turn->target.name.n)
+    if (!advice->enabled || !turn->target.name.n || turn->pass.query_problem.n)
         return;
+    if (turn->pass.refused
+            .n) { /* what was learned about the target while it might be governed is dropped */
+        free(take(tracked->advice));
+        free(take(tracked->learned));
+        return;
+    }
     if (tracked->learned && advice->apply)
         apply_learned(r, turn);
     if (tracked->inquiring || tracked->advice)

@@ -4,6 +4,7 @@
  * replicas, status. Each step either ends the plan (with a status that says why) or lets it go on. */
 #include "schedule_plan.h"
 
+#include "../kube/grant.h"
 #include "schedule_report.h"
 #include "schedule_template.h"
 
@@ -72,6 +73,15 @@ static void target_missing(struct planner *p)
     wake_by(p, p->pass->now + SCHEDULE_MISSING_RETRY_S);
 }
 
+/* Nothing is written, and nothing is told about the target: whether it exists is not the referrer's business. */
+static void target_refused(struct planner *p)
+{
+    str message = p->pass->refused;
+    report_not_ready(p, GRANT_REFUSED, GRANT_REFUSED, message);
+    report_condition(p, "Error", true, GRANT_REFUSED, message);
+    report_condition(p, "HPAValid", false, GRANT_REFUSED, message);
+}
+
 /* True when there is an HPA that is ours to govern. */
 static bool find_target(struct planner *p)
 {
@@ -85,11 +95,8 @@ static bool find_target(struct planner *p)
     json_set_str(p->a, ref, "namespace", p->target.ns);
     json_set_str(p->a, ref, "name", p->target.name);
     json_set(p->a, p->status.next, S("HPAObjectRef"), ref);
-    if (pass->stay_home && !str_eq(p->target.ns, pass->object.ns)) {
-        report_not_ready(p, "NoTarget", "NoTarget",
-                         arena_printf(p->a,
-                                      STR_FMT " is in another namespace, which is not allowed here",
-                                      STR_ARG(planner_target_text(p))));
+    if (pass->refused.n) {
+        target_refused(p);
         return false;
     }
     if (!pass->hpa.found) {
@@ -305,10 +312,12 @@ static void plan_living(struct planner *p)
     const struct schedule_pass *pass = p->pass;
     p->plan.add_finalizer = !pass->object.has_finalizer;
     report_spec(p);
+    report_query(p);
     if (judge_template(p))
         return;
     bool found = find_target(p);
     decide_bounds(p);
+    p->plan.governed &= !pass->refused.n;
     if (!found)
         return;
     if (p->spec->suspend || pass->object.paused) {

@@ -66,7 +66,8 @@ struct schedule_pass {
     struct schedule_hpa hpa;
     bool template_found; /* the HPA that the template makes exists */
     str rival;           /* "namespace/name" of an older object with the same target, or "" */
-    bool stay_home;      /* --restrict-cross-namespace */
+    str refused;         /* why the target may not be governed, or ""; `hpa` is then hidden */
+    str query_problem;   /* why smartRecommendation.query is not sent, or "" */
     int64_t now;
     struct schedule_memory *memory;
     const struct json *recommendation; /* a new one to publish; NULL: keep the old one */

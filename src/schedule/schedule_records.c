@@ -3,6 +3,7 @@
 
 #include "../base/clock.h"
 #include "../kube/controller.h"
+#include "../kube/grant.h"
 
 const struct resource schedule_resource = { "autoscaling.sarabala.io", "v1alpha1",
                                             "smarthorizontalpodautoscalers",
@@ -30,6 +31,8 @@ static const struct field hpa_fields[] = {
     { "metadata.annotations[\"" SCHEDULE_BASELINE "\"]", F_STR,
       offsetof(struct schedule_hpa_record, baseline) },
     { OWNER_UID, F_STR, offsetof(struct schedule_hpa_record, owner_uid) },
+    { "metadata.annotations[\"" GRANT_ANNOTATION "\"]", F_STR,
+      offsetof(struct schedule_hpa_record, allow) },
     { "spec.scaleTargetRef.apiVersion", F_WORD,
       offsetof(struct schedule_hpa_record, target_api_version) },
     { "spec.scaleTargetRef.kind", F_WORD, offsetof(struct schedule_hpa_record, target_kind) },

@@ -21,6 +21,7 @@ struct schedule_hpa_record {
     bool has_object_metric, has_external_metric;
     str baseline; /* the annotation */
     str owner_uid;
+    str allow; /* the annotation GRANT_ANNOTATION: who may refer to it from elsewhere */
     str target_api_version, target_kind, target_name;
 };
 

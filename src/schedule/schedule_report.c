@@ -102,6 +102,20 @@ void report_spec(struct planner *p)
                                   spec->triggers_n));
 }
 
+void report_query(struct planner *p)
+{
+    str problem = p->pass->query_problem;
+    bool bad = problem.n > 0, has_query = p->spec->advice.enabled && p->spec->advice.query.n;
+    if (!has_query && !schedule_old_condition(p->pass->object.status, "QueryValid"))
+        return;
+    if (bad && !str_eqc(report_old_reason(p, "QueryValid"), "InvalidQuery"))
+        report_event(p, true, "InvalidQuery", STR_FMT, STR_ARG(problem));
+    report_condition(p, "QueryValid", !bad, bad ? "InvalidQuery" : "Valid",
+                     bad         ? problem
+                     : has_query ? S("smartRecommendation.query can be sent")
+                                 : S("smartRecommendation has no query of its own"));
+}
+
 /* ---- the planner's questions */
 
 str planner_target_text(const struct planner *p)

@@ -47,6 +47,8 @@ void report_not_ready(struct planner *p, const char *reason, const char *event, 
 void report_ready(struct planner *p, const char *reason, str message);
 /* SpecValid and Scheduled, and an event for each problem that is new. */
 void report_spec(struct planner *p);
+/* QueryValid, where there is a query: whether it can be confined to the namespace. */
+void report_query(struct planner *p);
 /* All that a finished pass has to tell: what changed, what was applied, how triggers stand. */
 void report_outcome(struct planner *p);
 

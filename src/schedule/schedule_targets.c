@@ -53,12 +53,19 @@ static void unlink_target(struct schedule_targets *t, struct schedule_tracked *o
         first->next = one->next;
     }
     one->next = NULL;
+    t->abroad -= schedule_is_abroad(one);
+    one->target_ns = one->target_name = (str){ 0 };
+    one->consent_epoch = 0;
     free(take(one->target_key));
 }
 
-static void link_target(struct schedule_targets *t, struct schedule_tracked *one, str key)
+static void link_target(struct schedule_targets *t, struct schedule_tracked *one, str key,
+                        size_t ns_n)
 {
     one->target_key = mem_dup(key.p, key.n);
+    one->target_ns = (str){ one->target_key, ns_n };
+    one->target_name = str_from(str_c(one->target_key), ns_n + 1);
+    t->abroad += schedule_is_abroad(one);
     one->next = map_get(&t->by_target, key);
     map_put(&t->by_target, str_c(one->target_key), one);
 }
@@ -120,7 +127,7 @@ struct schedule_tracked *schedule_targets_put(struct schedule_targets *t,
         unlink_target(t, one);
         schedule_echo_clear(&one->hpa);
         if (key.n)
-            link_target(t, one, key);
+            link_target(t, one, key, target.ns.n);
     }
     return one;
 }
@@ -149,16 +156,28 @@ static bool is_older(const struct schedule_tracked *x, const struct schedule_tra
                                     : str_cmp(str_c(x->key), str_c(y->key)) < 0;
 }
 
+/* Consent depends on the namespace alone, so it is asked for once in a row of schedules from one namespace: a
+ * thousand of somebody else's cost no more than one. */
 const struct schedule_tracked *schedule_targets_rival(const struct schedule_targets *t,
-                                                      const struct schedule_tracked *one)
+                                                      const struct schedule_tracked *one,
+                                                      schedule_may_govern_fn *may_govern,
+                                                      void *context)
 {
     const struct schedule_tracked *oldest = NULL;
+    str asked_ns = S("");
+    bool may = false;
     if (!one->target_key)
         return NULL;
     for (const struct schedule_tracked *other = map_get(&t->by_target, str_c(one->target_key));
-         other; other = other->next)
-        if (other != one && !other->deleting && is_older(other, one) &&
-            (!oldest || is_older(other, oldest)))
-            oldest = other;
+         other; other = other->next) {
+        if (other == one || other->deleting || !is_older(other, one) ||
+            (oldest && !is_older(other, oldest)))
+            continue;
+        if (!str_eq(other->ns, asked_ns)) {
+            asked_ns = other->ns;
+            may = may_govern(context, asked_ns);
+        }
+        oldest = may ? other : oldest;
+    }
     return oldest;
 }

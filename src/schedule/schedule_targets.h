@@ -18,8 +18,11 @@ struct schedule_turn;
 
 /* One schedule. Lives from its first to its last appearance in the cache. */
 struct schedule_tracked {
-    char *key, *target_key; /* owned "namespace/name"; target_key NULL: it names none */
-    str ns, name;           /* parts of `key` */
+    char *key, *target_key;     /* owned "namespace/name"; target_key NULL: it names none */
+    str ns, name;               /* parts of `key` */
+    str target_ns, target_name; /* parts of `target_key` */
+    uint64_t consent_epoch;     /* of the answer below; 0: none yet */
+    bool consent;               /* namespaces and grants permit it to govern its target */
     int64_t created;
     bool deleting;
     bool waiting;                  /* a write failed because the server did not answer */
@@ -41,6 +44,7 @@ struct schedule_tracked {
 struct schedule_targets {
     struct map by_key, by_target; /* of struct schedule_tracked; the second heads a list */
     size_t zero_keepers;          /* without any, nobody asks how many replicas there are */
+    size_t abroad;                /* whose target is in another namespace */
 };
 
 void schedule_targets_done(struct schedule_targets *t);
@@ -57,9 +61,18 @@ struct schedule_tracked *schedule_targets_of(const struct schedule_targets *t, s
 void schedule_targets_keep_zero(struct schedule_targets *t, struct schedule_tracked *one,
                                 bool keeps_zero);
 
-/* Another one with the same target that came first; NULL: none did. */
+/* May a schedule of this namespace govern the target that all in question share? */
+typedef bool schedule_may_govern_fn(void *context, str from_ns);
+/* Another one with the same target that came first and may govern it; NULL: none did. Who may not keeps nobody
+ * else from it. */
 const struct schedule_tracked *schedule_targets_rival(const struct schedule_targets *t,
-                                                      const struct schedule_tracked *one);
+                                                      const struct schedule_tracked *one,
+                                                      schedule_may_govern_fn *may_govern,
+                                                      void *context);
+static inline bool schedule_is_abroad(const struct schedule_tracked *one)
+{
+    return one->target_key && !str_eq(one->target_ns, one->ns);
+}
 
 void schedule_echo_clear(struct schedule_echo *e);
 /* Is the cache still at the state before our write? Otherwise the echo is dropped. */

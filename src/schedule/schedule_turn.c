@@ -7,9 +7,96 @@
 
 #include "../base/log.h"
 #include "../base/rfc3339.h"
+#include "../prom/promql.h"
 
 static const int64_t probe_ns = NS_PER_S, fallback_ns = 60 * NS_PER_S;
 enum { SPREAD_MAX_MS = 2000 };
+
+/* ---- consent */
+
+struct grant_reference schedule_reference(str from_ns, str hpa_ns, str hpa_name)
+{
+    return (struct grant_reference){ .from_group = str_c(schedule_resource.group),
+                                     .from_kind = str_c(schedule_resource.kind),
+                                     .from_ns = from_ns,
+                                     .to_group = str_c(resource_hpas.group),
+                                     .to_kind = str_c(resource_hpas.kind),
+                                     .to_ns = hpa_ns,
+                                     .to_name = hpa_name };
+}
+
+bool schedule_may_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name)
+{
+    if (str_eq(from_ns, hpa_ns))
+        return true;
+    if (s->stay_home)
+        return false;
+    struct grant_reference ref = schedule_reference(from_ns, hpa_ns, hpa_name);
+    const struct schedule_hpa_record *hpa = cache_get(s->hpas, hpa_ns, hpa_name);
+    return grants_permit(&s->grants, &ref, hpa ? hpa->allow : S(""));
+}
+
+bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked)
+{
+    if (!schedule_is_abroad(tracked))
+        return true;
+    const struct schedule_hpa_record *hpa =
+        cache_get(s->hpas, tracked->target_ns, tracked->target_name);
+    if (s->stay_home || !s->grants.homes)
+        return false;
+    if (hpa && grant_list_has(hpa->allow, tracked->ns))
+        return true;
+    uint64_t epoch = grants_epoch(&s->grants);
+    if (tracked->consent_epoch != epoch) {
+        struct grant_reference ref =
+            schedule_reference(tracked->ns, tracked->target_ns, tracked->target_name);
+        tracked->consent = grants_permit(&s->grants, &ref, S(""));
+        tracked->consent_epoch = epoch;
+    }
+    return tracked->consent;
+}
+
+static bool target_may_be_governed(void *context, str from_ns)
+{
+    const struct schedule_turn *turn = context;
+    return schedule_may_govern(turn->state, from_ns, turn->target.ns, turn->target.name);
+}
+
+/* The schedule may have got another target since the turn began: the turn's own is what it writes to. */
+static bool turn_has_consent(const struct schedule_turn *turn)
+{
+    struct schedule_tracked *one = turn->tracked;
+    const struct schedule_target *target = &turn->target;
+    return str_eq(target->ns, one->target_ns) && str_eq(target->name, one->target_name)
+               ? schedule_has_consent(turn->state, one)
+               : schedule_may_govern(turn->state, one->ns, target->ns, target->name);
+}
+
+/* Hides the target from a schedule that may not govern it. Every step asks again: a turn waits for answers,
+ * and consent may be withdrawn meanwhile. */
+static void check_consent(struct arena *a, struct schedule_turn *turn)
+{
+    const struct scheduler *s = turn->state;
+    struct schedule_pass *pass = &turn->pass;
+    str from_ns = pass->object.ns;
+    if (!turn->target.name.n || turn_has_consent(turn))
+        return;
+    struct grant_reference ref = schedule_reference(from_ns, turn->target.ns, turn->target.name);
+    pass->hpa = (struct schedule_hpa){ .replicas = -1 };
+    pass->recommendation = NULL;
+    pass->refused =
+        s->stay_home ? arena_printf(a,
+                                    "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
+                                    " is in another namespace, and the operator runs with "
+                                    "--restrict-cross-namespace",
+                                    STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
+        : !s->grants.homes
+            ? arena_printf(a,
+                           "HorizontalPodAutoscaler " STR_FMT "/" STR_FMT
+                           " is in another namespace than the one that the operator watches",
+                           STR_ARG(ref.to_ns), STR_ARG(ref.to_name))
+            : grant_refusal(a, &ref);
+}
 
 /* ---- gathering */
 
@@ -40,6 +127,24 @@ static void copy_texts(struct arena *a, struct schedule_turn *turn)
         *texts[i] = arena_str(a, *texts[i]);
 }
 
+/* A tenant's query is sent with the operator's token: it may only see the tenant's own namespace. */
+static void gather_query(struct arena *a, struct schedule_turn *turn)
+{
+    const struct schedule_object *o = &turn->pass.object;
+    struct promql_matcher own = { S("namespace"), o->ns };
+    err_t e;
+    if (!o->spec->advice.enabled || !o->spec->advice.query.n)
+        return;
+    if (turn->state->free_queries)
+        turn->query = o->spec->advice.query;
+    else if (promql_confine(a, o->spec->advice.query, &own, &turn->query, &e) < 0)
+        turn->pass.query_problem =
+            arena_printf(a,
+                         "smartRecommendation.query cannot be confined to namespace " STR_FMT
+                         ": %s",
+                         STR_ARG(o->ns), e.text);
+}
+
 static struct schedule_turn *gather(struct reconcile *r, const struct schedule_record *record,
                                     struct schedule_tracked *tracked)
 {
@@ -62,9 +167,12 @@ static struct schedule_turn *gather(struct reconcile *r, const struct schedule_r
         pass->template_found =
             cache_get(s->hpas, r->ns,
                       schedule_template_target(r->arena, pass->object.spec, r->ns, r->name).name);
-    const struct schedule_tracked *rival = schedule_targets_rival(&s->targets, tracked);
+    const struct schedule_tracked *rival =
+        turn_has_consent(turn)
+            ? schedule_targets_rival(&s->targets, tracked, target_may_be_governed, turn)
+            : NULL;
     pass->rival = rival ? arena_str(r->arena, str_c(rival->key)) : S("");
-    pass->stay_home = s->stay_home;
+    gather_query(r->arena, turn);
     struct json *advice = NULL;
     if (tracked->advice && json_parse(r->arena, str_c(tracked->advice), &advice, NULL) == 0)
         pass->recommendation = advice;
@@ -388,6 +496,7 @@ static void send_patch(struct reconcile *r, struct schedule_turn *turn)
 
 void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn)
 {
+    check_consent(r->arena, turn);
     turn->plan = schedule_plan(r->arena, &turn->pass);
     const struct schedule_plan *plan = &turn->plan;
     if (plan->add_finalizer && !turn->finalizer_sent) {

@@ -3,7 +3,7 @@
 #ifndef FLYBALL_SCHEDULE_TURN_H
 #define FLYBALL_SCHEDULE_TURN_H
 
-#include "../kube/manager.h"
+#include "../kube/grants.h"
 #include "schedule_metrics.h"
 #include "schedule_targets.h"
 #include "schedule_template.h"
@@ -19,7 +19,9 @@ struct scheduler {
     struct schedule_targets targets;
     struct schedule_metrics metrics;
     struct schedule_defaults defaults;
-    bool stay_home;                      /* --restrict-cross-namespace */
+    struct grants grants;                /* consents to references from other namespaces */
+    bool stay_home;                      /* --restrict-cross-namespace: no consent counts */
+    bool free_queries;                   /* --smarthpa-allow-free-queries */
     struct timer probe;                  /* asks whether the server is back */
     struct kube_call *probe_call;        /* under way */
     struct schedule_question *questions; /* owned; about kinds that can be scaled */
@@ -34,6 +36,7 @@ struct schedule_turn {
     struct schedule_pass pass;
     struct schedule_plan plan;
     struct schedule_target target;
+    str query;      /* for Prometheus, as it may be sent; "": none */
     str rv, hpa_rv; /* of the cached objects; hpa_rv "": there is none */
     str workload_api_version, workload_kind, workload_name;
     int64_t boundary; /* that we were waiting for, from the old status; 0: none */
@@ -41,6 +44,12 @@ struct schedule_turn {
 };
 
 struct reconciled schedule_reconcile(struct reconcile *r);
+
+/* May this schedule govern its target? Asks the caches only, and grants only when they changed. */
+bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked);
+/* May any schedule of this namespace govern this HPA? */
+bool schedule_may_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name);
+struct grant_reference schedule_reference(str from_ns, str hpa_ns, str hpa_name);
 
 /* The next step of a turn, after the pass was told what came of the last one. */
 void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn);

@@ -45,10 +45,7 @@ static struct fleet_replica *pick_replica(const struct fleet *f)
         struct fleet_replica *r = f->replicas.at[i];
         if (r->phase != FLEET_READY)
             continue;
-        const struct replica_profile *p = &r->model.profile;
-        double tokens =
-            (double)r->model.used_blocks * p->block_tokens + 4 * (double)r->model.waiting_tokens;
-        double load = tokens / ((double)p->kv_blocks * p->block_tokens);
+        double load = replica_load(&r->model);
         if (load < least) {
             least = load;
             best = r;
@@ -81,7 +78,7 @@ static void take_from_gateway(struct fleet *f, struct fleet_replica *r)
     }
 }
 
-/* What a burst left behind follows as soon as somebody has nothing waiting. */
+/* What a burst left behind follows as soon as a replica has nothing waiting. */
 static void drain_gateway(struct fleet *f)
 {
     while (gateway_queued(f)) {
@@ -227,12 +224,19 @@ static void run_policy(struct fleet *f)
         f->hooks->decided(f->hooks->context, f, before, &answer);
 }
 
+static bool is_scrape_lost(struct fleet *f)
+{
+    return f->config->scrape_loss > 0 && random_unit(&f->random) < f->config->scrape_loss;
+}
+
 static void scrape_gateway(struct fleet *f)
 {
+    f->gateway_scrape_ns += to_ns(f->config->scrape_s);
+    if (is_scrape_lost(f))
+        return;
     f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] =
         (struct fleet_gateway_scrape){ fleet_now_s(f), (double)f->gateway_requests,
                                        (double)gateway_queued(f) };
-    f->gateway_scrape_ns += to_ns(f->config->scrape_s);
 }
 
 static void put_point(struct fleet *f)
@@ -272,7 +276,8 @@ static void run_timers(struct fleet *f)
         if (r->phase == FLEET_STARTING && r->ready_ns <= f->now_ns)
             make_ready(f, r);
         if ((r->phase == FLEET_READY || r->phase == FLEET_DRAINING) && r->scrape_ns <= f->now_ns) {
-            series_scrape(r->series, &r->model, fleet_now_s(f));
+            if (!is_scrape_lost(f))
+                series_scrape(r->series, &r->model, fleet_now_s(f));
             r->scrape_ns += to_ns(f->config->scrape_s);
         }
     }
@@ -407,8 +412,8 @@ static void begin_run(struct fleet *f, const struct fleet_run *run)
 /* Lets the fleet finish its work, with the replicas it has; gives up where no end is in sight. */
 static void finish_requests(struct fleet *f, const struct fleet_run *run)
 {
-    static const int64_t patience_ns = 3600 * NS_PER_S;
-    int64_t most = f->end_ns + patience_ns;
+    static const int64_t limit_ns = 3600 * NS_PER_S;
+    int64_t most = f->end_ns + limit_ns;
     f->policy = NULL;
     while (f->served < run->trace.n && f->now_ns < most && !f->aborted)
         pass_time(f, f->now_ns + 5 * NS_PER_S);

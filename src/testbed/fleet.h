@@ -36,7 +36,7 @@ struct fleet_variant {
     str name;
     double cost; /* of a replica for an hour */
     int min, max;
-    int initial; /* < 0: not said */
+    int initial; /* < 0: not given */
     struct replica_profile profile;
 };
 
@@ -48,6 +48,7 @@ struct fleet_config {
     double reserve, reserve_replicas; /* of slo: share and replicas to hold free; 0: none */
     double start_mean_s, start_sd_s;
     double scrape_s;
+    double scrape_loss;              /* share of scrapes that fail */
     bool has_gateway;                /* its metrics are there */
     double mean_prompt, mean_output; /* tokens of the trace, for peers that are tuned beforehand */
     uint64_t seed;
@@ -73,7 +74,7 @@ enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_DRAINING, FLEET_GONE };
 
 struct fleet_replica {
     struct replica model;  /* not of one that starts or is gone */
-    struct series *series; /* owned; NULL once nobody can ask for it any more */
+    struct series *series; /* owned; NULL before it was ready */
     size_t variant;
     enum fleet_phase phase;
     int64_t created_ns, ready_ns, gone_ns;

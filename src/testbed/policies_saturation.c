@@ -26,10 +26,10 @@ struct tracked { /* what saturation_state.h keeps of a variant */
 struct rules_policy {
     struct fleet_policy policy;
     enum decide_rules rules;
-    struct decide_memory memory; /* of need */
-    bool by_tokens;              /* version 2 */
-    bool direct;                 /* writes the scale itself */
+    bool by_tokens; /* version 2 */
+    bool direct;    /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
+    struct decide_memory memory;
     struct token_store store;
     struct policy_followers *followers;
     struct arena scratch;
@@ -158,6 +158,17 @@ static void note_target(struct rules_policy *p, const struct fleet *f, size_t v,
                  STR_ARG(f->config->variants[v].name), STR_ARG(reason));
 }
 
+/* The means that the engine asks Prometheus for, and the targets. */
+static struct decide_latency query_latency(const struct fleet *f)
+{
+    return (struct decide_latency){
+        .ttft = fleet_query_ratio(f, SERIES_TTFT_SUM, SERIES_TTFT_COUNT, 60),
+        .itl = fleet_query_ratio(f, SERIES_ITL_SUM, SERIES_ITL_COUNT, 60),
+        .ttft_target = f->config->ttft_s,
+        .itl_target = f->config->itl_s,
+    };
+}
+
 static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struct arena *a)
 {
     struct gathered g = { 0 };
@@ -169,23 +180,17 @@ static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struc
     for (size_t v = 0; v < f->config->variant_n; v++)
         if (f->current[v] > 0)
             active[n++] = g.states[v];
-    struct decide_input in = {
-        .rules = p->rules,
-        .mode = DECIDE_CAPACITY,
-        .config = sat_config_builtin,
-        .replicas = g.replicas,
-        .replica_n = g.replica_n,
-        .states = active,
-        .state_n = n,
-        .memory = &p->memory,
-        .now = fleet_now_s(f),
-        .start_delay = f->config->start_mean_s,
-        .latency = { .ttft = fleet_query_ratio(f, SERIES_TTFT_SUM, SERIES_TTFT_COUNT, 60),
-                     .itl = fleet_query_ratio(f, SERIES_ITL_SUM, SERIES_ITL_COUNT, 60),
-                     .ttft_target = f->config->ttft_s,
-                     .itl_target = f->config->itl_s },
-        .just_grown = has_just_grown(p, f)
-    };
+    struct decide_input in = { .rules = p->rules,
+                               .mode = DECIDE_CAPACITY,
+                               .config = sat_config_builtin,
+                               .replicas = g.replicas,
+                               .replica_n = g.replica_n,
+                               .states = active,
+                               .state_n = n,
+                               .just_grown = has_just_grown(p, f),
+                               .memory = &p->memory,
+                               .now = fleet_now_s(f),
+                               .latency = query_latency(f) };
     struct decide_answers answers = decide_model(a, &in);
     for (size_t i = 0; i < answers.n; i++)
         note_target(p, f, find_variant(f, answers.at[i].variant), answers.at[i].target,
@@ -251,7 +256,7 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
                     targets[i].reason);
 }
 
-/* What the pod template's command line says, known before the first replica. */
+/* The flags of the pod template's command line, known before the first replica. */
 static void know_templates(struct rules_policy *p, const struct fleet_config *c)
 {
     for (size_t v = 0; v < c->variant_n; v++) {

@@ -95,7 +95,7 @@ struct replica {
     struct replica_seq *seats; /* owned, [max_seqs] */
     int32_t *free_seats;       /* owned stack */
     int32_t free_n;
-    int32_t oldest, youngest; /* -1: nobody runs */
+    int32_t oldest, youngest; /* -1: none runs */
     int32_t *ends;            /* owned heap of seats by ends_at */
     int32_t decoding;         /* sequences, and places of `ends` */
     int32_t prefilling;       /* sequences; they are the youngest ones */
@@ -142,6 +142,15 @@ static inline int32_t replica_running(const struct replica *r)
 static inline bool replica_is_idle(const struct replica *r)
 {
     return !replica_running(r) && !r->waiting_n;
+}
+
+/* What routers compare: tokens held, and waiting prompts four times because they still have to be computed, over
+ * the size of the cache. */
+static inline double replica_load(const struct replica *r)
+{
+    double size = (double)r->profile.kv_blocks * r->profile.block_tokens;
+    return ((double)r->used_blocks * r->profile.block_tokens + 4 * (double)r->waiting_tokens) /
+           size;
 }
 
 static inline double replica_kv_usage(const struct replica *r) /* 0..1 */

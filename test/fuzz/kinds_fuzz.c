@@ -2,8 +2,8 @@
  * the new one. Decoding, preparing, judging and printing must survive whatever reads. */
 #include "fuzz.h"
 
-#include "apiserver/kinds.h"
-#include "apiserver/table.h"
+#include "apiserver/kinds/kinds.h"
+#include "apiserver/kinds/table.h"
 
 static void print_row(struct arena *a, const struct kind *k, const struct json *object)
 {

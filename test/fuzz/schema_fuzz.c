@@ -2,8 +2,8 @@
  * and judge any value, a pruned value has nothing left to prune, and defaults are filled in once. */
 #include "fuzz.h"
 
-#include "apiserver/cel_check.h"
-#include "apiserver/schema.h"
+#include "apiserver/schema/cel_check.h"
+#include "apiserver/schema/schema.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* What the embedded API server must refuse as a real one does: mbcas-resize-validation. */
 #include "golden.h"
 
-#include "apiserver/kind_hooks.h"
+#include "apiserver/kinds/kind_hooks.h"
 
 static struct json *pod_of(struct golden *g, const struct json *in, const char *side)
 {

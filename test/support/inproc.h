@@ -3,7 +3,7 @@
 #ifndef FLYBALL_TEST_INPROC_H
 #define FLYBALL_TEST_INPROC_H
 
-#include "apiserver/server.h"
+#include "apiserver/http/server.h"
 
 struct inproc_answer {
     int status;

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/cel_check.h"
+#include "apiserver/schema/cel_check.h"
 
 static const char schema_text[] =
     "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{"

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/kinds.h"
+#include "apiserver/kinds/kinds.h"
 
 static struct json *crd_of(struct arena *a, const char *plural, const char *kind)
 {

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/field.h"
+#include "apiserver/schema/field.h"
 
 static void paths_are_written_as_clients_read_them(void)
 {

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/kinds.h"
+#include "apiserver/kinds/kinds.h"
 
 /* Quotes are single here, for the reader's sake. */
 static struct json *quoted(struct arena *a, const char *text)

@@ -1,7 +1,8 @@
 #include "tap.h"
 
-#include "apiserver/openapi.h"
-#include "apiserver/openapi_v2.h"
+#include "apiserver/kinds/kinds.h"
+#include "apiserver/schema/openapi.h"
+#include "apiserver/schema/openapi_v2.h"
 
 static const struct json *schemas_of(const struct json *document)
 {

@@ -1,7 +1,7 @@
 #include "tap.h"
 
-#include "apiserver/kinds.h"
-#include "apiserver/protobuf.h"
+#include "apiserver/kinds/kinds.h"
+#include "apiserver/kinds/protobuf.h"
 #include "base/base64.h"
 
 /* Decodes, reads as its kind, and compares with the JSON it stands for. */

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/schema.h"
+#include "apiserver/schema/schema.h"
 
 static struct json *parse(struct arena *a, const char *text)
 {

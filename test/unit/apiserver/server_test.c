@@ -2,9 +2,10 @@
  * failing disks, collection across restarts, and who may do what. */
 #include "tap.h"
 
-#include "apiserver/auth.h"
-#include "apiserver/token.h"
-#include "apiserver/watch.h"
+#include "apiserver/controllers/controllers.h"
+#include "apiserver/http/auth.h"
+#include "apiserver/http/token.h"
+#include "apiserver/http/watch.h"
 #include "support/inproc.h"
 
 #include <unistd.h>
@@ -17,7 +18,7 @@ static struct server *open_server(size_t history_events)
 {
     struct server *s = NULL;
     err_t e = { 0 };
-    struct server_options o = { .history_events = history_events };
+    struct server_options o = { .history_events = history_events, .controllers = controllers_all };
     OK_CALL(server_new(NULL, &o, &s, &e), &e);
     return s;
 }
@@ -441,11 +442,11 @@ static void old_events_are_forgotten(void)
                "{\"metadata\":{\"name\":\"e\"},\"involvedObject\":{\"namespace\":\"default\"}}")
                .status,
            201);
-    expire_events(s);
+    server_expire_events(s);
     server_settle(s);
     EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
     store_get(s->store, S("/events/default/e"))->written_s -= 3700;
-    expire_events(s);
+    server_expire_events(s);
     server_settle(s);
     EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
     done(s);

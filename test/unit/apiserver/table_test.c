@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/table.h"
+#include "apiserver/kinds/table.h"
 
 #define NOW_NS (INT64_C(1700000000) * 1000000000)
 

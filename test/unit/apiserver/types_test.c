@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/types.h"
+#include "apiserver/schema/types.h"
 
 static void every_type_is_complete(void)
 {

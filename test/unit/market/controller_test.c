@@ -417,7 +417,7 @@ static void what_belongs_to_another_pod_is_left(void)
     patch(&c, &podallocation_resource, "default-a", NULL,
           S("{\"metadata\":{\"ownerReferences\":null},\"spec\":{\"namespace\":\"kube-system\"}}"));
     pass(&c, 10);
-    is_said(&c, "a", "Failed", "PodNotFound");
+    is_said(&c, "a", "Failed", "NamespaceMismatch");
     EQ_STR(has(&c, "a", "app"), S("808m/727m"));
     cluster_stop(&c);
 }

@@ -123,20 +123,18 @@ static void the_configuration_is_live(void)
     struct scene s;
     begin(&s);
     add_pod(&s, (struct pod_spec){ "default", "in", NULL, 100, 200, 2000 });
-    cluster_do(&s.c, KUBE_CREATE, &resource_namespaces, NULL, "mbcas-system",
-               S("{\"metadata\":{\"name\":\"mbcas-system\"}}"));
     agent_up(&s);
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1800);
     struct cluster_answer made = cluster_do(
-        &s.c, KUBE_CREATE, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        &s.c, KUBE_CREATE, &resource_configmaps, "default", "mbcas-agent-config",
         S("{\"metadata\":{\"name\":\"mbcas-agent-config\"},\"data\":{\"systemReservePercent\":\"50\","
           "\"slowLoopInterval\":\"never\"}}"));
     EQ_INT(made.code, 201);
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1000);
     cluster_do(
-        &s.c, KUBE_MERGE_PATCH, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        &s.c, KUBE_MERGE_PATCH, &resource_configmaps, "default", "mbcas-agent-config",
         S("{\"data\":{\"totalClusterCPUCapacityMilli\":\"1000\",\"slowLoopInterval\":\"5s\"}}"));
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 500);

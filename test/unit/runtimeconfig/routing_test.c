@@ -240,6 +240,48 @@ static void foreign_routes_count(void)
     cluster_stop(&c);
 }
 
+static const char *refused_by_gateway(struct cluster *c, bool refused)
+{
+    return arena_printf(&c->arena,
+                        "{parents: [{parentRef: {name: inference-gateway, namespace: gateways}, "
+                        "controllerName: x, conditions: [{type: Accepted, status: '%s', reason: "
+                        "NotAllowedByListeners, message: not here, observedGeneration: 1, "
+                        "lastTransitionTime: '2026-06-03T08:00:00Z'}]}]}",
+                        refused ? "False" : "True")
+        .p;
+}
+
+/* A route that the gateway does not take takes no path from anybody, whoever made it. */
+static void what_the_gateway_refuses_is_no_claim(void)
+{
+    struct cluster c;
+    world_start(&c);
+    create(&c, &resource_httproutes, "other", FOREIGN("squatter", "/shop"));
+    service(&c, "other", "thief", SPEC(ROUTED("/bank")));
+    cluster_until(&c, cluster_now(&c) + 5);
+    world_operate(&c);
+    service(&c, "ml-team", "shop", SPEC(ROUTED("/shop")));
+    service(&c, "ml-team", "bank", SPEC(ROUTED("/bank")));
+    settle(&c);
+    EQ_STR(reason_of(status(&c, "shop"), "RoutingReady"), S("RouteConflict"));
+    EQ_STR(reason_of(status(&c, "bank"), "RoutingReady"), S("RouteConflict"));
+    set_status(&c, &resource_httproutes, "other", "squatter", refused_by_gateway(&c, true));
+    set_status(&c, &resource_httproutes, "other", "thief", refused_by_gateway(&c, true));
+    settle(&c);
+    EQ_STR(route_path(&c, "ml-team", "shop"), S("/shop"));
+    EQ_STR(route_path(&c, "ml-team", "bank"), S("/bank"));
+    change(&c, &resource_httproutes, "other", "squatter", /* an edit is no new claim */
+           "{spec: {rules: [{matches: [{path: {type: PathPrefix, value: /shop}}], backendRefs: "
+           "[{name: elsewhere, port: 80}]}]}}");
+    settle(&c);
+    EQ_STR(reason_of(status(&c, "shop"), "RoutingReady"), S("ConfiguringRoute"));
+    set_status(&c, &resource_httproutes, "other", "thief", refused_by_gateway(&c, false));
+    settle(&c);
+    EQ_STR(reason_of(status(&c, "bank"), "RoutingReady"),
+           S("RouteConflict")); /* older, and let in */
+    cluster_stop(&c);
+}
+
 static void an_administrator_fixes_the_prefix(void)
 {
     struct cluster c;
@@ -341,6 +383,7 @@ int main(void)
                                         TAP(the_older_service_has_the_path),
                                         TAP(other_listeners_are_other_places),
                                         TAP(foreign_routes_count),
+                                        TAP(what_the_gateway_refuses_is_no_claim),
                                         TAP(an_administrator_fixes_the_prefix),
                                         TAP(everything_is_counted),
                                         TAP(a_configuration_knows_its_consumers),

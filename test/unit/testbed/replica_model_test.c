@@ -1,6 +1,7 @@
 /* The laws of replica_model.h, and the fast model against a slow one that walks through every sequence. */
 #include "tap.h"
 
+#include "testbed/replica_metrics.h"
 #include "testbed/replica_model.h"
 
 static const int64_t second = 1000000000;
@@ -432,6 +433,48 @@ static void too_long_requests_end(void)
     replica_done(&r);
 }
 
+static bool has_line(const struct buf *page, const char *line)
+{
+    return str_find(buf_str(page), str_c(line)) != SIZE_MAX;
+}
+
+static void metrics_page_is_a_real_servers(void)
+{
+    struct replica r;
+    auto_buf struct buf page = { 0 };
+    start_replica(&r, &plain, &shared_ends);
+    replica_submit(&r, (struct replica_request){ 0, 100, 11, 0 });
+    replica_advance(&r, 10 * second);
+    replica_submit(&r, (struct replica_request){ 10 * second, 320, 11, 1 });
+    replica_advance(&r, 10 * second + 1);
+    replica_print_metrics(&r, S("meta/\"llama\""), &page);
+#define LABELS "{model_name=\"meta/\\\"llama\\\"\""
+    const char *const lines[] = {
+        "vllm:num_requests_running" LABELS "} 1\n",
+        "vllm:num_requests_waiting" LABELS "} 0\n",
+        "vllm:kv_cache_usage_perc" LABELS "} 0.02",
+        "vllm:cache_config_info" LABELS ",block_size=\"16\",num_gpu_blocks=\"1000\"} 1\n",
+        "vllm:prompt_tokens_total" LABELS "} 100\n",
+        "vllm:generation_tokens_total" LABELS "} 11\n",
+        "vllm:request_success_total" LABELS "} 1\n",
+        "vllm:time_to_first_token_seconds_bucket" LABELS ",le=\"0.02\"} 0\n",
+        "vllm:time_to_first_token_seconds_bucket" LABELS ",le=\"0.04\"} 1\n", /* 30 ms */
+        "vllm:time_to_first_token_seconds_bucket" LABELS ",le=\"1.0\"} 1\n",
+        "vllm:time_to_first_token_seconds_count" LABELS "} 1\n",
+        "vllm:inter_token_latency_seconds_count" LABELS "} 10\n",
+        "vllm:time_per_output_token_seconds_count" LABELS "} 10\n",
+        "vllm:request_time_per_output_token_seconds_count" LABELS "} 1\n",
+        "vllm:request_prompt_tokens_sum" LABELS "} 100\n",
+        "vllm:request_generation_tokens_bucket" LABELS ",le=\"10.0\"} 0\n",
+        "vllm:request_generation_tokens_bucket" LABELS ",le=\"20.0\"} 1\n",
+        "vllm:e2e_request_latency_seconds_count" LABELS "} 1\n",
+    };
+    for (size_t i = 0; i < countof(lines); i++)
+        if (!OK(has_line(&page, lines[i])))
+            printf("# %s", lines[i]);
+    replica_done(&r);
+}
+
 static void profiles_are_checked(void)
 {
     err_t e;
@@ -462,6 +505,7 @@ int main(void)
                                         TAP(same_seed_same_times),
                                         TAP(what_waits_is_given_back),
                                         TAP(too_long_requests_end),
+                                        TAP(metrics_page_is_a_real_servers),
                                         TAP(profiles_are_checked),
                                         { 0 } });
 }

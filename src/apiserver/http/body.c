@@ -1,0 +1,218 @@
+/* Request bodies: JSON, YAML or protobuf to a tree, held to the kind that the path names. What cannot be read
+ * is 400, what is in no format we know 415. Fields that no type knows are dropped, and the client
+ * is told so or refused as fieldValidation says. */
+#include "call.h"
+
+#include "../../json/yaml.h"
+#include "../kinds/protobuf.h"
+
+enum {
+    MEMBERS_MAX = 16384, /* of one object or array */
+    MANAGERS_MAX = 1024, /* of managedFields, as json/apply.h has it */
+    TELL_MAX = 50,       /* warnings a request, beyond which a header would be too long */
+};
+
+static void note_duplicate(void *context, str path)
+{
+    struct schema_unknown *twice = context;
+    if (!schema_unknown_fits(twice))
+        return;
+    twice->bytes += path.n;
+    if (twice->n == twice->cap) {
+        twice->cap = MAX(twice->cap * 2, (size_t)8);
+        str *more = arena_array(twice->arena, twice->cap, sizeof(*more));
+        if (twice->n)
+            memcpy(more, twice->paths, twice->n * sizeof(*more));
+        twice->paths = more;
+    }
+    twice->paths[twice->n++] = arena_str(twice->arena, path);
+}
+
+static void unsupported_type(struct call *c)
+{
+    call_status(c,
+                &(struct status){ .code = 415,
+                                  .reason = "UnsupportedMediaType",
+                                  .message = S("the body of the request was in an unknown format - "
+                                               "accepted media types include: application/json, "
+                                               "application/yaml, "
+                                               "application/vnd.kubernetes.protobuf") });
+}
+
+static int parse(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
+{
+    struct json_limits limits = { .members = MEMBERS_MAX };
+    str type = call_content_type(c), body = c->request->body;
+    if (twice) {
+        limits.duplicate = note_duplicate;
+        limits.context = twice;
+    }
+    if (str_eq(type, S("application/vnd.kubernetes.protobuf")))
+        return c->kind && c->kind->custom ? -ENOTSUP : protobuf_decode(c->arena, body, ret, e);
+    if (str_eq(type, S("application/yaml")))
+        return yaml_parse_limited(c->arena, body, &limits, ret, e);
+    if (type.n && !str_eq(type, S("application/json")))
+        return -ENOTSUP;
+    return json_parse_limited(c->arena, body, &limits, ret, e);
+}
+
+struct json *call_body_tree(struct call *c)
+{
+    struct json *tree = NULL;
+    err_t e = { 0 };
+    int result = parse(c, NULL, &tree, &e);
+    if (result == -ENOTSUP)
+        unsupported_type(c);
+    else if (result < 0)
+        call_bad_request(c, "couldn't get version/kind; json parse error: %s", e.text);
+    return result < 0 ? NULL : tree;
+}
+
+void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tree)
+{
+    struct field_errors errors = { .arena = c->arena };
+    const struct json *kind = json_get(tree, "kind"), *version = json_get(tree, "apiVersion");
+    str wanted = kind_api_version(c->arena, k), group = json_text(version);
+    if (!str_eq(json_text(version), wanted))
+        field_invalid(&errors, &(struct field_path){ .key = S("apiVersion") }, version,
+                      "must be " STR_FMT, STR_ARG(wanted));
+    if (!str_eq(json_text(kind), k->kind))
+        field_invalid(&errors, &(struct field_path){ .key = S("kind") }, kind, "must be " STR_FMT,
+                      STR_ARG(k->kind));
+    size_t slash = str_find_char(group, '/');
+    call_invalid(c, json_text(kind), slash == SIZE_MAX ? S("") : str_upto(group, slash),
+                 json_text(json_at(tree, "metadata", "name", NULL)), &errors);
+}
+
+/* kind and apiVersion are what the path says, or (built-in kinds only) left out. */
+static bool check_type(struct call *c, const struct kind *k, struct json *tree)
+{
+    if (!k->custom && json_is(tree, JSON_NULL))
+        *tree = *json_new_obj(c->arena);
+    str kind = json_text(json_get(tree, "kind")), version = json_text(json_get(tree, "apiVersion"));
+    str wanted = kind_api_version(c->arena, k);
+    static const char *const names[] = { "kind", "apiVersion" };
+    for (size_t i = 0; i < countof(names); i++) {
+        const struct json *name = json_get(tree, names[i]);
+        if (!name || json_is(name, JSON_STR) || json_is(name, JSON_NULL))
+            continue;
+        call_bad_request(c,
+                         "the object provided is unrecognized (must be of type " STR_FMT
+                         "): %s is not a string but %s",
+                         STR_ARG(k->kind), names[i], json_type_name(name));
+        return false;
+    }
+    if (!json_is(tree, JSON_OBJ)) {
+        call_bad_request(c,
+                         "the object provided is unrecognized (must be of type " STR_FMT
+                         "): it is not an object but %s",
+                         STR_ARG(k->kind), json_type_name(tree));
+        return false;
+    }
+    if (k->custom && !kind.n) {
+        call_bad_request(c,
+                         "the object provided is unrecognized (must be of type " STR_FMT
+                         "): Object 'Kind' is missing",
+                         STR_ARG(k->kind));
+        return false;
+    }
+    if ((version.n || k->custom) && !str_eq(version, wanted)) {
+        call_bad_request(c,
+                         "the API version in the data (" STR_FMT
+                         ") does not match the expected API version (" STR_FMT ")",
+                         STR_ARG(version), STR_ARG(wanted));
+        return false;
+    }
+    if (kind.n && !str_eq(kind, k->kind)) {
+        if (!k->custom) {
+            call_bad_request(c,
+                             STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT,
+                             STR_ARG(kind), STR_ARG(k->version), STR_ARG(k->kind));
+            return false;
+        }
+        call_wrong_kind(c, k, tree);
+        return false;
+    }
+    json_set_str(c->arena, tree, "kind", k->kind);
+    json_set_str(c->arena, tree, "apiVersion", wanted);
+    return true;
+}
+
+static str told(struct arena *a, const char *what, str path)
+{
+    return arena_printf(a, "%s field \"" STR_FMT "\"", what, STR_ARG(path));
+}
+
+static void refuse_strictly(struct call *c, const struct kind *k, str list, bool patched)
+{
+    str message = arena_printf(c->arena, "strict decoding error: " STR_FMT, STR_ARG(list));
+    if (!patched) {
+        call_bad_request(c,
+                         STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
+                                 ": " STR_FMT,
+                         STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), STR_ARG(message));
+        return;
+    }
+    struct field_errors errors = { .arena = c->arena };
+    field_invalid(&errors, &(struct field_path){ .key = S("patch") }, json_new_str(c->arena, S("")),
+                  STR_FMT, STR_ARG(message));
+    call_invalid(c, S(""), S(""), S(""), &errors);
+}
+
+bool call_field_validation(struct call *c, const struct kind *k, const struct write_options *o,
+                           const struct schema_unknown *unknown, const struct schema_unknown *twice,
+                           bool patched)
+{
+    size_t n = unknown->n + (twice ? twice->n : 0);
+    if (!n || (!o->strict && !o->warn))
+        return true;
+    auto_buf struct buf list = { 0 };
+    for (size_t i = 0; i < MIN(n, (size_t)TELL_MAX); i++) {
+        bool dup = twice && i < twice->n;
+        str path = dup ? twice->paths[i] : unknown->paths[i - (twice ? twice->n : 0)];
+        str text = told(c->arena, dup ? "duplicate" : "unknown", path);
+        if (o->warn)
+            call_warn(c, text);
+        buf_put(&list, i ? S(", ") : S(""));
+        buf_put(&list, text);
+    }
+    if (!o->strict)
+        return true;
+    refuse_strictly(c, k, arena_str(c->arena, buf_str(&list)), patched);
+    return false;
+}
+
+struct json *call_body_object(struct call *c, const struct kind *k, const struct write_options *o)
+{
+    struct schema_unknown unknown = { .arena = c->arena }, twice = { .arena = c->arena };
+    struct json *tree = NULL;
+    err_t e = { 0 };
+    int result = parse(c, &twice, &tree, &e);
+    if (result == -ENOTSUP) {
+        unsupported_type(c);
+        return NULL;
+    }
+    if (result < 0) {
+        call_bad_request(c,
+                         "the object provided is unrecognized (must be of type " STR_FMT
+                         "): couldn't get version/kind; json parse error: %s",
+                         STR_ARG(k->kind), e.text);
+        return NULL;
+    }
+    if (!check_type(c, k, tree))
+        return NULL;
+    size_t managers = json_len(json_at(tree, "metadata", "managedFields", NULL));
+    if (managers > MANAGERS_MAX) {
+        call_bad_request(c, "metadata.managedFields has %zu entries; at most %d are allowed",
+                         managers, MANAGERS_MAX);
+        return NULL;
+    }
+    if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
+        call_bad_request(c,
+                         STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
+                                 ": %s",
+                         STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), e.text);
+        return NULL;
+    }
+    return call_field_validation(c, k, o, &unknown, &twice, false) ? tree : NULL;
+}

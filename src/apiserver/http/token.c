@@ -1,0 +1,173 @@
+/* See token.h. "header.claims.signature", each in the alphabet of base64 that URLs know; the signature is
+ * HMAC-SHA256, as the one who signs is the only one who checks. */
+#include "token.h"
+
+#include "../../base/base64.h"
+#include "../../net/tls.h"
+#include "auth.h"
+#include "remove.h"
+
+enum { SKEW_S = 60 }; /* by which the clock may have gone back, as the real server has it */
+
+static void sign(struct server *s, str text, struct buf *out)
+{
+    unsigned char mac[TLS_MAC_BYTES];
+    tls_mac(auth_key(s->auth), text, mac);
+    base64url_encode(out, (str){ (const char *)mac, sizeof(mac) });
+}
+
+static struct json *reference(struct arena *a, str name, str uid)
+{
+    struct json *r = json_new_obj(a);
+    json_set_str(a, r, "name", name);
+    json_set_str(a, r, "uid", uid);
+    return r;
+}
+
+static struct json *own_claims(struct arena *a, const struct token_claims *c)
+{
+    static const char *const kinds[][2] = { { "Pod", "pod" },
+                                            { "Secret", "secret" },
+                                            { "Node", "node" } };
+    struct json *own = json_new_obj(a);
+    json_set_str(a, own, "namespace", c->ns);
+    json_set(a, own, S("serviceaccount"), reference(a, c->account, c->uid));
+    for (size_t i = 0; json_is(c->bound, JSON_OBJ) && i < countof(kinds); i++)
+        if (str_eqc(json_text(json_get(c->bound, "kind")), kinds[i][0]))
+            json_set(a, own, str_c(kinds[i][1]),
+                     reference(a, json_text(json_get(c->bound, "name")), c->bound_uid));
+    if (c->node.n)
+        json_set(a, own, S("node"), reference(a, c->node, c->node_uid));
+    return own;
+}
+
+str token_make(struct server *s, struct arena *a, const struct token_claims *c)
+{
+    struct json *claims = json_new_obj(a);
+    int64_t now = server_now_ns(s) / NS_PER_S;
+    json_set(a, claims, S("aud"), json_copy(a, c->audiences));
+    json_set_int(a, claims, "exp", c->until_s);
+    json_set_int(a, claims, "iat", now);
+    json_set_str(a, claims, "iss", TOKEN_ISSUER);
+    json_set_str(a, claims, "jti", server_uid(s, a));
+    json_set(a, claims, S("kubernetes.io"), own_claims(a, c));
+    json_set_int(a, claims, "nbf", now);
+    json_set_str(a, claims, "sub",
+                 arena_printf(a, "system:serviceaccount:" STR_FMT ":" STR_FMT, STR_ARG(c->ns),
+                              STR_ARG(c->account)));
+    auto_buf struct buf out = { 0 };
+    base64url_encode(&out, S("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    buf_put(&out, S("."));
+    base64url_encode(&out, json_to_str(a, claims));
+    auto_buf struct buf signature = { 0 };
+    sign(s, buf_str(&out), &signature);
+    buf_put(&out, S("."));
+    buf_put(&out, buf_str(&signature));
+    return arena_str(a, buf_str(&out));
+}
+
+/* The claims of a token that we signed; NULL: we did not. */
+static struct json *claims_of(struct server *s, struct arena *a, str token)
+{
+    size_t last = token.n;
+    while (last && token.p[last - 1] != '.')
+        last--;
+    str text = str_upto(token, last ? last - 1 : 0), header, claims = text;
+    auto_buf struct buf signature = { 0 }, json = { 0 };
+    if (!last || !str_cut(&claims, '.', &header) || !claims.p)
+        return NULL;
+    sign(s, text, &signature);
+    struct json *tree = NULL;
+    if (!tls_same_secret(buf_str(&signature), str_from(token, last)) ||
+        base64url_decode(&json, claims) < 0 || json_parse(a, buf_str(&json), &tree, NULL) < 0)
+        return NULL;
+    return tree;
+}
+
+static bool is_there(struct server *s, struct arena *a, const char *plural, str ns,
+                     const struct json *own, const char *key)
+{
+    const struct kind *k = kinds_find(S(""), S("v1"), str_c(plural));
+    str name = json_text(json_at(own, key, "name", NULL)),
+        uid = json_text(json_at(own, key, "uid", NULL));
+    const struct object *o =
+        store_latest(s->store, kind_key(a, k, k->namespaced ? ns : S(""), name));
+    return o && (!uid.n || str_eq(uid, object_span(o, o->uid)));
+}
+
+static bool holds(struct server *s, struct arena *a, const struct json *claims)
+{
+    static const char *const bound[][2] = { { "pod", "pods" },
+                                            { "secret", "secrets" },
+                                            { "node", "nodes" } };
+    const struct json *own = json_get(claims, "kubernetes.io");
+    str ns = json_text(json_get(own, "namespace"));
+    int64_t now = server_now_ns(s) / NS_PER_S;
+    if (json_int(json_get(claims, "exp"), 0) <= now ||
+        json_int(json_get(claims, "nbf"), 0) > now + SKEW_S ||
+        !is_there(s, a, "serviceaccounts", ns, own, "serviceaccount"))
+        return false;
+    /* the node of a pod's token only says where the pod is; a token that is bound to a node has no pod */
+    size_t n = json_get(own, "pod") ? countof(bound) - 1 : countof(bound);
+    for (size_t i = 0; i < n; i++)
+        if (json_get(own, bound[i][0]) && !is_there(s, a, bound[i][1], ns, own, bound[i][0]))
+            return false;
+    return true;
+}
+
+/* Those of the audiences asked for that the token names; NULL: none. */
+static struct json *fitting(struct arena *a, const struct json *wanted, const struct json *named)
+{
+    struct json *own = json_new_arr(a), *fits = json_new_arr(a);
+    json_push(a, own, json_new_str(a, TOKEN_ISSUER));
+    if (!json_len(wanted))
+        wanted = own;
+    for (size_t i = 0; i < json_len(wanted); i++)
+        if (list_has(named, json_text(json_item(wanted, i))))
+            json_push(a, fits, json_item(wanted, i));
+    return json_len(fits) ? fits : NULL;
+}
+
+static struct json *details(struct arena *a, const struct json *claims)
+{
+    static const char *const keys[][4] = { { "pod", "pod-name", "name" },
+                                           { "pod", "pod-uid", "uid" },
+                                           { "node", "node-name", "name" },
+                                           { "node", "node-uid", "uid" } };
+    struct json *extra = json_new_obj(a), *list = json_new_arr(a);
+    str id = json_text(json_get(claims, "jti"));
+    json_push(a, list, json_new_str(a, arena_printf(a, "JTI=" STR_FMT, STR_ARG(id))));
+    json_set(a, extra, S("authentication.kubernetes.io/credential-id"), list);
+    for (size_t i = 0; i < countof(keys); i++) {
+        struct json *value = json_at(claims, "kubernetes.io", keys[i][0], keys[i][2], NULL);
+        if (!value)
+            continue;
+        json_push(a, list = json_new_arr(a), value);
+        json_set(a, extra, arena_printf(a, "authentication.kubernetes.io/%s", keys[i][1]), list);
+    }
+    return extra;
+}
+
+bool token_check(struct server *s, struct arena *a, struct token_check *t)
+{
+    struct json *claims = claims_of(s, a, t->token);
+    if (!claims || !holds(s, a, claims))
+        return false;
+    t->fits = fitting(a, t->wanted, json_get(claims, "aud"));
+    if (!t->fits) {
+        t->audiences = json_get(claims, "aud");
+        return false;
+    }
+    const struct json *own = json_get(claims, "kubernetes.io");
+    str *groups = arena_array(a, 2, sizeof(*groups));
+    groups[0] = S("system:serviceaccounts");
+    groups[1] = arena_printf(a, "system:serviceaccounts:" STR_FMT,
+                             STR_ARG(json_text(json_get(own, "namespace"))));
+    t->user = (struct user){ .name = json_text(json_get(claims, "sub")),
+                             .uid = json_text(json_at(own, "serviceaccount", "uid", NULL)),
+                             .groups = groups,
+                             .n_groups = 2,
+                             .extra = details(a, claims),
+                             .known = true };
+    return true;
+}

@@ -1,0 +1,203 @@
+/* See write.h. */
+#include "write.h"
+
+#include "../../json/seen.h"
+#include "read.h"
+
+enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
+
+static struct object *stage(struct server *s, struct arena *a, const struct kind *k, str key,
+                            struct json *tree, bool deleted, err_t *e)
+{
+    const err_t *failure = store_failure(s->store);
+    if (failure) {
+        *e = *failure;
+        return NULL;
+    }
+    int64_t rev = store_next_rev(s->store);
+    auto_buf struct buf text = { 0 };
+    buf_reserve(&text, USUAL_BYTES);
+    struct json *stored = tree;
+    if (k != k->storage) {
+        stored = json_copy(a, tree);
+        kind_store(k, a, stored);
+    }
+    object_text(a, stored, rev, &text);
+    if (text.n > OBJECT_BYTES_MAX && !deleted) {
+        err_set(e, E2BIG, "the object has %zu bytes, but at most %d are stored", text.n,
+                OBJECT_BYTES_MAX);
+        return NULL;
+    }
+    if (stored != tree)
+        json_set(a, json_make(a, tree, "metadata", NULL), S("resourceVersion"),
+                 json_new_str(a, arena_printf(a, "%lld", (long long)rev)));
+    struct object *o = NULL;
+    int result = object_new(key, buf_str(&text), rev, deleted, &o);
+    assert(result == 0); /* object_text wrote it */
+    store_stage(s->store, o);
+    server_commit_soon(s);
+    return o;
+}
+
+struct object *write_stage(struct server *s, struct arena *a, const struct kind *k, str key,
+                           struct json *tree, err_t *e)
+{
+    return stage(s, a, k, key, tree, false, e);
+}
+
+struct object *write_remove(struct server *s, struct arena *a, const struct kind *k, str key,
+                            struct json *tree, err_t *e)
+{
+    return stage(s, a, k, key, tree, true, e);
+}
+
+void call_stage_failed(struct call *c, const err_t *e)
+{
+    int code = e->code == E2BIG ? 413 : e->code == ENOSPC ? 507 : 500;
+    const char *reason = code == 413 ? "RequestEntityTooLarge" : "InternalError";
+    call_status(c, &(struct status){ .code = code,
+                                     .reason = reason,
+                                     .message = arena_str(c->arena, str_c(e->text)) });
+}
+
+/* ---- what kinds may ask for */
+
+static const struct json *env_lookup(void *context, const struct kind *k, str ns, str name)
+{
+    struct write_env *e = context;
+    const struct object *o = store_latest(e->server->store, kind_key(e->env.arena, k, ns, name));
+    return o ? read_tree(e->env.arena, k, o) : NULL;
+}
+
+static bool env_service_holds(void *context, str text)
+{
+    struct write_env *e = context;
+    struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
+    for (const struct object *o; (o = tree_next_in(&c, S("/services/")));)
+        if (str_find(object_json(o), text) != SIZE_MAX)
+            return true;
+    return false;
+}
+
+/* Ports of the nodes stand behind "nodePort": and "healthCheckNodePort": in the text of a service. */
+static void env_service_ports(void *context, bool *used, int64_t first, int64_t n)
+{
+    struct write_env *e = context;
+    struct tree_cursor c = tree_seek(store_tree(e->server->store), S("/services/"));
+    for (const struct object *o; (o = tree_next_in(&c, S("/services/")));) {
+        str rest = object_json(o), mark = S("odePort\":");
+        for (size_t at; (at = str_find(rest, mark)) != SIZE_MAX;) {
+            rest = str_from(rest, at + mark.n);
+            int64_t port = 0;
+            for (size_t i = 0; i < MIN(rest.n, (size_t)6) && rest.p[i] >= '0' && rest.p[i] <= '9';
+                 i++)
+                port = port * 10 + (rest.p[i] - '0');
+            if (port >= first && port < first + n)
+                used[port - first] = true;
+        }
+    }
+}
+
+static void env_warn(void *context, str text)
+{
+    struct write_env *e = context;
+    if (e->call)
+        call_warn(e->call, text);
+}
+
+void write_env_init(struct write_env *e, struct server *s, struct call *c, struct arena *a)
+{
+    *e = (struct write_env){ .server = s, .call = c };
+    e->env = (struct kind_env){ .arena = a,
+                                .now_ns = server_now_ns(s),
+                                .context = e,
+                                .lookup = env_lookup,
+                                .service_holds = env_service_holds,
+                                .service_ports = env_service_ports,
+                                .warn = env_warn };
+}
+
+void write_owners_once(struct call *c, const struct json *object)
+{
+    struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
+    uint32_t n = (uint32_t)json_len(owners), kept = 0;
+    bool *again = arena_array(c->arena, n, sizeof(*again));
+    struct seen seen = seen_new(c->arena, 1);
+    for (uint32_t i = 0; i < n; i++)
+        again[i] = seen_value(&seen, json_item(owners, i), i);
+    for (uint32_t i = n; i-- > 0;) {
+        if (!again[i])
+            continue;
+        str uid = json_text(json_get(json_item(owners, i), "uid"));
+        call_warn(c,
+                  arena_printf(c->arena,
+                               ".metadata.ownerReferences contains duplicate entries; API server "
+                               "dedups owner references in 1.20+, and may reject such requests "
+                               "as early as 1.24; please fix your requests; duplicate UID(s) "
+                               "observed: " STR_FMT,
+                               STR_ARG(uid)));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!again[i])
+            owners->items[kept++] = owners->items[i];
+    if (n)
+        owners->n = kept;
+}
+
+/* ---- answers, comparisons */
+
+void write_answer(struct call *c, int status, const struct object *stored, struct json *tree)
+{
+    if (c->sub == KIND_SCALE) {
+        struct kind_fault fault = { .errors.arena = c->arena };
+        struct json *scale = kind_scale_of(c->kind, c->arena, tree, &fault);
+        if (scale)
+            call_object(c, status, kind_scale_kind(), scale);
+        else
+            call_fault(c, c->kind, c->name, &fault);
+        return;
+    }
+    if (c->kind->custom && c->kind != c->kind->storage)
+        kind_read(c->kind, c->arena, tree); /* what the stored version has no place for is lost */
+    bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
+    if (!stored || !plain || c->kind != c->kind->storage) {
+        call_object(c, status, c->kind, tree);
+        return;
+    }
+    c->answer.status = status;
+    c->answer.content_type = "application/json";
+    buf_clear(&c->answer.body);
+    buf_put(&c->answer.body, object_json(stored));
+}
+
+static struct json *without_times(struct arena *a, const struct json *managed)
+{
+    struct json *copy = json_copy(a, managed);
+    for (size_t i = 0; i < json_len(copy); i++)
+        json_del(json_item(copy, i), S("time"));
+    return copy;
+}
+
+bool write_is_same(struct arena *a, const struct json *old, const struct json *now)
+{
+    struct json *x = json_copy(a, old), *y = json_copy(a, now);
+    struct json *mx = json_make(a, x, "metadata", NULL), *my = json_make(a, y, "metadata", NULL);
+    struct json *managed = without_times(a, json_get(mx, "managedFields"));
+    if (!json_eq(managed, without_times(a, json_get(my, "managedFields"))))
+        return false;
+    const str ignored[] = { S("managedFields"), S("resourceVersion") };
+    for (size_t i = 0; i < countof(ignored); i++) {
+        json_del(mx, ignored[i]);
+        json_del(my, ignored[i]);
+    }
+    return json_eq(x, y);
+}
+
+bool write_may_go(const struct kind *k, const struct json *tree)
+{
+    const struct json *meta = json_get(tree, "metadata");
+    bool is_namespace = !k->group.n && str_eq(k->plural, S("namespaces"));
+    return json_get(meta, "deletionTimestamp") && !json_len(json_get(meta, "finalizers")) &&
+           json_int(json_get(meta, "deletionGracePeriodSeconds"), 0) == 0 &&
+           !(is_namespace && json_len(json_at(tree, "spec", "finalizers", NULL)));
+}

@@ -1,0 +1,452 @@
+/* Deployments, replica sets, stateful sets, daemon sets and jobs: things that make pods from a
+ * template and know them by a selector. */
+#include "../schema/formats.h"
+#include "kind_hooks.h"
+
+static struct json *template_spec(struct json *object)
+{
+    return json_at(object, "spec", "template", "spec", NULL);
+}
+
+static void fill_template(struct arena *a, struct json *object)
+{
+    podspec_fill(a, template_spec(object), false);
+}
+
+/* ---- rules that all share */
+
+static void check_not_negative(const struct json *spec, const char *key,
+                               const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *value = json_get(spec, key);
+    if (json_int(value, 0) < 0)
+        field_invalid(errors, &(struct field_path){ at, .key = str_c(key) }, value,
+                      "must be greater than or equal to 0");
+}
+
+/* The pods of a stateful set find its claims among their volumes. */
+static const struct json *with_claims(struct arena *a, const struct json *pod,
+                                      const struct json *claims)
+{
+    if (!json_len(claims) || !json_is(pod, JSON_OBJ))
+        return pod;
+    struct json *spec = json_copy(a, pod), *volumes = json_new_arr(a);
+    const struct json *own = json_get(pod, "volumes");
+    struct seen claimed = seen_new(a, 1);
+    for (uint32_t i = 0; i < json_len(claims); i++) {
+        struct json *volume = json_new_obj(a);
+        str name = json_text(json_at(claims->items[i], "metadata", "name", NULL));
+        json_set_str(a, volume, "name", name);
+        json_set_str(a, json_make(a, volume, "persistentVolumeClaim", NULL), "claimName", name);
+        if (!seen_value(&claimed, json_get(volume, "name"), i))
+            json_push(a, volumes, volume);
+    }
+    for (uint32_t i = 0; i < json_len(own); i++) /* a claim hides a volume of its name */
+        if (!seen_lookup(&claimed, json_get(own->items[i], "name")))
+            json_push(a, volumes, own->items[i]);
+    json_set(a, spec, S("volumes"), volumes);
+    return spec;
+}
+
+static void check_template(const struct json *spec, const struct field_path *at,
+                           struct podspec_rules rules, struct field_errors *errors)
+{
+    const struct json *template = json_get(spec, "template");
+    struct field_path in = { at, .key = S("template") };
+    const struct json *metadata = json_get(template, "metadata");
+    kind_check_labels(json_get(metadata, "labels"), AT(&in, "labels"), errors);
+    kind_check_annotations(json_get(metadata, "annotations"), AT(&in, "annotations"), errors);
+    podspec_check(with_claims(errors->arena, json_get(template, "spec"),
+                              json_get(spec, "volumeClaimTemplates")),
+                  AT(&in, "spec"), rules, errors);
+    if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
+        field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
+                        "pods that run for ever have no deadline");
+}
+
+/* The selector must be there, say something and choose the template's own pods. */
+static void check_own_selector(const struct kind_change *c, const struct json *spec,
+                               const struct field_path *at, struct field_errors *errors)
+{
+    const struct json *selector = json_get(spec, "selector");
+    const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
+    if (!json_is(selector, JSON_OBJ)) {
+        if (c->kind->hooks != &hooks_daemonset)
+            field_required(errors, AT(at, "selector"), NULL);
+    } else {
+        kind_check_selector(selector, AT(at, "selector"), errors);
+        if (kind_selector_empty(selector))
+            field_invalid(errors, AT(at, "selector"), selector, "must not be empty");
+    }
+    struct field_path in = { at, .key = S("template") };
+    if (!kind_selector_readable(selector)) {
+        if (c->kind->hooks != &hooks_daemonset)
+            field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
+    } else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
+                                              : !json_is(selector, JSON_OBJ))
+        field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
+                      labels ? labels : json_new_obj(errors->arena),
+                      "the selector does not match them");
+    if (c->old && c->kind->hooks != &hooks_statefulset) /* there it is one of many */
+        kind_check_immutable(selector, json_at(c->old, "spec", "selector", NULL),
+                             AT(at, "selector"), errors);
+}
+
+static void check_pods(const struct kind_change *c, struct field_errors *errors)
+{
+    const struct json *spec = json_get(c->object, "spec");
+    struct field_path at = { NULL, .key = S("spec") };
+    check_not_negative(spec, "replicas", &at, errors);
+    check_not_negative(spec, "minReadySeconds", &at, errors);
+    if (c->kind->hooks != &hooks_statefulset)
+        check_not_negative(spec, "revisionHistoryLimit", &at, errors);
+    check_own_selector(c, spec, &at, errors);
+    if (c->kind->hooks == &hooks_daemonset || kind_selector_readable(json_get(spec, "selector")))
+        check_template(spec, &at,
+                       (struct podspec_rules){ .restart_policy = "Always", .template = true },
+                       errors);
+}
+
+/* Numbers of a status: none below zero, none of a part above the whole. */
+static void check_status(const struct kind_change *c, struct field_errors *errors)
+{
+    static const char *const parts[] = { "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
+                                         "availableReplicas", "currentReplicas" };
+    const struct json *status = json_get(c->object, "status");
+    struct field_path at = { NULL, .key = S("status") };
+    json_each(m, status)
+        if (json_is(m->value, JSON_INT) && m->value->integer < 0)
+            field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
+                          "must be greater than or equal to 0");
+    if (c->kind->hooks == &hooks_daemonset)
+        return;
+    bool replicaset = c->kind->hooks == &hooks_replicaset;
+    for (size_t i = 0; i < countof(parts); i++) {
+        if (replicaset ? i == 1 : i == 0)
+            continue; /* that one is not theirs */
+        if (i == 4 && c->kind->hooks != &hooks_statefulset)
+            continue;
+        struct json part = { .type = JSON_INT, .integer = json_int(json_get(status, parts[i]), 0) };
+        if (part.integer > json_int(json_get(status, "replicas"), 0))
+            field_invalid(errors, &(struct field_path){ &at, .key = str_c(parts[i]) }, &part,
+                          "cannot be greater than status.replicas");
+    }
+    const struct json *available = json_get(status, "availableReplicas");
+    if (json_int(available, 0) > json_int(json_get(status, "readyReplicas"), 0))
+        field_invalid(errors, AT(&at, "availableReplicas"), available,
+                      "cannot be greater than readyReplicas");
+}
+
+static void validate_pods(const struct kind_change *c, struct kind_env *env UNUSED,
+                          struct field_errors *errors)
+{
+    if (c->sub == KIND_STATUS)
+        check_status(c, errors);
+    else
+        check_pods(c, errors);
+}
+
+/* ---- Deployment */
+
+static void fill_deployment(struct arena *a, struct json *object)
+{
+    fill_template(a, object);
+    struct json *strategy = json_make(a, object, "spec", "strategy", NULL);
+    if (!str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
+        return;
+    struct json *rolling = json_make(a, strategy, "rollingUpdate", NULL);
+    if (!json_get(rolling, "maxUnavailable"))
+        json_set_str(a, rolling, "maxUnavailable", S("25%"));
+    if (!json_get(rolling, "maxSurge"))
+        json_set_str(a, rolling, "maxSurge", S("25%"));
+}
+
+/* ---- parts of the replicas */
+
+/* A count, or a percentage as text; -1: neither. */
+static int64_t part_of(const struct json *value, bool *ret_percent)
+{
+    *ret_percent = json_is(value, JSON_STR);
+    if (json_is(value, JSON_INT))
+        return value->integer;
+    str text = json_text(value);
+    int64_t percent = -1;
+    if (!str_ends(text, S("%")) || str_to_i64(str_upto(text, text.n - 1), &percent) < 0)
+        return -1;
+    return percent;
+}
+
+static void check_part(const struct json *value, const struct field_path *at, int64_t percent_max,
+                       struct field_errors *errors)
+{
+    bool percent = false;
+    if (!value)
+        return;
+    int64_t n = part_of(value, &percent);
+    if (n < 0)
+        field_invalid(errors, at, value,
+                      percent ? "must be a percentage (such as '25%%')" : "must not be negative");
+    else if (percent && n > percent_max)
+        field_invalid(errors, at, value, "must not be more than 100%%");
+}
+
+static void check_strategy(const struct json *spec, const struct field_path *up,
+                           struct field_errors *errors)
+{
+    struct field_path at = { up, .key = S("strategy") };
+    static const char *const types[] = { "Recreate", "RollingUpdate", NULL };
+    const struct json *strategy = json_get(spec, "strategy");
+    const struct json *rolling = json_get(strategy, "rollingUpdate");
+    str type = json_text(json_get(strategy, "type"));
+    struct field_path in = { &at, .key = S("rollingUpdate") };
+    if (!str_eqc(type, "Recreate") && !str_eqc(type, "RollingUpdate")) {
+        field_not_supported(errors, &at, strategy, types);
+        return;
+    }
+    if (str_eqc(type, "Recreate")) {
+        if (rolling)
+            field_forbidden(errors, &in, "belongs to the type RollingUpdate");
+        return;
+    }
+    const struct json *unavailable = json_get(rolling, "maxUnavailable");
+    const struct json *surge = json_get(rolling, "maxSurge");
+    check_part(unavailable, AT(&in, "maxUnavailable"), 100, errors);
+    check_part(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
+    bool percent = false;
+    if (unavailable && surge && part_of(unavailable, &percent) == 0 &&
+        part_of(surge, &percent) == 0)
+        field_invalid(errors, AT(&in, "maxUnavailable"), unavailable,
+                      "must not be 0 when maxSurge is");
+}
+
+static void validate_deployment(const struct kind_change *c, struct kind_env *env UNUSED,
+                                struct field_errors *errors)
+{
+    struct field_path at = { NULL, .key = S("spec") };
+    const struct json *spec = json_get(c->object, "spec");
+    if (c->sub == KIND_STATUS) {
+        check_status(c, errors);
+        return;
+    }
+    check_pods(c, errors);
+    check_strategy(spec, &at, errors);
+    const struct json *deadline = json_get(spec, "progressDeadlineSeconds");
+    check_not_negative(spec, "progressDeadlineSeconds", &at, errors);
+    if (deadline && json_int(deadline, 0) <= json_int(json_get(spec, "minReadySeconds"), 0))
+        field_invalid(errors, AT(&at, "progressDeadlineSeconds"), deadline,
+                      "must be greater than minReadySeconds");
+}
+
+/* Annotations of a deployment steer its rollout, so they count as a generation too. */
+static void prepare_deployment(const struct kind_change *c, struct kind_env *env,
+                               struct kind_fault *fault UNUSED)
+{
+    if (!c->old)
+        return;
+    struct json *metadata = json_make(env->arena, c->object, "metadata", NULL);
+    const struct json *old = json_get(c->old, "metadata");
+    if (c->sub == KIND_STATUS) {
+        const struct json *labels = json_get(old, "labels");
+        json_del(metadata, S("labels"));
+        if (labels)
+            json_set(env->arena, metadata, S("labels"), json_copy(env->arena, labels));
+        return;
+    }
+    int64_t generation = json_int(json_get(old, "generation"), 0);
+    bool spec_counted = json_int(json_get(metadata, "generation"), 0) > generation;
+    if (!spec_counted && !json_eq(json_get(metadata, "annotations"), json_get(old, "annotations")))
+        json_set_int(env->arena, metadata, "generation", generation + 1);
+}
+
+const struct kind_hooks hooks_deployment = {
+    .fill = fill_deployment,
+    .prepare = prepare_deployment,
+    .validate = validate_deployment,
+};
+
+const struct kind_hooks hooks_replicaset = { .fill = fill_template, .validate = validate_pods };
+
+/* ---- StatefulSet */
+
+static void fill_statefulset(struct arena *a, struct json *object)
+{
+    fill_template(a, object);
+    struct json *spec = json_make(a, object, "spec", NULL);
+    struct json *strategy = json_make(a, spec, "updateStrategy", NULL);
+    if (!json_text(json_get(strategy, "type")).n) {
+        json_set_str(a, strategy, "type", S("RollingUpdate"));
+        json_make(a, strategy, "rollingUpdate", NULL);
+    }
+    struct json *rolling = json_get(strategy, "rollingUpdate");
+    if (json_is(rolling, JSON_OBJ) && !json_get(rolling, "partition") &&
+        str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
+        json_set_int(a, rolling, "partition", 0);
+    const struct json *claims = json_get(spec, "volumeClaimTemplates");
+    for (uint32_t i = 0; i < json_len(claims); i++) { /* objects inside an object */
+        json_set_str(a, claims->items[i], "apiVersion", S("v1"));
+        json_set_str(a, claims->items[i], "kind", S("PersistentVolumeClaim"));
+    }
+}
+
+static void check_set_strategy(const struct json *strategy, const struct field_path *at,
+                               struct field_errors *errors)
+{
+    str type = json_text(json_get(strategy, "type"));
+    const struct json *rolling = json_get(strategy, "rollingUpdate");
+    const struct json *partition = json_get(rolling, "partition");
+    struct field_path in = { at, .key = S("rollingUpdate") };
+    if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
+        field_invalid(errors, at, strategy, "must be RollingUpdate or OnDelete");
+    else if (str_eqc(type, "OnDelete") && rolling)
+        field_invalid(errors, &in, rolling, "only allowed for updateStrategy 'RollingUpdate'");
+    else if (json_int(partition, 0) < 0)
+        field_invalid(errors, AT(&in, "partition"), partition,
+                      "must be greater than or equal to 0");
+}
+
+static void check_retention(const struct json *policy, const struct field_path *at,
+                            struct field_errors *errors)
+{
+    static const char *const moments[] = { "whenDeleted", "whenScaled" };
+    static const char *const words[] = { "Retain", "Delete", NULL };
+    for (size_t i = 0; i < countof(moments); i++) {
+        const struct json *word = json_get(policy, moments[i]);
+        if (word && !str_eqc(json_text(word), "Retain") && !str_eqc(json_text(word), "Delete"))
+            field_not_supported(errors, &(struct field_path){ at, .key = str_c(moments[i]) }, word,
+                                words);
+    }
+}
+
+static void validate_statefulset(const struct kind_change *c, struct kind_env *env UNUSED,
+                                 struct field_errors *errors)
+{
+    static const char *const mutable[] = {
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "minReadySeconds",
+        "persistentVolumeClaimRetentionPolicy",
+        "revisionHistoryLimit",
+    };
+    const struct json *spec = json_get(c->object, "spec");
+    struct field_path at = { NULL, .key = S("spec") };
+    if (c->sub == KIND_STATUS) {
+        check_status(c, errors);
+        return;
+    }
+    check_pods(c, errors);
+    const struct json *policy = json_get(spec, "podManagementPolicy");
+    if (!str_eqc(json_text(policy), "OrderedReady") && !str_eqc(json_text(policy), "Parallel"))
+        field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
+                      "must be OrderedReady or Parallel");
+    check_set_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
+    check_retention(json_get(spec, "persistentVolumeClaimRetentionPolicy"),
+                    AT(&at, "persistentVolumeClaimRetentionPolicy"), errors);
+    const struct json *start = json_at(spec, "ordinals", "start", NULL);
+    if (json_int(start, 0) < 0)
+        field_invalid(errors, AT(AT(&at, "ordinals"), "start"), start,
+                      "must be greater than or equal to 0");
+    const struct json *service = json_get(spec, "serviceName");
+    if (!c->old && json_text(service).n && format_dns_label(json_text(service)))
+        field_invalid(errors, AT(&at, "serviceName"), service, "%s",
+                      format_dns_label(json_text(service)));
+    const struct json *claims = json_get(spec, "volumeClaimTemplates");
+    for (uint32_t i = 0; !c->old && i < json_len(claims); i++)
+        kind_check_claim(json_get(claims->items[i], "spec"),
+                         AT(AT_INDEX(AT(&at, "volumeClaimTemplates"), i), "spec"), errors);
+    if (!c->old)
+        return;
+    struct json *new = json_copy(errors->arena, json_get(c->object, "spec"));
+    struct json *old = json_copy(errors->arena, json_get(c->old, "spec"));
+    for (size_t i = 0; i < countof(mutable); i++) {
+        json_del(new, str_c(mutable[i]));
+        json_del(old, str_c(mutable[i]));
+    }
+    if (!json_eq(new, old))
+        field_forbidden(errors, AT(NULL, "spec"),
+                        "only replicas, template, updateStrategy and the like may change");
+}
+
+const struct kind_hooks hooks_statefulset = {
+    .name = format_dns_label,
+    .fill = fill_statefulset,
+    .validate = validate_statefulset,
+};
+
+/* ---- DaemonSet */
+
+static const char template_generation[] = "deprecated.daemonset.template.generation";
+
+static void fill_daemonset(struct arena *a, struct json *object)
+{
+    fill_template(a, object);
+    struct json *annotations = json_make(a, object, "metadata", "annotations", NULL);
+    if (!json_get(annotations, template_generation))
+        json_set_str(a, annotations, template_generation, S("0"));
+    struct json *strategy = json_make(a, object, "spec", "updateStrategy", NULL);
+    if (!str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
+        return;
+    struct json *rolling = json_make(a, strategy, "rollingUpdate", NULL);
+    if (!json_get(rolling, "maxUnavailable"))
+        json_set_int(a, rolling, "maxUnavailable", 1);
+    if (!json_get(rolling, "maxSurge"))
+        json_set_int(a, rolling, "maxSurge", 0);
+}
+
+/* The template's generation shows in an annotation, as it has no field in this version. */
+static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
+                              struct kind_fault *fault UNUSED)
+{
+    int64_t generation = 1;
+    if (c->old) {
+        str was = json_text(json_at(c->old, "metadata", "annotations", template_generation, NULL));
+        if (str_to_i64(was, &generation) < 0)
+            generation = 1;
+        if (!json_eq(json_at(c->object, "spec", "template", NULL),
+                     json_at(c->old, "spec", "template", NULL)))
+            generation++;
+    }
+    json_set_str(env->arena, json_make(env->arena, c->object, "metadata", "annotations", NULL),
+                 template_generation, arena_printf(env->arena, "%lld", (long long)generation));
+}
+
+/* One of the two moves a rollout on, and not both. */
+static void check_daemon_parts(const struct json *rolling, const struct field_path *at,
+                               struct field_errors *errors)
+{
+    const struct json *unavailable = json_get(rolling, "maxUnavailable");
+    const struct json *surge = json_get(rolling, "maxSurge");
+    bool percent = false;
+    int64_t out = part_of(unavailable, &percent), over = part_of(surge, &percent);
+    bool some_out = out > 0 || (out < 0 && json_is(unavailable, JSON_INT));
+    bool some_over = over > 0 || (over < 0 && json_is(surge, JSON_INT));
+    check_part(unavailable, AT(at, "maxUnavailable"), 100, errors);
+    check_part(surge, AT(at, "maxSurge"), 100, errors);
+    if (some_out && some_over)
+        field_invalid(errors, AT(at, "maxSurge"), surge, "must be 0 when maxUnavailable is not");
+    if (!some_out && !some_over)
+        field_required(errors, AT(at, "maxUnavailable"), "must not be 0 when maxSurge is");
+}
+
+static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
+                               struct field_errors *errors)
+{
+    static const char *const types[] = { "OnDelete", "RollingUpdate", NULL };
+    const struct json *strategy = json_at(c->object, "spec", "updateStrategy", NULL);
+    str type = json_text(json_get(strategy, "type"));
+    struct field_path at = { AT(NULL, "spec"), .key = S("updateStrategy") };
+    validate_pods(c, env, errors);
+    if (c->sub == KIND_STATUS)
+        return;
+    if (str_eqc(type, "RollingUpdate"))
+        check_daemon_parts(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"), errors);
+    else if (!str_eqc(type, "OnDelete"))
+        field_not_supported(errors, &at, strategy, types);
+}
+
+const struct kind_hooks hooks_daemonset = {
+    .fill = fill_daemonset,
+    .prepare = prepare_daemonset,
+    .validate = validate_daemonset,
+};

@@ -1,0 +1,383 @@
+/* Reads the type text into messages. The text is ours and compiled in (packed, as it
+ * is large), so a fault in it is a bug and
+ * asserts; a unit test reads all of it.
+ *
+ * Two passes: the first finds the name of every type, the second reads the fields, so that types may
+ * refer to each other in any order and in circles. Embedded types are copied into the type that
+ * embeds them afterwards, and shapes are made last, when every schema is complete. */
+#include "types.h"
+
+#include "../../base/map.h"
+#include "../../base/vec.h"
+#include "../../net/gzip.h"
+
+extern const unsigned char types_packed[];
+extern const size_t types_packed_n;
+
+struct type {
+    struct schema_message message; /* first: a message is its type */
+    struct schema schema;
+    struct shape shape;
+    str package;
+    str lines; /* of the fields */
+    bool embedded_done;
+};
+
+static struct {
+    struct arena arena;
+    struct buf text;    /* names and descriptions point into it */
+    struct map by_name; /* full name to struct type */
+    VEC(const struct schema_message *) all;
+} types;
+
+static str next_word(str *rest)
+{
+    while (rest->n && rest->p[0] == ' ')
+        *rest = str_from(*rest, 1);
+    size_t n = str_find_char(*rest, ' ');
+    str word = str_upto(*rest, n);
+    *rest = str_from(*rest, word.n);
+    return word;
+}
+
+/* Splits "... -- description" off a line. */
+static str take_description(str *line)
+{
+    size_t at = str_find(*line, S(" -- "));
+    if (at == SIZE_MAX)
+        return S("");
+    str description = str_from(*line, at + 4);
+    *line = str_upto(*line, at);
+    return description;
+}
+
+static struct type *find_type(str package, str name)
+{
+    if (str_find_char(name, '.') == SIZE_MAX)
+        name = arena_printf(&types.arena, STR_FMT "." STR_FMT, STR_ARG(package), STR_ARG(name));
+    struct type *type = map_get(&types.by_name, name);
+    assert(type);
+    return type;
+}
+
+static bool scalar_type(str word, struct schema *s)
+{
+    static const struct {
+        const char *word;
+        enum schema_type type;
+        enum schema_format format;
+    } scalars[] = {
+        { "string", SCHEMA_STRING, SCHEMA_PLAIN },
+        { "int32", SCHEMA_INTEGER, SCHEMA_INT32 },
+        { "int64", SCHEMA_INTEGER, SCHEMA_INT64 },
+        { "float64", SCHEMA_NUMBER, SCHEMA_PLAIN },
+        { "bool", SCHEMA_BOOLEAN, SCHEMA_PLAIN },
+        { "bytes", SCHEMA_STRING, SCHEMA_BYTES },
+        { "quantity", SCHEMA_STRING, SCHEMA_QUANTITY },
+        { "time", SCHEMA_STRING, SCHEMA_TIME },
+        { "microtime", SCHEMA_STRING, SCHEMA_MICRO_TIME },
+        { "intstr", SCHEMA_INT_OR_STRING, SCHEMA_PLAIN },
+        { "any", SCHEMA_ANY, SCHEMA_PLAIN },
+    };
+    for (size_t i = 0; i < countof(scalars); i++) {
+        if (!str_eqc(word, scalars[i].word))
+            continue;
+        s->type = scalars[i].type;
+        s->format = scalars[i].format;
+        s->preserve_unknown = s->type == SCHEMA_ANY;
+        return true;
+    }
+    return false;
+}
+
+static void read_type_word(str package, str word, struct schema *s)
+{
+    if (scalar_type(word, s))
+        return;
+    bool list = str_starts(word, S("[]")), map = str_starts(word, S("map:"));
+    if (list || map) {
+        struct schema *element = arena_new(&types.arena, struct schema);
+        read_type_word(package, str_from(word, list ? 2 : 4), element);
+        s->type = list ? SCHEMA_ARRAY : SCHEMA_OBJECT;
+        s->element = element;
+        return;
+    }
+    bool either = str_starts(word, S("either:"));
+    struct type *type = find_type(package, str_from(word, either ? 7 : 0));
+    s->type = either ? SCHEMA_ANY : SCHEMA_OBJECT;
+    s->message = &type->message;
+    s->atomic = type->message.atomic;
+}
+
+static struct schema_limits *limits_of(struct schema *s)
+{
+    if (!s->limits) {
+        struct schema_limits *fresh = arena_new(&types.arena, struct schema_limits);
+        fresh->max_length = fresh->max_items = fresh->max_properties = -1;
+        fresh->min_length = fresh->min_items = fresh->min_properties = -1;
+        s->limits = fresh;
+    }
+    return (struct schema_limits *)s->limits;
+}
+
+static void read_keys(struct schema *s, str value)
+{
+    str *keys = arena_array(&types.arena, 4, sizeof(*keys));
+    for (str key; str_cut(&value, ',', &key);) {
+        assert(s->n_list_keys < 4);
+        keys[s->n_list_keys++] = key;
+    }
+    s->list = SHAPE_MAP_LIST;
+    s->list_keys = keys;
+}
+
+static void read_enum(struct schema *s, str value)
+{
+    struct json *values = json_new_arr(&types.arena);
+    for (str word; str_cut(&value, '|', &word);)
+        json_push(&types.arena, values, json_new_str(&types.arena, word));
+    /* the words of a list's elements are the element's */
+    limits_of(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
+}
+
+static void read_patch(struct schema_field *f, str value)
+{
+    str strategy = value;
+    size_t colon = str_find_char(value, ':');
+    if (colon != SIZE_MAX) {
+        strategy = str_upto(value, colon);
+        f->patch_key = str_from(value, colon + 1);
+    }
+    for (str word; str_cut(&strategy, '+', &word);)
+        f->patch |= shape_patch_parse(word);
+}
+
+static double number_of(str value)
+{
+    double number = 0;
+    int failed = str_to_f64(value, &number);
+    assert(!failed);
+    return number;
+}
+
+static void read_option(struct schema_field *f, str option)
+{
+    struct schema *s = &f->schema;
+    size_t at = str_find_char(option, '=');
+    str name = str_upto(option, at), value = at == SIZE_MAX ? S("") : str_from(option, at + 1);
+    if (str_eqc(name, "default")) {
+        struct json *fallback = NULL;
+        int failed = json_parse(&types.arena, value, &fallback, NULL);
+        assert(!failed);
+        s->fallback = fallback;
+    } else if (str_eqc(name, "enum")) {
+        read_enum(s, value);
+    } else if (str_eqc(name, "words")) {
+        read_enum(s, value);
+        limits_of(s)->has |= SCHEMA_WORDS_UNCHECKED;
+    } else if (str_eqc(name, "min")) {
+        limits_of(s)->minimum = number_of(value);
+        limits_of(s)->has |= SCHEMA_HAS_MINIMUM;
+    } else if (str_eqc(name, "max")) {
+        limits_of(s)->maximum = number_of(value);
+        limits_of(s)->has |= SCHEMA_HAS_MAXIMUM;
+    } else if (str_eqc(name, "keys")) {
+        read_keys(s, value);
+    } else if (str_eqc(name, "patch")) {
+        read_patch(f, value);
+    } else if (str_eqc(name, "set")) {
+        s->list = SHAPE_SET_LIST;
+    } else if (str_eqc(name, "atomic")) {
+        s->atomic = true;
+    } else {
+        assert(str_eqc(name, "need"));
+        f->needed = true;
+    }
+}
+
+static void read_flags(str *name, struct schema_field *f)
+{
+    bool keep = false, always = false;
+    for (; name->n; name->n--) {
+        char last = name->p[name->n - 1];
+        if (last == '!')
+            f->required = true;
+        else if (last == '?')
+            keep = true;
+        else if (last == '*')
+            always = true;
+        else
+            break;
+    }
+    f->presence = keep && always ? SCHEMA_ALWAYS_NULL
+                  : always       ? SCHEMA_ALWAYS
+                  : keep         ? SCHEMA_KEEP
+                                 : SCHEMA_OMIT;
+}
+
+static void read_field(const struct type *type, str line, struct schema_field *f)
+{
+    f->schema.description = take_description(&line);
+    int64_t number = 0;
+    int failed = str_to_i64(next_word(&line), &number);
+    assert(!failed && number >= 0 && number < UINT16_MAX);
+    f->number = (uint16_t)number;
+    str name = next_word(&line);
+    read_flags(&name, f);
+    f->name = str_eqc(name, "@") ? S("") : name;
+    read_type_word(type->package, next_word(&line), &f->schema);
+    for (str option; (option = next_word(&line)).n;)
+        read_option(f, option);
+}
+
+static void read_fields(struct type *type)
+{
+    uint32_t n = 0;
+    for (str rest = type->lines, line; rest.n && str_cut(&rest, '\n', &line);)
+        n++;
+    struct schema_field *fields = arena_array(&types.arena, n, sizeof(*fields));
+    n = 0;
+    for (str rest = type->lines, line; rest.n && str_cut(&rest, '\n', &line);)
+        read_field(type, line, &fields[n++]);
+    type->message.fields = fields;
+    type->message.n_fields = n;
+}
+
+/* The fields of embedded types become ours too (without number: protobuf goes by the embedding). */
+static void copy_embedded(struct type *type)
+{
+    if (type->embedded_done)
+        return;
+    type->embedded_done = true;
+    struct schema_message *m = &type->message;
+    uint32_t more = 0;
+    for (uint32_t i = 0; i < m->n_fields; i++) {
+        if (m->fields[i].name.n)
+            continue;
+        copy_embedded((struct type *)(void *)m->fields[i].schema.message);
+        more += m->fields[i].schema.message->n_fields;
+    }
+    if (!more)
+        return;
+    struct schema_field *fields = arena_array(&types.arena, m->n_fields + more, sizeof(*fields));
+    memcpy(fields, m->fields, m->n_fields * sizeof(*fields));
+    uint32_t n = m->n_fields;
+    for (uint32_t i = 0; i < m->n_fields; i++) {
+        const struct schema_message *inner =
+            m->fields[i].name.n ? NULL : m->fields[i].schema.message;
+        for (uint32_t j = 0; inner && j < inner->n_fields; j++) {
+            if (!inner->fields[j].name.n)
+                continue;
+            fields[n] = inner->fields[j];
+            fields[n++].number = 0;
+        }
+    }
+    m->fields = fields;
+    m->n_fields = n;
+}
+
+static struct type *open_type(str package, str line)
+{
+    struct type *type = arena_new(&types.arena, struct type);
+    type->message.description = take_description(&line);
+    str name = next_word(&line);
+    type->message.atomic = str_eqc(next_word(&line), "atomic");
+    type->message.name =
+        arena_printf(&types.arena, STR_FMT "." STR_FMT, STR_ARG(package), STR_ARG(name));
+    type->message.shape = &type->shape;
+    type->package = package;
+    type->schema = (struct schema){ .type = SCHEMA_OBJECT,
+                                    .message = &type->message,
+                                    .atomic = type->message.atomic,
+                                    .shape = &type->shape };
+    struct type *twice = map_put(&types.by_name, type->message.name, type);
+    assert(!twice);
+    vec_push(&types.all, &type->message);
+    return type;
+}
+
+static void unpack(void)
+{
+    str packed = { (const char *)types_packed, types_packed_n };
+    struct gzip *z = gzip_reader();
+    int failed = gzip_read(z, &packed, &types.text, SIZE_MAX / 2);
+    assert(!failed && gzip_complete(z));
+    gzip_free(z);
+}
+
+static void find_types(void)
+{
+    str package = S(""), rest = buf_str(&types.text), line;
+    for (struct type *type = NULL; rest.n && str_cut(&rest, '\n', &line);) {
+        if (str_starts(line, S("package "))) {
+            package = str_from(line, 8);
+        } else if (str_starts(line, S("type "))) {
+            type = open_type(package, str_from(line, 5));
+            type->lines = (str){ rest.p, 0 };
+        } else {
+            assert(type && str_starts(line, S(" ")));
+            type->lines.n = (size_t)(line.p + line.n - type->lines.p);
+        }
+    }
+}
+
+static void make_shape(struct schema *s)
+{
+    if (s->element)
+        make_shape((struct schema *)s->element);
+    s->shape = schema_make_shape(&types.arena, s);
+}
+
+static void make_shapes(void)
+{
+    for (size_t i = 0; i < types.all.n; i++) {
+        struct schema_message *m = (struct schema_message *)types.all.at[i];
+        for (uint32_t j = 0; j < m->n_fields; j++)
+            make_shape(&m->fields[j].schema);
+    }
+    for (size_t i = 0; i < types.all.n; i++)
+        schema_fill_shape(&types.arena, types.all.at[i], (struct shape *)types.all.at[i]->shape);
+}
+
+static void load(void)
+{
+    if (types.all.n)
+        return;
+    unpack();
+    find_types();
+    for (size_t i = 0; i < types.all.n; i++)
+        read_fields((struct type *)(void *)types.all.at[i]);
+    for (size_t i = 0; i < types.all.n; i++)
+        copy_embedded((struct type *)(void *)types.all.at[i]);
+    make_shapes();
+}
+
+const struct schema_message *types_message(const char *name)
+{
+    load();
+    return map_get(&types.by_name, str_c(name));
+}
+
+const struct schema *types_schema(const char *name)
+{
+    load();
+    const struct type *type = map_get(&types.by_name, str_c(name));
+    assert(type);
+    return &type->schema;
+}
+
+const struct schema_message *const *types_all(size_t *ret_n)
+{
+    load();
+    *ret_n = types.all.n;
+    return types.all.at;
+}
+
+str types_openapi_name(struct arena *a, str name)
+{
+    const char *prefix = str_starts(name, S("meta.")) ? "io.k8s.apimachinery.pkg.apis."
+                         : str_starts(name, S("apiextensions."))
+                             ? "io.k8s.apiextensions-apiserver.pkg.apis."
+                             : "io.k8s.api.";
+    return arena_printf(a, "%s" STR_FMT, prefix, STR_ARG(name));
+}
