@@ -16,7 +16,7 @@ PACKAGES_TEST="curl openssl python3 python3-yaml python3-kubernetes kubectl>=1.3
     zsh fish"
 PACKAGES_CLANG="clang-19 libclang-rt-19-dev llvm-19"
 PACKAGES_CHECK="clang-tidy-19 clang-format-19 valgrind shellcheck"
-PACKAGES_ATTACK="python3-h2 faketime"
+PACKAGES_ATTACK="faketime"
 PACKAGES_KUBE="etcd-server>=3.5 etcd-client>=3.5"
 FROM_DEBIAN_13="libyyjson-dev libllhttp-dev kubectl etcd-server etcd-client"
 RELEASE=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
@@ -145,7 +145,7 @@ need() {
 # shellcheck disable=SC2086 # lists of names are words
 need_for() {
     case $1 in
-    build | up | golden | crash) need $PACKAGES_BUILD ;;
+    build | up | golden | crash | simulate-report) need $PACKAGES_BUILD ;;
     test) need $PACKAGES_BUILD $PACKAGES_TEST ;;
     check) need $PACKAGES_BUILD $PACKAGES_TEST $PACKAGES_CLANG $PACKAGES_CHECK ;;
     format) need clang-format-19 ;;

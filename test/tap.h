@@ -21,9 +21,9 @@ struct tap_case {
 
 #define TAP(function) { #function, function }
 
-/* Weak, so that the test and a compiled world (test/aim_world.c) count into the same variable. */
+/* Weak: one of each per program, although a test may have several files. */
 __attribute__((weak)) int tap_failures;
-static UNUSED const char *tap_skip_reason;
+__attribute__((weak)) const char *tap_skip_reason;
 
 static UNUSED PRINTF_LIKE(3, 4) bool tap_note(const char *file, int line, const char *format, ...)
 {

@@ -51,8 +51,8 @@ PHRASES = {
     r"of (its|their|our|your|his) own accord": "by itself",
     r"(much|as) as it likes": "without limit",
     r"one after another": "in sequence",
-    r"(line|row|file|entry|page|case|cell|table|step|write|bytes?|bits?|KB|MB|KiB|MiB|ns|us|queries|query|"
-    r"requests?|events?|goroutine|thread|test|arena|block|record|object) an? "
+    r"(line|row|file|entry|page|cell|table|bytes?|bits?|KB|MB|KiB|MiB|ns|us|queries|query|"
+    r"requests?|events?|thread|arena|block|record|object) an? "
     r"(?!second|minute|hour|day|week|month|year|cycle|time|few|lot|little|bit|moment|single|new|long|short|good|"
     r"field|number|string|list|bool|map|client|server|user|caller|test)(\w+)": "per",
 }

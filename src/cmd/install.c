@@ -1,6 +1,9 @@
-/* flyball install: the manifests that run flyball in a cluster, for `kubectl apply -f -`. They are the files
- * of deploy/, which name the namespaces flyball-system and flyball-agent and the image flyball; only these are set
- * here. */
+/* flyball install: prints the manifests that run flyball in a cluster, for `kubectl apply -f -`.
+ *
+ * They are the files of deploy/, embedded in the program. Only the namespaces (flyball-system
+ * and flyball-agent) and the image are replaced, in the parsed objects rather than in the text:
+ * a namespace also occurs in role bindings and, as part of a service account's name, in
+ * admission policies. */
 #include "cmd.h"
 #include "flags.h"
 #include "manifests.h"
@@ -16,29 +19,30 @@ struct options {
 
 static const char usage[] =
     "Usage: flyball install [FLAGS] | kubectl apply --server-side -f -\n\n"
-    "Prints what a cluster needs to run flyball: custom resource definitions, one role a component with\n"
-    "the least it needs, policies where roles do not reach, the operator's Deployment, the agent's\n"
-    "DaemonSet, their services and monitors.\n"
-    "Nothing is contacted. The same command with `kubectl delete -f -` takes it away again.\n\nFlags:\n";
+    "Prints the manifests to run flyball in a cluster: custom resource definitions, one role per\n"
+    "component, admission policies, the operator's Deployment, the agent's DaemonSet, services and\n"
+    "monitors. Does not contact a cluster. To uninstall, pipe the output of the same command to\n"
+    "`kubectl delete -f -`.\n\nFlags:\n";
 
-#define AGENT_NAMESPACE "flyball-agent" /* as the manifests have it */
+#define AGENT_NAMESPACE "flyball-agent" /* as in the manifests */
 
-/* The namespace that a manifest names, as it is to be called. */
-static str placed(const struct options *o, const struct json *name)
+/* The configured namespace for the one that a manifest names. */
+static str replace_namespace(const struct options *o, const struct json *name)
 {
     return str_c(str_eqc(json_text(name), AGENT_NAMESPACE) ? o->agent_ns : o->ns);
 }
 
-static void place_member(struct arena *a, const struct options *o, struct json *object,
-                         const char *key)
+static void replace_member(struct arena *a, const struct options *o, struct json *object,
+                           const char *key)
 {
     const struct json *name = json_get(object, key);
     if (name)
-        json_set_str(a, object, key, placed(o, name));
+        json_set_str(a, object, key, replace_namespace(o, name));
 }
 
-/* Policies name the agent's account, as a user, and its namespace, by the label that every namespace has. */
-static void place_policy(struct arena *a, const struct options *o, struct json *object)
+/* Policies refer to the agent's service account by user name, and to its namespace by the label
+ * that every namespace has. */
+static void replace_in_policy(struct arena *a, const struct options *o, struct json *object)
 {
     const struct json *conditions = json_at(object, "spec", "matchConditions", NULL);
     const str account = S("serviceaccount:" AGENT_NAMESPACE ":");
@@ -56,19 +60,20 @@ static void place_policy(struct arena *a, const struct options *o, struct json *
     struct json *labels =
         json_at(object, "spec", "matchConstraints", "namespaceSelector", "matchLabels", NULL);
     if (labels)
-        place_member(a, o, labels, "kubernetes.io/metadata.name");
+        replace_member(a, o, labels, "kubernetes.io/metadata.name");
 }
 
-static void set_namespace(struct arena *a, struct json *object, const struct options *o)
+/* Replaces the namespace wherever an object names one: its own, subjects of bindings, policies. */
+static void replace_namespaces(struct arena *a, struct json *object, const struct options *o)
 {
     struct json *meta = json_get(object, "metadata");
     if (str_eqc(json_text(json_get(object, "kind")), "Namespace"))
-        place_member(a, o, meta, "name");
-    place_member(a, o, meta, "namespace");
+        replace_member(a, o, meta, "name");
+    replace_member(a, o, meta, "namespace");
     const struct json *subjects = json_get(object, "subjects");
     for (size_t i = 0; i < json_len(subjects); i++)
-        place_member(a, o, json_item(subjects, i), "namespace");
-    place_policy(a, o, object);
+        replace_member(a, o, json_item(subjects, i), "namespace");
+    replace_in_policy(a, o, object);
 }
 
 static void set_image(struct arena *a, struct json *o, str image)
@@ -88,6 +93,7 @@ static bool is_policy(const struct json *o)
     return str_starts(json_text(json_get(o, "apiVersion")), S("admissionregistration.k8s.io/"));
 }
 
+/* Appends the documents of a manifest, except those that flags exclude. */
 static int put_manifest(struct buf *out, const struct manifest *m, const struct options *o,
                         err_t *e)
 {
@@ -100,7 +106,7 @@ static int put_manifest(struct buf *out, const struct manifest *m, const struct 
         struct json *object = json_item(documents, i);
         if ((is_monitor(object) && !o->monitors) || (is_policy(object) && !o->policies))
             continue;
-        set_namespace(&a, object, o);
+        replace_namespaces(&a, object, o);
         set_image(&a, object, str_c(o->image));
         buf_put(out, S("---\n"));
         yaml_write(out, object);
@@ -118,7 +124,8 @@ static int put_all(struct buf *out, const struct options *o, err_t *e)
     return r;
 }
 
-/* A DNS label, as the API server wants it: checked here, so that nothing is applied by half. */
+/* Must be a DNS label. Checked here, because otherwise the API server would reject only a part
+ * of the manifests. */
 static int check_namespace(const char *flag, const char *ns, err_t *e)
 {
     size_t n = strlen(ns);
@@ -131,7 +138,8 @@ static int check_namespace(const char *flag, const char *ns, err_t *e)
                           flag, ns);
 }
 
-/* In one namespace either the operator had to be allowed what the agent needs, or the agent could not run. */
+/* Pod security is set per namespace: in a common one the operator would be allowed what only the
+ * agent needs. */
 static int check_namespaces(const struct options *o, err_t *e)
 {
     int r = check_namespace("namespace", o->ns, e);
@@ -140,7 +148,7 @@ static int check_namespaces(const struct options *o, err_t *e)
                ? r
                : err_set(e, EINVAL,
                          "--namespace and --agent-namespace are both \"%s\", but must differ: only "
-                         "the agent's allows pods that mount files of the node",
+                         "the agent's namespace allows pods to mount host paths",
                          o->ns);
 }
 
@@ -152,14 +160,14 @@ int cmd_install(int argc, char **argv)
     const struct flag flags[] = {
         { "namespace", "NAME", FLAG_TEXT, &o.ns, "Namespace of the operator" },
         { "agent-namespace", "NAME", FLAG_TEXT, &o.agent_ns, "Namespace of the agent" },
-        { "image", "IMAGE", FLAG_TEXT, &o.image, "of both, built with deploy/Containerfile" },
-        { "crds", NULL, FLAG_BOOL, &o.crds, "print the custom resource definitions too" },
+        { "image", "IMAGE", FLAG_TEXT, &o.image, "Image of both, built with deploy/Containerfile" },
+        { "crds", NULL, FLAG_BOOL, &o.crds, "Include the custom resource definitions" },
         { "monitors", NULL, FLAG_BOOL, &o.monitors,
-          "print ServiceMonitor and PodMonitor too; --monitors=false where the cluster has no "
-          "Prometheus operator" },
+          "Include ServiceMonitor and PodMonitor; set to false if the cluster has no Prometheus "
+          "operator" },
         { "policies", NULL, FLAG_BOOL, &o.policies,
-          "Print admission policies too; --policies=false where the cluster has none (before "
-          "Kubernetes 1.30): then the agent of one node may write for another" },
+          "Include admission policies; set to false before Kubernetes 1.30 (then the agent of one node "
+          "can write PodAllocations of another)" },
         { 0 },
     };
     err_t e = { 0 };

@@ -33,6 +33,8 @@ void simulate_print_table(struct buf *out, const struct simulate_report *r)
     for (size_t v = 0; v < c->variant_n; v++)
         buf_printf(out, "%s %d " STR_FMT, v ? "," : "", r->initial[v],
                    STR_ARG(c->variants[v].name));
+    if (r->note)
+        buf_printf(out, "\n%s", r->note);
     buf_printf(out, "\n\n%-12s %9s %10s %9s %9s %9s %9s %9s %9s\n", "POLICY", "ATTAINED", "COST",
                "/STATIC", "/ORACLE", "WORST MIN", "CHANGES/H", "P99 TTFT", "P99 ITL");
     for (size_t i = 0; i < r->result_n; i++) {
@@ -70,6 +72,8 @@ void simulate_print_json(struct buf *out, const struct simulate_report *r)
     for (size_t v = 0; v < c->variant_n; v++)
         json_set(&a, initial, c->variants[v].name, json_new_int(&a, r->initial[v]));
     json_set(&a, root, S("initial"), initial);
+    if (r->note)
+        json_set_str(&a, root, "note", str_c(r->note));
     json_set(&a, root, S("policies"), list);
     for (size_t i = 0; i < r->result_n; i++) {
         const struct fleet_score *s = &r->results[i].score;

@@ -74,7 +74,8 @@ static int read_variant(struct arena *a, const struct json *o, struct fleet_vari
                        STR_ARG(v->name), v->cost);
     if (v->min < 0 || v->max < v->min || v->max > 10000)
         return err_set(e, EINVAL,
-                       "variant " STR_FMT ": min is %d and max is %d, want 0 <= min <= max <= 10000",
+                       "variant " STR_FMT
+                       ": min is %d and max is %d, want 0 <= min <= max <= 10000",
                        STR_ARG(v->name), v->min, v->max);
     return 0;
 }

@@ -433,3 +433,14 @@ void prom_query_escape(struct buf *out, str value)
         buf_putc(out, value.p[i]);
     }
 }
+
+void prom_query_matcher(struct buf *out, const char *label, str value)
+{
+    str line;
+    buf_printf(out, "%s=\"", label);
+    for (bool first = true; str_cut(&value, '\n', &line); first = false) {
+        buf_put(out, first ? S("") : S("\\n"));
+        prom_query_escape(out, line);
+    }
+    buf_putc(out, '"');
+}

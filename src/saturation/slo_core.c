@@ -134,6 +134,32 @@ void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3])
         memcpy(x->th, th, sizeof(x->th));
 }
 
+void slo_state_hint_profile(struct slo_state *s, const struct slo_config *c,
+                            const struct slo_profile *p)
+{
+    double in = p->in_tokens > 0 ? p->in_tokens : 500,
+           out = p->out_tokens > 0 ? p->out_tokens : 250;
+    double idle = c->itl / p->base, context = in + out / 2 + SLO_FIXED_CONTEXT;
+    if (!(p->base > 0) || !(p->per_sequence > 0) || !(p->per_prompt_token > 0))
+        return;
+    slo_state_hint(s, p->id,
+                   (double[3]){ idle, idle * p->per_prompt_token / SLO_PROMPT_UNIT,
+                                idle * p->per_sequence / (SLO_ATTEND_UNIT * context) });
+}
+
+/* Speeds are relative to the ITL target: another target is another unit. */
+static void follow_target(struct slo_state *s, double itl)
+{
+    double ratio = s->itl > 0 ? itl / s->itl : 1;
+    s->itl = itl;
+    for (size_t i = 0; ratio != 1 && i < SLO_VARIANTS_MAX; i++)
+        for (int r = 0; s->speeds[i].samples && r < 3; r++) {
+            s->speeds[i].th[r] *= ratio;
+            for (int k = 0; k < 3; k++)
+                s->speeds[i].p[r][k] *= ratio * ratio;
+        }
+}
+
 static void open_turn(struct slo_turn *t, const struct slo_input *given)
 {
     sort_variants(t, given);
@@ -318,7 +344,9 @@ void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_
 {
     struct slo_turn t = { .c = c, .s = s, .out = out };
     *out = (struct slo_output){ 0 };
+    follow_target(s, c->itl);
     open_turn(&t, in);
+    out->variant_n = t.in.variant_n;
     learn_all(&t);
     if (!(t.in.arrival >= 0) || !(s->in_tokens > 0) || !(s->out_tokens > 0))
         hold_without_load(&t);

@@ -36,6 +36,7 @@ struct slo_config {
     double cycle;            /* seconds between steps */
     double reserve;          /* share of the need to hold free on top of it; 0: none */
     double reserve_replicas; /* replicas of the reference variant to hold free; 0: none */
+    double caution; /* how strongly a spent error budget raises the headroom: 1 (or 0) to 3 */
 };
 
 /* One variant in this cycle. Rates, latency and cache use are means over the replicas that report. */
@@ -75,6 +76,7 @@ enum slo_fit { SLO_FITS, SLO_UNSEEN, SLO_UNFIT };
 
 /* The amounts are in busy replicas of the reference variant: the seconds of work that a second brings. */
 struct slo_output {
+    size_t variant_n;
     int targets[SLO_VARIANTS_MAX]; /* in the order of the input */
     enum slo_fit fit[SLO_VARIANTS_MAX];
     double capacity[SLO_VARIANTS_MAX]; /* that a replica carries within the targets */
@@ -112,8 +114,8 @@ struct slo_load {
 /* Loads are kept as they came, not weighed: the weights are still being learned, so every cycle weighs
  * the whole history anew. */
 struct slo_state {
-    uint32_t
-        n; /* cycles with a known load; entry k of the rings is cycle number k modulo SLO_RING */
+    double itl; /* the target that the speeds are relative to; 0: none yet */
+    uint32_t n; /* cycles with a known load; cycle k is entry k modulo SLO_RING of the rings */
     struct slo_load load[SLO_RING];
     double need[SLO_RING];   /* divided by the demand of that cycle */
     double factor[SLO_RING]; /* forecast, divided by the demand of that cycle */
@@ -135,6 +137,19 @@ void slo_state_init(struct slo_state *s);
 /* What is known of a variant before it was observed, as the coefficients of its model (slo_learn_core.c).
  * Without effect once it was observed. */
 void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3]);
+
+/* The same from a performance profile: seconds of an iteration, of each sequence in it and of each prompt token,
+ * measured with requests of so many tokens (NaN or 0: 500 and 250). */
+struct slo_profile {
+    uint64_t id;
+    double base, per_sequence, per_prompt_token;
+    double in_tokens, out_tokens;
+};
+void slo_state_hint_profile(struct slo_state *s, const struct slo_config *c,
+                            const struct slo_profile *profile);
+
+/* s that an otherwise idle replica takes for a prompt. */
+double slo_prefill_seconds(const struct slo_speed *x, double tokens);
 
 void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_input *in,
               struct slo_output *out);

@@ -104,3 +104,8 @@ void slo_learn(struct slo_turn *t, size_t i)
     x->seen = MAX(0.9995 * x->seen, busy); /* half is forgotten in six hours */
     x->samples++;
 }
+
+double slo_prefill_seconds(const struct slo_speed *x, double tokens)
+{
+    return x->th[1] / x->th[0] * SLO_PROMPT_UNIT * tokens;
+}

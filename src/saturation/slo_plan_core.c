@@ -21,7 +21,7 @@ static bool is_slow_for_tail(const struct slo_turn *t, size_t v)
     const struct slo_speed *x = t->speed[v];
     if (!(t->in.in_tail > 0) || (!x->unfit && !(t->out->used > overspent)))
         return false;
-    double prefill = x->th[1] / x->th[0] * SLO_PROMPT_UNIT * t->in.in_tail;
+    double prefill = slo_prefill_seconds(x, t->in.in_tail);
     double limit = x->unfit ? tail_leave : tail_enter;
     return prefill + 2 * t->c->itl / x->th[0] > limit * t->c->ttft;
 }

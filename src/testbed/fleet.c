@@ -28,9 +28,10 @@ static void request_ended(void *context, const struct replica_result *result)
     const struct replica_request *q = &result->request;
     struct fleet_request *o = &f->outcome[q->id];
     o->ttft_s = (float)((double)(result->first_ns - q->arrived_ns) / 1e9);
-    o->tpot_s = q->output_tokens > 1 ? (float)((double)(result->end_ns - result->first_ns) / 1e9 /
-                                               (q->output_tokens - 1))
-                                     : 0;
+    o->tpot_s =
+        q->output_tokens > 1
+            ? (float)((double)(result->end_ns - result->first_ns) / 1e9 / (q->output_tokens - 1))
+            : 0;
     f->served++;
     f->missed += !has_attained(f->config, o);
     f->aborted |= f->misses_max && f->missed > f->misses_max;
@@ -44,10 +45,7 @@ static struct fleet_replica *pick_replica(const struct fleet *f)
         struct fleet_replica *r = f->replicas.at[i];
         if (r->phase != FLEET_READY)
             continue;
-        const struct replica_profile *p = &r->model.profile;
-        double tokens = (double)r->model.used_blocks * p->block_tokens +
-                        4 * (double)r->model.waiting_tokens;
-        double load = tokens / ((double)p->kv_blocks * p->block_tokens);
+        double load = replica_load(&r->model);
         if (load < least) {
             least = load;
             best = r;
@@ -80,7 +78,7 @@ static void take_from_gateway(struct fleet *f, struct fleet_replica *r)
     }
 }
 
-/* What a burst left behind follows as soon as somebody has nothing waiting. */
+/* What a burst left behind follows as soon as a replica has nothing waiting. */
 static void drain_gateway(struct fleet *f)
 {
     while (gateway_queued(f)) {
@@ -226,12 +224,19 @@ static void run_policy(struct fleet *f)
         f->hooks->decided(f->hooks->context, f, before, &answer);
 }
 
+static bool is_scrape_lost(struct fleet *f)
+{
+    return f->config->scrape_loss > 0 && random_unit(&f->random) < f->config->scrape_loss;
+}
+
 static void scrape_gateway(struct fleet *f)
 {
-    f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] = (struct fleet_gateway_scrape){
-        fleet_now_s(f), (double)f->gateway_requests, (double)gateway_queued(f)
-    };
     f->gateway_scrape_ns += to_ns(f->config->scrape_s);
+    if (is_scrape_lost(f))
+        return;
+    f->gateway[f->gateway_n++ % FLEET_GATEWAY_SCRAPES] =
+        (struct fleet_gateway_scrape){ fleet_now_s(f), (double)f->gateway_requests,
+                                       (double)gateway_queued(f) };
 }
 
 static void put_point(struct fleet *f)
@@ -271,7 +276,8 @@ static void run_timers(struct fleet *f)
         if (r->phase == FLEET_STARTING && r->ready_ns <= f->now_ns)
             make_ready(f, r);
         if ((r->phase == FLEET_READY || r->phase == FLEET_DRAINING) && r->scrape_ns <= f->now_ns) {
-            series_scrape(r->series, &r->model, fleet_now_s(f));
+            if (!is_scrape_lost(f))
+                series_scrape(r->series, &r->model, fleet_now_s(f));
             r->scrape_ns += to_ns(f->config->scrape_s);
         }
     }
@@ -358,8 +364,9 @@ static double worst_minute(const struct fleet *f, uint32_t least)
 
 static struct fleet_score score_run(struct fleet *f, const struct fleet_trace *trace)
 {
-    struct fleet_score s = { .cost = f->cost, .requests = trace->n, .served = f->served,
-                             .aborted = f->aborted };
+    struct fleet_score s = {
+        .cost = f->cost, .requests = trace->n, .served = f->served, .aborted = f->aborted
+    };
     float *ttft = mem_zero(trace->n, sizeof(float)), *tpot = mem_zero(trace->n, sizeof(float));
     size_t ok = 0;
     for (size_t i = 0; i < trace->n; i++) {
@@ -405,8 +412,8 @@ static void begin_run(struct fleet *f, const struct fleet_run *run)
 /* Lets the fleet finish its work, with the replicas it has; gives up where no end is in sight. */
 static void finish_requests(struct fleet *f, const struct fleet_run *run)
 {
-    static const int64_t patience_ns = 3600 * NS_PER_S;
-    int64_t most = f->end_ns + patience_ns;
+    static const int64_t limit_ns = 3600 * NS_PER_S;
+    int64_t most = f->end_ns + limit_ns;
     f->policy = NULL;
     while (f->served < run->trace.n && f->now_ns < most && !f->aborted)
         pass_time(f, f->now_ns + 5 * NS_PER_S);

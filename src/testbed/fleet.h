@@ -36,7 +36,7 @@ struct fleet_variant {
     str name;
     double cost; /* of a replica for an hour */
     int min, max;
-    int initial; /* < 0: not said */
+    int initial; /* < 0: not given */
     struct replica_profile profile;
 };
 
@@ -44,11 +44,12 @@ struct fleet_config {
     const struct fleet_variant *variants;
     size_t variant_n;
     double ttft_s, itl_s;
-    double goal; /* share of requests, 0..1 */
+    double goal;                      /* share of requests, 0..1 */
     double reserve, reserve_replicas; /* of slo: share and replicas to hold free; 0: none */
     double start_mean_s, start_sd_s;
     double scrape_s;
-    bool has_gateway; /* its metrics are there */
+    double scrape_loss;              /* share of scrapes that fail */
+    bool has_gateway;                /* its metrics are there */
     double mean_prompt, mean_output; /* tokens of the trace, for peers that are tuned beforehand */
     uint64_t seed;
 };
@@ -73,7 +74,7 @@ enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_DRAINING, FLEET_GONE };
 
 struct fleet_replica {
     struct replica model;  /* not of one that starts or is gone */
-    struct series *series; /* owned; NULL once nobody can ask for it any more */
+    struct series *series; /* owned; NULL before it was ready */
     size_t variant;
     enum fleet_phase phase;
     int64_t created_ns, ready_ns, gone_ns;
@@ -85,13 +86,13 @@ struct fleet_gateway_scrape {
     double at_s, requests, queued;
 };
 
-struct fleet_request { /* outcome */
+struct fleet_request {    /* outcome */
     float ttft_s, tpot_s; /* NaN: not served */
 };
 
 struct fleet_point { /* every FLEET_POINT_S, for pictures */
-    float arrivals; /* requests per second */
-    float attained; /* share of those that arrived; NaN: none */
+    float arrivals;  /* requests per second */
+    float attained;  /* share of those that arrived; NaN: none */
     uint32_t count, ok;
     int16_t ready[FLEET_VARIANTS_MAX], current[FLEET_VARIANTS_MAX];
 };
@@ -106,8 +107,9 @@ struct fleet {
     struct fleet_policy *policy; /* NULL: nothing changes */
     int64_t now_ns, end_ns;
     struct random random;
-    VEC(struct fleet_replica *) replicas; /* that exist or whose series can still be asked; by age */
-    int current[FLEET_VARIANTS_MAX];      /* wanted, and so existing and not draining */
+    VEC(struct fleet_replica *)
+    replicas;                        /* that exist or whose series can still be asked; by age */
+    int current[FLEET_VARIANTS_MAX]; /* wanted, and so existing and not draining */
     int ready[FLEET_VARIANTS_MAX];
     uint64_t made; /* replicas so far */
     int64_t timer_ns;
@@ -118,7 +120,8 @@ struct fleet {
     struct fleet_gateway_scrape gateway[FLEET_GATEWAY_SCRAPES]; /* ring */
     size_t gateway_n;
     int64_t gateway_scrape_ns;
-    double last_start_s[FLEET_VARIANTS_MAX]; /* of a replica that became ready since the last step; NaN */
+    double last_start_s
+        [FLEET_VARIANTS_MAX]; /* of a replica that became ready since the last step; NaN */
 
     struct fleet_request *outcome; /* borrowed from the caller of fleet_run(), [requests] */
     int64_t step_ns;
@@ -146,7 +149,8 @@ struct fleet_trace {
 struct fleet_score {
     double attained; /* share, 0..1 */
     double cost;
-    double worst_minute; /* least share of a minute with at least 10 requests; of all if there is none */
+    double
+        worst_minute; /* least share of a minute with at least 10 requests; of all if there is none */
     double changes_per_hour;
     double p99_ttft_s, p99_tpot_s; /* unserved requests count as infinite */
     uint64_t requests, served;
@@ -159,7 +163,7 @@ struct fleet_run {
     const int *initial; /* replicas of each variant, ready at second 0 */
     struct fleet_policy *policy;
     const struct fleet_hooks *hooks; /* may be NULL */
-    uint64_t misses_max; /* give up beyond so many requests that missed; 0: never */
+    uint64_t misses_max;             /* give up beyond so many requests that missed; 0: never */
 };
 
 /* `ret_course` (the caller's to vec_done, may be NULL) gets the course of the run. */

@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-enum { WARM_S = 90, REPLICAS_MAX = 1024, PRICES = 14 };
+enum { WARM_S = 60, REPLICAS_MAX = 1024, PRICES = 14 };
 
 struct oracle {
     const struct fleet_config *config;
@@ -26,9 +26,9 @@ struct oracle {
     const struct fleet_hooks *hooks;
     size_t variant;
     size_t steps;
-    int most;        /* replicas considered */
-    uint32_t *miss;  /* [steps][most + 1] */
-    int lead;        /* steps from asking for a replica to its being ready */
+    int most;       /* replicas considered */
+    uint32_t *miss; /* [steps][most + 1] */
+    int lead;       /* steps from asking for a replica to its being ready */
 };
 
 /* ---- the table */
@@ -49,7 +49,7 @@ static size_t first_at(const struct fleet_trace *trace, int64_t at_ns)
 struct window {
     struct replica_request *requests; /* of the step and the time before it, from 0 on */
     size_t n;
-    uint32_t counted;  /* requests of the step itself */
+    uint32_t counted;   /* requests of the step itself */
     size_t first_point; /* of the step */
 };
 
@@ -200,10 +200,11 @@ struct fleet_score fleet_run_plan(const struct fleet_config *config, struct flee
 
 /* ---- the price */
 
-static void search_price(const struct oracle *o, struct fleet_plan *best)
+/* Begins with a plan in `best`, at `cost`. */
+static void search_price(const struct oracle *o, struct fleet_plan *best, double cost)
 {
     int *plan = mem_zero(o->steps, sizeof(int)), *order = mem_zero(o->steps, sizeof(int));
-    double low = 1e-4, high = 1e3, cost = INFINITY;
+    double low = 1e-4, high = 1e3;
     for (int i = 0; i < PRICES; i++) {
         double price = sqrt(low * high);
         struct fleet_plan candidate = { o->variant, order, o->steps };
@@ -213,7 +214,6 @@ static void search_price(const struct oracle *o, struct fleet_plan *best)
         bool attains = score.attained >= o->config->goal;
         if (attains && score.cost < cost) {
             cost = score.cost;
-            best->replicas = mem_grow(best->replicas, o->steps, sizeof(int));
             memcpy(best->replicas, order, o->steps * sizeof(int));
         }
         if (attains)
@@ -225,21 +225,53 @@ static void search_price(const struct oracle *o, struct fleet_plan *best)
     free(order);
 }
 
+/* The cheapest plan found with one variant, whose best static fleet is known. */
+static struct fleet_plan search_variant(const struct oracle *base, const struct fleet_static *fixed)
+{
+    struct oracle o = *base;
+    size_t v = o.variant = fixed->variant;
+    struct fleet_plan best = { v, NULL, o.steps };
+    o.most = MIN(MIN(o.config->variants[v].max, REPLICAS_MAX), 2 * fixed->replicas[v] + 4);
+    o.miss = mem_zero(o.steps * (size_t)(o.most + 1), sizeof(*o.miss));
+    if (fill_table(&o)) {
+        best.replicas = mem_zero(o.steps, sizeof(int));
+        for (size_t i = 0; i < o.steps; i++)
+            best.replicas[i] = fixed->replicas[v];
+        search_price(&o, &best, fixed->score.cost);
+    }
+    free(o.miss);
+    return best;
+}
+
 struct fleet_plan fleet_find_oracle(const struct fleet_config *config, struct fleet_trace trace,
                                     const struct fleet_static *best_static,
                                     const struct fleet_hooks *hooks)
 {
-    size_t v = best_static->variant;
-    int64_t last = trace.at[trace.n - 1].arrived_ns;
-    struct oracle o = { .config = config, .trace = trace, .hooks = hooks, .variant = v };
-    o.steps = (size_t)(last / (FLEET_GRID_S * NS_PER_S)) + 1;
+    /* a variant whose static fleet costs that much more than the best does not win with a plan */
+    static const double hopeless = 1.25;
+    struct oracle o = { .config = config, .trace = trace, .hooks = hooks };
+    struct fleet_plan best = { best_static->variant, NULL, 0 };
+    double cost = INFINITY;
+    double per_hour = config->variants[best.variant].cost * best_static->replicas[best.variant];
+    o.steps = (size_t)(trace.at[trace.n - 1].arrived_ns / (FLEET_GRID_S * NS_PER_S)) + 1;
     o.lead = (int)ceil((config->start_mean_s + config->start_sd_s) / FLEET_GRID_S);
-    o.most = MIN(MIN(config->variants[v].max, REPLICAS_MAX), 2 * best_static->replicas[v] + 4);
-    o.miss = mem_zero(o.steps * (size_t)(o.most + 1), sizeof(*o.miss));
-    struct fleet_plan best = { v, NULL, o.steps };
-    if (fill_table(&o))
-        search_price(&o, &best);
-    free(o.miss);
+    for (size_t v = 0; v < config->variant_n && best_static->attains; v++) {
+        struct fleet_static fixed =
+            v == best_static->variant ? *best_static
+                                      : fleet_find_static_of(config, trace, v, hopeless * per_hour);
+        if (!fixed.attains)
+            continue;
+        struct fleet_plan plan = search_variant(&o, &fixed);
+        double found =
+            plan.replicas ? fleet_run_plan(config, trace, &plan, NULL, NULL).cost : INFINITY;
+        if (found < cost) {
+            struct fleet_plan worse = best;
+            best = plan;
+            plan = worse;
+            cost = found;
+        }
+        fleet_plan_done(&plan);
+    }
     return best;
 }
 

@@ -21,7 +21,8 @@ double fleet_query_rate(const struct fleet *f, enum series_field field, double r
     double sum = NAN;
     for (size_t i = 0; i < f->replicas.n; i++)
         if (f->replicas.at[i]->series)
-            add_known(&sum, series_rate(f->replicas.at[i]->series, field, last_seconds(f, range_s)));
+            add_known(&sum,
+                      series_rate(f->replicas.at[i]->series, field, last_seconds(f, range_s)));
     return sum;
 }
 
@@ -185,15 +186,13 @@ static void query_variant(const struct fleet *f, size_t v, struct query_variant 
 void fleet_query_model(const struct fleet *f, struct query_model *q)
 {
     *q = (struct query_model){ 0 };
-    q->queued = f->gateway_n
-                    ? f->gateway[(f->gateway_n - 1) % FLEET_GATEWAY_SCRAPES].queued
-                    : NAN;
+    q->queued = f->gateway_n ? f->gateway[(f->gateway_n - 1) % FLEET_GATEWAY_SCRAPES].queued : NAN;
     if (f->config->has_gateway) {
         q->arrival = fleet_query_gateway_rate(f, 60);
     } else {
         double waiting_grows = sum_deriv(f, SERIES_WAITING, 60);
-        q->arrival = fleet_query_rate(f, SERIES_TTFT_COUNT, 60) +
-                     (isnan(waiting_grows) ? 0 : waiting_grows);
+        q->arrival =
+            fleet_query_rate(f, SERIES_TTFT_COUNT, 60) + (isnan(waiting_grows) ? 0 : waiting_grows);
         q->queued = NAN;
     }
     q->in_tokens = fleet_query_ratio(f, SERIES_PROMPT_TOKENS, SERIES_TTFT_COUNT, 60);

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { REPLICAS_MAX = 4096 };
+enum { REPLICAS_MAX = 4096, WARM_MINUTES = 4 };
 
 struct search {
     const struct fleet_config *config;
@@ -116,14 +116,63 @@ static struct fleet_static find_static(const struct search *s)
     return best.attains ? best : find_nearest(s);
 }
 
+struct fleet_static fleet_find_static_of(const struct fleet_config *config,
+                                         struct fleet_trace trace, size_t variant, double most_cost)
+{
+    struct search s = { config, trace, NULL };
+    struct fleet_static found = { .variant = variant };
+    const struct fleet_variant *v = &config->variants[variant];
+    int most = (int)fmin(MIN(v->max, REPLICAS_MAX), most_cost / v->cost);
+    int n = most > 0 ? find_least(&s, variant, guess_replicas(&s, variant), most) : 0;
+    if (!n)
+        return found;
+    found.attains = true;
+    found.replicas[variant] = n;
+    found.score = try_static(&s, variant, n, true);
+    return found;
+}
+
+/* ---- the start of a run */
+
+static const int64_t minute_ns = 60 * (int64_t)1000000000;
+
+struct minute {
+    size_t first, n; /* requests */
+    int64_t begin_ns;
+};
+
+/* The one of the first five in which the most tokens arrive. */
+static struct minute find_fullest_minute(const struct fleet_trace *trace)
+{
+    struct minute fullest = { 0, 1, trace->at[0].arrived_ns };
+    double most = -1;
+    size_t i = 0;
+    for (int64_t begin = 0; begin < 5 * minute_ns; begin += minute_ns) {
+        struct minute m = { i, 0, begin };
+        double tokens = 0;
+        for (; i < trace->n && trace->at[i].arrived_ns < begin + minute_ns; i++, m.n++)
+            tokens += (double)trace->at[i].prompt_tokens + trace->at[i].output_tokens;
+        if (m.n && tokens > most) {
+            most = tokens;
+            fullest = m;
+        }
+    }
+    return fullest;
+}
+
 struct fleet_static fleet_find_warm(const struct fleet_config *config, struct fleet_trace trace,
                                     const struct fleet_hooks *hooks)
 {
-    static const int64_t first_ns = 300 * (int64_t)1000000000;
-    size_t n = 1;
-    while (n < trace.n && trace.at[n].arrived_ns < first_ns)
-        n++;
-    return find_static(&(struct search){ config, { trace.at, n }, hooks });
+    struct minute fullest = find_fullest_minute(&trace);
+    struct replica_request *requests = mem_alloc(fullest.n * WARM_MINUTES * sizeof(*requests));
+    for (size_t i = 0; i < fullest.n * WARM_MINUTES; i++) {
+        requests[i] = trace.at[fullest.first + i % fullest.n];
+        requests[i].arrived_ns += (int64_t)(i / fullest.n) * minute_ns - fullest.begin_ns;
+    }
+    struct fleet_static warm =
+        find_static(&(struct search){ config, { requests, fullest.n * WARM_MINUTES }, hooks });
+    free(requests);
+    return warm;
 }
 
 struct fleet_static fleet_find_static(const struct fleet_config *config, struct fleet_trace trace,

@@ -8,11 +8,13 @@
 struct fleet_static {
     int replicas[FLEET_VARIANTS_MAX];
     size_t variant; /* the one that is used */
-    bool attains;   /* the goal; false: no fleet within the bounds does, this is the one that comes nearest */
+    bool
+        attains; /* the goal; false: no fleet within the bounds does, this is the one that comes nearest */
     struct fleet_score score;
 };
 
-/* What the first five minutes need: the cheapest fleet that attains the goal on them. */
+/* What the fullest of the first five minutes needs: the cheapest fleet that attains the goal when that minute comes
+ * four times in a row. */
 struct fleet_static fleet_find_warm(const struct fleet_config *config, struct fleet_trace trace,
                                     const struct fleet_hooks *hooks);
 
@@ -20,8 +22,13 @@ struct fleet_static fleet_find_warm(const struct fleet_config *config, struct fl
 struct fleet_static fleet_find_static(const struct fleet_config *config, struct fleet_trace trace,
                                       const struct fleet_hooks *hooks);
 
+/* The same of one variant alone, if it costs at most `most_cost` an hour. */
+struct fleet_static fleet_find_static_of(const struct fleet_config *config,
+                                         struct fleet_trace trace, size_t variant,
+                                         double most_cost);
+
 /* The cheapest plan on a grid of FLEET_GRID_S that attains the goal, with the trace and the start delay known: see
- * fleet_oracle.c. `variant` is the one to use. */
+ * fleet_oracle.c. It uses one variant. */
 enum { FLEET_GRID_S = 30 };
 
 struct fleet_plan {

@@ -48,9 +48,8 @@ static int32_t propose_by_pods(const struct hpa_metric *m, const struct hpa_inpu
         return in->current;
     double ratio = m->value / m->reporting / m->target;
     if (!missing)
-        return within_tolerance(in, ratio)
-                   ? in->current
-                   : to_replicas(ceil(ratio * m->reporting - 1e-9));
+        return within_tolerance(in, ratio) ? in->current
+                                           : to_replicas(ceil(ratio * m->reporting - 1e-9));
     double assumed = ratio < 1 ? m->target * missing : 0;
     int32_t all = m->reporting + missing;
     double rest = (m->value + assumed) / all / m->target;

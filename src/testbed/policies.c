@@ -63,6 +63,7 @@ static const struct policy_kind kinds[] = {
     { "need-direct", policy_need_direct },
     { "2026-direct", policy_2026_direct },
     { "v2-direct", policy_v2_direct },
+    { "queue-model", policy_queue_model },
     { "hpa-running", policy_hpa_running },
     { "hpa-kv", policy_hpa_kv },
     { "hpa-queue", policy_hpa_queue },
@@ -71,7 +72,7 @@ static const struct policy_kind kinds[] = {
 };
 
 const char policy_names[] =
-    "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, hpa-running, hpa-kv, hpa-queue, keda, "
+    "slo, need, 2026, seed, v2, need-direct, 2026-direct, v2-direct, queue-model, hpa-running, hpa-kv, hpa-queue, keda, "
     "static, static-peak, oracle";
 
 struct fleet_policy *policy_new(str name, const struct fleet_config *config)

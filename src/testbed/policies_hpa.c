@@ -66,7 +66,7 @@ struct hpa_policy_state {
     struct hpa_history history[FLEET_VARIANTS_MAX];
     enum series_field field;
     double target[FLEET_VARIANTS_MAX]; /* mean of a pod; of keda: the sum per replica */
-    bool external;                     /* the sum over the model's pods, as KEDA's Prometheus scaler */
+    bool external; /* the sum over the model's pods, as KEDA's Prometheus scaler */
 };
 
 /* Sum over ready pods that report, and how many those are. */
@@ -91,11 +91,12 @@ static struct hpa_metric external_metric(const struct hpa_policy_state *p, const
                                          size_t v)
 {
     double sum = fleet_query_sum(f, p->field, v);
-    return (struct hpa_metric){ !isnan(sum), HPA_AVERAGE_VALUE, p->target[v],
-                                isnan(sum) ? 0 : sum, 0 };
+    return (struct hpa_metric){ !isnan(sum), HPA_AVERAGE_VALUE, p->target[v], isnan(sum) ? 0 : sum,
+                                0 };
 }
 
-static void step_hpa(struct fleet_policy *policy, const struct fleet *f, struct fleet_answer *answer)
+static void step_hpa(struct fleet_policy *policy, const struct fleet *f,
+                     struct fleet_answer *answer)
 {
     struct hpa_policy_state *p = container_of(policy, struct hpa_policy_state, policy);
     size_t said = 0;
@@ -138,8 +139,8 @@ static double running_target(const struct fleet_config *c, size_t v, double shar
 {
     const struct replica_profile *p = &c->variants[v].profile;
     double in = c->mean_prompt, out = fmax(c->mean_output, 1);
-    double each = p->per_seq_ms + p->per_prompt_token_ms * in / out +
-                  p->per_cached_token_ms * (in + out / 2);
+    double each =
+        p->per_seq_ms + p->per_prompt_token_ms * in / out + p->per_cached_token_ms * (in + out / 2);
     double n = (share * c->itl_s * 1e3 - p->base_ms) / fmax(each, 1e-9);
     return fmax(1, fmin(n, p->max_seqs));
 }

@@ -29,6 +29,7 @@ struct rules_policy {
     bool by_tokens; /* version 2 */
     bool direct;    /* writes the scale itself */
     struct tracked tracked[FLEET_VARIANTS_MAX];
+    struct decide_memory memory;
     struct token_store store;
     struct policy_followers *followers;
     struct arena scratch;
@@ -157,6 +158,17 @@ static void note_target(struct rules_policy *p, const struct fleet *f, size_t v,
                  STR_ARG(f->config->variants[v].name), STR_ARG(reason));
 }
 
+/* The means that the engine asks Prometheus for, and the targets. */
+static struct decide_latency query_latency(const struct fleet *f)
+{
+    return (struct decide_latency){
+        .ttft = fleet_query_ratio(f, SERIES_TTFT_SUM, SERIES_TTFT_COUNT, 60),
+        .itl = fleet_query_ratio(f, SERIES_ITL_SUM, SERIES_ITL_COUNT, 60),
+        .ttft_target = f->config->ttft_s,
+        .itl_target = f->config->itl_s,
+    };
+}
+
 static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struct arena *a)
 {
     struct gathered g = { 0 };
@@ -175,7 +187,10 @@ static void decide_by_rules(struct rules_policy *p, const struct fleet *f, struc
                                .replica_n = g.replica_n,
                                .states = active,
                                .state_n = n,
-                               .just_grown = has_just_grown(p, f) };
+                               .just_grown = has_just_grown(p, f),
+                               .memory = &p->memory,
+                               .now = fleet_now_s(f),
+                               .latency = query_latency(f) };
     struct decide_answers answers = decide_model(a, &in);
     for (size_t i = 0; i < answers.n; i++)
         note_target(p, f, find_variant(f, answers.at[i].variant), answers.at[i].target,
@@ -241,7 +256,7 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
                     targets[i].reason);
 }
 
-/* What the pod template's command line says, known before the first replica. */
+/* The flags of the pod template's command line, known before the first replica. */
 static void know_templates(struct rules_policy *p, const struct fleet_config *c)
 {
     for (size_t v = 0; v < c->variant_n; v++) {

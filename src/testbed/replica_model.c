@@ -50,8 +50,9 @@ int replica_profile_check(const struct replica_profile *p, err_t *e)
     for (size_t i = 0; i < countof(times); i++)
         if (!(times[i] >= 0 && times[i] <= 1e6))
             return err_set(e, EINVAL, "a time of the profile is %g ms, want 0 to 1e6", times[i]);
-    if (!(p->base_ms > 0))
-        return err_set(e, EINVAL, "baseMs is %g, want more than 0", p->base_ms);
+    if (!(p->base_ms >=
+          0.1)) /* a server that iterates more often than that would take ages to simulate */
+        return err_set(e, EINVAL, "baseMs is %g, want 0.1 or more", p->base_ms);
     if (!(p->noise >= 0 && p->noise < 1))
         return err_set(e, EINVAL, "noise is %g, want 0 to 1", p->noise);
     if (p->block_tokens < 1 || p->block_tokens > REPLICA_PHASES_MAX)
@@ -296,7 +297,7 @@ static int32_t *phase_at_boundary(struct replica *r)
     return &r->phase[(size - (int32_t)(r->iteration % (uint64_t)size)) % size];
 }
 
-/* Gives every decoding sequence at a boundary its block; true when somebody had to leave for it. */
+/* Gives every decoding sequence at a boundary its block; true when a sequence was preempted for it. */
 static bool grow_caches(struct replica *r)
 {
     const int32_t *more = phase_at_boundary(r);

@@ -31,10 +31,10 @@
 
 struct replica_profile { /* one accelerator that runs one model */
     double base_ms, per_seq_ms, per_prompt_token_ms, per_cached_token_ms;
-    double noise;        /* share of an iteration's time, for example 0.03 */
-    int32_t kv_blocks;   /* cache size */
+    double noise;      /* share of an iteration's time, for example 0.03 */
+    int32_t kv_blocks; /* cache size */
     int32_t block_tokens;
-    int32_t max_seqs;    /* seats in the batch; at most max_batched_tokens count */
+    int32_t max_seqs;           /* seats in the batch; at most max_batched_tokens count */
     int32_t max_batched_tokens; /* of one iteration */
 };
 
@@ -54,7 +54,8 @@ enum { REPLICA_BOUNDS_MAX = 24, REPLICA_PHASES_MAX = 256 };
 struct replica_histogram {
     double sum;
     uint64_t count;
-    uint32_t bucket[REPLICA_BOUNDS_MAX]; /* not cumulative; what exceeds the last bound is only in `count` */
+    uint32_t bucket
+        [REPLICA_BOUNDS_MAX]; /* not cumulative; what exceeds the last bound is only in `count` */
 };
 
 struct replica_bounds { /* upper bounds of a histogram's buckets */
@@ -66,22 +67,22 @@ extern const struct replica_bounds replica_ttft_bounds, replica_tpot_bounds, rep
 
 struct replica_counters { /* since the start, as a server counts them */
     uint64_t succeeded, preempted;
-    uint64_t prompt_tokens;     /* of requests that got their first token */
-    uint64_t generation_tokens; /* each counts when it is made */
+    uint64_t prompt_tokens;                        /* of requests that got their first token */
+    uint64_t generation_tokens;                    /* each counts when it is made */
     struct replica_histogram ttft, itl, tpot, e2e; /* seconds; tpot: mean per request */
     struct replica_histogram prompt, generation;   /* tokens per request that ended */
 };
 
 struct replica_seq { /* one that has a seat, or waits */
     struct replica_request request;
-    int64_t first_ns;     /* 0: no token yet */
-    int32_t generated;    /* tokens; of a decoding one: when it joined */
-    int32_t unprefilled;  /* tokens of its context still to compute */
-    int32_t phase;        /* decoding: (context - iteration) modulo block_tokens, constant */
-    int32_t joined_tokens; /* decoding: context when it joined */
+    int64_t first_ns;            /* 0: no token yet */
+    int32_t generated;           /* tokens; of a decoding one: when it joined */
+    int32_t unprefilled;         /* tokens of its context still to compute */
+    int32_t phase;               /* decoding: (context - iteration) modulo block_tokens, constant */
+    int32_t joined_tokens;       /* decoding: context when it joined */
     uint64_t joined_at, ends_at; /* decoding: iterations */
-    int32_t older, younger; /* seats, in order of entering; -1: none */
-    int32_t heap_at;        /* place in `ends`; -1: not decoding */
+    int32_t older, younger;      /* seats, in order of entering; -1: none */
+    int32_t heap_at;             /* place in `ends`; -1: not decoding */
 };
 
 struct replica {
@@ -94,14 +95,14 @@ struct replica {
     struct replica_seq *seats; /* owned, [max_seqs] */
     int32_t *free_seats;       /* owned stack */
     int32_t free_n;
-    int32_t oldest, youngest;   /* -1: nobody runs */
-    int32_t *ends;              /* owned heap of seats by ends_at */
-    int32_t decoding;           /* sequences, and places of `ends` */
-    int32_t prefilling;         /* sequences; they are the youngest ones */
-    int32_t first_prefilling;   /* seat; -1: none */
-    int32_t completing;         /* of the prefilling ones: end in the iteration under way */
-    uint64_t iteration;         /* ended so far */
-    uint64_t attended;          /* context tokens of all decoding sequences */
+    int32_t oldest, youngest; /* -1: none runs */
+    int32_t *ends;            /* owned heap of seats by ends_at */
+    int32_t decoding;         /* sequences, and places of `ends` */
+    int32_t prefilling;       /* sequences; they are the youngest ones */
+    int32_t first_prefilling; /* seat; -1: none */
+    int32_t completing;       /* of the prefilling ones: end in the iteration under way */
+    uint64_t iteration;       /* ended so far */
+    uint64_t attended;        /* context tokens of all decoding sequences */
     int32_t phase[REPLICA_PHASES_MAX];
     int32_t used_blocks;
 
@@ -141,6 +142,15 @@ static inline int32_t replica_running(const struct replica *r)
 static inline bool replica_is_idle(const struct replica *r)
 {
     return !replica_running(r) && !r->waiting_n;
+}
+
+/* What routers compare: tokens held, and waiting prompts four times because they still have to be computed, over
+ * the size of the cache. */
+static inline double replica_load(const struct replica *r)
+{
+    double size = (double)r->profile.kv_blocks * r->profile.block_tokens;
+    return ((double)r->used_blocks * r->profile.block_tokens + 4 * (double)r->waiting_tokens) /
+           size;
 }
 
 static inline double replica_kv_usage(const struct replica *r) /* 0..1 */

@@ -118,8 +118,7 @@ void series_add_bucket_rates(const struct series *s, enum series_histogram histo
                                *to = scrape_at(s, span.first + span.n - 1);
     enum series_field count = counts[histogram];
     double growth = to->field[count] - from->field[count], below = 0;
-    double factor =
-        extrapolation(s, span, range, from->field[count], growth) / range.span_s;
+    double factor = extrapolation(s, span, range, from->field[count], growth) / range.span_s;
     size_t n = bounds[histogram]->n;
     for (size_t i = 0; i < n; i++) {
         double more = (double)(to->bucket[histogram][i] - from->bucket[histogram][i]);

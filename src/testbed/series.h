@@ -10,23 +10,23 @@
 
 enum { SERIES_SCRAPES = 48, SERIES_BUCKETS = REPLICA_BOUNDS_MAX }; /* 12 minutes at 15 s */
 
-enum series_field { /* of one scrape, vLLM's names without "vllm:" */
-    SERIES_RUNNING,            /* num_requests_running */
-    SERIES_WAITING,            /* num_requests_waiting */
-    SERIES_KV,                 /* kv_cache_usage_perc */
-    SERIES_SUCCESS,            /* request_success_total */
-    SERIES_PROMPT_TOKENS,      /* prompt_tokens_total */
-    SERIES_GENERATION_TOKENS,  /* generation_tokens_total */
-    SERIES_TTFT_SUM,           /* time_to_first_token_seconds */
-    SERIES_TTFT_COUNT,
-    SERIES_ITL_SUM,            /* inter_token_latency_seconds */
-    SERIES_ITL_COUNT,
-    SERIES_TPOT_COUNT,         /* request_time_per_output_token_seconds */
-    SERIES_INPUT_SUM,          /* request_prompt_tokens */
-    SERIES_INPUT_COUNT,
-    SERIES_OUTPUT_SUM,         /* request_generation_tokens */
-    SERIES_OUTPUT_COUNT,
-    SERIES_FIELD_N
+enum series_field {                           /* of one scrape, vLLM's names without "vllm:" */
+                    SERIES_RUNNING,           /* num_requests_running */
+                    SERIES_WAITING,           /* num_requests_waiting */
+                    SERIES_KV,                /* kv_cache_usage_perc */
+                    SERIES_SUCCESS,           /* request_success_total */
+                    SERIES_PROMPT_TOKENS,     /* prompt_tokens_total */
+                    SERIES_GENERATION_TOKENS, /* generation_tokens_total */
+                    SERIES_TTFT_SUM,          /* time_to_first_token_seconds */
+                    SERIES_TTFT_COUNT,
+                    SERIES_ITL_SUM, /* inter_token_latency_seconds */
+                    SERIES_ITL_COUNT,
+                    SERIES_TPOT_COUNT, /* request_time_per_output_token_seconds */
+                    SERIES_INPUT_SUM,  /* request_prompt_tokens */
+                    SERIES_INPUT_COUNT,
+                    SERIES_OUTPUT_SUM, /* request_generation_tokens */
+                    SERIES_OUTPUT_COUNT,
+                    SERIES_FIELD_N
 };
 
 enum series_histogram { SERIES_TTFT, SERIES_TPOT, SERIES_INPUT, SERIES_HISTOGRAM_N };

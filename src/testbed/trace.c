@@ -77,7 +77,7 @@ static int parse_line(struct arena *a, str line, struct replica_request *ret)
 static bool is_header(str line)
 {
     char c = line.n ? line.p[0] : '\0';
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '"' || c == '#';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '"';
 }
 
 static int by_time(const void *a, const void *b)
@@ -116,10 +116,15 @@ static int parse_trace(str text, bool sorts, struct trace *ret, err_t *e)
     struct trace trace = { 0 };
     str rest = text, line;
     int64_t latest = INT64_MIN;
+    bool first = true;
     for (size_t number = 1; str_cut(&rest, '\n', &line); number++) {
         struct replica_request request;
         line = str_trim(line);
-        if (!line.n || (number == 1 && is_header(line)))
+        if (!line.n || line.p[0] == '#')
+            continue;
+        bool header = first && is_header(line);
+        first = false;
+        if (header)
             continue;
         if (parse_line(&a, line, &request) < 0)
             return fail_line(&trace, number, line,
@@ -161,8 +166,7 @@ static struct replica_request neighbor_copy(const struct trace *trace, size_t i,
     const struct replica_request *lengths =
         &trace->requests.at[from + random_below(r, (uint32_t)span)];
     double moved = (double)copy.arrived_ns + (2 * random_unit(r) - 1) * most_s * 1e9;
-    copy.arrived_ns =
-        (int64_t)fmax(0, fmin(moved, (double)trace->requests.at[n - 1].arrived_ns));
+    copy.arrived_ns = (int64_t)fmax(0, fmin(moved, (double)trace->requests.at[n - 1].arrived_ns));
     copy.prompt_tokens = lengths->prompt_tokens;
     copy.output_tokens = lengths->output_tokens;
     return copy;
@@ -176,8 +180,7 @@ void trace_scale(struct trace *trace, double factor, uint64_t seed)
     for (size_t i = 0; i < trace->requests.n; i++) {
         double copies = floor(factor) + (random_unit(&r) < factor - floor(factor));
         for (double k = 0; k < copies; k++)
-            vec_push(&scaled.requests,
-                     k > 0 ? neighbor_copy(trace, i, &r) : trace->requests.at[i]);
+            vec_push(&scaled.requests, k > 0 ? neighbor_copy(trace, i, &r) : trace->requests.at[i]);
     }
     if (!scaled.requests.n)
         vec_push(&scaled.requests, trace->requests.at[0]);

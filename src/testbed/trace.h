@@ -7,7 +7,8 @@
  *     {"timestamp": 27482, "input_length": 6955, "output_length": 52, ...}     JSON lines as Mooncake's,
  *                                                                              timestamp in ms
  *
- * Every format may be gzip-compressed (trace_load). Tokens are 0 to 1048576. */
+ * Lines that begin with # are comments. Every format may be gzip-compressed (trace_load). Tokens are 0 to
+ * 1048576. */
 #ifndef FLYBALL_TRACE_H
 #define FLYBALL_TRACE_H
 
@@ -16,7 +17,7 @@
 
 struct trace {
     VEC(struct replica_request) requests; /* ascending; arrived_ns counts from the first one */
-    int64_t length_ns;                    /* after it the trace begins anew; > 0 */
+    int64_t length_ns;                    /* after it the trace repeats; > 0 */
     size_t moved;                         /* requests that were out of order in the text */
 };
 

@@ -95,14 +95,14 @@ void traffic_done(struct traffic *t)
 static void advance_servers(struct serving *serving, int64_t now_ns)
 {
     for (size_t i = 0; i < serving->servers.n; i++)
-        vllm_advance(&serving->servers.at[i]->vllm, now_ns);
+        replica_advance(&serving->servers.at[i]->replica, now_ns);
 }
 
 static void place(struct traffic *t, struct traffic_source *source, struct replica_request request)
 {
     struct vllm_server *server = serving_pick(t->serving, str_c(source->ns), str_c(source->model));
     if (server) {
-        vllm_submit(&server->vllm, request);
+        replica_submit(&server->replica, request);
         source->sent++;
     } else if (source->held.n < HELD_MAX) {
         vec_push(&source->held, request);

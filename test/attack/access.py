@@ -102,7 +102,7 @@ def users_of(target):
               "dave": "dave-token-00001", "erin": "erin-token-00001", "patcher": "patcher-token-01"}
     made = {name: Client(target, token) for name, token in tokens.items()}
     made.update(admin=Client(target, target.admin_token), reader=Client(target, target.reader_token),
-                nobody=Client(target))
+                anonymous=Client(target))
     made["system:serviceaccount:a:robot"] = Client(target, target.robot)
     return made
 
@@ -127,7 +127,7 @@ def request(client, verb, plural, ns, name, sub=None):
 
 @attack("auth matrix")
 def matrix(target, choose, long):
-    """A request is refused with 403 exactly where the model says so."""
+    """A request is refused with 403 exactly where the model denies it."""
     wrong, count = [], 0
     users = users_of(target)
     cells = [(plural, None) for plural in RESOURCES] + SUBRESOURCES
@@ -138,7 +138,7 @@ def matrix(target, choose, long):
                     if sub and verb in ("list", "deletecollection", "delete"):
                         continue
                     name = choose.choice(["only", "none"])
-                    status, said = request(client, verb, plural, ns, name, sub)
+                    status, _ = request(client, verb, plural, ns, name, sub)
                     count += 1
                     may = allowed(user, verb, plural, ns, "" if verb in ("create", "list", "deletecollection") and
                                   not sub else name, sub)
@@ -153,20 +153,20 @@ def matrix(target, choose, long):
 
 @attack("auth reviews")
 def reviews(target, choose, long):
-    """SelfSubjectAccessReview says what a request would meet."""
+    """SelfSubjectAccessReview agrees with the model."""
     count, wrong = 0, []
     users = users_of(target)
-    del users["nobody"]  # may not ask
+    del users["anonymous"]  # may not create reviews
     for user, client in users.items():
         for plural in RESOURCES:
             for ns in NAMESPACES:
                 for verb in (*VERBS, "watch", "impersonate", "escalate", "bind"):
-                    said = client.must("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+                    body = client.must("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
                         "spec": {"resourceAttributes": {"namespace": ns, "verb": verb, "resource": plural,
                                                         "group": RESOURCES[plural][0], "name": "none"}}})
                     count += 1
-                    if said["status"]["allowed"] != allowed(user, verb, plural, ns, "none"):
-                        wrong.append("%s %s %s in %s: %s" % (user, verb, plural, ns, said["status"]["allowed"]))
+                    if body["status"]["allowed"] != allowed(user, verb, plural, ns, "none"):
+                        wrong.append("%s %s %s in %s: %s" % (user, verb, plural, ns, body["status"]["allowed"]))
         client.close()
     assert not wrong, "%d of %d: %s" % (len(wrong), count, "; ".join(wrong[:5]))
     return count
@@ -183,10 +183,10 @@ def disguise(target, choose, long):
              ("PUT", lease, "coordination.k8s.io/v1", "Lease", "application/json")]
     for method, path, version, kind, content in tries:
         name = path.split("/")[-1].split("?")[0]
-        status, said = patcher.ask(method, path, {"apiVersion": version, "kind": kind, "metadata": {"name": name}},
+        status, _ = patcher.ask(method, path, {"apiVersion": version, "kind": kind, "metadata": {"name": name}},
                                    {"Content-Type": content})
         count += 1
-        assert status in (403, 404), "%s %s by somebody without create: %s" % (method, path, status)
+        assert status in (403, 404), "%s %s by a user without create: %s" % (method, path, status)
         assert target.admin.ask("GET", path.split("?")[0])[0] == 404, "%s made %s" % (method, path)
     patcher.close()
     return count
@@ -194,7 +194,7 @@ def disguise(target, choose, long):
 
 @attack("auth escalation")
 def escalation(target, choose, long):
-    """Nobody gives away what they do not have, nor becomes somebody else."""
+    """Users cannot grant rights they do not have, nor impersonate without the right to."""
     count, wrong = 0, []
     dave, alice = Client(target, "dave-token-00001"), Client(target, "alice-token-0001")
     rule = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
@@ -220,13 +220,13 @@ def escalation(target, choose, long):
             tries.append((client, "GET", path_of("secrets", "b", "only"), None, header))
     for client, method, path, body, header in tries:
         try:
-            status, said = client.ask(method, path, body, header)
+            status, _ = client.ask(method, path, body, header)
         except BROKEN:
             continue
         count += 1
         if status not in (400, 401, 403):
             wrong.append("%s %s with %s: %s" % (method, path, header, status))
-    status, said = alice.ask("GET", path_of("configmaps", "a", "there"), None, {"Impersonate-User": "bob"})
+    status, _ = alice.ask("GET", path_of("configmaps", "a", "there"), None, {"Impersonate-User": "bob"})
     if status != 200:
         wrong.append("alice may be bob, but got %s" % status)
     alice.close()
@@ -237,10 +237,10 @@ def escalation(target, choose, long):
 
 @attack("auth paths")
 def paths(target, choose, long):
-    """Pages and odd spellings of paths: what a stranger may not see stays unseen."""
-    stranger, count, wrong = Client(target), 0, []
+    """Pages and odd spellings of paths: what a client may not read is never returned."""
+    anonymous, count, wrong = Client(target), 0, []
     for path in ("/healthz", "/livez", "/readyz", "/version"):
-        if stranger.ask("GET", path)[0] != 200:
+        if anonymous.ask("GET", path)[0] != 200:
             wrong.append(path + " is closed")
         count += 1
     secret = "/api/v1/namespaces/b/secrets/only"
@@ -251,18 +251,18 @@ def paths(target, choose, long):
            "/api/v1/namespaces/b/secrets?watch=1&timeoutSeconds=1", "/api/v1/watch/secrets", "/metrics", "/debug/pprof",
            "/logs", "/apis", "/openapi/v2", "/openapi/v3", "/api", "/api/v1/namespaces/b/configmaps/../secrets/only"]
     for path in odd:
-        for client in (stranger, Client(target, "alice-token-0001")):
+        for client in (anonymous, Client(target, "alice-token-0001")):
             try:
-                status, said = client.ask("GET", path)
+                status, _ = client.ask("GET", path)
             except BROKEN:
                 client.close()
                 continue
             count += 1
-            if status == 200 and ("secret" in path or "metrics" in path or client is stranger):
-                wrong.append("%s by %s: 200" % (path, "nobody" if client is stranger else "alice"))
-            if client is not stranger:
+            if status == 200 and ("secret" in path or "metrics" in path or client is anonymous):
+                wrong.append("%s by %s: 200" % (path, "anonymous" if client is anonymous else "alice"))
+            if client is not anonymous:
                 client.close()
-    stranger.close()
+    anonymous.close()
     assert not wrong, "; ".join(wrong[:5])
     return count
 
@@ -304,7 +304,7 @@ def forged(target, choose):
     for _ in range(50):
         at = choose.randrange(len(good) - 1)
         letter = choose.choice([c for c in "ABCabc019-_" if c != good[at]])
-        if at < len(good) - 4:  # the last letters may stand for the same bytes
+        if at < len(good) - 4:  # the last letters may decode to the same bytes
             yield "flipped at %d" % at, good[:at] + letter + good[at + 1:]
     key = find_key(target, good)
     if key:
@@ -385,14 +385,14 @@ def make_certificate(folder, name, subject, authority=None, days="1", use="clien
 
 @attack("auth certificates")
 def certificates(target, choose, long):
-    """What a certificate of another authority claims is no identity; nor is one that is not for clients."""
+    """Certificates of another CA, or without the usage clientAuth, authenticate no user."""
     folder, wrong = str(target.folder), []
     own = (target.authority, str(target.data / "ca.key"))
     subject = "/O=system:masters/CN=mallory"
-    stranger = make_certificate(folder, "ca", "/CN=other")
+    foreign = make_certificate(folder, "ca", "/CN=other")
     good = make_certificate(folder, "good", subject, own)
     bad = {"itself": make_certificate(folder, "self", subject),
-           "another authority": make_certificate(folder, "other", subject, stranger),
+           "another authority": make_certificate(folder, "other", subject, foreign),
            "for servers": make_certificate(folder, "server", subject, own, use="serverAuth")}
     client = Client(target, cert=good)
     if client.ask("GET", path_of("secrets", "a", "only"))[0] != 200:

@@ -32,7 +32,7 @@ FRESH_AT_A_TIME = 3
 
 
 class Run:
-    """A server that lives as long as attacks do not end it; whoever ends it is the one that failed."""
+    """The server under attack, shared until an attack fails; the next attack gets a new one."""
 
     def __init__(self, flyball):
         self.flyball, self.target, self.folder = flyball, None, None
@@ -52,7 +52,7 @@ class Run:
         self.target = None
 
     def end(self):
-        """The last words of the server that took it all."""
+        """Stops the server and checks its exit code and log; "" when all is well."""
         if not self.target:
             return ""
         code = self.target.stop()
@@ -85,7 +85,7 @@ class Run:
             one.outcome = "%s (seed %d, %s:%d)" % (str(why) or type(why).__name__, seed,
                                                    pathlib.Path(where.filename).name, where.lineno)
             if not one.fresh:
-                self.drop()  # the next one meets a healthy server
+                self.drop()  # the next one starts with a healthy server
 
 
 def print_table(attacks):

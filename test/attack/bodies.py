@@ -1,4 +1,4 @@
-"""Bodies: objects of every kind with thousands of mutations, and texts made to exhaust whoever reads them.
+"""Bodies: objects of every kind with thousands of mutations, and texts made to exhaust a parser.
 
 No body may end the server, make it answer 500, or keep others waiting."""
 import copy
@@ -58,7 +58,7 @@ def seeds(target):
 
 
 def plurals(target):
-    """(apiVersion, kind): (path of the collection, namespaced), as the server tells."""
+    """(apiVersion, kind): (path of the collection, namespaced), from discovery."""
     found = {}
     groups = target.admin.must("GET", "/apis")["groups"]
     for version in ["v1"] + [v["groupVersion"] for g in groups for v in g["versions"]]:
@@ -118,18 +118,18 @@ class Sender:
     def send(self, method, path, body, content="application/json", headers=None, seconds=3.0):
         begin = self.client.target.process.cpu_s()
         try:
-            status, said = self.client.ask(method, path, body, {"Content-Type": content, **(headers or {})})
+            status, answer = self.client.ask(method, path, body, {"Content-Type": content, **(headers or {})})
         except BROKEN as why:
-            status, said = 0, repr(why)
+            status, answer = 0, repr(why)
         took = (self.client.target.process.cpu_s() - begin) / Scale.times
         self.count += 1
         self.accepted += 200 <= status < 300
-        if status == 0 or (status >= 500 and status != 507 and TYPED_PATCH not in str(said)):
-            self.wrong.append("%s %s: %s %s; the body began %r" % (method, path, status, str(said)[:200], (
+        if status == 0 or (status >= 500 and status != 507 and TYPED_PATCH not in str(answer)):
+            self.wrong.append("%s %s: %s %s; the body began %r" % (method, path, status, str(answer)[:200], (
                 body if isinstance(body, bytes) else json.dumps(body).encode())[:200]))
         elif took > seconds:
             self.wrong.append("%s %s took %.1f s of CPU" % (method, path, took))
-        return status, said
+        return status, answer
 
     def end(self):
         self.client.close()
@@ -272,8 +272,8 @@ def giant_lists(target, choose, long):
             path, body = make(size)
             text = json.dumps(body).encode()
             begin = target.process.cpu_s()
-            status, said = s.send("POST", path + "?dryRun=All", text, seconds=30)
-            assert status in (201, 422), "%s with %d entries: %s" % (path, size, said)
+            status, answer = s.send("POST", path + "?dryRun=All", text, seconds=30)
+            assert status in (201, 422), "%s with %d entries: %s" % (path, size, answer)
             return target.process.cpu_s() - begin
         small, large = twice(measure, n)
         if large > 0.5 * Scale.times or (large > 0.1 * Scale.times and large > 3.2 * small):
@@ -319,7 +319,7 @@ def definitions(target, choose, long):
 
 @attack("queries")
 def queries(target, choose, long):
-    """Selectors, pages and options that nobody would write."""
+    """Selectors, pages and options out of range."""
     s = Sender(target)
     odd = ["limit=-1", "limit=99999999999999999999", "limit=a", "continue=" + "A" * 5000, "continue=e30", "resourceVersion=-1",
            "resourceVersion=99999999999999999999", "resourceVersion=a", "resourceVersionMatch=Odd", "labelSelector=" + "a," * 5000,

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as nobody should speak it: bad request lines, bad headers, bodies of two lengths, requests in requests."""
+"""Malformed HTTP/1.1: bad request lines, bad headers, bodies of two lengths, requests in requests."""
 import random
 import socket
 import time

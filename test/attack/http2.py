@@ -1,8 +1,8 @@
-"""HTTP/2 as nobody should speak it. Frames are made by hand: a library would refuse to."""
+"""Malformed and hostile HTTP/2. Frames are made by hand: a library would refuse to."""
 import struct
 import time
 
-from target import ANSWER_DURING_S, at_most, attack
+from target import ANSWER_DURING_S, UNREAD_MIB, at_most, attack
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
@@ -173,7 +173,7 @@ def bad_frames():
             "NUL in a value": [(":method", "GET"), (":scheme", "https"), (":path", "/version"), ("a", b"b\x00")],
             "empty path": [(":method", "GET"), (":scheme", "https"), (":path", "")]}.items():
         yield name, frame(HEADERS, END_STREAM | END_HEADERS, 1, b"".join(literal(*f) for f in fields))
-    yield "body longer than it says", frame(HEADERS, END_HEADERS, 1, block(method="POST", more=[("content-length", "1")])) + \
+    yield "body longer than its content-length", frame(HEADERS, END_HEADERS, 1, block(method="POST", more=[("content-length", "1")])) + \
         frame(DATA, END_STREAM, 1, b"12345")
 
 
@@ -271,7 +271,7 @@ def rapid_reset(target, choose, long):
 
 @attack("HTTP/2 floods")
 def floods(target, choose, long):
-    """Pings, settings, empty data and unknown frames whose answers nobody reads."""
+    """Pings, settings, empty data and unknown frames whose answers the client does not read."""
     rounds = 20 if long else 1
     kinds = {"PING": frame(PING, 0, 0, bytes(8)), "SETTINGS": frame(SETTINGS, 0, 0, struct.pack(">HI", HEADER_TABLE, 4096)),
              "unknown": frame(99, 0, 0, b"x" * 100), "PRIORITY": frame(PRIORITY, 0, 1, struct.pack(">IB", 3, 1)),
@@ -321,7 +321,7 @@ def zero_windows(target, choose, long):
         for c in connections:
             c.__exit__()
         empty(target)
-    at_most(peak, 192, "answers that nobody takes cost %d MiB (bound %d)")
+    at_most(peak, UNREAD_MIB, "answers to clients without a window cost %d MiB (bound %d)")
     return count
 
 

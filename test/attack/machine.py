@@ -1,4 +1,4 @@
-"""Machines that run out: of disk, descriptors, memory and time; and starts that meet each other."""
+"""Machines that run out: of disk, descriptors, memory and time; and concurrent starts."""
 import json
 import os
 import pathlib
@@ -28,9 +28,10 @@ def disk_full(flyball, folder, choose, long):
     data.mkdir(mode=0o700)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs", data], capture_output=True).returncode:
         raise Skip("a small disk cannot be mounted here")
-    target = Target(flyball, folder)
+    target, room = Target(flyball, folder), data / "room"
     try:
         target.start()
+        room.write_bytes(b"x" * (10 << 20))  # what is missing now, and there again at the end
         kept, count = [], 0
         for number in range(400):
             status = write(target.admin, "m-%d" % number, choose.choice([100, 5000, 100000, 300000]))
@@ -41,7 +42,7 @@ def disk_full(flyball, folder, choose, long):
                 assert status == 507, "a write to a full disk: %s" % status
                 break
         else:
-            raise AssertionError("400 writes did not fill 24 MB")
+            raise AssertionError("400 writes did not fill 14 MB")
         filler = data / "filler"
         fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
         try:
@@ -55,6 +56,7 @@ def disk_full(flyball, folder, choose, long):
         target.start()
         check_kept(target, kept)
         filler.unlink()
+        room.unlink()
         assert until(lambda: target.admin.ask("DELETE", MAPS + "/" + kept[0])[0] == 200, 20), "nothing can be deleted"
         kept.pop(0)
         assert until(lambda: write(target.admin, "again", 100) in (201, 409), 20), "writes do not come back"
@@ -211,11 +213,11 @@ def kills(flyball, folder, choose, long):
     try:
         for number in range(60 if long else 6):
             target.start()
-            said = target.admin.must("GET", MAPS)
-            there = {item["metadata"]["name"]: len(item["data"]["v"]) for item in said["items"]}
+            listed = target.admin.must("GET", MAPS)
+            there = {item["metadata"]["name"]: len(item["data"]["v"]) for item in listed["items"]}
             wrong = [name for name in {*there, *known} if there.get(name) != known.get(name)]
             assert not wrong, "after %d ends %d objects differ: %s" % (number, len(wrong), wrong[:3])
-            version = int(said["metadata"]["resourceVersion"])
+            version = int(listed["metadata"]["resourceVersion"])
             assert version >= highest, "the resourceVersion went back from %d to %d" % (highest, version)
             steps = choose.randrange(1, 20)
             for step in range(steps):

@@ -1,5 +1,5 @@
-"""Hostile and broken API servers for `flyball operator`: it must live, stay small, ask at a decent pace, give its token
-to nobody else, and end when it is told to.
+"""Hostile and broken API servers for `flyball operator`: it must live, stay small, ask at a decent pace, send its token
+to no other host, and exit on SIGTERM.
 
 The server below knows discovery, lists and watches of every kind flyball asks for, all empty; each fault replaces some
 of that. Faults run side by side, each with an operator of its own."""
@@ -358,7 +358,7 @@ def run_operator(flyball, folder, fault, number, seconds):
         if server.requests > REQUESTS * seconds / SECONDS:
             wrong.append("%d requests in %d s" % (server.requests, seconds))
     code = process.stop(signal.SIGTERM, 30)
-    if code not in (0, 1):  # 1: it says that it cannot go on
+    if code not in (0, 1):  # 1: an error it cannot recover from
         wrong.append("it ended with %s: %s" % (code, process.text()[-300:]))
     if other.tokens:
         wrong.append("the token went to another host")
@@ -372,7 +372,7 @@ def run_operator(flyball, folder, fault, number, seconds):
 
 
 def bad_certificates(folder):
-    """Servers whose certificate should convince nobody."""
+    """Servers with a certificate that the client must reject."""
     authority = make_certificate(folder, "ca", "/CN=the authority")
     pathlib.Path(folder, "san.ext").write_text("subjectAltName=DNS:elsewhere.example\n")
     for name in ("self-signed", "another host"):

@@ -1,9 +1,9 @@
-"""Clients that take their time: headers letter by letter, answers that nobody reads, watches that nobody follows."""
+"""Clients that take their time: headers letter by letter, answers and watches that are not read."""
 import json
 import socket
 import time
 
-from target import ANSWER_DURING_S, BROKEN, at_most, attack
+from target import ANSWER_DURING_S, BROKEN, UNREAD_MIB, at_most, attack
 
 MAPS = "/api/v1/namespaces/a/configmaps"
 HEAD = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n"
@@ -96,7 +96,7 @@ def bodies(target, choose, long):
 
 @attack("slow readers")
 def readers(target, choose, long):
-    """Lists of 4 MB that nobody reads."""
+    """Lists of 4 MB that are not read."""
     fill(target, 40, 100000)
     sockets = []
     try:
@@ -110,7 +110,7 @@ def readers(target, choose, long):
     finally:
         close_all(sockets)
         empty(target)
-    at_most(peak, 192, "lists that nobody reads cost %d MiB (bound %d)")
+    at_most(peak, UNREAD_MIB, "unread lists cost %d MiB (bound %d)")
     return len(sockets) * 5
 
 
@@ -132,7 +132,7 @@ def watchers(target, choose, long):
     finally:
         close_all(sockets)
         empty(target)
-    at_most(peak, 192, "300 watches that nobody reads cost %d MiB (bound %d)")
+    at_most(peak, UNREAD_MIB, "300 unread watches cost %d MiB (bound %d)")
     return 300
 
 

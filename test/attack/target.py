@@ -27,6 +27,7 @@ ANSWER_S = 0.5          # after the attack
 ANSWER_DURING_S = 1.5   # while it goes on
 RSS_AFTER_MIB = 128   # when the attackers have gone
 RSS_PEAK_MIB = 320    # at any moment
+UNREAD_MIB = 320      # while answers wait for clients that do not read: the documented 192, 300 connections, history
 SANITIZED_TIMES = 5   # what a binary with sanitizers may use in place of that
 FD_SLACK = 8
 SETTLE_S = 30
@@ -104,9 +105,9 @@ class Client:
             return answer.status, text.decode("utf-8", "replace")
 
     def must(self, method, path, body=None, headers=None):
-        status, said = self.ask(method, path, body, headers)
-        assert status < 300, "%s %s: %s %s" % (method, path, status, str(said)[:300])
-        return said
+        status, answer = self.ask(method, path, body, headers)
+        assert status < 300, "%s %s: %s %s" % (method, path, status, str(answer)[:300])
+        return answer
 
     def close(self):
         if self.connection:
@@ -115,7 +116,7 @@ class Client:
 
 
 class Process:
-    """A child whose memory, descriptors and last words are looked at."""
+    """A child whose memory, descriptors, CPU and log can be read."""
 
     def __init__(self, words, log, limits=None, env=None, before=None):
         def prepare():
@@ -191,8 +192,8 @@ class Target:
                                self.folder / "server.log", **self.options)
         words = self.process.child.stdout.readline().split()
         if len(words) != 4:
-            said = [line for line in self.process.text().splitlines() if " info request " not in line]
-            raise AssertionError("the server did not start: " + "\n".join(said)[-1000:])
+            answer = [line for line in self.process.text().splitlines() if " info request " not in line]
+            raise AssertionError("the server did not start: " + "\n".join(answer)[-1000:])
         self.authority = str(self.data / "ca.crt")
         self.admin_token = (self.data / "admin.token").read_text().strip()
         self.reader_token = (self.data / "reader.token").read_text().strip()
@@ -217,7 +218,7 @@ class Target:
     # --- what must hold
 
     def latency(self):
-        """Of a write and a read by somebody who did nothing wrong, in CPU seconds of the server."""
+        """Time to create, read and delete an object, in CPU seconds of the server."""
         client = Client(self, self.admin_token, timeout=SETTLE_S)
         begin = self.process.cpu_s()
         path = "/api/v1/namespaces/default/configmaps"
@@ -267,7 +268,7 @@ class Bystander(threading.Thread):
         while not self.ended.wait(0.1):
             try:
                 self.longest = max(self.longest, self.target.latency())
-            except Exception as why:  # told by check()
+            except Exception as why:  # reported by check()
                 self.failure = why
                 return
 

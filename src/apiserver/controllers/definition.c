@@ -101,7 +101,7 @@ static void settle(struct server *s, struct arena *a, str key, struct json *crd,
             vec_push(&all, itself ? crd : read_tree(a, definitions(), latest));
     }
     struct json *was = json_copy(a, crd);
-    if (kinds_settle_crd(a, crd, all.at, all.n, server_now_ns(s))) {
+    if (kinds_accept_crd_names(a, crd, all.at, all.n, server_now_ns(s))) {
         managed_by(s, a, k, &(struct managed_change){ S("kube-apiserver"), KIND_STATUS, was, crd });
         edit_end(s, a, k, key, crd);
     }

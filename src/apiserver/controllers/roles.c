@@ -166,7 +166,7 @@ static void roles_on_event(struct server *s, const struct event *e)
 static bool is_wanted(const struct json *selectors, const struct json *labels)
 {
     for (size_t i = 0; i < json_len(selectors); i++)
-        if (kind_selector_readable(json_item(selectors, i)) &&
+        if (kind_selector_is_valid(json_item(selectors, i)) &&
             kind_selector_matches(json_item(selectors, i), labels))
             return true;
     return false;

@@ -15,7 +15,7 @@ enum {
 static void note_duplicate(void *context, str path)
 {
     struct schema_unknown *twice = context;
-    if (!schema_unknown_fits(twice))
+    if (!schema_unknown_has_room(twice))
         return;
     twice->bytes += path.n;
     if (twice->n == twice->cap) {

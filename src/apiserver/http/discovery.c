@@ -46,9 +46,9 @@ static struct json *sub_verbs(struct arena *a, enum kind_sub sub)
 {
     static const char *const usual[] = { "get", "patch", "update" };
     static const char *const finalize[] = { "update" }, *const posted[] = { "create" };
-    return kind_posted(sub)       ? words_of(a, posted, 1)
-           : sub == KIND_FINALIZE ? words_of(a, finalize, 1)
-                                  : words_of(a, usual, countof(usual));
+    return kind_of_posted_sub(sub) ? words_of(a, posted, 1)
+           : sub == KIND_FINALIZE  ? words_of(a, finalize, 1)
+                                   : words_of(a, usual, countof(usual));
 }
 
 static void put_names(struct arena *a, struct json *to, const char *key, const str *names, size_t n)

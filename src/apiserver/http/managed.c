@@ -30,8 +30,8 @@ static const struct json *view_of_version(void *context, str version, const stru
     if (!k || k->custom) /* versions of custom resources have the same fields */
         return object;
     struct json *copy = json_copy(c->arena, object);
-    kind_store(c->kind, c->arena, copy);
-    kind_read(k, c->arena, copy);
+    kind_to_storage(c->kind, c->arena, copy);
+    kind_from_storage(k, c->arena, copy);
     return copy;
 }
 
@@ -50,7 +50,7 @@ static struct ownership request_of(struct call *c, const struct write_options *o
                                .now = server_time(c->server, c->arena),
                                .force = o->force,
                                .live = live,
-                               .blank = known ? NULL : kind_nothing(c->kind, c->arena),
+                               .blank = known ? NULL : kind_empty_object(c->kind, c->arena),
                                .object = object };
 }
 

@@ -19,7 +19,7 @@ struct json *read_tree(struct arena *a, const struct kind *k, const struct objec
     err_t e;
     if (json_parse(a, object_json(o), &tree, &e) < 0)
         return NULL;
-    kind_read(k, a, tree);
+    kind_from_storage(k, a, tree);
     return tree;
 }
 

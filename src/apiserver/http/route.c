@@ -120,7 +120,7 @@ static bool check_target(struct call *c)
         call_bad_request(c, "name must be provided");
         return false;
     }
-    bool wrong_shape = (c->verb == VERB_CREATE && c->name.n && !kind_posted(c->sub) &&
+    bool wrong_shape = (c->verb == VERB_CREATE && c->name.n && !kind_of_posted_sub(c->sub) &&
                         (!k->custom || c->sub != KIND_MAIN)) ||
                        (changes && !c->name.n);
     if (!is_served(k, c->sub, c->verb) || wrong_shape ||

@@ -16,8 +16,8 @@
 enum {
     TICK_S = 60,
     EVENT_LIFE_S = 3600,
-    PATIENCE_MS = 250,
-    LULL_MS = 100,
+    RECONCILE_DELAY_MS = 250,
+    IDLE_MS = 100,
     RECONCILE_ROUNDS = 100,          /* without a loop: more is a livelock */
     QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
 };
@@ -69,18 +69,18 @@ str server_name_suffix(struct server *s, struct arena *a)
 
 /* ---- commits */
 
-static void lull(struct timer *t);
+static void on_idle(struct timer *t);
 
-static void await_lull(struct server *s)
+static void set_idle_timer(struct server *s)
 {
     if (s->writer && !s->stopping)
-        timer_set(s->loop, &s->lull, loop_mono_ns(s->loop) + LULL_MS * NS_PER_MS, lull);
+        timer_set(s->loop, &s->idle_timer, loop_mono_ns(s->loop) + IDLE_MS * NS_PER_MS, on_idle);
 }
 
 /* When nobody writes, nobody waits for what takes longer than a commit. */
-static void lull(struct timer *t)
+static void on_idle(struct timer *t)
 {
-    struct server *s = container_of(t, struct server, lull);
+    struct server *s = container_of(t, struct server, idle_timer);
     struct batch *b = store_tidy(s->store, true);
     if (!b)
         return; /* there is nothing to move, or another batch is out */
@@ -101,7 +101,7 @@ static void wrote(struct work *work)
         s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
     server_commit_soon(s); /* what gathered meanwhile */
-    await_lull(s);
+    set_idle_timer(s);
 }
 
 /* A single write is committed in the turn when nobody else has called since the commit before the last:
@@ -164,16 +164,16 @@ void server_reconcile_soon(struct server *s)
         loop_defer(s->loop, LOOP_SOON, &s->reconcile, run_reconcile);
 }
 
-static void patience_over(struct timer *t)
+static void on_reconcile_timer(struct timer *t)
 {
-    server_reconcile_soon(container_of(t, struct server, patience));
+    server_reconcile_soon(container_of(t, struct server, reconcile_timer));
 }
 
 void server_reconcile_later(struct server *s)
 {
-    if (s->loop && !timer_is_set(&s->patience))
-        timer_set(s->loop, &s->patience, loop_mono_ns(s->loop) + PATIENCE_MS * NS_PER_MS,
-                  patience_over);
+    if (s->loop && !timer_is_set(&s->reconcile_timer))
+        timer_set(s->loop, &s->reconcile_timer,
+                  loop_mono_ns(s->loop) + RECONCILE_DELAY_MS * NS_PER_MS, on_reconcile_timer);
 }
 
 void server_settle(struct server *s)
@@ -356,7 +356,7 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     server_settle(s);
     if (fresh)
         store_forget(s->store);
-    await_lull(s);
+    set_idle_timer(s);
     if (loop)
         timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, tick);
     *ret = s;
@@ -367,8 +367,8 @@ void server_stop(struct server *s)
 {
     s->stopping = true;
     timer_stop(&s->ticker);
-    timer_stop(&s->patience);
-    timer_stop(&s->lull);
+    timer_stop(&s->reconcile_timer);
+    timer_stop(&s->idle_timer);
     watch_end_all(s, S(""));
 }
 
@@ -384,8 +384,8 @@ void server_free(struct server *s)
         return;
     worker_free(s->writer); /* first: what comes back may set the others */
     timer_stop(&s->ticker);
-    timer_stop(&s->patience);
-    timer_stop(&s->lull);
+    timer_stop(&s->reconcile_timer);
+    timer_stop(&s->idle_timer);
     deferred_cancel(&s->commit);
     deferred_cancel(&s->reconcile);
     assert(!s->n_watches);

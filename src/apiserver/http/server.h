@@ -46,15 +46,15 @@ struct server {
     struct map watches; /* "group/resource/" to the first watch of a list */
     size_t n_watches;
     struct deferred commit, reconcile;
-    struct timer ticker;   /* every minute */
-    struct timer patience; /* server_reconcile_later */
-    struct batch *out;     /* being written... */
-    struct worker *writer; /* ...by this thread; NULL: there is no file */
+    struct timer ticker;          /* every minute */
+    struct timer reconcile_timer; /* server_reconcile_later */
+    struct batch *out;            /* being written... */
+    struct worker *writer;        /* ...by this thread; NULL: there is no file */
     struct work writing;
-    struct timer lull; /* fires when nothing was written for a moment */
-    int64_t commit_ns; /* what a commit takes, smoothed */
-    size_t calls;      /* since the last commit began */
-    bool crowded;      /* it was for more than one call */
+    struct timer idle_timer; /* fires when nothing was written for a moment */
+    int64_t commit_ns;       /* what a commit takes, smoothed */
+    size_t calls;            /* since the last commit began */
+    bool crowded;            /* it was for more than one call */
     struct random random;
     int64_t time_s; /* the second of `time`, which is in time_text */
     str time;

@@ -170,7 +170,7 @@ void verb_create(struct call *c)
     struct write_options o;
     if (!call_write_options(c, "CreateOptions", &o))
         return;
-    const struct kind *posted = kind_posted(c->sub), *k = posted ? posted : c->kind;
+    const struct kind *posted = kind_of_posted_sub(c->sub), *k = posted ? posted : c->kind;
     struct json *object = call_body_object(c, k, &o);
     if (!object)
         return;

@@ -255,7 +255,7 @@ static void post_token(struct call *c, struct json *request)
     struct json *status = json_make(a, request, "status", NULL);
     json_set_str(a, status, "token", token_make(c->server, a, &claims));
     json_set_str(a, status, "expirationTimestamp", rfc3339_text(until, text));
-    call_object(c, 201, kind_posted(KIND_TOKEN), request);
+    call_object(c, 201, kind_of_posted_sub(KIND_TOKEN), request);
 }
 
 void verb_post(struct call *c, const struct write_options *o, struct json *object)

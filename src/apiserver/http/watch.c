@@ -132,7 +132,7 @@ static void put_event(struct watch *w, struct buf *out, const char *type, const 
 static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
 {
     auto_arena struct arena scratch = { 0 };
-    struct json *nothing = kind_nothing(w->kind, &scratch), *tree = json_new_obj(&scratch);
+    struct json *nothing = kind_empty_object(w->kind, &scratch), *tree = json_new_obj(&scratch);
     json_set_str(&scratch, tree, "kind", w->kind->kind);
     json_set_str(&scratch, tree, "apiVersion", kind_api_version(&scratch, w->kind));
     json_each(m, nothing)

@@ -20,7 +20,7 @@ static struct object *stage(struct server *s, struct arena *a, const struct kind
     struct json *stored = tree;
     if (k != k->storage) {
         stored = json_copy(a, tree);
-        kind_store(k, a, stored);
+        kind_to_storage(k, a, stored);
     }
     object_text(a, stored, rev, &text);
     if (text.n > OBJECT_BYTES_MAX && !deleted) {
@@ -158,7 +158,8 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
         return;
     }
     if (c->kind->custom && c->kind != c->kind->storage)
-        kind_read(c->kind, c->arena, tree); /* what the stored version has no place for is lost */
+        kind_from_storage(c->kind, c->arena,
+                          tree); /* what the stored version has no place for is lost */
     bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
     if (!stored || !plain || c->kind != c->kind->storage) {
         call_object(c, status, c->kind, tree);

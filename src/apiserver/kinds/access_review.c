@@ -1,4 +1,5 @@
-/* SelfSubjectAccessReview and its relatives: what a review may ask. http/review.c answers them. */
+/* SelfSubjectAccessReview and its relatives: checks what a review asks for. http/review.c answers
+ * it. */
 #include "kind_hooks.h"
 
 static void validate_access(const struct kind_change *c, struct kind_env *env UNUSED,
@@ -23,14 +24,14 @@ static void validate_access(const struct kind_change *c, struct kind_env *env UN
                       "at least one of user or group must be specified");
     if (json_len(metadata) > (ns ? 1 : 0))
         field_invalid(errors, AT(NULL, "metadata"), metadata, "must be empty");
-    const struct json *there = json_get(resource, "namespace");
-    if (ns && resource && !str_eq(json_text(there), json_text(ns)))
+    const struct json *resource_ns = json_get(resource, "namespace");
+    if (ns && resource && !str_eq(json_text(resource_ns), json_text(ns)))
         field_invalid(errors, AT(AT(&at, "resourceAttributes"), "namespace"),
-                      there ? there : json_new_str(errors->arena, S("")),
+                      resource_ns ? resource_ns : json_new_str(errors->arena, S("")),
                       "must match metadata.namespace");
     if (ns && path)
         field_invalid(errors, AT(&at, "nonResourceAttributes"), path,
                       "disallowed on this kind of request");
 }
 
-const struct kind_hooks hooks_access_review = { .validate = validate_access };
+const struct kind_hooks kind_hooks_access_review = { .validate = validate_access };

@@ -1,10 +1,14 @@
-/* Definitions of custom resources: what they make (kinds), and what the server adds to them. Their
- * rules are in crd_check.c, the quarrel about names in crd_names.c. */
-#include "../schema/formats.h"
+/* CustomResourceDefinitions: defaults, the status that the server keeps, and the kinds that a definition
+ * declares. The rules that a definition must satisfy are in crd_check.c and crd_conversion.c; conflicts about
+ * names are resolved in crd_names.c.
+ *
+ * A stored definition becomes one struct kind per version. They live in the arena of the caller, so a
+ * change of the definition builds new kinds and drops the old arena as a whole. */
+#include "../schema/format.h"
 #include "../schema/types.h"
 #include "kind_hooks.h"
 
-static str lower(struct arena *a, str text)
+static str to_lower(struct arena *a, str text)
 {
     str copy = arena_str(a, text);
     for (size_t i = 0; i < copy.n; i++)
@@ -13,19 +17,19 @@ static str lower(struct arena *a, str text)
     return copy;
 }
 
-static void fill(struct arena *a, struct json *object)
+static void fill_crd(struct arena *a, struct json *object)
 {
     struct json *names = json_make(a, object, "spec", "names", NULL);
     str kind = json_text(json_get(names, "kind"));
     if (!json_text(json_get(names, "singular")).n && kind.n)
-        json_set_str(a, names, "singular", lower(a, kind));
+        json_set_str(a, names, "singular", to_lower(a, kind));
     if (!json_text(json_get(names, "listKind")).n && kind.n)
         json_set_str(a, names, "listKind", arena_printf(a, STR_FMT "List", STR_ARG(kind)));
 }
 
 /* ---- status */
 
-static bool listed(const struct json *list, const struct json *value)
+static bool list_has(const struct json *list, const struct json *value)
 {
     for (uint32_t i = 0; i < json_len(list); i++)
         if (json_eq(list->items[i], value))
@@ -33,8 +37,9 @@ static bool listed(const struct json *list, const struct json *value)
     return false;
 }
 
-/* Every version that objects were ever stored as is remembered. (Two at a time are refused later.) */
-static void remember_versions(const struct kind_change *c, struct arena *a)
+/* Adds the storage version to status.storedVersions, which lists every version that objects were
+ * ever stored as. */
+static void record_stored_version(const struct kind_change *c, struct arena *a)
 {
     const struct json *versions = json_at(c->object, "spec", "versions", NULL);
     struct json *status = json_make(a, c->object, "status", NULL);
@@ -43,7 +48,7 @@ static void remember_versions(const struct kind_change *c, struct arena *a)
         const struct json *name = json_get(versions->items[i], "name");
         if (!json_bool(json_get(versions->items[i], "storage"), false))
             continue;
-        if (listed(stored, name))
+        if (list_has(stored, name))
             break;
         if (!json_is(stored, JSON_ARR))
             stored = json_new_arr(a);
@@ -54,52 +59,55 @@ static void remember_versions(const struct kind_change *c, struct arena *a)
         json_set(a, status, S("storedVersions"), stored);
 }
 
-/* Formats in the schemas of a definition that nobody knows, each once; `seen` holds those told. */
-static void find_formats(struct arena *a, const struct json *node, struct json *seen)
+/* Adds every format in the schemas that OpenAPI does not define to `seen`, once. */
+static void collect_unknown_formats(struct arena *a, const struct json *node, struct json *seen)
 {
     const struct json *format = json_get(node, "format");
     if (json_is(format, JSON_STR) && format->n &&
-        !format_known(json_text(format), json_text(json_get(node, "type"))))
+        !format_is_known(json_text(format), json_text(json_get(node, "type"))))
         json_set(a, seen, json_text(format), json_new_bool(a, true));
     for (uint32_t i = 0; json_is(node, JSON_ARR) && i < node->n; i++)
-        find_formats(a, node->items[i], seen);
+        collect_unknown_formats(a, node->items[i], seen);
     json_each(m, node)
         if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum") &&
             !str_eqc(m->key, "additionalPrinterColumns"))
-            find_formats(a, m->value, seen);
+            collect_unknown_formats(a, m->value, seen);
 }
 
-static void warn_of_formats(const struct kind_change *c, struct kind_env *env)
+/* Warns about unknown formats, except those that the old definition already had. */
+static void warn_unknown_formats(const struct kind_change *c, struct kind_env *env)
 {
     struct json *now = json_new_obj(env->arena), *before = json_new_obj(env->arena);
-    find_formats(env->arena, json_at(c->object, "spec", "versions", NULL), now);
-    find_formats(env->arena, json_at(c->old, "spec", "versions", NULL), before);
+    collect_unknown_formats(env->arena, json_at(c->object, "spec", "versions", NULL), now);
+    collect_unknown_formats(env->arena, json_at(c->old, "spec", "versions", NULL), before);
     json_each(m, now)
         if (!json_get_str(before, m->key))
             env->warn(env->context, arena_printf(env->arena, "unrecognized format \"" STR_FMT "\"",
                                                  STR_ARG(m->key)));
 }
 
-/* A schema or a bool, where both may stand. */
-static bool readable(const struct json *node)
+/* additionalProperties and additionalItems are a schema or a bool; kube-apiserver cannot decode
+ * anything else and answers 400. */
+static bool has_readable_schemas(const struct json *node)
 {
-    bool good = true;
-    for (uint32_t i = 0; json_is(node, JSON_ARR) && good && i < node->n; i++)
-        good = readable(node->items[i]);
+    bool readable = true;
+    for (uint32_t i = 0; json_is(node, JSON_ARR) && readable && i < node->n; i++)
+        readable = has_readable_schemas(node->items[i]);
     json_each(m, node) {
         bool either = str_eqc(m->key, "additionalProperties") || str_eqc(m->key, "additionalItems");
         if (either && !json_is(m->value, JSON_OBJ) && !json_is(m->value, JSON_BOOL) &&
             !json_is(m->value, JSON_NULL))
             return false;
         if (!str_eqc(m->key, "default") && !str_eqc(m->key, "enum") && !str_eqc(m->key, "example"))
-            good = good && readable(m->value);
+            readable = readable && has_readable_schemas(m->value);
     }
-    return good;
+    return readable;
 }
 
-static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+/* Refuses undecodable schemas, maintains status.storedVersions and warns. */
+static void prepare_crd(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
-    if (!readable(json_at(c->object, "spec", "versions", NULL))) {
+    if (!has_readable_schemas(json_at(c->object, "spec", "versions", NULL))) {
         kind_fault_set(fault, 400, "BadRequest",
                        S("CustomResourceDefinition in version \"v1\" cannot be handled as a "
                          "CustomResourceDefinition: boolean or JSON schema expected"));
@@ -107,15 +115,16 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
     }
     bool status = c->sub == KIND_STATUS;
     if (!status || !json_len(json_at(c->object, "status", "storedVersions", NULL)))
-        remember_versions(c, env->arena);
+        record_stored_version(c, env->arena);
     if (!status && env->warn)
-        warn_of_formats(c, env);
-    if (!status && env->warn && schema_has_rules(json_at(c->object, "spec", "versions", NULL)))
+        warn_unknown_formats(c, env);
+    if (!status && env->warn && schema_has_cel_rules(json_at(c->object, "spec", "versions", NULL)))
         env->warn(env->context,
-                  S("x-kubernetes-validations are kept but not enforced by this server"));
+                  S("x-kubernetes-validations are stored but not enforced by this server"));
 }
 
-/* The definition goes when its objects are gone; until then it says so. */
+/* Adds the finalizer and the condition Terminating: a definition stays until its objects are
+ * deleted. */
 void crd_mark_deleting(struct arena *a, struct json *object)
 {
     struct json *metadata = json_make(a, object, "metadata", NULL);
@@ -123,7 +132,7 @@ void crd_mark_deleting(struct arena *a, struct json *object)
     struct json *name = json_new_str(a, S("customresourcecleanup.apiextensions.k8s.io"));
     if (!json_is(finalizers, JSON_ARR))
         json_set(a, metadata, S("finalizers"), finalizers = json_new_arr(a));
-    if (!listed(finalizers, name))
+    if (!list_has(finalizers, name))
         json_push(a, finalizers, name);
     struct json *status = json_make(a, object, "status", NULL);
     struct json *conditions = json_get(status, "conditions");
@@ -141,11 +150,13 @@ void crd_mark_deleting(struct arena *a, struct json *object)
     json_push(a, conditions, condition);
 }
 
-const struct kind_hooks hooks_crd = { .fill = fill, .prepare = prepare, .validate = crd_check };
+const struct kind_hooks kind_hooks_crd = { .fill = fill_crd,
+                                           .prepare = prepare_crd,
+                                           .validate = crd_check };
 
 /* ---- kinds */
 
-static const str *copy_words(struct arena *a, const struct json *list, uint32_t *ret_n)
+static const str *copy_strings(struct arena *a, const struct json *list, uint32_t *ret_n)
 {
     *ret_n = (uint32_t)json_len(list);
     str *words = arena_array(a, *ret_n, sizeof(*words));
@@ -159,31 +170,32 @@ static const char *text_at(struct arena *a, const struct json *node, const char 
     return arena_str(a, json_text(json_get(node, key))).p;
 }
 
-/* Clients look for these words to see which columns a definition brought. */
+/* Clients look for this prefix to find the columns that a definition declares. quoted: kube-apiserver */
 #define COLUMN_DESCRIPTION "Custom resource definition column (in JSONPath format): "
 
 static const struct kind_column name_column = {
     .name = "Name",
     .type = "string",
     .format = "name",
-    .description = "Name of the object, unique in its namespace.",
+    .description = "Name of the object, unique within its namespace.",
 };
 
 static const struct kind_column age_column = {
     .name = "Age",
     .type = "date",
     .format = "",
-    .description = "When the object was created.",
+    .description = "Time at which the object was created.",
 };
 
-/* NULL: not a path that can be read, and the column stays empty. */
-static const struct jsonpath *compile(struct arena *a, str path)
+/* NULL if the path cannot be parsed: the column stays empty. */
+static const struct jsonpath *compile_path(struct arena *a, str path)
 {
     struct jsonpath *compiled = arena_new(a, struct jsonpath);
     struct jsonpath_source source = { .text = path, .flags = JSONPATH_ALLOW_MISSING };
     return jsonpath_parse(a, source, compiled, NULL) < 0 ? NULL : compiled;
 }
 
+/* The name, then the declared columns; without any, the age. */
 static void make_columns(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *list = json_get(version, "additionalPrinterColumns");
@@ -201,12 +213,12 @@ static void make_columns(struct arena *a, const struct json *version, struct kin
                                ? description
                                : arena_printf(a, COLUMN_DESCRIPTION STR_FMT, STR_ARG(path)).p,
             .priority = (int)json_int(json_get(c, "priority"), 0),
-            .find = compile(a, path),
+            .find = compile_path(a, path),
         };
     }
     if (!json_len(list)) {
         columns[k->n_columns] = age_column;
-        columns[k->n_columns++].find = compile(a, S(".metadata.creationTimestamp"));
+        columns[k->n_columns++].find = compile_path(a, S(".metadata.creationTimestamp"));
     }
     k->columns = columns;
 }
@@ -237,20 +249,23 @@ static void make_subresources(struct arena *a, const struct json *version, struc
     k->scale_selector_path = arena_str(a, json_text(json_get(scale, "labelSelectorPath")));
 }
 
-static const struct schema *schema_of(struct arena *a, const struct json *openapi)
+/* The schema of one version, with the shape of a whole object. */
+static const struct schema *make_schema(struct arena *a, const struct json *openapi)
 {
-    struct field_errors errors = { .arena = a }; /* it was checked before it was stored */
+    struct field_errors errors = { .arena = a }; /* stays empty: checked before it was stored */
     const struct schema *built = schema_from_openapi(a, openapi, NULL, &errors);
     struct schema *s = arena_new(a, struct schema);
     if (built)
         *s = *built;
-    else /* stored by an older, laxer server: take everything */
+    else /* stored by an older, less strict version: accept everything */
         *s = (struct schema){ .type = SCHEMA_OBJECT, .preserve_unknown = true };
-    s->shape = schema_whole_shape(a, schema_make_shape(a, s));
+    s->shape = schema_object_shape(a, schema_make_shape(a, s));
     return s;
 }
 
-static str deprecation(struct arena *a, const struct json *version, const struct kind *k)
+/* The declared warning, or the standard one; empty for a version that is not deprecated. */
+static str make_deprecation_warning(struct arena *a, const struct json *version,
+                                    const struct kind *k)
 {
     if (!k->deprecated)
         return S("");
@@ -260,6 +275,7 @@ static str deprecation(struct arena *a, const struct json *version, const struct
                                   STR_ARG(k->group), STR_ARG(k->version), STR_ARG(k->kind));
 }
 
+/* One version of a definition as a kind. */
 static struct kind *make_kind(struct arena *a, const struct json *crd, const struct json *version)
 {
     const struct json *spec = json_get(crd, "spec"), *names = json_get(spec, "names");
@@ -278,18 +294,18 @@ static struct kind *make_kind(struct arena *a, const struct json *crd, const str
         .has_generation = true,
         .openapi = json_copy(a, openapi),
         .deprecated = json_bool(json_get(version, "deprecated"), false),
-        .has_rules = schema_has_rules(openapi),
     };
-    k->short_names = copy_words(a, json_get(names, "shortNames"), &k->n_short_names);
-    k->categories = copy_words(a, json_get(names, "categories"), &k->n_categories);
-    k->deprecation_warning = deprecation(a, version, k);
-    k->schema = schema_of(a, openapi);
+    k->short_names = copy_strings(a, json_get(names, "shortNames"), &k->n_short_names);
+    k->categories = copy_strings(a, json_get(names, "categories"), &k->n_categories);
+    k->deprecation_warning = make_deprecation_warning(a, version, k);
+    k->schema = make_schema(a, openapi);
     make_columns(a, version, k);
     make_selectable(a, version, k);
     make_subresources(a, version, k);
     return k;
 }
 
+/* Every version becomes a kind; only served ones are returned, and each refers to the stored one. */
 void kinds_from_crd(struct arena *a, const struct json *crd, struct kinds_list *ret)
 {
     const struct json *versions = json_at(crd, "spec", "versions", NULL);

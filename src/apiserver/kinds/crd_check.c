@@ -1,7 +1,12 @@
-/* What is wrong with a definition: its names, its versions, and the schema of each. Paths are those of
- * the real server, which speaks of `spec.validation` when all versions have the same schema. */
+/* What makes a CustomResourceDefinition invalid: its names, and for each version the columns,
+ * subresources, selectable fields and schema.
+ *
+ * Paths need care. kube-apiserver checks the internal type, in which parts that all versions have in common
+ * are moved up into the spec: if every version has the same schema, its errors are reported once, below
+ * spec.validation, otherwise below spec.versions[i].schema. locate_part() decides which. Texts are
+ * kube-apiserver's where it has a short one. */
 #include "../schema/cel_check.h"
-#include "../schema/formats.h"
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { SELECTABLE_MAX = 8 };
@@ -29,6 +34,7 @@ static void check_name_list(const struct json *list, const struct field_path *at
     }
 }
 
+/* plural and singular are DNS labels; kind and listKind are so in lower case. */
 static void check_names(const struct json *spec, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -49,7 +55,7 @@ static void check_names(const struct json *spec, const struct field_path *up,
     check_name_list(json_get(names, "categories"), AT(&at, "categories"), errors);
     const struct json *kind = json_get(names, "kind"), *list = json_get(names, "listKind");
     if (json_text(kind).n && json_eq(kind, list))
-        field_invalid(errors, AT(&at, "listKind"), list, "must not be the kind itself");
+        field_invalid(errors, AT(&at, "listKind"), list, "kind and listKind may not be the same");
 }
 
 static void check_group(const struct json *spec, const struct field_path *at,
@@ -62,20 +68,21 @@ static void check_group(const struct json *spec, const struct field_path *at,
     else if (format_dns_subdomain(text))
         field_invalid(errors, AT(at, "group"), group, "%s", format_dns_subdomain(text));
     else if (str_find_char(text, '.') == SIZE_MAX)
-        field_invalid(errors, AT(at, "group"), group, "must be a domain with a dot");
+        field_invalid(errors, AT(at, "group"), group, "should be a domain with at least one dot");
 }
 
 /* ---- parts of a version */
 
-static void check_path(const struct json *path, const struct field_path *at,
-                       struct field_errors *errors)
+static void check_json_path(const struct json *path, const struct field_path *at,
+                            struct field_errors *errors)
 {
     if (!json_text(path).n)
         field_required(errors, at, NULL);
     else if (json_text(path).p[0] != '.')
-        field_invalid(errors, at, path, "must be a path that starts with a dot");
+        field_invalid(errors, at, path, "must be a simple json path starting with .");
 }
 
+/* additionalPrinterColumns; the path in errors is "JSONPath", as in the internal type. */
 static void check_columns(const struct json *columns, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -86,21 +93,22 @@ static void check_columns(const struct json *columns, const struct field_path *u
         const struct json *column = columns->items[i], *type = json_get(column, "type");
         const struct json *format = json_get(column, "format");
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        bool known = false, formed = !json_text(format).n;
+        bool known_type = false, known_format = !json_text(format).n;
         if (!json_text(json_get(column, "name")).n)
             field_required(errors, AT(&at, "name"), NULL);
         for (size_t j = 0; j < countof(types); j++)
-            known = known || str_eqc(json_text(type), types[j]);
+            known_type = known_type || str_eqc(json_text(type), types[j]);
         for (size_t j = 0; j < countof(formats); j++)
-            formed = formed || str_eqc(json_text(format), formats[j]);
+            known_format = known_format || str_eqc(json_text(format), formats[j]);
         if (!json_text(type).n)
             field_required(errors, AT(&at, "type"), NULL);
-        else if (!known)
+        else if (!known_type)
             field_invalid(errors, AT(&at, "type"), type,
-                          "must be integer, number, string, boolean or date");
-        if (!formed)
-            field_invalid(errors, AT(&at, "format"), format, "is no format of a column");
-        check_path(json_get(column, "jsonPath"), AT(&at, "JSONPath"), errors);
+                          "must be one of boolean,date,integer,number,string");
+        if (!known_format)
+            field_invalid(errors, AT(&at, "format"), format,
+                          "must be one of byte,date,date-time,double,float,int32,int64,password");
+        check_json_path(json_get(column, "jsonPath"), AT(&at, "JSONPath"), errors);
     }
 }
 
@@ -110,9 +118,9 @@ static void check_scale_path(const struct json *scale, const char *key, const ch
     const struct json *path = json_get(scale, key);
     struct field_path at = { up, .key = str_c(key) };
     size_t before = errors->n;
-    check_path(path, &at, errors);
+    check_json_path(path, &at, errors);
     if (errors->n == before && !str_starts(json_text(path), str_c(under)))
-        field_invalid(errors, &at, path, "must be below %s", under);
+        field_invalid(errors, &at, path, "should be a json path under %s", under);
 }
 
 static void check_subresources(const struct json *subresources, const struct field_path *at,
@@ -127,11 +135,11 @@ static void check_subresources(const struct json *subresources, const struct fie
     str selector = json_text(json_get(scale, "labelSelectorPath"));
     if (selector.n && !str_starts(selector, S(".spec.")) && !str_starts(selector, S(".status.")))
         field_invalid(errors, AT(&in, "labelSelectorPath"), json_get(scale, "labelSelectorPath"),
-                      "must be below .spec or .status");
+                      "should be a json path under either .status or .spec");
 }
 
-/* The schema at a path of dotted names, NULL where it leads nowhere. */
-static const struct json *schema_at(const struct json *openapi, str path)
+/* The schema at a path of dotted names; NULL if there is none. */
+static const struct json *find_schema(const struct json *openapi, str path)
 {
     str rest = str_from(path, 1), key;
     while (openapi && rest.n && str_cut(&rest, '.', &key))
@@ -139,6 +147,7 @@ static const struct json *schema_at(const struct json *openapi, str path)
     return openapi;
 }
 
+/* selectableFields: at most SELECTABLE_MAX distinct fields of a scalar type. */
 static void check_selectable(const struct json *fields, const struct json *openapi,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -147,17 +156,18 @@ static void check_selectable(const struct json *fields, const struct json *opena
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *path = json_get(fields->items[i], "jsonPath");
         str text = json_text(path);
-        const struct json *schema = text.n && text.p[0] == '.' ? schema_at(openapi, text) : NULL;
+        const struct json *schema = text.n && text.p[0] == '.' ? find_schema(openapi, text) : NULL;
         str type = json_text(json_get(schema, "type"));
         if (!text.n)
             field_required(errors, AT(&at, "jsonPath"), NULL);
         else if (!schema)
-            field_invalid(errors, AT(&at, "jsonPath"), path, "leads nowhere in the schema");
+            field_invalid(errors, AT(&at, "jsonPath"), path, "field not found in the schema");
         else if (str_starts(text, S(".metadata")))
-            field_invalid(errors, AT(&at, "jsonPath"), path, "must not lead into metadata");
+            field_invalid(errors, AT(&at, "jsonPath"), path,
+                          "must not point to fields in metadata");
         else if (!str_eqc(type, "string") && !str_eqc(type, "integer") && !str_eqc(type, "boolean"))
             field_invalid(errors, AT(&at, "jsonPath"), path,
-                          "must lead to a string, integer or boolean");
+                          "must point to a field of type string, boolean or integer");
         if (text.n && seen_value(&paths, path, i))
             field_duplicate(errors, AT(&at, "jsonPath"), path);
     }
@@ -165,7 +175,8 @@ static void check_selectable(const struct json *fields, const struct json *opena
         field_too_many(errors, up, (int64_t)json_len(fields), SELECTABLE_MAX);
 }
 
-/* With a status of its own, nothing at the root may speak of it together with the rest. */
+/* With a status subresource, spec and status are validated separately, so the root schema may not
+ * restrict both at once. Only the first violation is reported. */
 static void check_root(const struct json *openapi, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -231,7 +242,7 @@ static const struct json *openapi_of(const struct json *version)
     return json_is(openapi, JSON_OBJ) ? openapi : NULL;
 }
 
-static bool all_alike(const struct json *versions, const char *key)
+static bool versions_share(const struct json *versions, const char *key)
 {
     for (uint32_t i = 1; i < json_len(versions); i++)
         if (!json_eq(json_get(versions->items[0], key), json_get(versions->items[i], key)))
@@ -239,15 +250,15 @@ static bool all_alike(const struct json *versions, const char *key)
     return true;
 }
 
-struct place {                   /* of one part of a version */
-    bool check;                  /* not looked at already, with an earlier version */
-    const struct field_path *up; /* what all versions share is a part of the spec */
+struct part_location {           /* where errors of one part of a version are reported */
+    bool check;                  /* false: already checked with the first version */
+    const struct field_path *up; /* the version, or the spec if all versions share the part */
 };
 
-static struct place place_of(bool alike, uint32_t i, const struct field_path *spec,
-                             const struct field_path *own)
+static struct part_location locate_part(bool alike, uint32_t i, const struct field_path *spec,
+                                        const struct field_path *own)
 {
-    return (struct place){ i == 0 || !alike, alike ? spec : own };
+    return (struct part_location){ i == 0 || !alike, alike ? spec : own };
 }
 
 static bool is_printable(str text)
@@ -258,10 +269,11 @@ static bool is_printable(str text)
     return text.n > 0 && text.n <= 256;
 }
 
-/* The parts that all versions may share; check_version() has them in this order. */
+/* Parts that all versions may share, in the order of check_version(). */
 static const char *const shared_parts[] = { "additionalPrinterColumns", "subresources",
                                             "selectableFields", "schema" };
 
+/* Checks one version; parts that all versions share are checked with the first. */
 static void check_version(const struct json *versions, uint32_t i, const bool *alike,
                           const struct field_path *spec, struct field_errors *errors)
 {
@@ -279,21 +291,21 @@ static void check_version(const struct json *versions, uint32_t i, const bool *a
                       "can only be set for deprecated versions");
     else if (warning && !is_printable(json_text(warning)))
         field_invalid(errors, AT(&own, "deprecationWarning"), warning,
-                      "must be printable text of at most 256 characters");
+                      "must only contain printable UTF-8 characters and be at most 256 bytes");
     if (!openapi_of(version))
         field_required(errors, AT(AT(&own, "schema"), "openAPIV3Schema"), NULL);
-    struct place p = place_of(alike[0], i, spec, &own);
+    struct part_location p = locate_part(alike[0], i, spec, &own);
     if (p.check)
         check_columns(json_get(version, "additionalPrinterColumns"),
                       AT(p.up, "additionalPrinterColumns"), errors);
-    p = place_of(alike[1], i, spec, &own);
+    p = locate_part(alike[1], i, spec, &own);
     if (p.check)
         check_subresources(json_get(version, "subresources"), AT(p.up, "subresources"), errors);
-    p = place_of(alike[2], i, spec, &own);
+    p = locate_part(alike[2], i, spec, &own);
     if (p.check)
         check_selectable(json_get(version, "selectableFields"), openapi_of(version),
                          AT(p.up, "selectableFields"), errors);
-    p = place_of(alike[3], i, spec, &own);
+    p = locate_part(alike[3], i, spec, &own);
     struct field_path schema = { p.up, .key = p.up == spec ? S("validation") : S("schema") };
     if (p.check && openapi_of(version) && json_at(version, "subresources", "status", NULL))
         check_root(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
@@ -301,36 +313,39 @@ static void check_version(const struct json *versions, uint32_t i, const bool *a
         check_schema(openapi_of(version), AT(&schema, "openAPIV3Schema"), errors);
 }
 
+/* Checks each version, then that names are unique and one version is stored. */
 static void check_versions(const struct json *spec, const struct field_path *spec_at,
                            struct field_errors *errors)
 {
     const struct json *versions = json_get(spec, "versions");
     struct field_path list = { spec_at, .key = S("versions") };
     unsigned storage = 0;
-    bool twice = false;
+    bool duplicated = false;
     struct seen names = seen_new(errors->arena, 1);
     bool alike[countof(shared_parts)];
     for (size_t i = 0; i < countof(shared_parts); i++)
-        alike[i] = all_alike(versions, shared_parts[i]);
+        alike[i] = versions_share(versions, shared_parts[i]);
     for (uint32_t i = 0; i < json_len(versions); i++) {
         const struct json *version = versions->items[i];
         storage += json_bool(json_get(version, "storage"), false);
-        twice = seen_value(&names, json_get(version, "name"), i) || twice;
+        duplicated = seen_value(&names, json_get(version, "name"), i) || duplicated;
         check_version(versions, i, alike, spec_at, errors);
     }
-    if (twice)
-        field_invalid(errors, &list, versions, "must have different names");
+    if (duplicated)
+        field_invalid(errors, &list, versions, "must contain unique version names");
     if (storage != 1)
-        field_invalid(errors, &list, versions, "exactly one must be the storage version");
+        field_invalid(errors, &list, versions,
+                      "must have exactly one version marked as storage version");
 }
 
+/* A version that objects were stored as must stay until they are migrated. */
 static void check_stored_versions(const struct json *crd, struct field_errors *errors)
 {
     const struct json *stored = json_at(crd, "status", "storedVersions", NULL);
     const struct json *versions = json_at(crd, "spec", "versions", NULL);
     struct field_path at = { AT(NULL, "status"), .key = S("storedVersions") };
     if (!json_len(stored)) {
-        field_invalid(errors, &at, stored, "must have at least one");
+        field_invalid(errors, &at, stored, "must have at least one stored version");
         return;
     }
     struct seen names = seen_list(errors->arena, versions, "name");
@@ -339,18 +354,18 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
         const struct json *name = json_get(versions->items[i], "name");
         if (json_bool(json_get(versions->items[i], "storage"), false) &&
             !seen_lookup(&stored_names, name))
-            field_invalid(errors, &at, stored, "must have the version that is stored");
+            field_invalid(errors, &at, stored, "must have the storage version");
     }
     for (uint32_t i = 0; i < json_len(stored); i++) {
         if (!seen_lookup(&names, stored->items[i]))
             field_invalid(errors, AT_INDEX(&at, i), stored->items[i],
-                          "was stored and must stay in spec.versions");
+                          "must appear in spec.versions");
     }
 }
 
-/* ---- the whole */
+/* ---- the whole definition */
 
-static bool established(const struct json *crd)
+static bool is_established(const struct json *crd)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);
     for (uint32_t i = 0; i < json_len(conditions); i++)
@@ -359,12 +374,13 @@ static bool established(const struct json *crd)
     return false;
 }
 
-static void check_fixed(const struct kind_change *c, const struct field_path *at,
-                        struct field_errors *errors)
+/* Group and plural never change; scope and kind not after the definition was established. */
+static void check_immutable_fields(const struct kind_change *c, const struct field_path *at,
+                                   struct field_errors *errors)
 {
     const struct json *new = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     struct field_path names = { at, .key = S("names") };
-    if (established(c->old)) {
+    if (is_established(c->old)) {
         kind_check_immutable(json_get(new, "scope"), json_get(old, "scope"), AT(at, "scope"),
                              errors);
         kind_check_immutable(json_at(new, "names", "kind", NULL),
@@ -375,7 +391,7 @@ static void check_fixed(const struct kind_change *c, const struct field_path *at
                          json_at(old, "names", "plural", NULL), AT(&names, "plural"), errors);
 }
 
-/* Groups of Kubernetes itself are not for everybody. */
+/* Groups of Kubernetes itself require an annotation. */
 static void check_approval(const struct json *crd, struct field_errors *errors)
 {
     static const char key[] = "api-approved.kubernetes.io";
@@ -384,9 +400,13 @@ static void check_approval(const struct json *crd, struct field_errors *errors)
     bool protected = str_ends(group, S(".k8s.io")) || str_ends(group, S(".kubernetes.io")) ||
                      str_eqc(group, "k8s.io") || str_eqc(group, "kubernetes.io");
     if (protected && !json_text(json_at(crd, "metadata", "annotations", key, NULL)).n)
-        field_required(errors, AT_KEY(&at, str_c(key)), "this group belongs to Kubernetes");
+        field_required(
+            errors, AT_KEY(&at, str_c(key)),
+            "protected groups must have approval annotation \"api-approved.kubernetes.io\", "
+            "see https://github.com/kubernetes/enhancements/pull/1111");
 }
 
+/* The validate hook of CustomResourceDefinitions. */
 void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
                struct field_errors *errors)
 {
@@ -400,18 +420,19 @@ void crd_check(const struct kind_change *c, struct kind_env *env UNUSED,
                               STR_ARG(json_text(json_get(spec, "group"))));
     if (!c->old && json_text(name).n && !str_eq(json_text(name), wanted))
         field_invalid(errors, AT(AT(NULL, "metadata"), "name"), name,
-                      "must be spec.names.plural, a dot and spec.group");
+                      "must be spec.names.plural+\".\"+spec.group");
     check_group(spec, &at, errors);
     check_names(spec, &at, errors);
     if (json_bool(json_get(spec, "preserveUnknownFields"), false))
         field_invalid(errors, AT(&at, "preserveUnknownFields"),
                       json_get(spec, "preserveUnknownFields"),
-                      "must be false; schemas keep unknown fields where they say so");
+                      "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+                      "spec.versions[*].schema instead");
     check_versions(spec, &at, errors);
     crd_check_conversion(json_get(spec, "conversion"), AT(&at, "conversion"), errors);
     check_stored_versions(c->object, errors);
     if (c->old)
-        check_fixed(c, &at, errors);
+        check_immutable_fields(c, &at, errors);
     else
         check_approval(c->object, errors);
 }

@@ -1,9 +1,10 @@
-/* What is wrong with the conversion of a definition. This server converts nothing but apiVersion; who
- * writes a webhook into a definition is told of its faults all the same. They are told where an older
- * version of the API had the fields. */
-#include "../schema/formats.h"
+/* What makes the conversion of a definition invalid. This server converts nothing but apiVersion and never
+ * calls a webhook, but a definition with a broken one must be refused here as it is elsewhere. Errors have
+ * the paths of the internal type, where webhookClientConfig and conversionReviewVersions are not nested. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
+/* A webhook URL: https, a host, no user, fragment or query. */
 static void check_url(const struct json *url, const struct field_path *at,
                       struct field_errors *errors)
 {
@@ -26,6 +27,7 @@ static void check_url(const struct json *url, const struct field_path *at,
         field_invalid(errors, at, url, "query parameters are not permitted in the URL");
 }
 
+/* A URL path whose segments are DNS subdomains. */
 static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -39,7 +41,7 @@ static void check_path(const struct json *path, const struct field_path *at,
     text = str_from(text, str_starts(text, S("/")));
     while (str_cut(&text, '/', &part))
         if (!part.n)
-            field_invalid(errors, at, path, "a segment may not be empty");
+            field_invalid(errors, at, path, "segments may not be empty");
         else if (format_dns_subdomain(part))
             field_invalid(errors, at, path, "%s", format_dns_subdomain(part));
 }
@@ -71,10 +73,11 @@ static void check_config(const struct json *config, const struct field_path *at,
         check_service(service, AT(at, "service"), errors);
 }
 
+/* conversionReviewVersions: distinct, well-formed, and at least one that kube-apiserver can send. */
 static void check_reviews(const struct json *reviews, const struct field_path *at,
                           struct field_errors *errors)
 {
-    bool known = false;
+    bool supported = false;
     if (!json_len(reviews)) {
         field_required(errors, at, NULL);
         return;
@@ -84,14 +87,14 @@ static void check_reviews(const struct json *reviews, const struct field_path *a
         struct field_path item = { at, .index = i, .how = FIELD_INDEX };
         const struct json *version = reviews->items[i];
         const char *fault = format_dns_label_1035(json_text(version));
-        known =
-            known || str_eqc(json_text(version), "v1") || str_eqc(json_text(version), "v1beta1");
+        supported = supported || str_eqc(json_text(version), "v1") ||
+                    str_eqc(json_text(version), "v1beta1");
         if (seen_value(&versions, version, i))
             field_invalid(errors, &item, version, "duplicate version");
         else if (fault)
             field_invalid(errors, &item, version, "%s", fault);
     }
-    if (!known)
+    if (!supported)
         field_invalid(errors, at, reviews, "must include at least one of v1, v1beta1");
 }
 
@@ -109,7 +112,9 @@ void crd_check_conversion(const struct json *conversion, const struct field_path
         return;
     }
     if (config)
-        field_forbidden(errors, &in_config, "belongs to the strategy Webhook");
+        field_forbidden(errors, &in_config,
+                        "should not be set when strategy is not set to Webhook");
     if (json_len(reviews))
-        field_forbidden(errors, &in_reviews, "belongs to the strategy Webhook");
+        field_forbidden(errors, &in_reviews,
+                        "should not be set when strategy is not set to Webhook");
 }

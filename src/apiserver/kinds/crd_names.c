@@ -1,18 +1,20 @@
-/* Who gets which name. Definitions of one group may not share plural, singular or short names, nor kinds;
- * whoever was accepted first keeps a name, and a rival waits until it is free. */
+/* Decides which names a definition is served under. Definitions of a group may not share plural, singular or
+ * short names, nor kinds. The first one that was accepted keeps a name (status.acceptedNames); a later one
+ * gets NamesAccepted=False and is accepted when the name becomes free. Texts and reasons are
+ * kube-apiserver's. */
 #include "kind_hooks.h"
 
 #include "../../base/rfc3339.h"
 
 struct claims {
-    const struct json *crd; /* the one that asks */
+    const struct json *crd; /* the definition to accept */
     const struct json *const *all;
     size_t n;
-    struct seen names, kinds; /* of the others */
+    struct seen names, kinds; /* accepted for other definitions of the group */
 };
 
-/* Is a name accepted for another definition of the group? All of theirs are gathered once. */
-static struct seen claimed_names(struct arena *a, const struct claims *c, bool kinds)
+/* The names (or kinds) accepted for other definitions of the group, collected once. */
+static struct seen collect_claimed_names(struct arena *a, const struct claims *c, bool kinds)
 {
     static const char *const of_kinds[] = { "kind", "listKind" };
     static const char *const of_names[] = { "plural", "singular" };
@@ -33,20 +35,20 @@ static struct seen claimed_names(struct arena *a, const struct claims *c, bool k
     return names;
 }
 
-static bool claimed(const struct seen *names, str name)
+static bool is_claimed(const struct seen *names, str name)
 {
     struct json text = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
     return seen_lookup(names, &text);
 }
 
-struct verdict {
-    const char *reason; /* NULL: every name is ours */
+struct conflict {
+    const char *reason; /* NULL: no conflict */
     str name;
 };
 
-/* Takes one name over into the accepted ones, or says why not. */
+/* Copies one name to the accepted ones, or records the conflict. */
 static void accept_name(const struct claims *c, struct arena *a, struct json *accepted,
-                        const char *key, struct verdict *verdict)
+                        const char *key, struct conflict *conflict)
 {
     static const struct {
         const char *key, *reason;
@@ -59,24 +61,25 @@ static void accept_name(const struct claims *c, struct arena *a, struct json *ac
     str wanted = json_text(json_at(c->crd, "spec", "names", key, NULL));
     bool kinds = strcmp(key, "kind") == 0 || strcmp(key, "listKind") == 0;
     if (!str_eq(wanted, json_text(json_get(accepted, key))) &&
-        claimed(kinds ? &c->kinds : &c->names, wanted)) {
+        is_claimed(kinds ? &c->kinds : &c->names, wanted)) {
         for (size_t i = 0; i < countof(reasons); i++)
             if (strcmp(key, reasons[i].key) == 0)
-                *verdict = (struct verdict){ reasons[i].reason, wanted };
+                *conflict = (struct conflict){ reasons[i].reason, wanted };
     } else if (wanted.n) {
         json_set_str(a, accepted, key, wanted);
     }
 }
 
+/* Short names are accepted all together or not at all. */
 static void accept_short_names(const struct claims *c, struct arena *a, struct json *accepted,
-                               struct verdict *verdict)
+                               struct conflict *conflict)
 {
     const struct json *wanted = json_at(c->crd, "spec", "names", "shortNames", NULL);
     struct seen had = seen_list(a, json_get(accepted, "shortNames"), NULL);
     for (uint32_t i = 0; i < json_len(wanted); i++) {
         str name = json_text(wanted->items[i]);
-        if (!seen_lookup(&had, wanted->items[i]) && claimed(&c->names, name)) {
-            *verdict = (struct verdict){ "ShortNamesConflict", name };
+        if (!seen_lookup(&had, wanted->items[i]) && is_claimed(&c->names, name)) {
+            *conflict = (struct conflict){ "ShortNamesConflict", name };
             return;
         }
     }
@@ -98,6 +101,7 @@ struct condition {
     str message;
 };
 
+/* Adds or updates a condition; the transition time changes only with the status. */
 static void set_condition(struct arena *a, struct json *conditions, struct condition c,
                           int64_t now_ns)
 {
@@ -116,14 +120,15 @@ static void set_condition(struct arena *a, struct json *conditions, struct condi
     json_set_str(a, condition, "message", c.message);
 }
 
-static void set_conditions(struct arena *a, struct json *conditions, struct verdict v,
+/* NamesAccepted reflects the conflict; Established stays True once it is. */
+static void set_conditions(struct arena *a, struct json *conditions, struct conflict conflict,
                            int64_t now_ns)
 {
-    if (v.reason)
+    if (conflict.reason)
         set_condition(a, conditions,
-                      (struct condition){
-                          "NamesAccepted", "False", v.reason,
-                          arena_printf(a, "\"" STR_FMT "\" is already in use", STR_ARG(v.name)) },
+                      (struct condition){ "NamesAccepted", "False", conflict.reason,
+                                          arena_printf(a, "\"" STR_FMT "\" is already in use",
+                                                       STR_ARG(conflict.name)) },
                       now_ns);
     else
         set_condition(a, conditions,
@@ -133,8 +138,8 @@ static void set_conditions(struct arena *a, struct json *conditions, struct verd
     const struct json *established = find_condition(conditions, "Established");
     bool was = str_eqc(json_text(json_get(established, "status")), "True");
     if (was)
-        return; /* what is served stays served */
-    if (v.reason)
+        return; /* a kind that is served stays served */
+    if (conflict.reason)
         set_condition(a, conditions,
                       (struct condition){ "Established", "False", "NotAccepted",
                                           S("not all names are accepted") },
@@ -146,20 +151,20 @@ static void set_conditions(struct arena *a, struct json *conditions, struct verd
                       now_ns);
 }
 
-bool kinds_settle_crd(struct arena *a, struct json *crd, const struct json *const *all, size_t n,
-                      int64_t now_ns)
+bool kinds_accept_crd_names(struct arena *a, struct json *crd, const struct json *const *all,
+                            size_t n, int64_t now_ns)
 {
     struct claims claims = { .crd = crd, .all = all, .n = n };
-    claims.names = claimed_names(a, &claims, false);
-    claims.kinds = claimed_names(a, &claims, true);
+    claims.names = collect_claimed_names(a, &claims, false);
+    claims.kinds = collect_claimed_names(a, &claims, true);
     struct json *status = json_make(a, crd, "status", NULL), *before = json_copy(a, status);
     struct json *accepted = json_make(a, status, "acceptedNames", NULL);
-    struct verdict verdict = { 0 };
-    accept_name(&claims, a, accepted, "plural", &verdict);
-    accept_name(&claims, a, accepted, "singular", &verdict);
-    accept_short_names(&claims, a, accepted, &verdict);
-    accept_name(&claims, a, accepted, "kind", &verdict);
-    accept_name(&claims, a, accepted, "listKind", &verdict);
+    struct conflict conflict = { 0 };
+    accept_name(&claims, a, accepted, "plural", &conflict);
+    accept_name(&claims, a, accepted, "singular", &conflict);
+    accept_short_names(&claims, a, accepted, &conflict);
+    accept_name(&claims, a, accepted, "kind", &conflict);
+    accept_name(&claims, a, accepted, "listKind", &conflict);
     const struct json *categories = json_at(crd, "spec", "names", "categories", NULL);
     json_del(accepted, S("categories"));
     if (json_len(categories))
@@ -167,6 +172,6 @@ bool kinds_settle_crd(struct arena *a, struct json *crd, const struct json *cons
     struct json *conditions = json_get(status, "conditions");
     if (!json_is(conditions, JSON_ARR))
         json_set(a, status, S("conditions"), conditions = json_new_arr(a));
-    set_conditions(a, conditions, verdict, now_ns);
+    set_conditions(a, conditions, conflict, now_ns);
     return !json_eq(status, before);
 }

@@ -1,15 +1,20 @@
-/* Autoscalers (autoscaling/v2): the metric that is assumed, the behaviour that is filled in, and what
- * is refused. How version 1 maps onto this is in hpa_v1.c. */
-#include "../schema/formats.h"
+/* HorizontalPodAutoscalers (autoscaling/v2): defaults and validation. hpa_v1.c converts version 1.
+ *
+ * Defaults that do not depend on other fields are in autoscaling.types. Here are the two that do: an
+ * autoscaler without metrics gets 80 % CPU utilization, and a `behavior` gets the policies of the directions
+ * that it does not configure. The rules here span fields: a metric's type names exactly one source, the
+ * source decides which numbers its target may have, and scaling to zero needs a metric that does not
+ * come from the pods. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
-enum { STABILIZATION_MAX_S = 3600, PERIOD_MAX_S = 1800, UTILIZATION_ASSUMED = 80 };
+enum { STABILIZATION_MAX_S = 3600, PERIOD_MAX_S = 1800, DEFAULT_UTILIZATION = 80 };
 
 /* ---- defaults */
 
-static struct json *assumed_metrics(struct arena *a)
+static struct json *default_metrics(struct arena *a)
 {
     struct json *metric = json_new_obj(a), *metrics = json_new_arr(a);
     json_set_str(a, metric, "type", S("Resource"));
@@ -17,7 +22,7 @@ static struct json *assumed_metrics(struct arena *a)
     json_set_str(a, resource, "name", S("cpu"));
     struct json *target = json_make(a, resource, "target", NULL);
     json_set_str(a, target, "type", S("Utilization"));
-    json_set_int(a, target, "averageUtilization", UTILIZATION_ASSUMED);
+    json_set_int(a, target, "averageUtilization", DEFAULT_UTILIZATION);
     json_push(a, metrics, metric);
     return metrics;
 }
@@ -31,7 +36,8 @@ static void push_policy(struct arena *a, struct json *policies, const char *type
     json_push(a, policies, policy);
 }
 
-static void fill_rules(struct arena *a, struct json *behavior, bool up)
+/* Completes the rules of one direction: scaling up by 4 pods or 100 %, down by 100 %, per 15 s. */
+static void fill_scaling_rules(struct arena *a, struct json *behavior, bool up)
 {
     struct json *rules = json_make(a, behavior, up ? "scaleUp" : "scaleDown", NULL);
     if (up && !json_get(rules, "stabilizationWindowSeconds"))
@@ -39,7 +45,7 @@ static void fill_rules(struct arena *a, struct json *behavior, bool up)
     if (!json_get(rules, "selectPolicy"))
         json_set_str(a, rules, "selectPolicy", S("Max"));
     if (json_is(json_get(rules, "policies"), JSON_ARR))
-        return; /* an empty list is refused later */
+        return; /* an empty list is kept, and refused by validation */
     struct json *policies = json_new_arr(a);
     if (up)
         push_policy(a, policies, "Pods", 4);
@@ -47,20 +53,21 @@ static void fill_rules(struct arena *a, struct json *behavior, bool up)
     json_set(a, rules, S("policies"), policies);
 }
 
-static void fill(struct arena *a, struct json *object)
+static void fill_hpa(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     if (!json_len(json_get(spec, "metrics")))
-        json_set(a, spec, S("metrics"), assumed_metrics(a));
+        json_set(a, spec, S("metrics"), default_metrics(a));
     struct json *behavior = json_get(spec, "behavior");
     if (json_is(behavior, JSON_OBJ)) {
-        fill_rules(a, behavior, true);
-        fill_rules(a, behavior, false);
+        fill_scaling_rules(a, behavior, true);
+        fill_scaling_rules(a, behavior, false);
     }
 }
 
 /* ---- rules */
 
+/* `grouped`: the apiVersion must contain a group, as the scale subresource needs one. */
 static void check_reference(const struct json *ref, const struct field_path *at, bool grouped,
                             struct field_errors *errors)
 {
@@ -68,7 +75,8 @@ static void check_reference(const struct json *ref, const struct field_path *at,
     str rest = json_text(version), group;
     bool two = str_cut(&rest, '/', &group) && rest.p;
     if (grouped && (!two || str_find_char(rest, '/') != SIZE_MAX))
-        field_invalid(errors, AT(at, "apiVersion"), version, "must be an API group and a version");
+        field_invalid(errors, AT(at, "apiVersion"), version,
+                      "must specify an API group and version");
 
     static const char *const needed[] = { "kind", "name" };
     for (size_t i = 0; i < countof(needed); i++) {
@@ -81,12 +89,13 @@ static void check_reference(const struct json *ref, const struct field_path *at,
     }
 }
 
-static bool positive(const struct json *value)
+static bool is_positive(const struct json *value)
 {
     struct quantity q;
     return quantity_parse(json_text(value), &q, NULL) == 0 && !q.negative && !quantity_is_zero(&q);
 }
 
+/* The values of a target, each by itself; check_target_values() decides which may be set. */
 static void check_target(const struct json *target, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -96,10 +105,11 @@ static void check_target(const struct json *target, const struct field_path *at,
     if (!word.n)
         field_required(errors, AT(at, "type"), NULL);
     if (!str_eqc(word, "Utilization") && !str_eqc(word, "Value") && !str_eqc(word, "AverageValue"))
-        field_invalid(errors, AT(at, "type"), type, "must be Utilization, Value or AverageValue");
+        field_invalid(errors, AT(at, "type"), type,
+                      "must be either Utilization, Value, or AverageValue");
     for (size_t i = 0; i < countof(quantities); i++) {
         const struct json *value = json_get(target, quantities[i]);
-        if (value && !positive(value))
+        if (value && !is_positive(value))
             field_invalid(errors, &(struct field_path){ at, .key = str_c(quantities[i]) }, value,
                           "must be positive");
     }
@@ -119,32 +129,35 @@ static void check_metric_name(const struct json *source, const struct field_path
         field_invalid(errors, &field, name, "%s", format_path_segment(json_text(name)));
 }
 
-/* Which of the target's numbers a source of that kind takes. */
-static void check_choice(str kind, const struct json *target, const struct field_path *at,
-                         struct field_errors *errors)
+/* Which numbers of the target a source of this kind requires and allows. */
+static void check_target_values(str kind, const struct json *target, const struct field_path *at,
+                                struct field_errors *errors)
 {
     bool value = json_get(target, "value"), average = json_get(target, "averageValue");
     bool utilization = json_get(target, "averageUtilization");
     if (str_eqc(kind, "resource") || str_eqc(kind, "containerResource")) {
         if (!utilization && !average)
             field_required(errors, AT(at, "averageUtilization"),
-                           "a raw value or a utilization must be set");
+                           "must set either a target raw value or a target utilization");
         if (utilization && average)
             field_forbidden(errors, AT(at, "averageValue"),
-                            "a raw value and a utilization exclude each other");
+                            "may not set both a target raw value and a target utilization");
     } else if (str_eqc(kind, "pods")) {
         if (!average)
-            field_required(errors, AT(at, "averageValue"), "must be positive");
+            field_required(errors, AT(at, "averageValue"),
+                           "must specify a positive target averageValue");
     } else if (!value && !average) {
-        field_required(errors, AT(at, "averageValue"), "a value or an average must be set");
+        field_required(errors, AT(at, "averageValue"),
+                       "must set either a target value or averageValue");
     } else if (str_eqc(kind, "external") && value && average) {
-        field_forbidden(errors, AT(at, "value"), "a value and an average exclude each other");
+        field_forbidden(errors, AT(at, "value"),
+                        "may not set both a target value and averageValue");
     }
 }
 
-/* A resource of a container is one that containers have. */
-static void check_container(const struct json *source, const struct field_path *at,
-                            struct field_errors *errors)
+/* The resource must be one that containers have, and the container must be named. */
+static void check_container_resource(const struct json *source, const struct field_path *at,
+                                     struct field_errors *errors)
 {
     const struct json *name = json_get(source, "name"), *container = json_get(source, "container");
     if (json_text(name).n)
@@ -156,6 +169,7 @@ static void check_container(const struct json *source, const struct field_path *
                       format_dns_label(json_text(container)));
 }
 
+/* Checks one source; resources have a name, all others a metric. */
 static void check_source(str kind, const struct json *source, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -166,14 +180,15 @@ static void check_source(str kind, const struct json *source, const struct field
         if (!json_text(json_get(source, "name")).n)
             field_required(errors, AT(at, "name"), NULL);
         if (str_eqc(kind, "containerResource"))
-            check_container(source, at, errors);
+            check_container_resource(source, at, errors);
     } else {
         check_metric_name(source, at, errors);
     }
     check_target(json_get(source, "target"), AT(at, "target"), errors);
-    check_choice(kind, json_get(source, "target"), AT(at, "target"), errors);
+    check_target_values(kind, json_get(source, "target"), AT(at, "target"), errors);
 }
 
+/* The type names the source that must be set; any other is forbidden. */
 static void check_metric(const struct json *metric, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -200,14 +215,14 @@ static void check_metric(const struct json *metric, const struct field_path *at,
         if (source && !present++)
             check_source(field.key, source, &field, errors);
         if (named && !source)
-            field_required(errors, &field, "the source that the type names");
+            field_required(errors, &field, "must populate information for the given metric source");
     }
-    for (int i = 0; !known && i < 2; i++) /* told twice */
+    for (int i = 0; !known && i < 2; i++) /* kube-apiserver reports it twice */
         field_not_supported(errors, AT(at, "type"), type, types);
     for (size_t i = 0; present > 1 && i < countof(sources); i++)
         if (json_get(metric, sources[i].key) && !str_eqc(json_text(type), sources[i].type))
             field_forbidden(errors, &(struct field_path){ at, .key = str_c(sources[i].key) },
-                            "a metric has one source");
+                            "must populate the given metric source only");
 }
 
 static void check_policy(const struct json *policy, const struct field_path *at,
@@ -220,11 +235,13 @@ static void check_policy(const struct json *policy, const struct field_path *at,
     if (json_int(period, 0) <= 0)
         field_invalid(errors, AT(at, "periodSeconds"), period, "must be greater than zero");
     if (json_int(period, 0) > PERIOD_MAX_S)
-        field_invalid(errors, AT(at, "periodSeconds"), period, "must be at most %d", PERIOD_MAX_S);
+        field_invalid(errors, AT(at, "periodSeconds"), period, "must be less than or equal to %d",
+                      PERIOD_MAX_S);
 }
 
-static void check_rules(const struct json *rules, const struct field_path *at,
-                        struct field_errors *errors)
+/* Window, policies and tolerance of one direction. */
+static void check_scaling_rules(const struct json *rules, const struct field_path *at,
+                                struct field_errors *errors)
 {
     if (!json_is(rules, JSON_OBJ))
         return;
@@ -235,14 +252,14 @@ static void check_rules(const struct json *rules, const struct field_path *at,
         field_invalid(errors, AT(at, "stabilizationWindowSeconds"), window,
                       "must be between 0 and %d", STABILIZATION_MAX_S);
     if (!json_len(policies))
-        field_required(errors, AT(at, "policies"), "at least one");
+        field_required(errors, AT(at, "policies"), "must specify at least one Policy");
     for (uint32_t i = 0; i < json_len(policies); i++)
         check_policy(policies->items[i], AT_INDEX(AT(at, "policies"), i), errors);
     if (str_starts(json_text(tolerance), S("-")))
-        field_invalid(errors, AT(at, "tolerance"), tolerance, "must not be negative");
+        field_invalid(errors, AT(at, "tolerance"), tolerance, "must be greater or equal to zero");
 }
 
-/* Only a metric that does not come from the pods can bring them back from zero. */
+/* Only a metric that does not come from the pods can scale up from zero. */
 static void check_scale_to_zero(const struct json *spec, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -254,10 +271,13 @@ static void check_scale_to_zero(const struct json *spec, const struct field_path
         if (str_eqc(type, "Object") || str_eqc(type, "External"))
             return;
     }
-    field_forbidden(errors, AT(at, "metrics"),
-                    "scaling to zero takes an Object or External metric");
+    field_forbidden(
+        errors, AT(at, "metrics"),
+        "must specify at least one Object or External metric to support scaling to zero "
+        "replicas");
 }
 
+/* minReplicas and maxReplicas. */
 static void check_bounds(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -270,7 +290,7 @@ static void check_bounds(const struct json *spec, const struct field_path *at,
         field_invalid(errors, AT(at, "maxReplicas"), max, "must be greater than or equal to 1");
     if (min && json_int(max, 0) < json_int(min, 0))
         field_invalid(errors, AT(at, "maxReplicas"), max,
-                      "must be greater than or equal to minReplicas");
+                      "must be greater than or equal to `minReplicas`");
 }
 
 static void check_counts(const struct json *status, struct field_errors *errors)
@@ -283,8 +303,9 @@ static void check_counts(const struct json *status, struct field_errors *errors)
                           json_get(status, counts[i]), "must be greater than or equal to 0");
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+/* A status write checks the status only: the spec is unchanged. */
+static void validate_hpa(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec"), *metrics = json_get(spec, "metrics");
     struct field_path at = { NULL, .key = S("spec") };
@@ -299,8 +320,8 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     check_scale_to_zero(spec, &at, errors);
     const struct json *behavior = json_get(spec, "behavior");
     struct field_path in = { &at, .key = S("behavior") };
-    check_rules(json_get(behavior, "scaleUp"), AT(&in, "scaleUp"), errors);
-    check_rules(json_get(behavior, "scaleDown"), AT(&in, "scaleDown"), errors);
+    check_scaling_rules(json_get(behavior, "scaleUp"), AT(&in, "scaleUp"), errors);
+    check_scaling_rules(json_get(behavior, "scaleDown"), AT(&in, "scaleDown"), errors);
 }
 
-const struct kind_hooks hooks_hpa = { .fill = fill, .validate = validate };
+const struct kind_hooks kind_hooks_hpa = { .fill = fill_hpa, .validate = validate_hpa };

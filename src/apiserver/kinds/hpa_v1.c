@@ -1,7 +1,7 @@
-/* autoscaling/v1 as a view of version 2, which is what is stored. Version 1 knows one metric, the
- * average CPU utilization; the other metrics, the behaviour and the conditions travel in annotations,
- * so that nothing is lost when an old client writes back what it read. */
-#include "hpa_notes.h"
+/* autoscaling/v1 as a view of version 2, which is the stored one. Version 1 has one metric, the average CPU
+ * utilization; other metrics, the behavior and the conditions become annotations (hpa_annotations.c), so
+ * nothing is lost when an old client writes back what it read. */
+#include "hpa_annotations.h"
 #include "kind_hooks.h"
 
 #define ANNOTATION(name) "autoscaling.alpha.kubernetes.io/" name
@@ -13,16 +13,16 @@ static bool is_cpu_utilization(const struct json *metric)
            json_at(metric, "resource", "target", "averageUtilization", NULL);
 }
 
-static void annotate(struct arena *a, struct json *object, const char *name,
-                     const struct json *value)
+static void set_annotation(struct arena *a, struct json *object, const char *name,
+                           const struct json *value)
 {
     if (value && (json_len(value) || json_is(value, JSON_OBJ)))
         json_set_str(a, json_make(a, object, "metadata", "annotations", NULL), name,
                      json_to_str(a, value));
 }
 
-/* Takes an annotation out and reads it; NULL when it is not there or does not read. */
-static struct json *unannotate(struct arena *a, struct json *object, const char *name)
+/* Removes an annotation and returns its parsed value; NULL if it is missing or malformed. */
+static struct json *take_annotation(struct arena *a, struct json *object, const char *name)
 {
     struct json *annotations = json_at(object, "metadata", "annotations", NULL), *value = NULL;
     str text = json_text(json_get(annotations, name));
@@ -34,7 +34,8 @@ static struct json *unannotate(struct arena *a, struct json *object, const char 
     return value;
 }
 
-static void from_storage(struct arena *a, struct json *object)
+/* The first CPU utilization becomes a field, the rest becomes annotations. */
+static void convert_from_v2(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL), *others = json_new_arr(a);
     const struct json *metrics = json_get(spec, "metrics");
@@ -49,11 +50,14 @@ static void from_storage(struct arena *a, struct json *object)
     struct json *status = json_make(a, object, "status", NULL);
     const struct json *behavior = json_get(spec, "behavior");
     const struct json *current = json_get(status, "currentMetrics");
-    annotate(a, object, ANNOTATION("metrics"), hpa_note_metrics(a, others, HPA_SPEC));
-    annotate(a, object, ANNOTATION("behavior"), behavior ? hpa_note_behavior(a, behavior) : NULL);
-    annotate(a, object, ANNOTATION("conditions"),
-             hpa_note_conditions(a, json_get(status, "conditions")));
-    annotate(a, object, ANNOTATION("current-metrics"), hpa_note_metrics(a, current, HPA_STATUS));
+    set_annotation(a, object, ANNOTATION("metrics"),
+                   kind_hpa_encode_metrics(a, others, KIND_HPA_SPEC));
+    set_annotation(a, object, ANNOTATION("behavior"),
+                   behavior ? kind_hpa_encode_behavior(a, behavior) : NULL);
+    set_annotation(a, object, ANNOTATION("conditions"),
+                   kind_hpa_encode_conditions(a, json_get(status, "conditions")));
+    set_annotation(a, object, ANNOTATION("current-metrics"),
+                   kind_hpa_encode_metrics(a, current, KIND_HPA_STATUS));
     for (uint32_t i = 0; i < json_len(current); i++) {
         struct json *value =
             json_at(current->items[i], "resource", "current", "averageUtilization", NULL);
@@ -68,7 +72,7 @@ static void from_storage(struct arena *a, struct json *object)
         json_set_int(a, status, "currentReplicas", 0);
 }
 
-static struct json *cpu_metric(struct arena *a, struct json *percentage)
+static struct json *make_cpu_metric(struct arena *a, struct json *percentage)
 {
     struct json *metric = json_new_obj(a);
     json_set_str(a, metric, "type", S("Resource"));
@@ -80,35 +84,38 @@ static struct json *cpu_metric(struct arena *a, struct json *percentage)
     return metric;
 }
 
-static void to_storage(struct arena *a, struct json *object)
+/* The reverse. Ends with the defaults of version 2, which a version 1 object lacks. */
+static void convert_to_v2(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL), *metrics = json_new_arr(a);
     struct json *percentage = json_get(spec, "targetCPUUtilizationPercentage");
     if (percentage)
-        json_push(a, metrics, cpu_metric(a, percentage));
+        json_push(a, metrics, make_cpu_metric(a, percentage));
     const struct json *others =
-        hpa_read_metrics(a, unannotate(a, object, ANNOTATION("metrics")), HPA_SPEC);
+        kind_hpa_decode_metrics(a, take_annotation(a, object, ANNOTATION("metrics")),
+                                KIND_HPA_SPEC);
     for (uint32_t i = 0; i < json_len(others); i++)
         json_push(a, metrics, json_item(others, i));
     json_del(spec, S("targetCPUUtilizationPercentage"));
     if (json_len(metrics))
         json_set(a, spec, S("metrics"), metrics);
-    struct json *behavior = unannotate(a, object, ANNOTATION("behavior"));
+    struct json *behavior = take_annotation(a, object, ANNOTATION("behavior"));
     if (behavior)
-        json_set(a, spec, S("behavior"), hpa_read_behavior(a, behavior));
+        json_set(a, spec, S("behavior"), kind_hpa_decode_behavior(a, behavior));
     struct json *status = json_make(a, object, "status", NULL);
-    struct json *conditions = unannotate(a, object, ANNOTATION("conditions"));
+    struct json *conditions = take_annotation(a, object, ANNOTATION("conditions"));
     if (conditions)
         json_set(a, status, S("conditions"), conditions);
-    struct json *current = unannotate(a, object, ANNOTATION("current-metrics"));
+    struct json *current = take_annotation(a, object, ANNOTATION("current-metrics"));
     if (current)
-        json_set(a, status, S("currentMetrics"), hpa_read_metrics(a, current, HPA_STATUS));
+        json_set(a, status, S("currentMetrics"),
+                 kind_hpa_decode_metrics(a, current, KIND_HPA_STATUS));
     json_del(status, S("currentCPUUtilizationPercentage"));
-    hooks_hpa.fill(a, object);
+    kind_hooks_hpa.fill(a, object);
 }
 
-/* Without a metric the version that is stored assumes one; this one shows it. */
-static void fill(struct arena *a, struct json *object)
+/* The stored version has a default metric; this one shows it as a percentage. */
+static void fill_hpa_v1(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     const struct json *others =
@@ -117,18 +124,19 @@ static void fill(struct arena *a, struct json *object)
         json_set_int(a, spec, "targetCPUUtilizationPercentage", 80);
 }
 
-/* Validation looks at what will be stored, so that both versions refuse the same. */
-static void validate(const struct kind_change *c, struct kind_env *env, struct field_errors *errors)
+/* Validates the converted object, so that both versions refuse the same. */
+static void validate_hpa_v1(const struct kind_change *c, struct kind_env *env,
+                            struct field_errors *errors)
 {
     struct kind_change stored = *c;
     stored.object = json_copy(env->arena, c->object);
-    to_storage(env->arena, stored.object);
-    hooks_hpa.validate(&stored, env, errors);
+    convert_to_v2(env->arena, stored.object);
+    kind_hooks_hpa.validate(&stored, env, errors);
 }
 
-const struct kind_hooks hooks_hpa_v1 = {
-    .fill = fill,
-    .validate = validate,
-    .to_storage = to_storage,
-    .from_storage = from_storage,
+const struct kind_hooks kind_hooks_hpa_v1 = {
+    .fill = fill_hpa_v1,
+    .validate = validate_hpa_v1,
+    .to_storage = convert_to_v2,
+    .from_storage = convert_from_v2,
 };

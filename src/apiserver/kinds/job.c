@@ -1,16 +1,22 @@
-/* Jobs: a selector that the server makes, and a template that runs to its end. */
-#include "../schema/formats.h"
+/* Jobs: a selector that the server generates, and a pod template that runs to completion.
+ *
+ * Counts that must not be negative, enums and required fields are in apps.types. The rules here span
+ * fields: completion modes, failure and success policies, and what may change after creation. While a job
+ * is suspended its template may still change in a few ways, and an indexed job may be resized if
+ * completions and parallelism change together. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
-static void fill(struct arena *a, struct json *object)
+/* Labels of the template become those of the job; the defaults here depend on other fields. */
+static void fill_job(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     podspec_fill(a, json_at(spec, "template", "spec", NULL), false);
     struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     struct json *metadata = json_make(a, object, "metadata", NULL);
     if (json_len(labels) && !json_len(json_get(metadata, "labels")))
-        json_set(a, metadata, S("labels"), labels); /* the same: what one gets, both have */
-    /* a work queue has neither number of completions; "one" is what most mean */
+        json_set(a, metadata, S("labels"), labels); /* shared: prepare_job() adds to both */
+    /* completions unset and parallelism > 1 is a work queue; otherwise the default is one */
     if (!json_get(spec, "completions") && json_int(json_get(spec, "parallelism"), 1) == 1)
         json_set_int(a, spec, "completions", 1);
     if (!json_get(spec, "backoffLimit"))
@@ -21,15 +27,15 @@ static void fill(struct arena *a, struct json *object)
                      json_get(spec, "podFailurePolicy") ? S("Failed") : S("TerminatingOrFailed"));
 }
 
-static void label(struct arena *a, struct json *labels, const char *key, str value)
+static void add_label(struct arena *a, struct json *labels, const char *key, str value)
 {
     if (!json_get(labels, key))
         json_set_str(a, labels, key, value);
 }
 
-/* Pods of a job carry its uid, and that is how it finds them. */
-static void prepare(const struct kind_change *c, struct kind_env *env,
-                    struct kind_fault *fault UNUSED)
+/* Generates the selector: pods of a job carry its uid as a label. */
+static void prepare_job(const struct kind_change *c, struct kind_env *env,
+                        struct kind_fault *fault UNUSED)
 {
     struct arena *a = env->arena;
     if (c->old || json_bool(json_at(c->object, "spec", "manualSelector", NULL), false))
@@ -37,12 +43,12 @@ static void prepare(const struct kind_change *c, struct kind_env *env,
     str uid = json_text(json_at(c->object, "metadata", "uid", NULL));
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
     struct json *labels = json_make(a, c->object, "spec", "template", "metadata", "labels", NULL);
-    label(a, labels, "batch.kubernetes.io/job-name", name);
-    label(a, labels, "batch.kubernetes.io/controller-uid", uid);
-    label(a, labels, "job-name", name);
-    label(a, labels, "controller-uid", uid);
+    add_label(a, labels, "batch.kubernetes.io/job-name", name);
+    add_label(a, labels, "batch.kubernetes.io/controller-uid", uid);
+    add_label(a, labels, "job-name", name);
+    add_label(a, labels, "controller-uid", uid);
     struct json *match = json_make(a, c->object, "spec", "selector", "matchLabels", NULL);
-    label(a, match, "batch.kubernetes.io/controller-uid", uid);
+    add_label(a, match, "batch.kubernetes.io/controller-uid", uid);
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     struct json *own = json_get(metadata, "labels");
     if (own == labels || (!json_len(own) && !format_label_value(name)))
@@ -67,6 +73,7 @@ static void check_counts(const struct json *spec, const struct field_path *at,
     }
 }
 
+/* The selector must exist and match the labels of the template. */
 static void check_selector(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -79,12 +86,13 @@ static void check_selector(const struct json *spec, const struct field_path *at,
         kind_check_selector(selector, AT(at, "selector"), errors);
     if (!json_is(selector, JSON_OBJ) || !kind_selector_matches(selector, labels))
         field_invalid(errors, AT(AT(&template, "metadata"), "labels"), labels,
-                      "the selector does not match them");
+                      "`selector` does not match template `labels`");
 }
 
-/* What of its pods may still change while a job waits: resources, and until it first ran where they go. */
-static void check_waiting_template(const struct kind_change *c, const struct field_path *at,
-                                   struct field_errors *errors)
+/* While a job is suspended, the resources of its template may change, and until its first start
+ * also the scheduling. */
+static void check_suspended_template(const struct kind_change *c, const struct field_path *at,
+                                     struct field_errors *errors)
 {
     static const char *const lists[] = { "containers", "initContainers" }, *const places[] = {
         "nodeSelector", "tolerations", "schedulingGates"
@@ -108,8 +116,9 @@ static void check_waiting_template(const struct kind_change *c, const struct fie
     kind_check_immutable(new, old, AT(at, "spec"), errors);
 }
 
-static void check_modes(const struct json *spec, const struct field_path *at,
-                        struct field_errors *errors)
+/* Fields that only indexed jobs may have, and managedBy. */
+static void check_completion_mode(const struct json *spec, const struct field_path *at,
+                                  struct field_errors *errors)
 {
     static const char *const indexed[] = { "successPolicy", "backoffLimitPerIndex",
                                            "maxFailedIndexes" };
@@ -147,6 +156,7 @@ static struct seen container_names(struct arena *a, const struct json *pod)
     return names;
 }
 
+/* onExitCodes: ordered, distinct codes of a container that exists. */
 static void check_exit_codes(const struct json *codes, const struct seen *containers,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -154,7 +164,8 @@ static void check_exit_codes(const struct json *codes, const struct seen *contai
     bool in = str_eqc(json_text(json_get(codes, "operator")), "In");
     struct field_path list = { at, .key = S("values") };
     if (name && !seen_lookup(containers, name))
-        field_invalid(errors, AT(at, "containerName"), name, "must be a container of the template");
+        field_invalid(errors, AT(at, "containerName"), name,
+                      "must be one of the container or initContainer names in the pod template");
     if (!json_len(values))
         field_invalid(errors, &list, values, "at least one value is required");
     if (json_len(values) > 255)
@@ -174,7 +185,8 @@ static void check_exit_codes(const struct json *codes, const struct seen *contai
         field_invalid(errors, &list, values, "must be ordered");
 }
 
-/* How many indexes "0-2,7" names, each below `end` and above the one before; -1: it cannot be read. */
+/* How many indexes a list such as "0-2,7" names; -1 if it is malformed, not ascending or reaches
+ * `end`. */
 static int64_t count_indexes(str list, int64_t end)
 {
     int64_t n = 0, last = -1;
@@ -193,9 +205,9 @@ static int64_t count_indexes(str list, int64_t end)
     return n;
 }
 
-/* When enough indexes are done. */
-static void check_success(const struct json *spec, const struct field_path *at,
-                          struct field_errors *errors)
+/* The rules of successPolicy, which refer to completions. */
+static void check_success_policy(const struct json *spec, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     const struct json *rules = json_at(spec, "successPolicy", "rules", NULL);
     int64_t completions = json_int(json_get(spec, "completions"), 0);
@@ -209,21 +221,27 @@ static void check_success(const struct json *spec, const struct field_path *at,
         int64_t named = list ? count_indexes(json_text(list), completions) : completions;
         struct field_path counted = { &rule, .key = S("succeededCount") };
         if (!list && !count)
-            field_required(errors, &rule, "one of succeededCount and succeededIndexes");
+            field_required(errors, &rule,
+                           "at least one of succeededCount or succeededIndexes must be specified");
         if (named < 0)
-            field_invalid(errors, AT(&rule, "succeededIndexes"), list, "is no list of indexes");
+            field_invalid(
+                errors, AT(&rule, "succeededIndexes"), list,
+                "error parsing succeededIndexes: must be ascending indexes or ranges, such as "
+                "\"0-2,7\", below completions");
         if (json_int(count, 0) < 0)
             field_invalid(errors, &counted, count, "must be greater than or equal to 0");
         if (json_int(count, 0) > completions)
-            field_invalid(errors, &counted, count, "must not exceed completions");
+            field_invalid(errors, &counted, count, "must be less than or equal to completions");
         if (list && json_int(count, 0) > (named < 0 ? 0 : named))
-            field_invalid(errors, &counted, count, "must not exceed the indexes");
+            field_invalid(errors, &counted, count,
+                          "must be less than or equal to the number of succeededIndexes");
     }
 }
 
-/* What to do about pods that failed in a certain way. */
-static void check_failures(const struct json *spec, const struct field_path *at,
-                           struct field_errors *errors)
+/* The rules of podFailurePolicy, which refer to containers and the restart policy of the
+ * template. */
+static void check_failure_policy(const struct json *spec, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     const struct json *pod = json_at(spec, "template", "spec", NULL);
     const struct json *rules = json_at(spec, "podFailurePolicy", "rules", NULL);
@@ -231,7 +249,7 @@ static void check_failures(const struct json *spec, const struct field_path *at,
     const struct json *policy = json_get(pod, "restartPolicy");
     if (json_get(spec, "podFailurePolicy") && str_eqc(json_text(policy), "OnFailure"))
         field_invalid(errors, AT(AT(AT(at, "template"), "spec"), "restartPolicy"), policy,
-                      "must be Never where podFailurePolicy is given");
+                      "must be Never when podFailurePolicy is specified");
     const struct json *replace = json_get(spec, "podReplacementPolicy");
     static const char *const failed[] = { "Failed", NULL };
     if (json_get(spec, "podFailurePolicy") && str_starts(json_text(replace), S("Terminating")))
@@ -245,7 +263,8 @@ static void check_failures(const struct json *spec, const struct field_path *at,
         const struct json *codes = json_get(rules->items[i], "onExitCodes");
         const struct json *conditions = json_get(rules->items[i], "onPodConditions");
         if (str_eqc(json_text(action), "FailIndex") && !json_get(spec, "backoffLimitPerIndex"))
-            field_invalid(errors, AT(&rule, "action"), action, "needs a backoffLimitPerIndex");
+            field_invalid(errors, AT(&rule, "action"), action,
+                          "requires the backoffLimitPerIndex to be set");
         if (codes)
             check_exit_codes(codes, &containers, AT(&rule, "onExitCodes"), errors);
         for (uint32_t j = 0; j < json_len(conditions); j++)
@@ -253,10 +272,11 @@ static void check_failures(const struct json *spec, const struct field_path *at,
                                  AT(AT_INDEX(AT(&rule, "onPodConditions"), j), "type"), errors);
         if (!codes == !json_len(conditions))
             field_invalid(errors, &rule, rules->items[i],
-                          "must have one of onExitCodes and onPodConditions");
+                          "specifying one of OnExitCodes and OnPodConditions is required");
     }
 }
 
+/* Everything about the spec that does not depend on the old job. */
 static void check_spec(const struct json *spec, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -264,10 +284,10 @@ static void check_spec(const struct json *spec, const struct field_path *at,
     struct field_path in = { AT(at, "template"), .key = S("spec") };
     check_counts(spec, at, errors);
     check_selector(spec, at, errors);
-    check_modes(spec, at, errors);
-    check_failures(spec, at, errors);
+    check_completion_mode(spec, at, errors);
+    check_failure_policy(spec, at, errors);
     if (str_eqc(json_text(json_get(spec, "completionMode")), "Indexed"))
-        check_success(spec, at, errors);
+        check_success_policy(spec, at, errors);
     const struct json *template = json_at(spec, "template", "spec", NULL);
     const struct json *metadata = json_at(spec, "template", "metadata", NULL);
     kind_check_labels(json_get(metadata, "labels"), AT(in.up, "labels"), errors);
@@ -280,8 +300,9 @@ static void check_spec(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(&in, "restartPolicy"), policy, policies);
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+/* After creation most of the spec is immutable. */
+static void validate_job(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
 {
     static const char *const fixed[] = { "completions",      "selector",
                                          "template",         "completionMode",
@@ -291,24 +312,26 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     const struct json *selector = json_get(spec, "selector");
     struct field_path at = { NULL, .key = S("spec") };
     if (c->sub == KIND_STATUS) {
-        job_check_status(c, errors);
+        kind_check_job_status(c, errors);
         return;
     }
-    for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
+    for (int i = 0; i < (c->old ? 2 : 1); i++) /* kube-apiserver reports updates twice */
         check_spec(spec, &at, errors);
     if (!json_bool(json_get(spec, "manualSelector"), false) && json_is(selector, JSON_OBJ) &&
         json_len(json_get(selector, "matchLabels")) != 1)
-        field_invalid(errors, AT(&at, "selector"), selector, "is made by the server");
-    bool waits = json_bool(json_get(old, "suspend"), false);
-    if (waits)
-        check_waiting_template(c, AT(&at, "template"), errors);
-    bool grows = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
-                 json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
+        field_invalid(errors, AT(&at, "selector"), selector, "`selector` not auto-generated");
+    bool suspended = json_bool(json_get(old, "suspend"), false);
+    if (suspended)
+        check_suspended_template(c, AT(&at, "template"), errors);
+    bool elastic = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
+                   json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
     for (size_t i = 0; c->old && i < countof(fixed); i++)
-        if (!(waits && str_eqc(str_c(fixed[i]), "template")) &&
-            !(grows && str_eqc(str_c(fixed[i]), "completions")))
+        if (!(suspended && str_eqc(str_c(fixed[i]), "template")) &&
+            !(elastic && str_eqc(str_c(fixed[i]), "completions")))
             kind_check_immutable(json_get(spec, fixed[i]), json_get(old, fixed[i]),
                                  &(struct field_path){ &at, .key = str_c(fixed[i]) }, errors);
 }
 
-const struct kind_hooks hooks_job = { .fill = fill, .prepare = prepare, .validate = validate };
+const struct kind_hooks kind_hooks_job = { .fill = fill_job,
+                                           .prepare = prepare_job,
+                                           .validate = validate_job };

@@ -1,5 +1,9 @@
-/* The rules of metadata, which hold for every object, and those of labels and selectors. */
-#include "../schema/formats.h"
+/* Rules that hold for every object: those of metadata, and the field-local rules that the .types tables
+ * declare for built-in types.
+ *
+ * kube-apiserver validates the metadata of an update in several places, and a client sees each error once
+ * per place. The number of repetitions is part of the recorded behavior, see kind_check_metadata(). */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { ANNOTATIONS_BYTES_MAX = 256 * 1024 };
@@ -9,6 +13,7 @@ static const char *check_name(const struct kind *k, str name)
     return k->hooks && k->hooks->name ? k->hooks->name(name) : format_dns_subdomain(name);
 }
 
+/* name, and the prefix of a generated one. */
 static void check_names(const struct kind_change *c, const struct json *metadata,
                         const struct field_path *at, struct field_errors *errors)
 {
@@ -16,14 +21,14 @@ static void check_names(const struct kind_change *c, const struct json *metadata
     const struct json *prefix = json_get(metadata, "generateName");
     str text = json_text(prefix);
     if (text.n) {
-        if (text.n > 1 && text.p[text.n - 1] == '-') /* the suffix ends it properly */
+        if (text.n > 1 && text.p[text.n - 1] == '-') /* the generated suffix follows */
             text = arena_printf(errors->arena, "%.*sa", (int)text.n - 2, text.p);
         const char *fault = check_name(c->kind, text);
         if (fault)
             field_invalid(errors, AT(at, "generateName"), prefix, "%s", fault);
     }
     if (!json_text(name).n) {
-        field_required(errors, AT(at, "name"), "name or generateName is needed");
+        field_required(errors, AT(at, "name"), "name or generateName is required");
         return;
     }
     const char *fault = check_name(c->kind, json_text(name));
@@ -36,7 +41,7 @@ static struct json text_node(str text)
     return (struct json){ .type = JSON_STR, .n = (uint32_t)text.n, .text = text.p };
 }
 
-/* A name that is missing is also a name of the wrong letters. */
+/* An empty name violates two rules: it is empty, and it does not match the pattern. */
 static void check_qualified(str text, const struct json *shown, const struct field_path *at,
                             struct field_errors *errors)
 {
@@ -44,7 +49,10 @@ static void check_qualified(str text, const struct json *shown, const struct fie
     if (fault)
         field_invalid(errors, at, shown, "%s", fault);
     if (!text.n || text.p[text.n - 1] == '/')
-        field_invalid(errors, at, shown, "the name must start and end with a letter or digit");
+        field_invalid(
+            errors, at, shown,
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
+            "and end with an alphanumeric character");
 }
 
 void kind_check_qualified(const struct json *name, const struct field_path *at,
@@ -53,27 +61,30 @@ void kind_check_qualified(const struct json *name, const struct field_path *at,
     check_qualified(json_text(name), name, at, errors);
 }
 
+/* Like format_port_name(), but each broken rule is an error of its own. */
 void kind_check_port_name(const struct json *name, const struct field_path *at,
                           struct field_errors *errors)
 {
     str text = json_text(name);
-    bool letter = false, strange = false, doubled = false;
+    bool letter = false, bad_character = false, doubled = false;
     for (size_t i = 0; i < text.n; i++) {
         bool small = text.p[i] >= 'a' && text.p[i] <= 'z';
         letter = letter || small;
-        strange = strange || (!small && text.p[i] != '-' && (text.p[i] < '0' || text.p[i] > '9'));
+        bad_character =
+            bad_character || (!small && text.p[i] != '-' && (text.p[i] < '0' || text.p[i] > '9'));
         doubled = doubled || (i && text.p[i] == '-' && text.p[i - 1] == '-');
     }
     if (text.n > 15)
         field_invalid(errors, at, name, "must be no more than 15 bytes");
-    if (strange || !text.n)
-        field_invalid(errors, at, name, "must be lower case letters, digits or '-'");
+    if (bad_character || !text.n)
+        field_invalid(errors, at, name,
+                      "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
     if (!letter)
-        field_invalid(errors, at, name, "must have a lower case letter");
+        field_invalid(errors, at, name, "must contain at least one letter (a-z)");
     if (doubled)
-        field_invalid(errors, at, name, "must not have two '-' in a row");
+        field_invalid(errors, at, name, "must not contain consecutive hyphens");
     if (text.n && (text.p[0] == '-' || text.p[text.n - 1] == '-'))
-        field_invalid(errors, at, name, "must not start or end with '-'");
+        field_invalid(errors, at, name, "must not begin or end with a hyphen");
 }
 
 void kind_check_labels(const struct json *labels, const struct field_path *at,
@@ -88,6 +99,7 @@ void kind_check_labels(const struct json *labels, const struct field_path *at,
     }
 }
 
+/* Keys are qualified names in lower case; the total size is limited. */
 void kind_check_annotations(const struct json *annotations, const struct field_path *at,
                             struct field_errors *errors)
 {
@@ -95,7 +107,7 @@ void kind_check_annotations(const struct json *annotations, const struct field_p
     json_each(m, annotations) {
         auto_buf struct buf key = { 0 };
         buf_put(&key, m->key);
-        for (size_t i = 0; i < key.n; i++) /* keys may be in upper case here */
+        for (size_t i = 0; i < key.n; i++) /* annotation keys may have upper-case prefixes */
             if (key.p[i] >= 'A' && key.p[i] <= 'Z')
                 key.p[i] = (char)(key.p[i] | 32);
         struct json shown = text_node(m->key);
@@ -106,7 +118,7 @@ void kind_check_annotations(const struct json *annotations, const struct field_p
         field_too_long(errors, at, ANNOTATIONS_BYTES_MAX);
 }
 
-static bool standard_finalizer(str name)
+static bool is_standard_finalizer(str name)
 {
     return str_eqc(name, "kubernetes") || str_eqc(name, "orphan") ||
            str_eqc(name, "foregroundDeletion");
@@ -116,11 +128,12 @@ void kind_check_finalizer(const struct json *name, const struct field_path *at,
                           struct field_errors *errors)
 {
     kind_check_qualified(name, at, errors);
-    if (str_find_char(json_text(name), '/') == SIZE_MAX && !standard_finalizer(json_text(name)))
+    if (str_find_char(json_text(name), '/') == SIZE_MAX && !is_standard_finalizer(json_text(name)))
         field_invalid(errors, at, name,
-                      "is neither a standard finalizer nor has a domain before '/'");
+                      "name is neither a standard finalizer name nor is it fully qualified");
 }
 
+/* Qualified names; only custom resources may have names without a domain. */
 static void check_finalizers(const struct kind_change *c, const struct json *finalizers,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -129,16 +142,18 @@ static void check_finalizers(const struct kind_change *c, const struct json *fin
         const struct json *name = finalizers->items[i];
         kind_check_qualified(name, at, errors);
         if (!c->kind->custom && str_find_char(json_text(name), '/') == SIZE_MAX &&
-            !standard_finalizer(json_text(name)))
+            !is_standard_finalizer(json_text(name)))
             field_invalid(errors, AT_INDEX(at, i), name,
-                          "is neither a standard finalizer nor has a domain before '/'");
+                          "name is neither a standard finalizer name nor is it fully qualified");
         orphan = orphan || str_eqc(json_text(name), "orphan");
         foreground = foreground || str_eqc(json_text(name), "foregroundDeletion");
     }
     if (orphan && foreground)
-        field_invalid(errors, at, finalizers, "orphan and foregroundDeletion exclude each other");
+        field_invalid(errors, at, finalizers,
+                      "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
+/* ownerReferences are complete, and at most one is the controller. */
 static void check_owners(const struct json *owners, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -156,12 +171,12 @@ static void check_owners(const struct json *owners, const struct field_path *at,
         str tail = slash == SIZE_MAX ? version : str_from(version, slash + 1);
         if (version.n && (!tail.n || str_find_char(tail, '/') != SIZE_MAX))
             field_invalid(errors, AT(&item, "apiVersion"), json_get(owner, "apiVersion"),
-                          "must be a version, or a group and a version");
+                          "must be VERSION or GROUP/VERSION");
         if (str_eqc(version, "v1") && str_eqc(json_text(json_get(owner, "kind")), "Event"))
-            field_invalid(errors, at, owner, "an Event cannot own anything");
+            field_invalid(errors, at, owner, "/v1, Kind=Event is disallowed from being an owner");
         bool controls = json_bool(json_get(owner, "controller"), false);
         if (controls && controlled)
-            field_invalid(errors, at, owners, "only one owner can be the controller");
+            field_invalid(errors, at, owners, "Only one reference can have Controller set to true");
         controlled = controlled || controls;
     }
 }
@@ -175,6 +190,7 @@ void kind_check_immutable(const struct json *object, const struct json *old,
         field_invalid(errors, at, object, "field is immutable");
 }
 
+/* An object that is being deleted gets no new finalizers. Reported once. */
 static void check_finalizer_changes(const struct json *metadata, const struct json *old,
                                     const struct field_path *at, struct field_errors *errors)
 {
@@ -186,12 +202,13 @@ static void check_finalizer_changes(const struct json *metadata, const struct js
     for (uint32_t i = 0; i < json_len(now); i++) {
         if (!seen_lookup(&known, now->items[i])) {
             field_forbidden(errors, AT(at, "finalizers"),
-                            "none can be added to an object that is being deleted");
+                            "no new finalizers can be added if the object is being deleted");
             return;
         }
     }
 }
 
+/* System metadata never changes. */
 static void check_metadata_change(const struct kind_change *c, const struct field_path *at,
                                   struct field_errors *errors)
 {
@@ -209,24 +226,25 @@ static void check_metadata_change(const struct kind_change *c, const struct fiel
     check_finalizer_changes(metadata, old, at, errors);
 }
 
-static void check_words(const struct json *metadata, const struct field_path *at,
-                        struct field_errors *errors)
+/* The part of metadata that kube-apiserver validates again on updates. */
+static void check_labels_and_owners(const struct json *metadata, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     kind_check_labels(json_get(metadata, "labels"), AT(at, "labels"), errors);
     kind_check_annotations(json_get(metadata, "annotations"), AT(at, "annotations"), errors);
     check_owners(json_get(metadata, "ownerReferences"), AT(at, "ownerReferences"), errors);
 }
 
-/* The real server looks at the metadata of an update in several places, and clients see every
- * complaint once from each: changes twice, labels and the like three times, and once more for kinds
- * that judge an update like a new object. */
+/* kube-apiserver validates the metadata of an update in several places, and clients see every
+ * error once per place: changes twice, labels and owners three times, and once more for kinds
+ * that validate an update like a new object. */
 void kind_check_metadata(const struct kind_change *c, struct field_errors *errors)
 {
     const struct json *metadata = json_get(c->object, "metadata");
     const struct json *finalizers = json_get(metadata, "finalizers");
     struct field_path at = { NULL, .key = S("metadata") };
     bool again = c->kind->hooks && c->kind->hooks->metadata_twice;
-    check_words(metadata, &at, errors);
+    check_labels_and_owners(metadata, &at, errors);
     check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     if (!c->old) {
         const struct json *generation = json_get(metadata, "generation");
@@ -237,16 +255,16 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
         return;
     }
     for (int i = 0; i < 2 + again; i++)
-        check_words(metadata, &at, errors);
+        check_labels_and_owners(metadata, &at, errors);
     if (again)
         check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     check_metadata_change(c, &at, errors);
     check_metadata_change(c, &at, errors);
 }
 
-/* ---- what the text of a built-in type says */
+/* ---- field-local rules from the .types tables */
 
-static bool empty(const struct json *v)
+static bool is_empty(const struct json *v)
 {
     return !v || v->type == JSON_NULL ||
            ((v->type == JSON_STR || v->type == JSON_ARR || v->type == JSON_OBJ) && !v->n);
@@ -256,7 +274,7 @@ static void check_field_limits(const struct schema *s, const struct json *value,
                                const struct field_path *at, struct field_errors *errors)
 {
     const struct schema_limits *l = s->limits;
-    if (!l || (empty(value) && !json_is(value, JSON_STR)))
+    if (!l || (is_empty(value) && !json_is(value, JSON_STR)))
         return;
     struct schema bare = { .type = SCHEMA_ANY, .limits = l };
     schema_validate(&bare, value, NULL, at, errors);
@@ -279,7 +297,7 @@ void kind_check_schema(const struct schema *s, const struct json *value,
         const struct schema_field *f = &m->fields[i];
         const struct json *child = f->name.n ? json_get_str(value, f->name) : NULL;
         struct field_path at = { up, .key = f->name };
-        bool missing = f->needed && empty(child);
+        bool missing = f->needed && is_empty(child);
         if (missing)
             field_required(errors, &at, NULL);
         if (!child || missing)

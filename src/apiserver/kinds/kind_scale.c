@@ -1,10 +1,10 @@
-/* The scale of a workload: its replicas as an autoscaling/v1 Scale. Custom resources name the places of
- * the numbers in their definition; a path here is dotted names, as the definition is checked to be. */
+/* The scale subresource: the replicas of a workload as an autoscaling/v1 Scale. A custom resource declares the
+ * paths of the numbers in its definition; such a path is dotted names only, which crd_check.c ensures. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 #include "table_columns.h"
 
-static struct json *follow(const struct json *object, str path)
+static struct json *get_at_path(const struct json *object, str path)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
     struct json *value = (struct json *)object;
@@ -13,7 +13,7 @@ static struct json *follow(const struct json *object, str path)
     return rest.n ? NULL : value;
 }
 
-static void put_at(struct arena *a, struct json *object, str path, struct json *value)
+static void set_at_path(struct arena *a, struct json *object, str path, struct json *value)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
     while (str_cut(&rest, '.', &key)) {
@@ -28,23 +28,26 @@ static void put_at(struct arena *a, struct json *object, str path, struct json *
     }
 }
 
-static str selector_of(const struct kind *k, struct arena *a, const struct json *object)
+static str get_selector_text(const struct kind *k, struct arena *a, const struct json *object)
 {
-    const struct json *selector = follow(object, k->scale_selector_path);
+    const struct json *selector = get_at_path(object, k->scale_selector_path);
     return json_is(selector, JSON_OBJ) ? kind_selector_text(a, selector) : json_text(selector);
 }
 
+/* Builds the Scale: identity from metadata, replicas and selector from the paths. */
 struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct json *object,
                            struct kind_fault *ret_fault)
 {
     static const char *const copied[] = { "name", "namespace", "uid", "resourceVersion",
                                           "creationTimestamp" };
-    const struct json *replicas = follow(object, k->scale_spec_path);
+    const struct json *replicas = get_at_path(object, k->scale_spec_path);
     if (ret_fault)
         *ret_fault = (struct kind_fault){ .errors.arena = a };
     if (ret_fault && k->custom && !json_is(replicas, JSON_INT)) {
         kind_fault_set(ret_fault, 500, "InternalError",
-                       arena_printf(a, "the spec replicas field \"" STR_FMT "\" has no number",
+                       arena_printf(a,
+                                    "the spec replicas field \"" STR_FMT
+                                    "\" does not exist or is not an integer",
                                     STR_ARG(k->scale_spec_path)));
         return NULL;
     }
@@ -59,22 +62,24 @@ struct json *kind_scale_of(const struct kind *k, struct arena *a, const struct j
     }
     struct json *spec = json_make(a, scale, "spec", NULL);
     struct json *status = json_make(a, scale, "status", NULL);
-    if (json_int(replicas, 0)) /* a Scale leaves zero out */
+    if (json_int(replicas, 0)) /* a Scale omits zero */
         json_set_int(a, spec, "replicas", json_int(replicas, 0));
-    json_set_int(a, status, "replicas", json_int(follow(object, k->scale_status_path), 0));
-    str selector = selector_of(k, a, object);
+    json_set_int(a, status, "replicas", json_int(get_at_path(object, k->scale_status_path), 0));
+    str selector = get_selector_text(k, a, object);
     if (selector.n)
         json_set_str(a, status, "selector", selector);
     return scale;
 }
 
+/* Writes spec.replicas of the Scale into the object; a negative number is refused in the name of
+ * the Scale. */
 void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *scale,
                       struct json *object, struct kind_fault *ret_fault)
 {
     struct field_path at = { NULL, .key = S("spec") };
     const struct json *replicas = json_at(scale, "spec", "replicas", NULL);
     *ret_fault = (struct kind_fault){ .errors.arena = a };
-    put_at(a, object, k->scale_spec_path, json_new_int(a, json_int(replicas, 0)));
+    set_at_path(a, object, k->scale_spec_path, json_new_int(a, json_int(replicas, 0)));
     if (json_int(replicas, 0) >= 0)
         return;
     if (!k->custom) {
@@ -97,9 +102,9 @@ const struct kind *kind_scale_kind(void)
             .namespaced = true,
             .schema = types_schema("autoscaling.v1.Scale"),
             .storage = &scale,
-            .columns = columns_scale.at,
-            .n_columns = columns_scale.n,
-            .cells = columns_scale.cells,
+            .columns = table_columns_scale.at,
+            .n_columns = table_columns_scale.n,
+            .cells = table_columns_scale.cells,
         };
     return &scale;
 }

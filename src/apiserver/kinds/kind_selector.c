@@ -1,6 +1,6 @@
-/* Label selectors as objects: matchLabels and matchExpressions, as workloads have them. (Selectors
- * in a query are text and live in selector.c.) */
-#include "../schema/formats.h"
+/* Label selectors as objects, with matchLabels and matchExpressions, as workloads have them: validation,
+ * evaluation and text form. Selectors of a query are text and are handled in http/selector.c. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 static bool has_operator(const struct json *e, const char *name)
@@ -8,19 +8,22 @@ static bool has_operator(const struct json *e, const char *name)
     return str_eqc(json_text(json_get(e, "operator")), name);
 }
 
+/* One requirement: operator, key and values must agree. */
 static void check_expression(const struct json *e, const struct field_path *at,
                              struct field_errors *errors)
 {
     const struct json *values = json_get(e, "values");
     bool set = has_operator(e, "In") || has_operator(e, "NotIn");
-    bool there = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
+    bool existence = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
     if (set && !json_len(values))
-        field_required(errors, AT(at, "values"), "In and NotIn need values");
-    else if (there && json_len(values))
-        field_forbidden(errors, AT(at, "values"), "Exists and DoesNotExist take no values");
-    else if (!set && !there)
+        field_required(errors, AT(at, "values"),
+                       "must be specified when `operator` is 'In' or 'NotIn'");
+    else if (existence && json_len(values))
+        field_forbidden(errors, AT(at, "values"),
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+    else if (!set && !existence)
         field_invalid(errors, AT(at, "operator"), json_get(e, "operator"),
-                      "must be In, NotIn, Exists or DoesNotExist");
+                      "not a valid selector operator");
     kind_check_qualified(json_get(e, "key"), AT(at, "key"), errors);
     for (uint32_t i = 0; i < json_len(values); i++) {
         const char *fault = format_label_value(json_text(values->items[i]));
@@ -51,13 +54,13 @@ static bool expression_matches(const struct json *e, const struct json *labels)
                                        : label == NULL;
 }
 
-bool kind_selector_empty(const struct json *selector)
+bool kind_selector_is_empty(const struct json *selector)
 {
     return !json_len(json_get(selector, "matchLabels")) &&
            !json_len(json_get(selector, "matchExpressions"));
 }
 
-static bool readable_values(const struct json *values)
+static bool has_valid_values(const struct json *values)
 {
     for (uint32_t i = 0; i < json_len(values); i++)
         if (format_label_value(json_text(values->items[i])))
@@ -65,7 +68,9 @@ static bool readable_values(const struct json *values)
     return true;
 }
 
-bool kind_selector_readable(const struct json *selector)
+/* The same rules as kind_check_selector(), as a yes or no: an invalid selector cannot be
+ * evaluated. */
+bool kind_selector_is_valid(const struct json *selector)
 {
     json_each(m, json_get(selector, "matchLabels"))
         if (format_qualified_name(m->key) || format_label_value(json_text(m->value)))
@@ -74,10 +79,11 @@ bool kind_selector_readable(const struct json *selector)
     for (uint32_t i = 0; i < json_len(expressions); i++) {
         const struct json *e = expressions->items[i];
         bool set = has_operator(e, "In") || has_operator(e, "NotIn");
-        bool there = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
+        bool existence = has_operator(e, "Exists") || has_operator(e, "DoesNotExist");
         if (format_qualified_name(json_text(json_get(e, "key"))) ||
-            (set && !readable_values(json_get(e, "values"))) || (!set && !there) ||
-            (set && !json_len(json_get(e, "values"))) || (there && json_len(json_get(e, "values"))))
+            (set && !has_valid_values(json_get(e, "values"))) || (!set && !existence) ||
+            (set && !json_len(json_get(e, "values"))) ||
+            (existence && json_len(json_get(e, "values"))))
             return false;
     }
     return true;
@@ -99,21 +105,22 @@ bool kind_selector_matches(const struct json *selector, const struct json *label
 
 struct requirement {
     str key, text;
-    size_t place; /* keeps those of one key in the order they came */
+    size_t place; /* index; keeps requirements of the same key in order */
 };
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct requirement *x = a, *y = b;
     int order = str_cmp(x->key, y->key);
     return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_texts(const void *a, const void *b)
 {
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
+/* "key in (a,b)", "key", "!key"; values are sorted. */
 static str expression_text(struct arena *a, const struct json *e)
 {
     const struct json *values = json_get(e, "values");
@@ -126,7 +133,7 @@ static str expression_text(struct arena *a, const struct json *e)
     for (uint32_t i = 0; i < json_len(values); i++)
         sorted[i] = json_text(values->items[i]);
     if (json_len(values))
-        qsort(sorted, json_len(values), sizeof(*sorted), by_text);
+        qsort(sorted, json_len(values), sizeof(*sorted), compare_texts);
     auto_buf struct buf text = { 0 };
     buf_put(&text, key);
     buf_put(&text, has_operator(e, "In") ? S(" in (") : S(" notin ("));
@@ -139,6 +146,7 @@ static str expression_text(struct arena *a, const struct json *e)
     return arena_str(a, buf_str(&text));
 }
 
+/* Requirements sorted by key, joined with commas. */
 str kind_selector_text(struct arena *a, const struct json *selector)
 {
     const struct json *labels = json_get(selector, "matchLabels");
@@ -157,7 +165,7 @@ str kind_selector_text(struct arena *a, const struct json *selector)
         parts[n] = (struct requirement){ json_text(json_get(expressions->items[i], "key")),
                                          expression_text(a, expressions->items[i]), n };
     if (n)
-        qsort(parts, n, sizeof(*parts), by_key);
+        qsort(parts, n, sizeof(*parts), compare_keys);
     auto_buf struct buf text = { 0 };
     for (size_t i = 0; i < n; i++) {
         if (i)

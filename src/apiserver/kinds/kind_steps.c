@@ -1,5 +1,16 @@
-/* The steps of a write that are the same for all kinds: reading a body, keeping spec and status apart,
- * counting generations, and calling what the kind itself adds. */
+/* The steps of a write that are the same for all kinds: decoding, keeping spec and status apart, counting
+ * generations, validating, and calling the hooks of the kind in between.
+ *
+ *                kind_decode            kind_prepare                kind_validate
+ *   built-in     schema_decode          status, generation          metadata, .types rules
+ *                schema_default         hooks->prepare              hooks->validate
+ *                hooks->fill
+ *   custom       ObjectMeta, prune,     status, generation          metadata, schema_validate,
+ *                default                                            replicas of the scale
+ *
+ * The rule behind kind_prepare: a write to the main resource never changes the status, and a write to
+ * /status changes nothing else. What the client sent for the other part is replaced by the stored value, not
+ * refused, because clients send whole objects. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 
@@ -8,20 +19,20 @@
 void kind_fault_set(struct kind_fault *fault, int code, const char *reason, str message)
 {
     if (fault->code)
-        return; /* the first one counts */
+        return; /* the first fault is reported */
     fault->code = code;
     fault->reason = reason;
     fault->message = message;
 }
 
-/* ---- reading */
+/* ---- decoding and conversion */
 
 static int compare_paths(const void *a, const void *b)
 {
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
-/* The metadata of resources that a custom resource embeds is read like any other. */
+/* Decodes the metadata of embedded resources as ObjectMeta, at any depth. */
 static int decode_embedded(const struct schema *s, struct arena *a, struct json *value,
                            const struct field_path *up, struct schema_unknown *unknown, err_t *e)
 {
@@ -44,6 +55,8 @@ static int decode_embedded(const struct schema *s, struct arena *a, struct json 
     return failed;
 }
 
+/* metadata is decoded as a built-in type; everything else is pruned and defaulted. Unknown fields
+ * are sorted, as kube-apiserver reports them. */
 static int decode_custom(const struct kind *k, struct arena *a, struct json *object,
                          struct schema_unknown *unknown, err_t *e)
 {
@@ -62,6 +75,7 @@ static int decode_custom(const struct kind *k, struct arena *a, struct json *obj
     return 0;
 }
 
+/* Returns -EINVAL if the body does not decode as this kind. */
 int kind_decode(const struct kind *k, struct arena *a, struct json *object,
                 struct schema_unknown *unknown, err_t *e)
 {
@@ -69,7 +83,7 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
         return err_set(e, EINVAL, "expected an object, got %s", json_type_name(object));
     if (k->custom)
         return decode_custom(k, a, object, unknown, e);
-    if (!json_get(object, "apiVersion")) /* both follow from where it was sent */
+    if (!json_get(object, "apiVersion")) /* both are implied by the URL */
         json_set_str(a, object, "apiVersion", kind_api_version(a, k));
     if (!json_get(object, "kind"))
         json_set_str(a, object, "kind", k->kind);
@@ -82,25 +96,27 @@ int kind_decode(const struct kind *k, struct arena *a, struct json *object,
     return 0;
 }
 
-struct json *kind_nothing(const struct kind *k, struct arena *a)
+struct json *kind_empty_object(const struct kind *k, struct arena *a)
 {
     if (k->custom)
         return NULL;
-    struct json *nothing = json_new_obj(a);
-    schema_decode(k->schema, a, nothing, NULL, NULL);
-    return nothing;
+    struct json *empty = json_new_obj(a);
+    schema_decode(k->schema, a, empty, NULL, NULL);
+    return empty;
 }
 
-void kind_read(const struct kind *k, struct arena *a, struct json *object)
+/* A custom resource is pruned by the schema of today, which may differ from the one it was stored
+ * under. */
+void kind_from_storage(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
         schema_prune(k->storage->schema, object, true, NULL);
         schema_default(k->storage->schema, a, object);
-        if (k != k->storage) /* another version shows less, and fills in nothing */
+        if (k != k->storage) /* another version is pruned, but gets no defaults */
             schema_prune(k->schema, object, true, NULL);
     } else if (k->storage != k && k->hooks->from_storage) {
         k->hooks->from_storage(a, object);
-        schema_decode(k->schema, a, object, NULL, NULL); /* empty as this version writes it */
+        schema_decode(k->schema, a, object, NULL, NULL); /* adds what this version always writes */
     } else {
         return;
     }
@@ -108,7 +124,7 @@ void kind_read(const struct kind *k, struct arena *a, struct json *object)
     json_set_str(a, object, "kind", k->kind);
 }
 
-void kind_store(const struct kind *k, struct arena *a, struct json *object)
+void kind_to_storage(const struct kind *k, struct arena *a, struct json *object)
 {
     if (k->custom) {
         schema_prune(k->storage->schema, object, true, NULL);
@@ -122,7 +138,8 @@ void kind_store(const struct kind *k, struct arena *a, struct json *object)
 
 /* ---- preparing */
 
-static void restore(struct arena *a, struct json *object, const struct json *old, const char *key)
+static void restore_field(struct arena *a, struct json *object, const struct json *old,
+                          const char *key)
 {
     const struct json *was = json_get(old, key);
     if (was)
@@ -134,7 +151,7 @@ static void restore(struct arena *a, struct json *object, const struct json *old
 static void restore_metadata(struct arena *a, struct json *object, const struct json *old,
                              const char *key)
 {
-    restore(a, json_make(a, object, "metadata", NULL), json_get(old, "metadata"), key);
+    restore_field(a, json_make(a, object, "metadata", NULL), json_get(old, "metadata"), key);
 }
 
 static void reset_status(const struct kind *k, struct arena *a, struct json *object)
@@ -144,15 +161,15 @@ static void reset_status(const struct kind *k, struct arena *a, struct json *obj
     json_del(object, S("status"));
     if (k->custom)
         return;
-    schema_decode(k->schema, a, object, NULL, NULL); /* brings back an empty one */
+    schema_decode(k->schema, a, object, NULL, NULL); /* adds the empty status again */
     schema_default(k->schema, a, object);
 }
 
-/* Through /status only the status changes; of a custom resource not even labels do. */
-static void keep_all_but_status(const struct kind_change *c, struct arena *a)
+/* A write to /status changes the status only; of a custom resource, metadata is restored as well. */
+static void restore_all_but_status(const struct kind_change *c, struct arena *a)
 {
     if (!c->kind->custom) {
-        restore(a, c->object, c->old, "spec");
+        restore_field(a, c->object, c->old, "spec");
         return;
     }
     struct json *status = json_get(c->object, "status");
@@ -171,8 +188,10 @@ static void keep_all_but_status(const struct kind_change *c, struct arena *a)
         json_set(a, metadata, S("resourceVersion"), version);
 }
 
-/* Does the change count as a new generation? */
-static bool wanted_changed(const struct kind *k, const struct json *object, const struct json *old)
+/* True if the change counts as a new generation: any change of a custom resource outside of
+ * metadata and status, any change of the spec of a built-in kind. */
+static bool has_spec_changed(const struct kind *k, const struct json *object,
+                             const struct json *old)
 {
     if (!k->custom)
         return !json_eq(json_get(object, "spec"), json_get(old, "spec"));
@@ -188,18 +207,20 @@ static bool wanted_changed(const struct kind *k, const struct json *object, cons
     return false;
 }
 
-static void count_generation(const struct kind_change *c, struct arena *a)
+/* Starts at 1 and counts changes of the spec. Kinds without a generation keep what the create
+ * had. */
+static void set_generation(const struct kind_change *c, struct arena *a)
 {
     struct json *metadata = json_make(a, c->object, "metadata", NULL);
     if (!c->kind->has_generation) {
-        if (c->old) /* whoever made it may have given one */
-            restore(a, metadata, json_get(c->old, "metadata"), "generation");
+        if (c->old) /* a client may have set one on create */
+            restore_field(a, metadata, json_get(c->old, "metadata"), "generation");
         return;
     }
     int64_t generation = 1;
     if (c->old) {
         generation = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
-        if (wanted_changed(c->kind, c->object, c->old))
+        if (has_spec_changed(c->kind, c->object, c->old))
             generation++;
     }
     if (generation)
@@ -208,6 +229,7 @@ static void count_generation(const struct kind_change *c, struct arena *a)
         json_del(metadata, S("generation"));
 }
 
+/* Separates spec and status, sets the generation, then runs the hook. */
 void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *ret_fault)
 {
     const struct kind *k = c->kind;
@@ -218,20 +240,21 @@ void kind_prepare(const struct kind_change *c, struct kind_env *env, struct kind
         if (!k->hooks || !k->hooks->status_on_create)
             reset_status(k, env->arena, c->object);
     } else if (c->sub == KIND_STATUS) {
-        keep_all_but_status(c, env->arena);
+        restore_all_but_status(c, env->arena);
     } else if (k->subresources & 1u << KIND_STATUS) {
-        restore(env->arena, c->object, c->old, "status");
+        restore_field(env->arena, c->object, c->old, "status");
     }
-    if (c->old) /* system metadata that nobody may write */
+    if (c->old) /* set by the server only */
         restore_metadata(env->arena, c->object, c->old, "creationTimestamp");
-    count_generation(c, env->arena);
+    set_generation(c, env->arena);
     if (k->hooks && k->hooks->prepare)
         k->hooks->prepare(c, env, ret_fault);
 }
 
 /* ---- validating */
 
-static void invalid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+/* Turns field errors into a 422 with the message that kube-apiserver would write. */
+static void set_invalid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     str group = c->kind->group;
     fault->code = 422;
@@ -243,7 +266,7 @@ static void invalid(const struct kind_change *c, struct kind_env *env, struct ki
                      STR_ARG(field_summary(env->arena, &fault->errors)));
 }
 
-/* Where a custom resource keeps its replicas there must be a number that can be one. */
+/* The fields that a custom resource declares as its replicas must be non-negative integers. */
 static void check_scale(const struct kind *k, const struct json *object,
                         struct field_errors *errors)
 {
@@ -256,10 +279,11 @@ static void check_scale(const struct kind *k, const struct json *object,
         struct field_path at = { NULL, .key = paths[i] };
         if (paths[i].n && value &&
             (!json_is(value, JSON_INT) || value->integer < 0 || value->integer > INT32_MAX))
-            field_invalid(errors, &at, value, "must be a number of replicas");
+            field_invalid(errors, &at, value, "should be a non-negative integer");
     }
 }
 
+/* Runs every check, then warns if nothing was wrong. */
 void kind_validate(const struct kind_change *c, struct kind_env *env, struct kind_fault *ret_fault)
 {
     const struct kind *k = c->kind;
@@ -279,14 +303,15 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
     if (k->hooks && k->hooks->validate)
         k->hooks->validate(c, env, errors);
     if (errors->n)
-        invalid(c, env, ret_fault);
+        set_invalid(c, env, ret_fault);
     else
         kind_warn(c, env);
 }
 
+/* Which fields a write through `sub` cannot change, by kind. */
 const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)
 {
-    static const char *const nothing[] = { NULL };
+    static const char *const empty[] = { NULL };
     static const char *const status[] = { "status", NULL };
     static const char *const spec[] = { "spec", NULL };
     static const char *const pod[] = { "spec", "metadata.deletionTimestamp",
@@ -294,7 +319,7 @@ const char *const *kind_reset_fields(const struct kind *k, enum kind_sub sub)
     static const char *const deployment[] = { "spec", "metadata.labels", NULL };
     static const char *const custom[] = { "spec", "metadata", NULL };
     if (!(k->subresources & 1u << KIND_STATUS))
-        return nothing;
+        return empty;
     if (sub != KIND_STATUS)
         return status;
     if (k->custom)
@@ -318,7 +343,7 @@ bool kind_field_known(const struct kind *k, str label)
            (k->namespaced && str_eqc(label, "metadata.namespace")) || find_selectable(k, label);
 }
 
-static const struct json *value_at(const struct json *object, str path)
+static const struct json *get_at_path(const struct json *object, str path)
 {
     str key;
     while (object && str_cut(&path, '.', &key))
@@ -326,15 +351,17 @@ static const struct json *value_at(const struct json *object, str path)
     return object;
 }
 
+/* The text that a field selector compares with; numbers are formatted in a buffer of the thread,
+ * valid until the next call. */
 bool kind_field_value(const struct kind *k, const struct json *object, str label, str *ret_value)
 {
     if (!kind_field_known(k, label))
         return false;
     const struct kind_selectable *field = find_selectable(k, label);
-    const struct json *value = value_at(object, field ? field->path : label);
+    const struct json *value = get_at_path(object, field ? field->path : label);
     str otherwise = field ? field->value_if_absent : S("");
     if (!value && str_starts(otherwise, S("@"))) {
-        value = value_at(object, str_from(otherwise, 1));
+        value = get_at_path(object, str_from(otherwise, 1));
         otherwise = S("");
     }
     static _Thread_local char number[32];
@@ -351,6 +378,7 @@ bool kind_field_value(const struct kind *k, const struct json *object, str label
     return true;
 }
 
+/* A pod that is not bound or has finished is deleted at once. */
 int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int64_t asked)
 {
     if (k->custom || k->group.n || !str_eqc(k->kind, "Pod"))
@@ -359,19 +387,20 @@ int64_t kind_grace_seconds(const struct kind *k, const struct json *object, int6
         asked = json_int(json_at(object, "spec", "terminationGracePeriodSeconds", NULL), 30);
     str phase = json_text(json_at(object, "status", "phase", NULL));
     bool bound = json_text(json_at(object, "spec", "nodeName", NULL)).n > 0;
-    bool over = str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
-    return !bound || over ? 0 : MAX(asked, 0);
+    bool finished = str_eqc(phase, "Failed") || str_eqc(phase, "Succeeded");
+    return !bound || finished ? 0 : MAX(asked, 0);
 }
 
+/* Deletion counts as a new generation; a definition gets a finalizer instead. */
 void kind_mark_deleting(const struct kind *k, struct arena *a, struct json *object)
 {
-    if (k->hooks == &hooks_crd) {
+    if (k->hooks == &kind_hooks_crd) {
         crd_mark_deleting(a, object);
         return;
     }
     int64_t generation = json_int(json_at(object, "metadata", "generation", NULL), 0);
     if (generation > 0)
         json_set_int(a, json_make(a, object, "metadata", NULL), "generation", generation + 1);
-    if (k->hooks == &hooks_namespace)
+    if (k->hooks == &kind_hooks_namespace)
         json_set_str(a, json_make(a, object, "status", NULL), "phase", S("Terminating"));
 }

@@ -1,17 +1,19 @@
-/* Warnings about objects that are accepted, but hardly meant so. Told once all rules hold. */
+/* Warnings about objects that are accepted but probably a mistake. Sent as Warning headers once an object is
+ * valid. All texts are quoted: kube-apiserver. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
 struct warner {
     struct kind_env *env;
-    const char *at; /* of the pod's spec */
+    const char *at; /* path of the pod spec, for the texts */
 };
 
 #define WARN(env, ...) (env)->warn((env)->context, arena_printf((env)->arena, __VA_ARGS__))
 
-static void warn_of_fractions(const struct warner *w, const struct json *resources,
-                              const char *list, uint32_t i)
+/* "100m" of memory is a tenth of a byte; the author probably meant "100M". */
+static void warn_fractional_bytes(const struct warner *w, const struct json *resources,
+                                  const char *list, uint32_t i)
 {
     static const char *const names[] = { "memory", "ephemeral-storage" };
     static const char *const sides[] = { "limits", "requests" };
@@ -30,9 +32,9 @@ static void warn_of_fractions(const struct warner *w, const struct json *resourc
     }
 }
 
-/* A variable that is set twice; one that extends the first is meant so. */
-static void warn_of_hidden(const struct warner *w, const struct json *env, const char *list,
-                           uint32_t i)
+/* A variable that is defined twice, unless the second definition extends the first. */
+static void warn_hidden_variables(const struct warner *w, const struct json *env, const char *list,
+                                  uint32_t i)
 {
     struct seen names = seen_new(w->env->arena, 1);
     for (uint32_t j = 0; j < json_len(env); j++) {
@@ -49,7 +51,7 @@ static void warn_of_hidden(const struct warner *w, const struct json *env, const
     }
 }
 
-static void warn_of_pull_secrets(const struct warner *w, const struct json *list)
+static void warn_pull_secrets(const struct warner *w, const struct json *list)
 {
     struct seen names = seen_new(w->env->arena, 1);
     for (uint32_t i = 0; i < json_len(list); i++) {
@@ -61,8 +63,9 @@ static void warn_of_pull_secrets(const struct warner *w, const struct json *list
     }
 }
 
-/* Of one list of containers; a port that was named before is told of, with the place of the first. */
-static void warn_of_ports(const struct warner *w, const struct json *containers, const char *list)
+/* Ports of one list of containers that repeat an earlier one; the text names the first. */
+static void warn_duplicate_ports(const struct warner *w, const struct json *containers,
+                                 const char *list)
 {
     struct place {
         uint32_t container, port;
@@ -93,7 +96,8 @@ static void warn_of_ports(const struct warner *w, const struct json *containers,
     }
 }
 
-static void warn_of_pod(const struct warner *w, const struct json *spec)
+/* All warnings about a pod spec, of a pod or a template. */
+static void warn_pod_spec(const struct warner *w, const struct json *spec)
 {
     static const char *const lists[] = { "initContainers", "containers" };
     const struct json *spread = json_get(spec, "topologySpreadConstraints");
@@ -108,18 +112,19 @@ static void warn_of_pod(const struct warner *w, const struct json *spec)
              "%s.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
              "will be treated as 1",
              w->at);
-    warn_of_pull_secrets(w, json_get(spec, "imagePullSecrets"));
+    warn_pull_secrets(w, json_get(spec, "imagePullSecrets"));
     for (size_t l = 0; l < countof(lists); l++) {
         const struct json *containers = json_get(spec, lists[l]);
         for (uint32_t i = 0; i < json_len(containers); i++) {
-            warn_of_fractions(w, json_get(containers->items[i], "resources"), lists[l], i);
-            warn_of_hidden(w, json_get(containers->items[i], "env"), lists[l], i);
+            warn_fractional_bytes(w, json_get(containers->items[i], "resources"), lists[l], i);
+            warn_hidden_variables(w, json_get(containers->items[i], "env"), lists[l], i);
         }
-        warn_of_ports(w, containers, lists[l]);
+        warn_duplicate_ports(w, containers, lists[l]);
     }
 }
 
-static void warn_of_service(struct kind_env *env, const struct json *spec)
+/* Fields that this type of service ignores. */
+static void warn_service(struct kind_env *env, const struct json *spec)
 {
     bool headless = str_eqc(json_text(json_get(spec, "clusterIP")), "None");
     bool named = str_eqc(json_text(json_get(spec, "type")), "ExternalName");
@@ -138,14 +143,14 @@ static void warn_of_service(struct kind_env *env, const struct json *spec)
         WARN(env, "spec.externalName is ignored when spec.type is not \"ExternalName\"");
 }
 
-/* Names of pods are names of hosts, where they can be. */
-static void warn_of_name(const struct kind_change *c, struct kind_env *env)
+/* The name of a pod becomes a host name, which should be a DNS label. */
+static void warn_name(const struct kind_change *c, struct kind_env *env)
 {
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
-    bool pod = c->kind->hooks == &hooks_pod, dotted = str_find_char(name, '.') < name.n;
+    bool pod = c->kind->hooks == &kind_hooks_pod, dotted = str_find_char(name, '.') < name.n;
     if ((dotted || name.n > 63) &&
-        (pod || c->kind->hooks == &hooks_deployment || c->kind->hooks == &hooks_replicaset ||
-         c->kind->hooks == &hooks_job))
+        (pod || c->kind->hooks == &kind_hooks_deployment ||
+         c->kind->hooks == &kind_hooks_replicaset || c->kind->hooks == &kind_hooks_job))
         WARN(env,
              "metadata.name: this is used in %s, which can result in surprising behavior; a DNS "
              "label is recommended: [%s%s%s]",
@@ -154,6 +159,7 @@ static void warn_of_name(const struct kind_change *c, struct kind_env *env)
              name.n > 63 ? "must be no more than 63 characters" : "");
 }
 
+/* Pods are checked on create only, templates whenever the generation changes. */
 void kind_warn(const struct kind_change *c, struct kind_env *env)
 {
     const struct json *spec = json_get(c->object, "spec");
@@ -163,14 +169,14 @@ void kind_warn(const struct kind_change *c, struct kind_env *env)
     if (!env->warn || c->kind->custom || c->sub != KIND_MAIN)
         return;
     if (!c->old)
-        warn_of_name(c, env);
-    if (c->kind->hooks == &hooks_pod && !c->old)
-        warn_of_pod(&(struct warner){ env, "spec" }, spec);
-    else if (c->kind->hooks == &hooks_service)
-        warn_of_service(env, spec);
+        warn_name(c, env);
+    if (c->kind->hooks == &kind_hooks_pod && !c->old)
+        warn_pod_spec(&(struct warner){ env, "spec" }, spec);
+    else if (c->kind->hooks == &kind_hooks_service)
+        warn_service(env, spec);
     else if (template && (!c->old || changed))
-        warn_of_pod(&(struct warner){ env, "spec.template.spec" }, template);
-    if (c->kind->hooks == &hooks_statefulset &&
+        warn_pod_spec(&(struct warner){ env, "spec.template.spec" }, template);
+    if (c->kind->hooks == &kind_hooks_statefulset &&
         json_int(json_get(spec, "revisionHistoryLimit"), 0) < 0)
         WARN(env, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
                   "value >= 0 is recommended");

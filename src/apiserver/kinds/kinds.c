@@ -1,5 +1,8 @@
-/* The table of built-in kinds. Everything that discovery, routing and printing ask for is here as
- * data; what a kind does beyond its schema is in its hooks. */
+/* The table of built-in kinds. Discovery, routing, printing and field selectors read it as data; behavior
+ * beyond the schema is in the hooks of a kind (kind_hooks.h).
+ *
+ * To add a kind: declare its types in types/, its columns in table_columns.c, and add an entry here. An entry
+ * with `storage` is another version of a resource; it converts in its hooks. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 #include "table_columns.h"
@@ -13,13 +16,13 @@ enum {
 
 /* Flags of an entry. */
 enum {
-    CLUSTER = 1,       /* not namespaced */
-    GENERATION = 2,    /* counts metadata.generation */
-    PUT_CREATES = 4,   /* PUT makes what is missing */
-    PUT_WANTS_RV = 8,  /* PUT must name a resourceVersion */
-    DELETE_SHOWS = 16, /* DELETE answers with the object */
-    ANSWER_ONLY = 32,  /* never stored */
-    ORPHANS = 64,      /* DELETE leaves what it owns, unless told */
+    CLUSTER = 1,             /* not namespaced */
+    GENERATION = 2,          /* metadata.generation counts changes of the spec */
+    PUT_CREATES = 4,         /* PUT creates an object that does not exist */
+    PUT_NEEDS_RV = 8,        /* PUT requires a resourceVersion */
+    DELETE_RETURNS = 16,     /* DELETE returns the object, not a Status */
+    ANSWER_ONLY = 32,        /* never stored */
+    ORPHANS_BY_DEFAULT = 64, /* DELETE without propagationPolicy orphans dependents */
     OWNS_NOTHING = 128,
 };
 
@@ -28,92 +31,96 @@ struct entry {
     unsigned verbs, subresources, flags;
     const struct kind_hooks *hooks;
     const struct table_columns *columns;
-    const char *selectable; /* label[:path][=value if absent, or @another path] ... */
-    const char *storage;    /* version objects are stored as, with its group; NULL: this one */
+    const char
+        *selectable;     /* field selectors: label[:path][=value if absent, or =@other path] ... */
+    const char *storage; /* group/version that is stored; NULL: this one */
 };
 
 static const struct entry entries[] = {
     { "", "v1", "Namespace", "namespaces", "ns", "", "core.v1.Namespace", NO_COLLECTION,
-      SUB(STATUS) | SUB(FINALIZE), CLUSTER | DELETE_SHOWS, &hooks_namespace, &columns_namespace,
-      "status.phase" },
+      SUB(STATUS) | SUB(FINALIZE), CLUSTER | DELETE_RETURNS, &kind_hooks_namespace,
+      &table_columns_namespace, "status.phase" },
     { "", "v1", "Node", "nodes", "no", "", "core.v1.Node", STORED, SUB(STATUS), CLUSTER,
-      &hooks_node, &columns_node, "spec.unschedulable=false" },
+      &kind_hooks_node, &table_columns_node, "spec.unschedulable=false" },
     { "", "v1", "Pod", "pods", "po", "all", "core.v1.Pod", STORED,
-      SUB(STATUS) | SUB(RESIZE) | SUB(BINDING) | SUB(EVICTION), GENERATION | DELETE_SHOWS,
-      &hooks_pod, &columns_pod,
+      SUB(STATUS) | SUB(RESIZE) | SUB(BINDING) | SUB(EVICTION), GENERATION | DELETE_RETURNS,
+      &kind_hooks_pod, &table_columns_pod,
       "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
       "spec.hostNetwork=false status.phase status.podIP status.podIPs status.nominatedNodeName" },
     { "", "v1", "ConfigMap", "configmaps", "cm", "", "core.v1.ConfigMap", STORED, 0, 0,
-      &hooks_configmap, &columns_configmap },
-    { "", "v1", "Secret", "secrets", "", "", "core.v1.Secret", STORED, 0, 0, &hooks_secret,
-      &columns_secret, "type" },
+      &kind_hooks_configmap, &table_columns_configmap },
+    { "", "v1", "Secret", "secrets", "", "", "core.v1.Secret", STORED, 0, 0, &kind_hooks_secret,
+      &table_columns_secret, "type" },
     { "", "v1", "ServiceAccount", "serviceaccounts", "sa", "", "core.v1.ServiceAccount", STORED,
-      SUB(TOKEN), DELETE_SHOWS, &hooks_serviceaccount, &columns_serviceaccount },
+      SUB(TOKEN), DELETE_RETURNS, &kind_hooks_serviceaccount, &table_columns_serviceaccount },
     { "", "v1", "Service", "services", "svc", "all", "core.v1.Service", STORED, SUB(STATUS),
-      PUT_CREATES | DELETE_SHOWS, &hooks_service, &columns_service, "spec.clusterIP spec.type" },
+      PUT_CREATES | DELETE_RETURNS, &kind_hooks_service, &table_columns_service,
+      "spec.clusterIP spec.type" },
     { "", "v1", "Event", "events", "ev", "", "core.v1.Event", STORED, 0, PUT_CREATES | OWNS_NOTHING,
-      &hooks_event, &columns_event,
+      &kind_hooks_event, &table_columns_event,
       "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
       "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason "
       "reportingComponent source:source.component=@reportingComponent type" },
     { "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", "",
-      "core.v1.PersistentVolumeClaim", STORED, SUB(STATUS), DELETE_SHOWS, &hooks_pvc,
-      &columns_pvc },
+      "core.v1.PersistentVolumeClaim", STORED, SUB(STATUS), DELETE_RETURNS, &kind_hooks_pvc,
+      &table_columns_pvc },
     { "", "v1", "Binding", "bindings", "", "", "core.v1.Binding", KIND_CREATE, 0, ANSWER_ONLY, NULL,
-      &columns_plain },
+      &table_columns_plain },
     { "apps", "v1", "Deployment", "deployments", "deploy", "all", "apps.v1.Deployment", STORED,
-      SUB(STATUS) | SUB(SCALE), GENERATION, &hooks_deployment, &columns_deployment },
+      SUB(STATUS) | SUB(SCALE), GENERATION, &kind_hooks_deployment, &table_columns_deployment },
     { "apps", "v1", "ReplicaSet", "replicasets", "rs", "all", "apps.v1.ReplicaSet", STORED,
-      SUB(STATUS) | SUB(SCALE), GENERATION, &hooks_replicaset, &columns_replicaset },
+      SUB(STATUS) | SUB(SCALE), GENERATION, &kind_hooks_replicaset, &table_columns_replicaset },
     { "apps", "v1", "StatefulSet", "statefulsets", "sts", "all", "apps.v1.StatefulSet", STORED,
-      SUB(STATUS) | SUB(SCALE), GENERATION, &hooks_statefulset, &columns_statefulset },
+      SUB(STATUS) | SUB(SCALE), GENERATION, &kind_hooks_statefulset, &table_columns_statefulset },
     { "apps", "v1", "DaemonSet", "daemonsets", "ds", "all", "apps.v1.DaemonSet", STORED,
-      SUB(STATUS), GENERATION, &hooks_daemonset, &columns_daemonset },
+      SUB(STATUS), GENERATION, &kind_hooks_daemonset, &table_columns_daemonset },
     { "batch", "v1", "Job", "jobs", "", "all", "batch.v1.Job", STORED, SUB(STATUS),
-      GENERATION | ORPHANS, &hooks_job, &columns_job, "status.successful:status.succeeded=0" },
+      GENERATION | ORPHANS_BY_DEFAULT, &kind_hooks_job, &table_columns_job,
+      "status.successful:status.succeeded=0" },
     { "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "all",
-      "autoscaling.v2.HorizontalPodAutoscaler", STORED, SUB(STATUS), GENERATION, &hooks_hpa,
-      &columns_hpa },
+      "autoscaling.v2.HorizontalPodAutoscaler", STORED, SUB(STATUS), GENERATION, &kind_hooks_hpa,
+      &table_columns_hpa },
     { "autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa", "all",
-      "autoscaling.v1.HorizontalPodAutoscaler", STORED, SUB(STATUS), GENERATION, &hooks_hpa_v1,
-      &columns_hpa, NULL, "autoscaling/v2" },
+      "autoscaling.v1.HorizontalPodAutoscaler", STORED, SUB(STATUS), GENERATION, &kind_hooks_hpa_v1,
+      &table_columns_hpa, NULL, "autoscaling/v2" },
     { "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", "",
-      "rbac.v1.ClusterRole", STORED, 0, CLUSTER | PUT_CREATES, &hooks_role, &columns_role },
+      "rbac.v1.ClusterRole", STORED, 0, CLUSTER | PUT_CREATES, &kind_hooks_role,
+      &table_columns_role },
     { "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", "",
-      "rbac.v1.ClusterRoleBinding", STORED, 0, CLUSTER | PUT_CREATES, &hooks_binding,
-      &columns_binding },
+      "rbac.v1.ClusterRoleBinding", STORED, 0, CLUSTER | PUT_CREATES, &kind_hooks_binding,
+      &table_columns_binding },
     { "rbac.authorization.k8s.io", "v1", "Role", "roles", "", "", "rbac.v1.Role", STORED, 0,
-      PUT_CREATES, &hooks_role, &columns_role },
+      PUT_CREATES, &kind_hooks_role, &table_columns_role },
     { "rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", "",
-      "rbac.v1.RoleBinding", STORED, 0, PUT_CREATES, &hooks_binding, &columns_binding },
+      "rbac.v1.RoleBinding", STORED, 0, PUT_CREATES, &kind_hooks_binding, &table_columns_binding },
     { "coordination.k8s.io", "v1", "Lease", "leases", "", "", "coordination.v1.Lease", STORED, 0,
-      PUT_CREATES | PUT_WANTS_RV, &hooks_lease, &columns_lease },
+      PUT_CREATES | PUT_NEEDS_RV, &kind_hooks_lease, &table_columns_lease },
     { "events.k8s.io", "v1", "Event", "events", "ev", "", "events.v1.Event", STORED, 0,
-      PUT_CREATES | OWNS_NOTHING, &hooks_event_v1, &columns_event,
+      PUT_CREATES | OWNS_NOTHING, &kind_hooks_event_v1, &table_columns_event,
       "regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion "
       "regarding.resourceVersion regarding.fieldPath reason reportingController type",
       "/v1" },
     { "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
       "crd crds", "api-extensions", "apiextensions.v1.CustomResourceDefinition", STORED,
-      SUB(STATUS), CLUSTER | GENERATION | PUT_WANTS_RV, &hooks_crd, &columns_crd },
+      SUB(STATUS), CLUSTER | GENERATION | PUT_NEEDS_RV, &kind_hooks_crd, &table_columns_crd },
     { "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", "", "",
       "authentication.v1.SelfSubjectReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY, NULL,
-      &columns_plain },
+      &table_columns_plain },
     { "authentication.k8s.io", "v1", "TokenReview", "tokenreviews", "", "",
       "authentication.v1.TokenReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY, NULL,
-      &columns_plain },
+      &table_columns_plain },
     { "authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", "", "",
       "authorization.v1.LocalSubjectAccessReview", KIND_CREATE, 0, ANSWER_ONLY,
-      &hooks_access_review, &columns_plain },
+      &kind_hooks_access_review, &table_columns_plain },
     { "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", "", "",
       "authorization.v1.SelfSubjectAccessReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY,
-      &hooks_access_review, &columns_plain },
+      &kind_hooks_access_review, &table_columns_plain },
     { "authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", "", "",
       "authorization.v1.SelfSubjectRulesReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY, NULL,
-      &columns_plain },
+      &table_columns_plain },
     { "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", "", "",
       "authorization.v1.SubjectAccessReview", KIND_CREATE, 0, CLUSTER | ANSWER_ONLY,
-      &hooks_access_review, &columns_plain },
+      &kind_hooks_access_review, &table_columns_plain },
 };
 
 const char *const kind_sub_names[KIND_SUB_N] = { [KIND_MAIN] = "",
@@ -144,6 +151,7 @@ static const str *split_words(const char *text, uint32_t *ret_n)
     return words;
 }
 
+/* Parses the `selectable` text of an entry. */
 static void read_selectable(struct kind *k, const char *text)
 {
     struct kind_selectable *fields = arena_array(&builtin.arena, 16, sizeof(*fields));
@@ -162,7 +170,7 @@ static void read_selectable(struct kind *k, const char *text)
     k->selectable = fields;
 }
 
-static str lower(const char *text)
+static str to_lower(const char *text)
 {
     str copy = arena_str(&builtin.arena, str_c(text));
     for (char *c = (char *)copy.p; *c; c++)
@@ -171,6 +179,7 @@ static str lower(const char *text)
     return copy;
 }
 
+/* Turns an entry into a kind. */
 static void load_kind(const struct entry *e, struct kind *k)
 {
     *k = (struct kind){
@@ -179,16 +188,16 @@ static void load_kind(const struct entry *e, struct kind *k)
         .kind = str_c(e->kind),
         .list_kind = arena_printf(&builtin.arena, STR_FMT "List", STR_ARG(str_c(e->kind))),
         .plural = str_c(e->plural),
-        .singular = lower(e->kind),
+        .singular = to_lower(e->kind),
         .namespaced = !(e->flags & CLUSTER),
         .verbs = e->verbs,
         .subresources = e->subresources,
         .has_generation = e->flags & GENERATION,
         .create_on_update = e->flags & PUT_CREATES,
-        .unconditional_update = !(e->flags & PUT_WANTS_RV),
-        .delete_returns_object = e->flags & DELETE_SHOWS,
+        .unconditional_update = !(e->flags & PUT_NEEDS_RV),
+        .delete_returns_object = e->flags & DELETE_RETURNS,
         .answer_only = e->flags & ANSWER_ONLY,
-        .orphans_by_default = e->flags & ORPHANS,
+        .orphans_by_default = e->flags & ORPHANS_BY_DEFAULT,
         .owns_nothing = e->flags & OWNS_NOTHING,
         .schema = types_schema(e->type),
         .storage = k,
@@ -207,7 +216,8 @@ static void load_kind(const struct entry *e, struct kind *k)
     read_selectable(k, e->selectable ? e->selectable : "");
 }
 
-static void load(void)
+/* Builds all kinds, then connects each to its stored version. */
+static void load_kinds(void)
 {
     if (builtin.loaded)
         return;
@@ -229,14 +239,14 @@ static void load(void)
 
 const struct kind *const *kinds_builtin(size_t *ret_n)
 {
-    load();
+    load_kinds();
     *ret_n = countof(entries);
     return builtin.at;
 }
 
 const struct kind *kinds_find(str group, str version, str plural)
 {
-    load();
+    load_kinds();
     for (size_t i = 0; i < countof(entries); i++) {
         const struct kind *k = &builtin.kinds[i];
         if (str_eq(k->group, group) && str_eq(k->version, version) && str_eq(k->plural, plural))
@@ -245,7 +255,8 @@ const struct kind *kinds_find(str group, str version, str plural)
     return NULL;
 }
 
-const struct kind *kind_posted(enum kind_sub sub)
+/* Binding, Eviction and TokenRequest: kinds that exist only as bodies of a POST. */
+const struct kind *kind_of_posted_sub(enum kind_sub sub)
 {
     static const char *const names[][3] = {
         { "", "Binding", "core.v1.Binding" },
@@ -264,15 +275,15 @@ const struct kind *kind_posted(enum kind_sub sub)
                             .namespaced = true,
                             .schema = types_schema(names[i][2]),
                             .storage = k,
-                            .columns = columns_plain.at,
-                            .n_columns = columns_plain.n,
-                            .cells = columns_plain.cells };
+                            .columns = table_columns_plain.at,
+                            .n_columns = table_columns_plain.n,
+                            .cells = table_columns_plain.cells };
     return k;
 }
 
 const struct kind *kind_of_sub(const struct kind *k, enum kind_sub sub)
 {
-    const struct kind *posted = kind_posted(sub);
+    const struct kind *posted = kind_of_posted_sub(sub);
     return sub == KIND_SCALE ? kind_scale_kind() : posted ? posted : k;
 }
 

@@ -1,4 +1,13 @@
-/* Pods: what admission adds, what may change once a pod is there, and the rules of resizing. */
+/* Pods: what admission adds to a new one, what may change later, and the rules of /resize.
+ *
+ *   create    service account, priority, tolerations, QoS class; refused if the class or account is unknown
+ *   update    images, activeDeadlineSeconds, more tolerations, fewer scheduling gates; nothing else
+ *   resize    cpu and memory of containers, if the QoS class stays and the node has room
+ *   status    see pod_status.c
+ *
+ * The rules of the spec itself are in podspec_check.c and its neighbors, shared with pod templates. To decide
+ * whether an update changes only what it may, the new spec is copied, the mutable fields are set back to their
+ * old values, and the rest must be equal: restore_mutable_fields(). */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
@@ -6,10 +15,10 @@
 
 #include <inttypes.h>
 
-static void fill(struct arena *a, struct json *object)
+static void fill_pod(struct arena *a, struct json *object)
 {
     podspec_fill(a, json_get(object, "spec"), true);
-    /* one address under two keys; the older one wins */
+    /* podIP and podIPs[0] are the same address; the older field wins */
     struct json *status = json_get(object, "status"), *ip = json_get(status, "podIP");
     struct json *first = json_get(json_item(json_get(status, "podIPs"), 0), "ip");
     if (json_text(ip).n && !json_eq(ip, first)) {
@@ -24,7 +33,8 @@ static void fill(struct arena *a, struct json *object)
 
 /* ---- create */
 
-static bool tolerated(const struct json *tolerations, const char *key)
+/* True if a toleration covers this taint with the effect NoExecute. */
+static bool is_tolerated(const struct json *tolerations, const char *key)
 {
     for (uint32_t i = 0; i < json_len(tolerations); i++) {
         const struct json *t = tolerations->items[i];
@@ -35,14 +45,14 @@ static bool tolerated(const struct json *tolerations, const char *key)
     return false;
 }
 
-/* A pod stays five minutes on a node that went away, unless it says otherwise. */
+/* By default a pod stays on an unreachable node for five minutes. */
 static void add_tolerations(struct arena *a, struct json *spec)
 {
     static const char *const keys[] = { "node.kubernetes.io/not-ready",
                                         "node.kubernetes.io/unreachable" };
     for (size_t i = 0; i < countof(keys); i++) {
         struct json *tolerations = json_get(spec, "tolerations");
-        if (tolerated(tolerations, keys[i]))
+        if (is_tolerated(tolerations, keys[i]))
             continue;
         if (!json_is(tolerations, JSON_ARR))
             json_set(a, spec, S("tolerations"), tolerations = json_new_arr(a));
@@ -55,8 +65,8 @@ static void add_tolerations(struct arena *a, struct json *spec)
     }
 }
 
-static void forbid(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
-                   str why)
+static void refuse_pod(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
+                       str why)
 {
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
     kind_fault_set(fault, 403, "Forbidden",
@@ -64,6 +74,7 @@ static void forbid(const struct kind_change *c, struct kind_env *env, struct kin
                                 STR_ARG(name), STR_ARG(why)));
 }
 
+/* The priority follows from the class; only the two system classes exist here. */
 static void set_priority(const struct kind_change *c, struct kind_env *env, struct json *spec,
                          struct kind_fault *fault)
 {
@@ -74,12 +85,13 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
     else if (str_eqc(class, "system-cluster-critical"))
         priority = 2000000000;
     else if (class.n)
-        forbid(c, env, fault,
-               arena_printf(env->arena, "there is no priority class " STR_FMT, STR_ARG(class)));
+        refuse_pod(c, env, fault,
+                   arena_printf(env->arena, "no PriorityClass with name " STR_FMT " was found",
+                                STR_ARG(class)));
     const struct json *given = json_get(spec, "priority"),
                       *policy = json_get(spec, "preemptionPolicy");
     if (given && json_int(given, 0) != priority)
-        forbid(
+        refuse_pod(
             c, env, fault,
             arena_printf(env->arena,
                          "the integer value of priority (%lld) must not be provided in pod spec; "
@@ -87,26 +99,30 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
                          "PriorityClass name",
                          (long long)json_int(given, 0), (long long)priority));
     if (policy && !str_eqc(json_text(policy), "PreemptLowerPriority"))
-        forbid(c, env, fault,
-               S("the string value of PreemptionPolicy must be that of the PriorityClass"));
+        refuse_pod(
+            c, env, fault,
+            S("the string value of PreemptionPolicy must not differ from that of the PriorityClass"));
     json_set_int(env->arena, spec, "priority", priority);
     if (!policy)
         json_set_str(env->arena, spec, "preemptionPolicy", S("PreemptLowerPriority"));
 }
 
-/* No class of runtimes is known here, and only such a class says what it takes itself. */
-static void refuse_runtime(const struct kind_change *c, struct kind_env *env,
-                           const struct json *spec, struct kind_fault *fault)
+/* There are no RuntimeClasses here, and only a RuntimeClass can define overhead. */
+static void refuse_runtime_class(const struct kind_change *c, struct kind_env *env,
+                                 const struct json *spec, struct kind_fault *fault)
 {
     str class = json_text(json_get(spec, "runtimeClassName"));
     if (class.n)
-        forbid(c, env, fault,
-               arena_printf(env->arena, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
-                            STR_ARG(class)));
+        refuse_pod(c, env, fault,
+                   arena_printf(env->arena, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
+                                STR_ARG(class)));
     else if (json_len(json_get(spec, "overhead")))
-        forbid(c, env, fault, S("pod rejected: overhead comes from a RuntimeClass"));
+        refuse_pod(
+            c, env, fault,
+            S("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
 }
 
+/* Defaults to "default"; the account must exist, and lends its pull secrets. */
 static void set_service_account(const struct kind_change *c, struct kind_env *env,
                                 struct json *spec, struct kind_fault *fault)
 {
@@ -121,11 +137,11 @@ static void set_service_account(const struct kind_change *c, struct kind_env *en
     const struct json *account =
         env->lookup(env->context, kinds_find(S(""), S("v1"), S("serviceaccounts")), ns, name);
     if (!account) {
-        forbid(c, env, fault,
-               arena_printf(env->arena,
-                            "error looking up service account " STR_FMT "/" STR_FMT
-                            ": serviceaccount \"" STR_FMT "\" not found",
-                            STR_ARG(ns), STR_ARG(name), STR_ARG(name)));
+        refuse_pod(c, env, fault,
+                   arena_printf(env->arena,
+                                "error looking up service account " STR_FMT "/" STR_FMT
+                                ": serviceaccount \"" STR_FMT "\" not found",
+                                STR_ARG(ns), STR_ARG(name), STR_ARG(name)));
         return;
     }
     const struct json *secrets = json_get(account, "imagePullSecrets");
@@ -133,6 +149,7 @@ static void set_service_account(const struct kind_change *c, struct kind_env *en
         json_set(env->arena, spec, S("imagePullSecrets"), json_copy(env->arena, secrets));
 }
 
+/* What the admission plug-ins of kube-apiserver set on a new pod. */
 static void prepare_create(const struct kind_change *c, struct kind_env *env,
                            struct kind_fault *fault)
 {
@@ -140,11 +157,11 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     struct json *spec = json_make(a, c->object, "spec", NULL);
     set_service_account(c, env, spec, fault);
     set_priority(c, env, spec, fault);
-    refuse_runtime(c, env, spec, fault);
+    refuse_runtime_class(c, env, spec, fault);
     add_tolerations(a, spec);
     struct json *status = json_make(a, c->object, "status", NULL);
     json_set_str(a, status, "phase", S("Pending"));
-    json_set_str(a, status, "qosClass", str_c(podspec_qos(spec)));
+    json_set_str(a, status, "qosClass", str_c(podspec_qos_class(spec)));
     if (!json_len(json_get(spec, "schedulingGates")))
         return;
     char time[RFC3339_TEXT_MAX];
@@ -159,12 +176,13 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     json_set(a, status, S("conditions"), conditions);
 }
 
-/* ---- resize */
+/* ---- resize: preparation */
 
-/* Takes resources and resizePolicy of the new containers into the old ones. False when containers
- * were added, removed or renamed: then validation sees the new ones and says so. */
-static bool keep_all_but_resources(struct arena *a, struct json *spec, const struct json *old,
-                                   const char *key)
+/* Takes resources and resizePolicy of the new containers into a copy of the old ones. Returns
+ * false if containers were added, removed or renamed; validation then sees the new list and
+ * reports it. */
+static bool merge_resources(struct arena *a, struct json *spec, const struct json *old,
+                            const char *key)
 {
     static const char *const resized[] = { "resources", "resizePolicy" };
     const struct json *new = json_get(spec, key);
@@ -196,8 +214,9 @@ static int64_t milli_of(const struct json *list, const char *name)
     return milli;
 }
 
-/* A resize that its node could never satisfy is refused at once. */
-static void check_node(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+/* Refuses a resize that the node could never satisfy. */
+static void check_node_capacity(const struct kind_change *c, struct kind_env *env,
+                                struct kind_fault *fault)
 {
     str name = json_text(json_at(c->old, "spec", "nodeName", NULL));
     if (!name.n || !env->lookup)
@@ -205,8 +224,8 @@ static void check_node(const struct kind_change *c, struct kind_env *env, struct
     const struct json *node =
         env->lookup(env->context, kinds_find(S(""), S("v1"), S("nodes")), S(""), name);
     if (!node) {
-        forbid(c, env, fault,
-               arena_printf(env->arena, "node \"" STR_FMT "\" not found", STR_ARG(name)));
+        refuse_pod(c, env, fault,
+                   arena_printf(env->arena, "node \"" STR_FMT "\" not found", STR_ARG(name)));
         return;
     }
     static const char *const names[] = { "cpu", "memory" };
@@ -219,24 +238,26 @@ static void check_node(const struct kind_change *c, struct kind_env *env, struct
         int64_t there = milli_of(allocatable, names[i]);
         if (!json_get(allocatable, names[i]) || sum <= there)
             continue;
-        forbid(c, env, fault,
-               arena_printf(env->arena,
-                            "node didn't have enough allocatable resources: %s, requested: %" PRId64
-                            ", allocatable: %" PRId64,
-                            names[i], i ? sum / 1000 : sum, i ? there / 1000 : there));
+        refuse_pod(
+            c, env, fault,
+            arena_printf(env->arena,
+                         "node didn't have enough allocatable resources: %s, requested: %" PRId64
+                         ", allocatable: %" PRId64,
+                         names[i], i ? sum / 1000 : sum, i ? there / 1000 : there));
         fault->cause = "NodeCapacity";
         return;
     }
 }
 
-/* Once more, after what was put back or added here. */
-static void count_generation(const struct kind_change *c, struct arena *a)
+/* Again, because admission may have restored or added fields after kind_prepare() counted. */
+static void set_generation(const struct kind_change *c, struct arena *a)
 {
     int64_t was = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
     bool changed = !json_eq(json_get(c->object, "spec"), json_get(c->old, "spec"));
     json_set_int(a, json_make(a, c->object, "metadata", NULL), "generation", was + changed);
 }
 
+/* A resize changes resources only: the rest of the spec and the metadata are restored. */
 static void prepare_resize(const struct kind_change *c, struct kind_env *env,
                            struct kind_fault *fault)
 {
@@ -245,8 +266,8 @@ static void prepare_resize(const struct kind_change *c, struct kind_env *env,
     struct arena *a = env->arena;
     const struct json *old = json_get(c->old, "spec");
     struct json *spec = json_get(c->object, "spec");
-    if (keep_all_but_resources(a, spec, old, "containers") &&
-        keep_all_but_resources(a, spec, old, "initContainers")) {
+    if (merge_resources(a, spec, old, "containers") &&
+        merge_resources(a, spec, old, "initContainers")) {
         struct json *merged = json_copy(a, old);
         for (const char *const *key =
                  (const char *const[]){ "containers", "initContainers", "resources", NULL };
@@ -263,11 +284,11 @@ static void prepare_resize(const struct kind_change *c, struct kind_env *env,
         else
             json_del(metadata, str_c(fixed[i]));
     }
-    count_generation(c, a);
-    check_node(c, env, fault);
+    set_generation(c, a);
+    check_node_capacity(c, env, fault);
 }
 
-/* What admission gave a new pod stays when an update does not name it. */
+/* An update that omits what admission set on create keeps it. */
 static void prepare_update(const struct kind_change *c, struct arena *a)
 {
     static const char *const given[] = { "priority", "preemptionPolicy" };
@@ -278,10 +299,11 @@ static void prepare_update(const struct kind_change *c, struct arena *a)
             json_set(a, spec, str_c(given[i]), json_copy(a, was));
     }
     add_tolerations(a, spec);
-    count_generation(c, a);
+    set_generation(c, a);
 }
 
-static void prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+/* Dispatches by subresource. */
+static void prepare_pod(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     if (!c->old) {
         prepare_create(c, env, fault);
@@ -302,7 +324,7 @@ static void prepare(const struct kind_change *c, struct kind_env *env, struct ki
     }
 }
 
-/* ---- what may change */
+/* ---- updates */
 
 static const struct json *without_seconds(struct arena *a, const struct json *toleration)
 {
@@ -311,6 +333,7 @@ static const struct json *without_seconds(struct arena *a, const struct json *to
     return copy;
 }
 
+/* Existing tolerations stay, apart from their seconds; new ones may be added. */
 static void check_tolerations_kept(const struct json *new, const struct json *old,
                                    const struct field_path *at, struct field_errors *errors)
 {
@@ -319,25 +342,29 @@ static void check_tolerations_kept(const struct json *new, const struct json *ol
         seen_value(&kept, without_seconds(errors->arena, new->items[i]), i);
     for (uint32_t i = 0; i < json_len(old); i++) {
         if (!seen_lookup(&kept, without_seconds(errors->arena, old->items[i]))) {
-            field_forbidden(errors, at, "only the seconds of a toleration may change");
+            field_forbidden(errors, at,
+                            "existing toleration can not be modified except its tolerationSeconds");
             return;
         }
     }
 }
 
+/* activeDeadlineSeconds may be set or shortened. */
 static void check_deadline(const struct json *new, const struct json *old,
                            const struct field_path *at, struct field_errors *errors)
 {
     if (json_int(new, 0) < 0)
-        field_invalid(errors, at, new, "must not be negative");
+        field_invalid(errors, at, new, "must be greater than or equal to 0");
     else if (old && !new)
-        field_invalid(errors, at, new, "cannot be taken back");
+        field_invalid(errors, at, new, "must not update from a positive integer to nil value");
     else if (old && json_int(new, 0) > json_int(old, 0))
-        field_invalid(errors, at, new, "cannot be extended");
+        field_invalid(errors, at, new, "must be less than or equal to previous value");
 }
 
-/* The new spec with everything that may change set back to what it was. */
-static struct json *without_allowed(struct arena *a, const struct json *new, const struct json *old)
+/* The new spec with every mutable field set back to its old value: what still differs may not
+ * change. */
+static struct json *restore_mutable_fields(struct arena *a, const struct json *new,
+                                           const struct json *old)
 {
     static const char *const lists[] = { "containers", "initContainers" };
     static const char *const allowed[] = { "activeDeadlineSeconds", "tolerations",
@@ -364,12 +391,12 @@ static struct json *without_allowed(struct arena *a, const struct json *new, con
     return spec;
 }
 
-static bool same_length(const struct json *new, const struct json *old, const char *key)
+static bool has_same_length(const struct json *new, const struct json *old, const char *key)
 {
     return json_len(json_get(new, key)) == json_len(json_get(old, key));
 }
 
-/* Gates only open; as long as one is shut, the choice of nodes may become narrower. */
+/* Scheduling gates may only be removed; while one exists, the node selector may become narrower. */
 static void check_gates_kept(const struct json *new, const struct json *old,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -391,25 +418,26 @@ static void check_gates_kept(const struct json *new, const struct json *old,
         field_invalid(errors, AT(at, "nodeSelector"), nodes, "only additions are allowed");
 }
 
-/* Told again of an update. */
-static void check_images(const struct json *containers, const struct field_path *at,
-                         struct field_errors *errors)
+/* kube-apiserver reports missing images again on update. */
+static void check_images_required(const struct json *containers, const struct field_path *at,
+                                  struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(containers); i++)
         if (!json_text(json_get(containers->items[i], "image")).n)
             field_required(errors, AT(AT_INDEX(at, i), "image"), NULL);
 }
 
+/* Reports everything that an update may not change. */
 static void check_update(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const lists[] = { "containers", "initContainers" };
     const struct json *new = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     struct field_path spec = { NULL, .key = S("spec") };
     for (size_t i = 0; i < countof(lists); i++) {
-        if (same_length(new, old, lists[i]))
+        if (has_same_length(new, old, lists[i]))
             continue;
         field_forbidden(errors, &(struct field_path){ &spec, .key = str_c(lists[i]) },
-                        "containers of a pod cannot be added or removed");
+                        "pod updates may not add or remove containers");
         return;
     }
     check_deadline(json_get(new, "activeDeadlineSeconds"), json_get(old, "activeDeadlineSeconds"),
@@ -417,16 +445,19 @@ static void check_update(const struct kind_change *c, struct field_errors *error
     check_tolerations_kept(json_get(new, "tolerations"), json_get(old, "tolerations"),
                            AT(&spec, "tolerations"), errors);
     check_gates_kept(new, old, &spec, errors);
-    check_images(json_get(new, "containers"), AT(&spec, "containers"), errors);
-    if (!json_eq(without_allowed(errors->arena, new, old), old))
+    check_images_required(json_get(new, "containers"), AT(&spec, "containers"), errors);
+    if (!json_eq(restore_mutable_fields(errors->arena, new, old), old))
         field_forbidden(errors, &spec,
-                        "of a pod's spec only images, activeDeadlineSeconds, new tolerations and "
-                        "scheduling gates may change");
+                        "pod updates may not change fields other than `spec.containers[*].image`, "
+                        "`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, "
+                        "`spec.tolerations` (only additions to existing tolerations), "
+                        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+                        "previously negative)");
 }
 
-/* ---- rules of resizing */
+/* ---- resize: validation */
 
-static bool was_removed(const struct json *new, const struct json *old)
+static bool has_removed_key(const struct json *new, const struct json *old)
 {
     json_each(m, old)
         if (!json_get_str(new, m->key))
@@ -437,14 +468,15 @@ static bool was_removed(const struct json *new, const struct json *old)
 static void check_removed(const struct json *new, const struct json *old,
                           const struct field_path *at, struct field_errors *errors)
 {
-    if (was_removed(json_get(new, "requests"), json_get(old, "requests")))
-        field_forbidden(errors, AT(at, "requests"), "requests cannot be removed");
-    if (was_removed(json_get(new, "limits"), json_get(old, "limits")))
-        field_forbidden(errors, AT(at, "limits"), "limits cannot be removed");
+    if (has_removed_key(json_get(new, "requests"), json_get(old, "requests")))
+        field_forbidden(errors, AT(at, "requests"), "resource requests cannot be removed");
+    if (has_removed_key(json_get(new, "limits"), json_get(old, "limits")))
+        field_forbidden(errors, AT(at, "limits"), "resource limits cannot be removed");
 }
 
-/* The container with cpu, memory and policy as they were: what still differs may not. */
-static bool only_cpu_and_memory(struct arena *a, const struct json *new, const struct json *old)
+/* Compares two containers without their cpu, memory and resizePolicy. */
+static bool differs_in_cpu_and_memory_only(struct arena *a, const struct json *new,
+                                           const struct json *old)
 {
     static const char *const lists[] = { "requests", "limits" };
     static const char *const names[] = { "cpu", "memory" };
@@ -463,6 +495,7 @@ static bool only_cpu_and_memory(struct arena *a, const struct json *new, const s
     return json_eq(left, right);
 }
 
+/* Names and order of containers must not change. Returns false if they did. */
 static bool check_same_containers(const struct kind_change *c, const char *key,
                                   const struct field_path *spec, struct field_errors *errors)
 {
@@ -470,7 +503,7 @@ static bool check_same_containers(const struct kind_change *c, const char *key,
     const struct json *old = json_at(c->old, "spec", key, NULL);
     struct field_path list = { spec, .key = str_c(key) };
     if (json_len(new) != json_len(old)) {
-        field_forbidden(errors, &list, "a resize cannot add or remove containers");
+        field_forbidden(errors, &list, "containers may not be added or removed on resize");
         return false;
     }
     bool same = true;
@@ -478,12 +511,13 @@ static bool check_same_containers(const struct kind_change *c, const char *key,
         if (json_eq(json_get(new->items[i], "name"), json_get(old->items[i], "name")))
             continue;
         field_forbidden(errors, AT(AT_INDEX(&list, i), "name"),
-                        "a resize cannot rename or reorder containers");
+                        "containers may not be renamed or reordered on resize");
         same = false;
     }
     return same;
 }
 
+/* Requests and limits may change but not disappear, and nothing else may change. */
 static void check_resized_list(const struct kind_change *c, const char *key,
                                const struct field_path *spec, struct field_errors *errors)
 {
@@ -493,14 +527,14 @@ static void check_resized_list(const struct kind_change *c, const char *key,
     for (uint32_t i = 0; i < json_len(old); i++) {
         check_removed(json_get(new->items[i], "resources"), json_get(old->items[i], "resources"),
                       AT(AT_INDEX(&list, i), "resources"), errors);
-        if (!only_cpu_and_memory(errors->arena, new->items[i], old->items[i]))
+        if (!differs_in_cpu_and_memory_only(errors->arena, new->items[i], old->items[i]))
             field_forbidden(errors, str_eqc(list.key, "containers") ? spec : AT_INDEX(&list, i),
-                            "a resize changes cpu and memory only");
+                            "only cpu and memory resources are mutable");
     }
 }
 
-/* A node that reports what its containers have can also change it. */
-static bool node_resizes(const struct json *pod)
+/* A node that reports the resources of running containers can also change them. */
+static bool node_supports_resize(const struct json *pod)
 {
     const struct json *statuses = json_at(pod, "status", "containerStatuses", NULL);
     for (uint32_t i = 0; i < json_len(statuses); i++)
@@ -509,6 +543,7 @@ static bool node_resizes(const struct json *pod)
     return true;
 }
 
+/* Static and Windows pods cannot be resized; the QoS class must stay. */
 static void check_resize(const struct kind_change *c, struct field_errors *errors)
 {
     struct field_path spec = { NULL, .key = S("spec") };
@@ -521,13 +556,15 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
         field_forbidden(errors, NULL, "windows pods cannot be resized");
         return;
     }
-    const char *class = podspec_qos(json_get(c->object, "spec"));
-    const char *was = podspec_qos(json_get(c->old, "spec"));
+    const char *class = podspec_qos_class(json_get(c->object, "spec"));
+    const char *was = podspec_qos_class(json_get(c->old, "spec"));
     struct json shown = { .type = JSON_STR, .n = (uint32_t)strlen(was), .text = was };
     if (strcmp(class, was) != 0)
-        field_invalid(errors, &spec, &shown, "a resize cannot make the pod %s", class);
-    if (!node_resizes(c->old))
-        field_forbidden(errors, &spec, "the pod's node does not support resizing");
+        field_invalid(errors, &spec, &shown,
+                      "Pod QOS Class may not change as a result of resizing (would become %s)",
+                      class);
+    if (!node_supports_resize(c->old))
+        field_forbidden(errors, &spec, "Pod running on node without support for resize");
     bool same = check_same_containers(c, "containers", &spec, errors);
     if (!check_same_containers(c, "initContainers", &spec, errors) || !same)
         return;
@@ -535,7 +572,7 @@ static void check_resize(const struct kind_change *c, struct field_errors *error
     check_resized_list(c, "initContainers", &spec, errors);
 }
 
-/* A token is somebody's. */
+/* Token volumes need a serviceAccountName. */
 static void check_tokens(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -553,12 +590,13 @@ static void check_tokens(const struct json *spec, const struct field_path *at,
     }
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+/* The rules of the spec, then those of the operation. */
+static void validate_pod(const struct kind_change *c, struct kind_env *env UNUSED,
+                         struct field_errors *errors)
 {
     struct field_path spec = { NULL, .key = S("spec") };
     if (c->sub == KIND_STATUS) {
-        pod_check_status(c, errors);
+        kind_check_pod_status(c, errors);
         return;
     }
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);
@@ -575,9 +613,9 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
                         "cannot be set until all schedulingGates have been cleared");
 }
 
-const struct kind_hooks hooks_pod = {
-    .fill = fill,
-    .prepare = prepare,
-    .validate = validate,
+const struct kind_hooks kind_hooks_pod = {
+    .fill = fill_pod,
+    .prepare = prepare_pod,
+    .validate = validate_pod,
     .metadata_twice = true,
 };

@@ -1,8 +1,8 @@
-/* What the status of a pod may say. */
-#include "../schema/formats.h"
+/* The status of a pod: addresses, terminated containers and conditions. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
-/* One of each family; the first is the one that older clients know. */
+/* At most one address per family; the first repeats the field that older clients read. */
 static void check_addresses(const struct json *status, const char *key, const struct json *first,
                             const struct field_path *up, struct field_errors *errors)
 {
@@ -14,25 +14,27 @@ static void check_addresses(const struct json *status, const char *key, const st
         old += format_is_ipv4(json_text(ip));
         new += format_is_ipv6(json_text(ip));
         if (!format_is_ip(json_text(ip)))
-            field_invalid(errors, AT_INDEX(&at, i), ip, "must be an IP address");
+            field_invalid(errors, AT_INDEX(&at, i), ip,
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         else if (!i && !json_eq(ip, first))
-            field_invalid(errors, AT(AT_INDEX(&at, i), "ip"), ip, "must be the single one");
+            field_invalid(errors, AT(AT_INDEX(&at, i), "ip"), ip,
+                          "must be equal to the singular field");
     }
     if (old > 1 || new > 1)
         field_invalid(errors, &at, list, "may specify no more than one IP for each IP family");
 }
 
-/* The element with that name; `names` are those of the list. */
-static const struct json *named(const struct seen *names, const struct json *list,
-                                const struct json *name)
+/* The item with that name, or NULL; `names` indexes the list. */
+static const struct json *find_by_name(const struct seen *names, const struct json *list,
+                                       const struct json *name)
 {
     const struct seen_key *key = seen_lookup(names, name);
     return key ? list->items[key->place] : NULL;
 }
 
-/* What ended stays so, unless the pod runs it again. */
-static void check_ended(const struct kind_change *c, const char *containers, const char *key,
-                        struct field_errors *errors)
+/* A terminated container stays terminated, unless its restart policy starts it again. */
+static void check_terminated_containers(const struct kind_change *c, const char *containers,
+                                        const char *key, struct field_errors *errors)
 {
     str policy = json_text(json_at(c->object, "spec", "restartPolicy", NULL));
     struct field_path status = { NULL, .key = S("status") }, list = { &status, .key = str_c(key) };
@@ -43,8 +45,8 @@ static void check_ended(const struct kind_change *c, const char *containers, con
     struct seen in_now = seen_list(errors->arena, now, "name");
     for (uint32_t i = 0; i < json_len(old) && !str_eqc(policy, "Always"); i++) {
         const struct json *name = json_get(old->items[i], "name");
-        const struct json *container = named(&in_specs, specs, name);
-        const struct json *new = named(&in_now, now, name);
+        const struct json *container = find_by_name(&in_specs, specs, name);
+        const struct json *new = find_by_name(&in_now, now, name);
         const struct json *ended = json_at(old->items[i], "state", "terminated", NULL);
         bool again = json_get(container, "restartPolicy") ||
                      (str_eqc(policy, "OnFailure") && json_int(json_get(ended, "exitCode"), 0));
@@ -68,7 +70,7 @@ static void check_nominated(const struct kind_change *c, const struct field_path
         field_forbidden(errors, &at, "may not be set on pods that are already bound to a node");
 }
 
-void pod_check_status(const struct kind_change *c, struct field_errors *errors)
+void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("status") };
     const struct json *status = json_get(c->object, "status");
@@ -83,8 +85,8 @@ void pod_check_status(const struct kind_change *c, struct field_errors *errors)
     check_nominated(c, &at, errors);
     check_addresses(status, "podIPs", json_get(status, "podIP"), &at, errors);
     check_addresses(status, "hostIPs", json_get(status, "hostIP"), &at, errors);
-    check_ended(c, "containers", "containerStatuses", errors);
-    check_ended(c, "initContainers", "initContainerStatuses", errors);
+    check_terminated_containers(c, "containers", "containerStatuses", errors);
+    check_terminated_containers(c, "initContainers", "initContainerStatuses", errors);
     for (uint32_t i = 0; i < json_len(conditions); i++)
         kind_check_qualified(json_get(conditions->items[i], "type"),
                              AT(AT_INDEX(AT(&at, "conditions"), i), "Type"), errors);

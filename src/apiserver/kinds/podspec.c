@@ -1,32 +1,32 @@
-/* What is filled in for a PodSpec, alone in a Pod or in the template of a workload, and the class of
- * service its resources make. */
+/* Defaults of a PodSpec, in a Pod or in a pod template, and the QoS class that follows from its resources.
+ * Defaults that do not depend on other fields are in pod.types. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
-static struct json *list_of(const struct json *spec, const char *key)
+static struct json *get_list(const struct json *spec, const char *key)
 {
     struct json *list = json_get(spec, key);
     return json_is(list, JSON_ARR) ? list : NULL;
 }
 
-enum { IMAGE_NAME_MAX = 255 };
+enum { IMAGE_NAME_MAX = 255 }; /* bytes, without the tag */
 
-static bool is_small(char c)
+static bool is_lower_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* "app", "my-app_1.x": letters and digits, with dots, bars and dashes between them. */
+/* A path segment of an image name: "app", "my-app_1.x". */
 static bool is_image_part(str part)
 {
     for (size_t i = 0; i < part.n; i++)
-        if (!is_small(part.p[i]) && !memchr("._-", part.p[i], 3))
+        if (!is_lower_alnum(part.p[i]) && !memchr("._-", part.p[i], 3))
             return false;
-    return part.n && is_small(part.p[0]) && is_small(part.p[part.n - 1]);
+    return part.n && is_lower_alnum(part.p[0]) && is_lower_alnum(part.p[part.n - 1]);
 }
 
-/* What stands before the first slash names a host if it cannot be part of a name. */
+/* The first segment is a host if it has a dot, a port or an upper-case letter, or is "localhost". */
 static bool is_image_host(str part)
 {
     bool host = str_eqc(part, "localhost");
@@ -34,14 +34,14 @@ static bool is_image_host(str part)
         char c = part.p[i];
         bool large = c >= 'A' && c <= 'Z';
         host = host || large || c == '.' || c == ':';
-        if (!is_small(c) && !large && !memchr(".:-", c, 3))
+        if (!is_lower_alnum(c) && !large && !memchr(".:-", c, 3))
             return false;
     }
     return host;
 }
 
-/* Pulled always is what means "latest": an image that names neither a tag nor a digest. What is no
- * image at all is none of these. */
+/* Always for ":latest" and for an image without tag or digest, else IfNotPresent. A malformed
+ * image counts as neither. */
 static const char *pull_policy(str image)
 {
     str rest = image, part = S("");
@@ -55,6 +55,7 @@ static const char *pull_policy(str image)
     return latest ? "Always" : "IfNotPresent";
 }
 
+/* A resource that is limited but not requested is requested at its limit. */
 static void fill_requests(struct arena *a, struct json *container)
 {
     struct json *resources = json_get(container, "resources");
@@ -67,18 +68,20 @@ static void fill_requests(struct arena *a, struct json *container)
             json_set(a, requests, m->key, json_copy(a, m->value));
 }
 
+/* On the host network every container port is a host port. */
 static void fill_host_ports(struct arena *a, struct json *container)
 {
-    struct json *ports = list_of(container, "ports");
+    struct json *ports = get_list(container, "ports");
     for (uint32_t i = 0; i < json_len(ports); i++)
         if (!json_get(ports->items[i], "hostPort"))
             json_set_int(a, ports->items[i], "hostPort",
                          json_int(json_get(ports->items[i], "containerPort"), 0));
 }
 
+/* Pull policy, requests and host ports of one list of containers. */
 static void fill_containers(struct arena *a, struct json *spec, const char *key, bool is_pod)
 {
-    struct json *list = list_of(spec, key);
+    struct json *list = get_list(spec, key);
     bool host_network = is_pod && json_bool(json_get(spec, "hostNetwork"), false);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct json *container = list->items[i];
@@ -94,10 +97,10 @@ static void fill_containers(struct arena *a, struct json *spec, const char *key,
     }
 }
 
-/* A volume that names no source is an empty directory. */
+/* A volume without a source is an emptyDir. */
 static void fill_volumes(struct arena *a, struct json *spec)
 {
-    struct json *volumes = list_of(spec, "volumes");
+    struct json *volumes = get_list(spec, "volumes");
     for (uint32_t i = 0; i < json_len(volumes); i++) {
         struct json *volume = volumes->items[i];
         bool source = false;
@@ -112,17 +115,19 @@ static void fill_volumes(struct arena *a, struct json *spec)
     }
 }
 
-/* Limits of the whole pod are its requests, unless its containers say what they request. */
+/* Pod-level limits become pod-level requests, unless a container has requests. */
 static void fill_pod_requests(struct arena *a, struct json *spec)
 {
-    struct json *list = list_of(spec, "containers");
-    bool said = false;
+    struct json *list = get_list(spec, "containers");
+    bool has_requests = false;
     for (uint32_t i = 0; i < json_len(list); i++)
-        said = said || json_len(json_at(list->items[i], "resources", "requests", NULL));
-    if (!said)
+        has_requests =
+            has_requests || json_len(json_at(list->items[i], "resources", "requests", NULL));
+    if (!has_requests)
         fill_requests(a, spec);
 }
 
+/* `is_pod`: some defaults apply to pods but not to templates. */
 void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 {
     if (!json_is(spec, JSON_OBJ))
@@ -133,9 +138,9 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
         fill_pod_requests(a, spec);
     fill_volumes(a, spec);
     const struct json *grace = json_get(spec, "terminationGracePeriodSeconds");
-    if (is_pod && json_int(grace, 0) < 0) /* old clients may still say so; they meant "at once" */
+    if (is_pod && json_int(grace, 0) < 0) /* accepted for compatibility: as soon as possible */
         json_set_int(a, spec, "terminationGracePeriodSeconds", 1);
-    /* one name under two keys, the older kept for old clients */
+    /* serviceAccount is the deprecated name of serviceAccountName; both are written */
     str account = json_text(json_get(spec, "serviceAccountName"));
     if (!account.n)
         account = json_text(json_get(spec, "serviceAccount"));
@@ -149,15 +154,15 @@ void podspec_fill(struct arena *a, struct json *spec, bool is_pod)
 
 /* ---- quality of service */
 
-enum { CPU, MEMORY, COUNTED };
+enum { CPU, MEMORY, QOS_RESOURCES };
 
 struct totals {
     bool all_limited; /* every container limits both */
-    bool requested[COUNTED], limited[COUNTED];
-    struct quantity requests[COUNTED], limits[COUNTED]; /* sums */
+    bool requested[QOS_RESOURCES], limited[QOS_RESOURCES];
+    struct quantity requests[QOS_RESOURCES], limits[QOS_RESOURCES]; /* sums */
 };
 
-static bool positive(const struct json *list, const char *name, struct quantity *ret)
+static bool parse_positive(const struct json *list, const char *name, struct quantity *ret)
 {
     const struct json *value = json_get(list, name);
     return value && quantity_parse(json_text(value), ret, NULL) == 0 && !quantity_is_zero(ret) &&
@@ -173,43 +178,47 @@ static void add_amount(bool *there, struct quantity *sum, const struct quantity 
     *there = true;
 }
 
-static void count_container(const struct json *resources, struct totals *t)
+/* Adds the requests and limits of one container to the totals. */
+static void add_container(const struct json *resources, struct totals *t)
 {
-    static const char *const names[COUNTED] = { "cpu", "memory" };
-    for (size_t i = 0; i < COUNTED; i++) {
+    static const char *const names[QOS_RESOURCES] = { "cpu", "memory" };
+    for (size_t i = 0; i < QOS_RESOURCES; i++) {
         struct quantity amount;
-        if (positive(json_get(resources, "requests"), names[i], &amount))
+        if (parse_positive(json_get(resources, "requests"), names[i], &amount))
             add_amount(&t->requested[i], &t->requests[i], &amount);
-        if (positive(json_get(resources, "limits"), names[i], &amount))
+        if (parse_positive(json_get(resources, "limits"), names[i], &amount))
             add_amount(&t->limited[i], &t->limits[i], &amount);
         else
             t->all_limited = false;
     }
 }
 
-static const char *class_of(const struct totals *t)
+/* Guaranteed: limits for both resources everywhere, equal to the requests. BestEffort: no request
+ * or limit at all. */
+static const char *qos_class_of(const struct totals *t)
 {
     bool any = false, equal = t->all_limited;
-    for (size_t i = 0; i < COUNTED; i++) {
+    for (size_t i = 0; i < QOS_RESOURCES; i++) {
         any = any || t->requested[i] || t->limited[i];
         equal = equal && t->requested[i] && quantity_cmp(&t->requests[i], &t->limits[i]) == 0;
     }
     return !any ? "BestEffort" : equal ? "Guaranteed" : "Burstable";
 }
 
-const char *podspec_qos(const struct json *spec)
+/* Pod-level resources, if set, decide alone. */
+const char *podspec_qos_class(const struct json *spec)
 {
     struct totals totals = { .all_limited = true };
     const struct json *whole = json_get(spec, "resources");
     static const char *const lists[] = { "initContainers", "containers" };
     if (json_len(json_get(whole, "requests")) || json_len(json_get(whole, "limits"))) {
-        count_container(whole, &totals);
+        add_container(whole, &totals);
     } else {
         for (size_t i = 0; i < countof(lists); i++) {
-            const struct json *list = list_of(spec, lists[i]);
+            const struct json *list = get_list(spec, lists[i]);
             for (uint32_t j = 0; j < json_len(list); j++)
-                count_container(json_get(list->items[j], "resources"), &totals);
+                add_container(json_get(list->items[j], "resources"), &totals);
         }
     }
-    return class_of(&totals);
+    return qos_class_of(&totals);
 }

@@ -1,41 +1,46 @@
-/* What is wrong with a PodSpec. Enumerations and what must not be empty stand in types/; here is what
- * takes more than one field to judge. */
-#include "../schema/formats.h"
+/* What makes a PodSpec invalid: containers, resources, probes, tolerations. Neighbors check one part each:
+ * podspec_env.c, podspec_volumes.c, podspec_scheduling.c and podspec_security.c.
+ *
+ * Enums, required fields, bounds and formats of single fields are declared in types/pod.types; here are the
+ * rules that span fields. Some errors are reported for a list instead of its item, or for another field: that
+ * is where kube-apiserver reports them, and the recordings pin it. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
 
 #include <ctype.h>
 
-/* A text that an earlier element of the list has already. */
-static bool taken(struct seen *texts, const struct json *text)
+/* True if an earlier item of the list has the same text. */
+static bool is_repeated(struct seen *texts, const struct json *text)
 {
     return json_is(text, JSON_STR) && seen_value(texts, text, 0);
 }
 
 /* ---- resources */
 
-static bool standard_resource(str name)
+static bool is_standard_resource(str name)
 {
     return str_eqc(name, "cpu") || str_eqc(name, "memory") || str_eqc(name, "ephemeral-storage") ||
            str_starts(name, S("hugepages-"));
 }
 
-static bool domain_of(str name, str *ret)
+static bool get_domain(str name, str *ret)
 {
     size_t slash = str_find_char(name, '/');
     *ret = str_upto(name, slash);
     return slash != SIZE_MAX;
 }
 
-/* Fully qualified, and not of Kubernetes itself: counted in whole units, limit equals request. */
-static bool extended_resource(str name)
+/* Has a domain other than kubernetes.io: counted in whole units, and the limit equals the request. */
+static bool is_extended_resource(str name)
 {
     str domain;
-    return domain_of(name, &domain) && !str_eqc(domain, "kubernetes.io") &&
+    return get_domain(name, &domain) && !str_eqc(domain, "kubernetes.io") &&
            !str_ends(domain, S(".kubernetes.io")) && !str_starts(name, S("requests."));
 }
 
+/* A name without a domain must be a standard resource; kube-apiserver reports it twice. */
 void podspec_check_resource_name(str name, const struct field_path *at, struct field_errors *errors)
 {
     struct json shown = { .type = JSON_STR, .n = (uint32_t)name.n, .text = name.p };
@@ -43,12 +48,13 @@ void podspec_check_resource_name(str name, const struct field_path *at, struct f
     str domain;
     if (fault)
         field_invalid(errors, at, &shown, "%s", fault);
-    else if (!domain_of(name, &domain) && !standard_resource(name)) {
-        field_invalid(errors, at, &shown, "must be a standard resource or fully qualified");
-        field_invalid(errors, at, &shown, "must be a standard resource of containers");
+    else if (!get_domain(name, &domain) && !is_standard_resource(name)) {
+        field_invalid(errors, at, &shown, "must be a standard resource type or fully qualified");
+        field_invalid(errors, at, &shown, "must be a standard resource for containers");
     }
 }
 
+/* A quantity of one resource; extended resources come in whole units. */
 static void check_amount(str name, const struct json *value, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -58,10 +64,11 @@ static void check_amount(str name, const struct json *value, const struct field_
         return;
     if (q.negative && !quantity_is_zero(&q))
         field_invalid(errors, at, value, "must be greater than or equal to 0");
-    if (extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
-        field_invalid(errors, at, value, "must be a whole number");
+    if (is_extended_resource(name) && quantity_scaled(&q, -3, &milli) == 0 && milli % 1000)
+        field_invalid(errors, at, value, "must be an integer");
 }
 
+/* A request must not exceed its limit, and equals it where overcommit is impossible. */
 static void check_against_limit(str name, const struct json *request, const struct json *limit,
                                 const struct field_path *at, struct field_errors *errors)
 {
@@ -70,12 +77,12 @@ static void check_against_limit(str name, const struct json *request, const stru
         quantity_parse(json_text(limit), &l, NULL) < 0)
         return;
     int order = quantity_cmp(&r, &l);
-    bool exact = extended_resource(name) || str_starts(name, S("hugepages-"));
+    bool exact = is_extended_resource(name) || str_starts(name, S("hugepages-"));
     if (order > 0)
-        field_invalid(errors, at, request, "must be less than or equal to the " STR_FMT " limit",
+        field_invalid(errors, at, request, "must be less than or equal to " STR_FMT " limit",
                       STR_ARG(name));
     else if (exact && order)
-        field_invalid(errors, at, request, "must be equal to the " STR_FMT " limit", STR_ARG(name));
+        field_invalid(errors, at, request, "must be equal to " STR_FMT " limit", STR_ARG(name));
 }
 
 static bool has_huge_pages(const struct json *resources)
@@ -91,6 +98,7 @@ static bool has_cpu_or_memory(const struct json *resources)
     return json_get(resources, "cpu") || json_get(resources, "memory");
 }
 
+/* Requests and limits of a container or of the whole pod. */
 void podspec_check_resources(const struct json *resources, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -108,8 +116,9 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
         const struct json *limit = json_get_str(limits, m->key);
         if (limit)
             check_against_limit(m->key, m->value, limit, &in_requests, errors);
-        else if (extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
-            field_required(errors, &in_limits, "this resource is limited as requested");
+        else if (is_extended_resource(m->key) || str_starts(m->key, S("hugepages-")))
+            field_required(errors, &in_limits,
+                           "Limit must be set for non overcommitable resources");
     }
     if (has_huge_pages(limits) && !has_cpu_or_memory(limits) && !has_cpu_or_memory(requests))
         field_forbidden(errors, at, "HugePages require cpu or memory");
@@ -117,6 +126,7 @@ void podspec_check_resources(const struct json *resources, const struct field_pa
 
 /* ---- containers */
 
+/* Ports of a container; a duplicate name is reported only if the name is valid. */
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -135,7 +145,7 @@ static void check_ports(const struct json *ports, const struct field_path *up,
         if (!name)
             continue;
         size_t before = errors->n;
-        bool again = taken(&names, name);
+        bool again = is_repeated(&names, name);
         kind_check_port_name(name, AT(&at, "name"), errors);
         if (errors->n == before && again)
             field_duplicate(errors, AT(&at, "name"), name);
@@ -151,8 +161,9 @@ static void check_port_value(const struct json *port, const struct field_path *a
         field_invalid(errors, at, port, "must be between 1 and 65535");
 }
 
-static void check_ported(const struct json *handler, const char *key, const struct field_path *up,
-                         struct field_errors *errors)
+/* The port of httpGet, tcpSocket or grpc: a number or, except for grpc, a name. */
+static void check_action_port(const struct json *handler, const char *key,
+                              const struct field_path *up, struct field_errors *errors)
 {
     struct field_path at = { up, .key = str_c(key) };
     const struct json *action = json_get(handler, key), *port = json_get(action, "port");
@@ -164,7 +175,7 @@ static void check_ported(const struct json *handler, const char *key, const stru
         check_port_value(port, AT(&at, "port"), errors);
 }
 
-/* Told of the list. */
+/* HTTP header names; errors are reported for the list. */
 static void check_headers(const struct json *headers, const struct field_path *at,
                           struct field_errors *errors)
 {
@@ -175,11 +186,14 @@ static void check_headers(const struct json *headers, const struct field_path *a
         for (size_t j = 0; j < text.n; j++)
             fits = fits && (isalnum((unsigned char)text.p[j]) || text.p[j] == '-');
         if (!fits)
-            field_invalid(errors, at, name, "must have letters, digits and '-' only");
+            field_invalid(
+                errors, at, name,
+                "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. "
+                "'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
     }
 }
 
-/* What is done to a container, from outside or inside: one thing of those named. */
+/* Exactly one of the named actions must be set. */
 static void check_handler(const struct json *handler, const char *const *names,
                           const struct field_path *at, struct field_errors *errors)
 {
@@ -187,16 +201,16 @@ static void check_handler(const struct json *handler, const char *const *names,
     for (const char *const *name = names; *name; name++)
         if (json_get(handler, *name) && n++)
             field_forbidden(errors, &(struct field_path){ at, .key = str_c(*name) },
-                            "there is one handler already");
+                            "may not specify more than 1 handler type");
     if (!n)
-        field_required(errors, at, "must name what is done");
+        field_required(errors, at, "must specify a handler type");
     if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
         field_required(errors, AT(AT(at, "exec"), "command"), NULL);
-    check_ported(handler, "httpGet", at, errors);
+    check_action_port(handler, "httpGet", at, errors);
     check_headers(json_at(handler, "httpGet", "httpHeaders", NULL),
                   AT(AT(at, "httpGet"), "httpHeaders"), errors);
-    check_ported(handler, "tcpSocket", at, errors);
-    check_ported(handler, "grpc", at, errors);
+    check_action_port(handler, "tcpSocket", at, errors);
+    check_action_port(handler, "grpc", at, errors);
 }
 
 static void check_lifecycle(const struct json *lifecycle, const struct field_path *up,
@@ -210,7 +224,7 @@ static void check_lifecycle(const struct json *lifecycle, const struct field_pat
                           &(struct field_path){ up, .key = str_c(moments[i]) }, errors);
 }
 
-/* A pod is only ever alive or not: one success is enough for all but readiness. */
+/* Only readiness may need several successes, and only the other probes may have a grace period. */
 static void check_probe(const struct json *probe, bool readiness, const struct field_path *at,
                         struct field_errors *errors)
 {
@@ -235,7 +249,7 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
     }
 }
 
-/* Told of the list, not of its element. */
+/* Errors are reported for the list, not for its item. */
 static void check_resize_policy(const struct json *policies, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -252,11 +266,12 @@ static void check_resize_policy(const struct json *policies, const struct field_
             else if (!str_eqc(json_text(word), rows[j][1]) && !str_eqc(json_text(word), rows[j][2]))
                 field_not_supported(errors, at, word, &rows[j][1]);
         }
-        if (taken(&names, name))
+        if (is_repeated(&names, name))
             field_duplicate(errors, AT_INDEX(at, i), name);
     }
 }
 
+/* Everything that containers and init containers have in common. */
 static void check_container(const struct json *container, const struct seen *volumes,
                             const struct field_path *at, struct field_errors *errors)
 {
@@ -273,9 +288,10 @@ static void check_container(const struct json *container, const struct seen *vol
     podspec_check_resources(json_get(container, "resources"), AT(at, "resources"), errors);
 }
 
-/* What runs before the others and ends is neither watched nor told of its end. */
-static void check_runs_once(const struct json *container, const struct field_path *at,
-                            struct field_errors *errors)
+/* An init container that runs once has no probes and no lifecycle; one with restartPolicy=Always
+ * (a sidecar) may. */
+static void check_init_container(const struct json *container, const struct field_path *at,
+                                 struct field_errors *errors)
 {
     static const char *const never[] = { "lifecycle", "livenessProbe", "readinessProbe",
                                          "startupProbe" };
@@ -286,7 +302,8 @@ static void check_runs_once(const struct json *container, const struct field_pat
         struct field_path policy = { AT(at, "resizePolicy"), .index = i, .how = FIELD_INDEX };
         const struct json *word = json_get(policies->items[i], "restartPolicy");
         if (str_eqc(json_text(word), "RestartContainer"))
-            field_invalid(errors, AT(&policy, "restartPolicy"), word, "runs once");
+            field_invalid(errors, AT(&policy, "restartPolicy"), word,
+                          "must be 'NotRequired' for init containers without restartPolicy=Always");
     }
     for (size_t i = 0; i < countof(never); i++)
         if (json_get(container, never[i]))
@@ -294,8 +311,8 @@ static void check_runs_once(const struct json *container, const struct field_pat
                             "may not be set for init containers without restartPolicy=Always");
 }
 
-static void check_never_restarts(const struct json *policies, const struct field_path *at,
-                                 struct field_errors *errors)
+static void check_no_restart_policy(const struct json *policies, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(policies); i++) {
         const struct json *word = json_get(policies->items[i], "restartPolicy");
@@ -305,6 +322,7 @@ static void check_never_restarts(const struct json *policies, const struct field
     }
 }
 
+/* One list of containers; names are unique across both lists. */
 static void check_containers(const struct json *spec, const char *key, const struct seen *volumes,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -319,7 +337,7 @@ static void check_containers(const struct json *spec, const char *key, const str
         const struct json *name = json_get(list->items[i], "name");
         if (json_text(name).n) {
             const char *fault = format_dns_label(json_text(name));
-            bool again = taken(&names, name);
+            bool again = is_repeated(&names, name);
             if (fault)
                 field_invalid(errors, AT(&at, "name"), name, "%s", fault);
             else if (again || seen_lookup(&other_names, name))
@@ -330,7 +348,7 @@ static void check_containers(const struct json *spec, const char *key, const str
             field_not_supported(errors, AT(&at, "restartPolicy"), restart,
                                 (const char *const[]){ "Always", NULL });
         if (str_eqc(at_list.key, "initContainers"))
-            check_runs_once(list->items[i], &at, errors);
+            check_init_container(list->items[i], &at, errors);
         check_container(list->items[i], volumes, &at, errors);
         const struct json *sleep =
             json_at(list->items[i], "lifecycle", "preStop", "sleep", "seconds", NULL);
@@ -339,13 +357,14 @@ static void check_containers(const struct json *spec, const char *key, const str
             field_invalid(errors, AT(AT(AT(&at, "lifecycle"), "preStop"), "sleep"), sleep,
                           "must be between 0 and terminationGracePeriodSeconds");
         if (str_eqc(json_text(json_get(spec, "restartPolicy")), "Never"))
-            check_never_restarts(json_get(list->items[i], "resizePolicy"), AT(&at, "resizePolicy"),
-                                 errors);
+            check_no_restart_policy(json_get(list->items[i], "resizePolicy"),
+                                    AT(&at, "resizePolicy"), errors);
     }
 }
 
 /* ---- the rest of a pod */
 
+/* Key, operator, value and effect must agree. */
 static void check_tolerations(const struct json *list, const struct field_path *up,
                               struct field_errors *errors)
 {
@@ -357,20 +376,25 @@ static void check_tolerations(const struct json *list, const struct field_path *
         if (json_text(key).n && format_qualified_name(json_text(key)))
             field_invalid(errors, AT(&at, "key"), key, "%s", format_qualified_name(json_text(key)));
         if (!json_text(key).n && !exists)
-            field_invalid(errors, AT(&at, "operator"), op, "must be Exists without a key");
+            field_invalid(
+                errors, AT(&at, "operator"), op,
+                "operator must be Exists when `key` is empty, which means \"match all values and "
+                "all keys\"");
         const struct json *value = json_get(t, "value");
         if (exists && json_text(value).n)
-            field_invalid(errors, AT(&at, "operator"), t, "Exists takes no value");
+            field_invalid(errors, AT(&at, "operator"), t,
+                          "value must be empty when `operator` is 'Exists'");
         else if (!exists && format_label_value(json_text(value)))
             field_invalid(errors, AT(&at, "operator"), value, "%s",
                           format_label_value(json_text(value)));
         if (json_get(t, "tolerationSeconds") &&
             !str_eqc(json_text(json_get(t, "effect")), "NoExecute"))
             field_invalid(errors, AT(&at, "effect"), json_get(t, "effect"),
-                          "must be NoExecute with tolerationSeconds");
+                          "effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
 }
 
+/* Names of single fields, each with its own format. */
 static void check_names(const struct json *spec, const struct field_path *at,
                         struct field_errors *errors)
 {
@@ -402,7 +426,7 @@ static void check_numbers(const struct json *spec, const struct field_path *at,
                       "must be between 1 and 2147483647");
 }
 
-/* A template may still be put right. */
+/* Pods only: a template may still be completed by admission. */
 static void check_images(const struct json *spec, const char *key, const struct field_path *up,
                          struct field_errors *errors)
 {
@@ -412,10 +436,11 @@ static void check_images(const struct json *spec, const char *key, const struct 
         const struct json *image = json_get(list->items[i], "image");
         if (json_text(image).n != str_trim(json_text(image)).n)
             field_invalid(errors, AT(AT_INDEX(&at, i), "image"), image,
-                          "must not start or end with a blank");
+                          "must not have leading or trailing whitespace");
     }
 }
 
+/* The rules of a whole PodSpec, in the order in which kube-apiserver reports them. */
 void podspec_check(const struct json *spec, const struct field_path *at, struct podspec_rules rules,
                    struct field_errors *errors)
 {
@@ -430,7 +455,7 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
     check_names(spec, at, errors);
     check_numbers(spec, at, errors);
-    podspec_check_place(spec, at, errors);
+    podspec_check_scheduling(spec, at, errors);
     podspec_check_host(spec, at, errors);
     podspec_check_resources(json_get(spec, "resources"), AT(at, "resources"), errors);
     const struct json *policy = json_get(spec, "restartPolicy");

@@ -1,11 +1,12 @@
-/* The environment of containers, and what a pod can tell them about itself: there, or in files of a volume. */
-#include "../schema/formats.h"
+/* The environment of containers (env, envFrom), and references to the pod's own fields and resources, which
+ * variables and downward API volumes share. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 /* ---- fields of the pod */
 
-/* "metadata.labels['KEY']" */
-static bool subscripted(str path, str *ret_map, str *ret_key)
+/* Splits "metadata.labels['KEY']" into map and key; false if the path has no subscript. */
+static bool split_subscript(str path, str *ret_map, str *ret_key)
 {
     size_t open = str_find(path, S("['"));
     if (open == SIZE_MAX || !str_ends(path, S("']")) || path.n < open + 4)
@@ -15,6 +16,7 @@ static bool subscripted(str path, str *ret_map, str *ret_key)
     return true;
 }
 
+/* fieldRef: a known field, and one that this kind of reference allows. */
 void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -26,26 +28,29 @@ void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
     };
     const struct json *value = json_get(ref, "fieldPath");
     str path = json_text(value), map = path, key = S("");
-    bool one = subscripted(path, &map, &key);
+    bool one = split_subscript(path, &map, &key);
     bool of_map = str_eqc(map, known[0]) || str_eqc(map, known[1]);
     if (!path.n)
         field_required(errors, AT(at, "fieldPath"), NULL);
-    else if (!str_eqc(json_text(json_get(ref, "apiVersion")), "v1") || !format_among(map, known) ||
-             (one && (!of_map || format_qualified_name(key))))
-        field_invalid(errors, AT(at, "fieldPath"), value, "is no field that a pod tells");
-    else if (!one && !format_among(path, allowed))
+    else if (!str_eqc(json_text(json_get(ref, "apiVersion")), "v1") ||
+             !format_is_one_of(map, known) || (one && (!of_map || format_qualified_name(key))))
+        field_invalid(errors, AT(at, "fieldPath"), value,
+                      "error converting fieldPath: field label not supported");
+    else if (!one && !format_is_one_of(path, allowed))
         field_not_supported(errors, AT(at, "fieldPath"), value, allowed);
 }
 
-/* What a resource is counted in. */
-static bool fitting_divisor(str resource, str divisor)
+/* The units that a resource can be divided by. */
+static bool is_valid_divisor(str resource, str divisor)
 {
     static const char *const of_cpu[] = { "0", "1", "1m", NULL };
     static const char *const of_bytes[] = { "0",   "1",   "1k",  "1M",  "1G",  "1T",  "1P", "1E",
                                             "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL };
-    return !divisor.n || format_among(divisor, str_ends(resource, S(".cpu")) ? of_cpu : of_bytes);
+    return !divisor.n ||
+           format_is_one_of(divisor, str_ends(resource, S(".cpu")) ? of_cpu : of_bytes);
 }
 
+/* resourceFieldRef: a standard resource and a unit of it; `ref` may be NULL. */
 void podspec_check_resource_ref(const struct json *ref, bool names_container,
                                 const struct field_path *at, struct field_errors *errors)
 {
@@ -58,7 +63,7 @@ void podspec_check_resource_ref(const struct json *ref, bool names_container,
                                          NULL };
     const struct json *resource = json_get(ref, "resource"), *divisor = json_get(ref, "divisor");
     str text = json_text(resource);
-    bool fits = format_among(text, known) || str_starts(text, S("limits.hugepages-")) ||
+    bool fits = format_is_one_of(text, known) || str_starts(text, S("limits.hugepages-")) ||
                 str_starts(text, S("requests.hugepages-"));
     if (!ref)
         return;
@@ -68,12 +73,14 @@ void podspec_check_resource_ref(const struct json *ref, bool names_container,
         field_required(errors, AT(at, "resource"), NULL);
     else if (!fits)
         field_not_supported(errors, AT(at, "resource"), resource, known);
-    if (fits && !fitting_divisor(text, json_text(divisor)))
-        field_invalid(errors, AT(at, "divisor"), divisor, "is no unit of this resource");
+    if (fits && !is_valid_divisor(text, json_text(divisor)))
+        field_invalid(errors, AT(at, "divisor"), divisor,
+                      "only divisor's values that are a unit of the resource are supported");
 }
 
 /* ---- variables */
 
+/* configMapKeyRef or secretKeyRef: the name of an object and a key in it. */
 static void check_key_ref(const struct json *from, const char *key, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -90,6 +97,7 @@ static void check_key_ref(const struct json *from, const char *key, const struct
         field_invalid(errors, AT(&at, "key"), entry, "%s", format_config_key(json_text(entry)));
 }
 
+/* valueFrom must have exactly one source. */
 static void check_value_from(const struct json *from, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -99,9 +107,11 @@ static void check_value_from(const struct json *from, const struct field_path *a
                                           "status.hostIPs", "status.podIP",
                                           "status.podIPs",  NULL };
     if (!json_len(from))
-        field_invalid(errors, at, from, "must name one source");
+        field_invalid(errors, at, from,
+                      "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+                      "`secretKeyRef` or `fileKeyRef`");
     if (json_len(from) > 1)
-        field_invalid(errors, at, from, "must not name two sources");
+        field_invalid(errors, at, from, "may not have more than one field specified at a time");
     if (json_get(from, "fieldRef"))
         podspec_check_field_ref(json_get(from, "fieldRef"), fields, AT(at, "fieldRef"), errors);
     podspec_check_resource_ref(json_get(from, "resourceFieldRef"), false,
@@ -110,6 +120,7 @@ static void check_value_from(const struct json *from, const struct field_path *a
     check_key_ref(from, "secretKeyRef", at, errors);
 }
 
+/* Variables: a name, and either a value or a source. */
 static void check_env(const struct json *env, const struct field_path *up,
                       struct field_errors *errors)
 {
@@ -125,12 +136,14 @@ static void check_env(const struct json *env, const struct field_path *up,
                 field_invalid(errors, AT(&at, "name"), name, "%s", fault);
         }
         if (from && json_text(json_get(env->items[i], "value")).n)
-            field_invalid(errors, AT(&at, "valueFrom"), from, "excludes a value");
+            field_invalid(errors, AT(&at, "valueFrom"), from,
+                          "may not be specified when `value` is not empty");
         else if (from)
             check_value_from(from, AT(&at, "valueFrom"), errors);
     }
 }
 
+/* Each entry of envFrom has one source; an optional prefix must be a valid name. */
 static void check_env_from(const struct json *list, const struct field_path *up,
                            struct field_errors *errors)
 {
@@ -152,9 +165,9 @@ static void check_env_from(const struct json *list, const struct field_path *up,
                 field_invalid(errors, AT(&ref, "name"), name, "%s",
                               format_dns_subdomain(json_text(name)));
         }
-        if (n != 1) /* told of the list */
+        if (n != 1) /* reported for the list */
             field_invalid(errors, up, json_new_str(errors->arena, S("")),
-                          "must have one of configMapRef and secretRef");
+                          "must specify one of: `configMapRef` or `secretRef`");
     }
 }
 

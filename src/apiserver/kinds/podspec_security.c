@@ -1,7 +1,9 @@
-/* What a pod wants of its node: users and privileges, ports and namespaces of the host. */
-#include "../schema/formats.h"
+/* What a pod takes from its node: user and group IDs, security profiles, sysctls, host ports and
+ * namespaces. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
+/* seccompProfile or appArmorProfile: the file belongs to the type Localhost. */
 static void check_profile(const struct json *context, const char *key, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -12,9 +14,9 @@ static void check_profile(const struct json *context, const char *key, const str
     str type = json_text(json_get(profile, "type"));
     bool local = str_eqc(type, "Localhost");
     if (local && !file)
-        field_required(errors, &at, "must be set when the type is Localhost");
+        field_required(errors, &at, "must be set when profile type is Localhost");
     else if (profile && !local && file)
-        field_invalid(errors, &at, file, "can only be set when the type is Localhost");
+        field_invalid(errors, &at, file, "can only be set when profile type is Localhost");
 }
 
 static void check_id(const struct json *id, const struct field_path *at,
@@ -24,6 +26,7 @@ static void check_id(const struct json *id, const struct field_path *at,
         field_invalid(errors, at, id, "must be between 0 and 2147483647");
 }
 
+/* IDs, profiles and privileges of a pod or container. */
 void podspec_check_context(const struct json *context, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -42,7 +45,8 @@ void podspec_check_context(const struct json *context, const struct field_path *
                       "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
 }
 
-/* "net.ipv4.tcp_syncookies": parts in small letters, digits, '-' and '_', parted by '.' or '/'. */
+/* "net.ipv4.tcp_syncookies": segments of lower case letters, digits, "-" and "_", separated by "." or
+ * "/". */
 static bool is_sysctl(str name)
 {
     bool inside = false;
@@ -56,6 +60,7 @@ static bool is_sysctl(str name)
     return inside && name.n <= 253 && name.p[name.n - 1] != '-' && name.p[name.n - 1] != '_';
 }
 
+/* Sysctls are well-formed and distinct. */
 static void check_sysctls(const struct json *list, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -66,7 +71,10 @@ static void check_sysctls(const struct json *list, const struct field_path *up,
         if (!json_text(name).n)
             field_required(errors, &at, NULL);
         else if (!is_sysctl(json_text(name)))
-            field_invalid(errors, &at, name, "must be a name of a sysctl");
+            field_invalid(
+                errors, &at, name,
+                "must have at most 253 characters and match regex "
+                "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
         if (seen_value(&names, name, i))
             field_duplicate(errors, &at, name);
     }
@@ -80,7 +88,7 @@ static str host_port(struct arena *a, const struct json *port)
                         (long long)json_int(json_get(port, "hostPort"), 0));
 }
 
-/* A port of the host is taken once, and is the container's own where both share a network. */
+/* A host port is used once, and on the host network it equals the container port. */
 static void check_host_ports(const struct json *spec, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -106,6 +114,7 @@ static void check_host_ports(const struct json *spec, const struct field_path *a
     }
 }
 
+/* The pod-level security context and everything that involves the host. */
 void podspec_check_host(const struct json *spec, const struct field_path *up,
                         struct field_errors *errors)
 {

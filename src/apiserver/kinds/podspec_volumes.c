@@ -1,19 +1,22 @@
-/* What is wrong with the volumes of a PodSpec. Each is named once and has one source; what a source needs
- * differs. Faults are told where the real server tells them, which is not always where they are. */
-#include "../schema/formats.h"
+/* What makes the volumes of a PodSpec, and the mounts of a container, invalid.
+ *
+ * A volume has a unique name and exactly one source; each source has rules of its own. Errors are reported
+ * where kube-apiserver reports them, which is not always where the mistake is: the files of a downward API
+ * volume, for example, are all reported without their index. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define TOKEN_SECONDS_MIN 600
 #define TOKEN_SECONDS_MAX (1LL << 32)
 
-static void need(const struct json *source, const char *key, const struct field_path *at,
-                 struct field_errors *errors)
+static void require_text(const struct json *source, const char *key, const struct field_path *at,
+                         struct field_errors *errors)
 {
     if (!json_text(json_get(source, key)).n)
         field_required(errors, &(struct field_path){ at, .key = str_c(key) }, NULL);
 }
 
-static bool goes_up(str path)
+static bool has_parent_step(str path)
 {
     for (str part; str_cut(&path, '/', &part);)
         if (str_eqc(part, ".."))
@@ -21,23 +24,23 @@ static bool goes_up(str path)
     return false;
 }
 
-static void check_descending(const struct json *path, const struct field_path *at,
-                             struct field_errors *errors)
+static void check_relative_path(const struct json *path, const struct field_path *at,
+                                struct field_errors *errors)
 {
     if (str_starts(json_text(path), S("/")))
         field_invalid(errors, at, path, "must be a relative path");
-    if (goes_up(json_text(path)))
+    if (has_parent_step(json_text(path)))
         field_invalid(errors, at, path, "must not contain '..'");
 }
 
-/* Of a file inside the volume. */
+/* The path of a file inside the volume. */
 static void check_path(const struct json *path, const struct field_path *at,
                        struct field_errors *errors)
 {
     if (!json_text(path).n)
         field_required(errors, at, NULL);
-    check_descending(path, at, errors);
-    if (str_starts(json_text(path), S("..")) && !goes_up(json_text(path)))
+    check_relative_path(path, at, errors);
+    if (str_starts(json_text(path), S("..")) && !has_parent_step(json_text(path)))
         field_invalid(errors, at, path, "must not start with '..'");
 }
 
@@ -50,18 +53,20 @@ static void check_mode(const struct json *holder, const char *key, const struct 
                       "must be a number between 0 and 0777 (octal), both inclusive");
 }
 
+/* Keys that become files. */
 static void check_items(const struct json *source, const struct field_path *up,
                         struct field_errors *errors)
 {
     const struct json *items = json_get(source, "items");
     for (uint32_t i = 0; i < json_len(items); i++) {
         struct field_path at = { AT(up, "items"), .index = i, .how = FIELD_INDEX };
-        need(items->items[i], "key", &at, errors);
+        require_text(items->items[i], "key", &at, errors);
         check_mode(items->items[i], "mode", &at, errors);
         check_path(json_get(items->items[i], "path"), AT(&at, "path"), errors);
     }
 }
 
+/* Files of a downward API volume; errors are reported without the index of the item. */
 static void check_downward(const struct json *source, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -80,26 +85,28 @@ static void check_downward(const struct json *source, const struct field_path *a
         else
             podspec_check_resource_ref(resource, true, AT(at, "resourceFieldRef"), errors);
         if (field && resource)
-            field_invalid(errors, at, item, "fieldRef and resourceFieldRef exclude each other");
+            field_invalid(errors, at, item,
+                          "fieldRef and resourceFieldRef can not be specified simultaneously");
         else if (!field && !resource)
-            field_required(errors, at, "one of fieldRef and resourceFieldRef");
+            field_required(errors, at, "one of fieldRef and resourceFieldRef is required");
     }
 }
 
-/* Files of one volume that would lie over each other. */
-static void claim_paths(const struct json *source, struct json *taken, const struct field_path *at,
-                        struct field_errors *errors)
+/* Two files of one volume must not have the same path. */
+static void check_path_conflicts(const struct json *source, struct json *used,
+                                 const struct field_path *at, struct field_errors *errors)
 {
     const struct json *items = json_get(source, "items");
     for (uint32_t i = 0; i < json_len(items); i++) {
         str path = json_text(json_get(items->items[i], "path"));
-        if (path.n && json_get_str(taken, path))
+        if (path.n && json_get_str(used, path))
             field_invalid(errors, at, json_get(source, "name"), "conflicting duplicate paths");
         else if (path.n)
-            json_append(errors->arena, taken, path, json_new_null(errors->arena));
+            json_append(errors->arena, used, path, json_new_null(errors->arena));
     }
 }
 
+/* A projected service account token and its lifetime. */
 static void check_token(const struct json *token, const struct field_path *volume,
                         const struct field_path *source, struct field_errors *errors)
 {
@@ -114,12 +121,13 @@ static void check_token(const struct json *token, const struct field_path *volum
                       "must be at least %d and at most %lld", TOKEN_SECONDS_MIN, TOKEN_SECONDS_MAX);
 }
 
+/* Each entry has one source, and no two files share a path. */
 static void check_projected(const struct json *source, const struct field_path *at,
                             struct field_errors *errors)
 {
     const struct json *list = json_get(source, "sources");
     static const char *const named[] = { "secret", "configMap" };
-    struct json *taken = json_new_obj(errors->arena);
+    struct json *used = json_new_obj(errors->arena);
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path item = { AT(at, "sources"), .index = i, .how = FIELD_INDEX };
         const struct json *downward = json_get(list->items[i], "downwardAPI");
@@ -127,18 +135,19 @@ static void check_projected(const struct json *source, const struct field_path *
             const struct json *part = json_get(list->items[i], named[j]);
             struct field_path in = { &item, .key = str_c(named[j]) };
             if (part)
-                need(part, "name", &in, errors);
+                require_text(part, "name", &in, errors);
             check_items(part, &in, errors);
-            claim_paths(part, taken, at, errors);
+            check_path_conflicts(part, used, at, errors);
         }
         check_downward(downward, AT(&item, "downwardAPI"), errors);
-        claim_paths(downward, taken, at, errors);
+        check_path_conflicts(downward, used, at, errors);
         check_token(json_get(list->items[i], "serviceAccountToken"), at, &item, errors);
         if (json_len(list->items[i]) > 1)
             field_forbidden(errors, &item, "may not specify more than 1 volume type per source");
     }
 }
 
+/* The rules of one kind of source. */
 static void check_source(str kind, const struct json *source, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -152,10 +161,10 @@ static void check_source(str kind, const struct json *source, const struct field
     };
     for (size_t i = 0; i < countof(needed); i++)
         if (str_eqc(kind, needed[i].kind))
-            need(source, needed[i].key, at, errors);
+            require_text(source, needed[i].key, at, errors);
     check_mode(source, "defaultMode", at, errors);
     const struct json *path = json_get(source, "path");
-    if (str_eqc(kind, "hostPath") && goes_up(json_text(path)))
+    if (str_eqc(kind, "hostPath") && has_parent_step(json_text(path)))
         field_invalid(errors, AT(at, "path"), path, "must not contain '..'");
     if (str_eqc(kind, "nfs") && !str_starts(json_text(path), S("/")))
         field_invalid(errors, AT(at, "path"), path, "must be an absolute path");
@@ -171,7 +180,7 @@ static void check_source(str kind, const struct json *source, const struct field
         field_forbidden(errors, AT(at, "sizeLimit"), "must not be negative");
 }
 
-/* The one that counts, of several. */
+/* The source that is checked if a volume has several; the others are forbidden. */
 static str first_source(const struct json *volume)
 {
     static const char *const order[] = {
@@ -188,6 +197,7 @@ static str first_source(const struct json *volume)
     return S("");
 }
 
+/* Exactly one source, and a valid name. */
 static void check_volume(const struct json *volume, struct podspec_rules rules,
                          const struct field_path *at, struct field_errors *errors)
 {
@@ -198,16 +208,17 @@ static void check_volume(const struct json *volume, struct podspec_rules rules,
         if (str_eq(m->key, source))
             check_source(m->key, m->value, &in, errors);
         else if (!str_eqc(m->key, "name"))
-            field_forbidden(errors, &in, "a volume has one source");
+            field_forbidden(errors, &in, "may not specify more than 1 volume type");
     }
-    if (str_eqc(source, "image") && !rules.template) /* a template may be filled in later */
-        need(json_get(volume, "image"), "reference", AT(at, "image"), errors);
+    if (str_eqc(source, "image") && !rules.template) /* admission may still complete a template */
+        require_text(json_get(volume, "image"), "reference", AT(at, "image"), errors);
     if (!json_text(name).n)
         field_required(errors, AT(at, "name"), NULL);
     else if (format_dns_label(json_text(name)))
         field_invalid(errors, AT(at, "name"), name, "%s", format_dns_label(json_text(name)));
 }
 
+/* A volume with an error is not added to the result, so mounts of it are reported as well. */
 struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rules rules,
                                   const struct field_path *up, struct field_errors *errors)
 {
@@ -225,8 +236,9 @@ struct seen podspec_check_volumes(const struct json *volumes, struct podspec_rul
     return good;
 }
 
-/* ---- where containers see them; half of it is told of the list, not of its element */
+/* ---- mounts; half of the errors are reported for the list, not for its item */
 
+/* mountPropagation and recursiveReadOnly, which restrict each other. */
 static void check_propagation(const struct json *mount, bool privileged,
                               const struct field_path *list, struct field_errors *errors)
 {
@@ -234,19 +246,21 @@ static void check_propagation(const struct json *mount, bool privileged,
     static const char *const depths[] = { "Disabled", "Enabled", "IfPossible", NULL };
     const struct json *way = json_get(mount, "mountPropagation");
     const struct json *depth = json_get(mount, "recursiveReadOnly");
-    if (way && !format_among(json_text(way), ways))
+    if (way && !format_is_one_of(json_text(way), ways))
         field_not_supported(errors, AT(list, "mountPropagation"), way, ways);
     else if (str_eqc(json_text(way), "Bidirectional") && !privileged)
         field_forbidden(errors, AT(list, "mountPropagation"),
                         "is available only to privileged containers");
     if (!depth || str_eqc(json_text(depth), "Disabled"))
         return;
-    if (!format_among(json_text(depth), depths))
+    if (!format_is_one_of(json_text(depth), depths))
         field_not_supported(errors, AT(list, "recursiveReadOnly"), depth, depths);
     else if (!json_bool(json_get(mount, "readOnly"), false))
-        field_forbidden(errors, AT(list, "recursiveReadOnly"), "needs readOnly");
+        field_forbidden(errors, AT(list, "recursiveReadOnly"),
+                        "may only be specified when readOnly is true");
     else if (way && !str_eqc(json_text(way), "None"))
-        field_forbidden(errors, AT(list, "recursiveReadOnly"), "excludes mountPropagation");
+        field_forbidden(errors, AT(list, "recursiveReadOnly"),
+                        "may only be specified when mountPropagation is None or not specified");
 }
 
 static void check_sub_path(const struct json *mount, const char *key, const struct field_path *list,
@@ -254,9 +268,10 @@ static void check_sub_path(const struct json *mount, const char *key, const stru
 {
     const struct json *path = json_get(mount, key);
     if (json_text(path).n)
-        check_descending(path, &(struct field_path){ list, .key = str_c(key) }, errors);
+        check_relative_path(path, &(struct field_path){ list, .key = str_c(key) }, errors);
 }
 
+/* Mounts refer to a valid volume, each at a path of its own. */
 void podspec_check_mounts(const struct json *container, const struct seen *volumes,
                           const struct field_path *up, struct field_errors *errors)
 {
@@ -268,7 +283,7 @@ void podspec_check_mounts(const struct json *container, const struct seen *volum
         const struct json *mount = mounts->items[i];
         const struct json *name = json_get(mount, "name"), *path = json_get(mount, "mountPath");
         bool again = seen_value(&paths, path, i);
-        need(mount, "name", &at, errors);
+        require_text(mount, "name", &at, errors);
         if (!json_text(name).n || !seen_lookup(volumes, name))
             field_not_found(errors, AT(&at, "name"), name);
         if (!json_text(path).n)

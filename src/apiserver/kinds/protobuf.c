@@ -1,6 +1,10 @@
-/* Reads the wire format by the numbers in types/. Everything is bounded by the body: a length that
- * reaches past the end of its message is an error, nesting has a limit, and unknown numbers are
- * skipped, so that a newer client's fields do no harm. */
+/* Decodes protobuf bodies by the field numbers in the .types tables.
+ *
+ * The result is the tree that the same object would have as JSON, so nothing after this step knows which one
+ * the client sent. Everything is bounded by the body: a length that exceeds its message is an error, nesting
+ * is limited to NESTING_MAX, and unknown field numbers are skipped, so the fields of a newer client do no
+ * harm. Some types differ between the two encodings: times, quantities and int-or-string are messages on the
+ * wire and scalars in JSON, and a map is a repeated message with a key and a value. */
 #include "protobuf.h"
 
 #include "../schema/types.h"
@@ -28,9 +32,9 @@ struct item { /* one field on the wire */
 static int read_message(struct reader *r, const struct schema_message *m, str bytes,
                         struct json *object);
 
-static int damaged(struct reader *r, const char *what)
+static int fail_body(struct reader *r, const char *what)
 {
-    return err_set(r->e, EINVAL, "the protobuf body is damaged: %s", what);
+    return err_set(r->e, EINVAL, "malformed protobuf body: %s", what);
 }
 
 /* ---- the wire */
@@ -62,27 +66,28 @@ static bool take_fixed(str *bytes, unsigned width, uint64_t *ret)
     return true;
 }
 
+/* Consumes one field from the wire. */
 static int take_item(struct reader *r, str *bytes, struct item *ret)
 {
     uint64_t key = 0, length = 0;
     if (!take_varint(bytes, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX)
-        return damaged(r, "a field has no number");
+        return fail_body(r, "field without a number");
     *ret = (struct item){ .number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7) };
     switch (ret->wire) {
     case WIRE_VARINT:
-        return take_varint(bytes, &ret->integer) ? 0 : damaged(r, "a number does not end");
+        return take_varint(bytes, &ret->integer) ? 0 : fail_body(r, "unterminated number");
     case WIRE_FIXED64:
-        return take_fixed(bytes, 8, &ret->integer) ? 0 : damaged(r, "a number is cut off");
+        return take_fixed(bytes, 8, &ret->integer) ? 0 : fail_body(r, "truncated number");
     case WIRE_FIXED32:
-        return take_fixed(bytes, 4, &ret->integer) ? 0 : damaged(r, "a number is cut off");
+        return take_fixed(bytes, 4, &ret->integer) ? 0 : fail_body(r, "truncated number");
     case WIRE_BYTES:
         if (!take_varint(bytes, &length) || length > bytes->n)
-            return damaged(r, "a field is longer than its message");
+            return fail_body(r, "field longer than its message");
         ret->bytes = str_upto(*bytes, (size_t)length);
         *bytes = str_from(*bytes, (size_t)length);
         return 0;
     default:
-        return damaged(r, "a field has a type that is not used");
+        return fail_body(r, "unsupported wire type");
     }
 }
 
@@ -93,6 +98,7 @@ struct parts { /* fields 1 to 3 of a small message */
     str text[4];
 };
 
+/* Reads the first three fields of a small wrapper message. */
 static int read_parts(struct reader *r, str bytes, struct parts *ret)
 {
     *ret = (struct parts){ 0 };
@@ -109,7 +115,7 @@ static int read_parts(struct reader *r, str bytes, struct parts *ret)
     return 0;
 }
 
-/* Seconds and nanoseconds; no time at all is an empty message. */
+/* A message of seconds and nanoseconds; an empty one is null. */
 static struct json *read_time(struct reader *r, const struct parts *parts, bool empty, bool micro)
 {
     char text[RFC3339_TEXT_MAX];
@@ -137,11 +143,12 @@ static int read_raw(struct reader *r, str text, struct json **ret)
 
 /* ---- values */
 
+/* A string, base64 bytes, a quantity or a time. */
 static int read_text(struct reader *r, const struct schema *s, const struct item *item,
                      struct json **ret)
 {
     if (item->wire != WIRE_BYTES)
-        return damaged(r, "text is expected, a number is there");
+        return fail_body(r, "expected a string, got a number");
     if (s->format == SCHEMA_BYTES) {
         auto_buf struct buf text = { 0 };
         base64_encode(&text, item->bytes);
@@ -163,17 +170,18 @@ static int read_text(struct reader *r, const struct schema *s, const struct item
     return 0;
 }
 
+/* An integer, a double or a bool. */
 static int read_number(struct reader *r, const struct schema *s, const struct item *item,
                        struct json **ret)
 {
     double real = 0;
     if (item->wire == WIRE_BYTES)
-        return damaged(r, "a number is expected, text is there");
+        return fail_body(r, "expected a number, got bytes");
     if (s->type == SCHEMA_BOOLEAN) {
         *ret = json_new_bool(r->arena, item->integer != 0);
     } else if (s->type == SCHEMA_NUMBER) {
         if (item->wire != WIRE_FIXED64)
-            return damaged(r, "a fraction has the wrong width");
+            return fail_body(r, "expected a 64-bit floating point number");
         memcpy(&real, &item->integer, sizeof(real));
         *ret = json_new_real(r->arena, real);
     } else {
@@ -187,7 +195,7 @@ static int read_number(struct reader *r, const struct schema *s, const struct it
 static int read_value(struct reader *r, const struct schema *s, const struct item *item,
                       struct json **ret);
 
-/* A list within a map: a message whose first field repeats. */
+/* A list as the value of a map: a message whose first field repeats. */
 static int read_list(struct reader *r, const struct schema *s, str bytes, struct json *list)
 {
     int failed = 0;
@@ -203,6 +211,7 @@ static int read_list(struct reader *r, const struct schema *s, str bytes, struct
     return failed;
 }
 
+/* Decodes one value by the type that the table declares. */
 static int read_value(struct reader *r, const struct schema *s, const struct item *item,
                       struct json **ret)
 {
@@ -217,15 +226,15 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
         return read_number(r, s, item, ret);
     case SCHEMA_OBJECT:
         if (item->wire != WIRE_BYTES || !s->message)
-            return damaged(r, "a message is expected");
+            return fail_body(r, "expected a message");
         *ret = json_new_obj(r->arena);
         return read_message(r, s->message, item->bytes, *ret);
     case SCHEMA_ARRAY:
         *ret = json_new_arr(r->arena);
         return read_list(r, s, item->bytes, *ret);
-    default: /* wrapped: int-or-string, or JSON as it is */
+    default: /* int-or-string, or raw JSON in a message */
         failed = item->wire == WIRE_BYTES ? read_parts(r, item->bytes, &parts)
-                                          : damaged(r, "a message is expected");
+                                          : fail_body(r, "expected a message");
         if (failed)
             return failed;
         if (s->type == SCHEMA_INT_OR_STRING) {
@@ -238,7 +247,7 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
 
 /* ---- containers */
 
-static struct json *member_of(struct arena *a, struct json *object, str name, bool list)
+static struct json *get_or_add_container(struct arena *a, struct json *object, str name, bool list)
 {
     struct json *value = json_get_str(object, name);
     if (!value)
@@ -246,14 +255,14 @@ static struct json *member_of(struct arena *a, struct json *object, str name, bo
     return value;
 }
 
-/* A map is a list of messages with a key and a value. */
+/* A map is a repeated message with a key and a value; a missing value is the empty one. */
 static int read_entry(struct reader *r, const struct schema *element, const struct item *item,
                       struct json *map)
 {
     struct json *value = NULL;
     str key = S(""), bytes = item->bytes;
     if (item->wire != WIRE_BYTES)
-        return damaged(r, "an entry of a map is expected");
+        return fail_body(r, "expected a map entry");
     while (bytes.n) {
         struct item part;
         int failed = take_item(r, &bytes, &part);
@@ -274,14 +283,14 @@ static int read_entry(struct reader *r, const struct schema *element, const stru
     return 0;
 }
 
-/* Numbers may come packed: one field, many of them. */
+/* A list of numbers may come packed into one field. */
 static int read_packed(struct reader *r, const struct schema *element, str bytes, struct json *list)
 {
     while (bytes.n) {
         struct item item = { .wire = WIRE_VARINT };
         struct json *value = NULL;
         if (!take_varint(&bytes, &item.integer))
-            return damaged(r, "a number does not end");
+            return fail_body(r, "unterminated number");
         int failed = read_value(r, element, &item, &value);
         if (failed)
             return failed;
@@ -290,18 +299,20 @@ static int read_packed(struct reader *r, const struct schema *element, str bytes
     return 0;
 }
 
+/* Decodes one field into the object; maps and lists collect repeated fields. */
 static int read_field(struct reader *r, const struct schema_field *f, const struct item *item,
                       struct json *object)
 {
     const struct schema *s = &f->schema;
     struct json *value = NULL;
-    if (!f->name.n) /* embedded: its fields are ours */
+    if (!f->name.n) /* embedded: its fields belong to this object */
         return item->wire == WIRE_BYTES ? read_message(r, s->message, item->bytes, object)
-                                        : damaged(r, "a message is expected");
+                                        : fail_body(r, "expected a message");
     if (s->type == SCHEMA_OBJECT && !s->message)
-        return read_entry(r, s->element, item, member_of(r->arena, object, f->name, false));
+        return read_entry(r, s->element, item,
+                          get_or_add_container(r->arena, object, f->name, false));
     if (s->type == SCHEMA_ARRAY) {
-        struct json *list = member_of(r->arena, object, f->name, true);
+        struct json *list = get_or_add_container(r->arena, object, f->name, true);
         if (s->element->type == SCHEMA_INTEGER && item->wire == WIRE_BYTES)
             return read_packed(r, s->element, item->bytes, list);
         int failed = read_value(r, s->element, item, &value);
@@ -323,11 +334,12 @@ static const struct schema_field *field_by_number(const struct schema_message *m
     return NULL;
 }
 
+/* Decodes the fields of a message that the table knows. */
 static int read_message(struct reader *r, const struct schema_message *m, str bytes,
                         struct json *object)
 {
     if (r->depth == NESTING_MAX)
-        return damaged(r, "it is nested too deeply");
+        return fail_body(r, "nested too deeply");
     r->depth++;
     int failed = 0;
     while (bytes.n && !failed) {
@@ -348,7 +360,8 @@ static bool is_kind(struct arena *a, const struct kind *k, str api_version, str 
     return str_eq(k->kind, kind) && str_eq(kind_api_version(a, k), api_version);
 }
 
-static const struct schema_message *message_of(struct arena *a, str api_version, str kind)
+/* The type of a body; NULL for kinds without field numbers. */
+static const struct schema_message *find_message(struct arena *a, str api_version, str kind)
 {
     size_t n = 0;
     const struct kind *const *kinds = kinds_builtin(&n);
@@ -366,25 +379,27 @@ static const struct schema_message *message_of(struct arena *a, str api_version,
     return NULL;
 }
 
-bool protobuf_is(str body)
+bool protobuf_has_magic(str body)
 {
     return body.n >= 4 && memcmp(body.p, "k8s", 4) == 0;
 }
 
+/* Unwraps runtime.Unknown, finds the type, decodes the message. */
 int protobuf_decode(struct arena *a, str body, struct json **ret, err_t *e)
 {
     struct reader r = { .arena = a, .e = e };
     struct parts envelope, type;
-    if (!protobuf_is(body))
-        return damaged(&r, "it does not start with k8s and a zero byte");
+    if (!protobuf_has_magic(body))
+        return fail_body(&r, "it does not start with the bytes k8s\\0");
     int failed = read_parts(&r, str_from(body, 4), &envelope);
     if (!failed)
         failed = read_parts(&r, envelope.text[1], &type);
     if (failed)
         return failed;
-    const struct schema_message *m = message_of(a, type.text[1], type.text[2]);
+    const struct schema_message *m = find_message(a, type.text[1], type.text[2]);
     if (!m)
-        return err_set(e, ENOTSUP, STR_FMT " of " STR_FMT " is not read as protobuf, only as JSON",
+        return err_set(e, ENOTSUP,
+                       STR_FMT " of " STR_FMT " is not supported as protobuf; send JSON",
                        STR_ARG(type.text[2]), STR_ARG(type.text[1]));
     struct json *object = json_new_obj(a);
     json_set_str(a, object, "apiVersion", type.text[1]);

@@ -1,9 +1,10 @@
-/* Roles and bindings: what may be written. What they mean is in access.c. */
-#include "../schema/formats.h"
+/* Roles and bindings: validation and defaults. http/access.c evaluates them. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #define GROUP "rbac.authorization.k8s.io"
 
+/* A rule is about resources or about paths, and only a ClusterRole may have paths. */
 static void validate_role(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
@@ -34,16 +35,16 @@ static void validate_role(const struct kind_change *c, struct kind_env *env UNUS
     }
 }
 
-/* No rules are none, not an empty list. */
+/* Without rules the field is null, not an empty list. */
 static void fill_role(struct arena *a, struct json *object)
 {
     if (json_is(json_get(object, "rules"), JSON_ARR) && !json_len(json_get(object, "rules")))
         json_set(a, object, S("rules"), json_new_null(a));
 }
 
-const struct kind_hooks hooks_role = { .name = format_path_segment,
-                                       .fill = fill_role,
-                                       .validate = validate_role };
+const struct kind_hooks kind_hooks_role = { .name = format_path_segment,
+                                            .fill = fill_role,
+                                            .validate = validate_role };
 
 static void fill_binding(struct arena *a, struct json *object)
 {
@@ -59,6 +60,7 @@ static void fill_binding(struct arena *a, struct json *object)
     }
 }
 
+/* Kind and API group of a subject must agree. */
 static void check_subject(const struct kind_change *c, const struct json *subject,
                           const struct field_path *at, struct field_errors *errors)
 {
@@ -80,6 +82,7 @@ static void check_subject(const struct kind_change *c, const struct json *subjec
         field_required(errors, AT(at, "namespace"), NULL);
 }
 
+/* roleRef: a known kind of role; it never changes. */
 static void check_role(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const in_namespace[] = { "Role", "ClusterRole", NULL },
@@ -111,6 +114,6 @@ static void validate_binding(const struct kind_change *c, struct kind_env *env U
         check_subject(c, json_item(subjects, i), AT_INDEX(&at, i), errors);
 }
 
-const struct kind_hooks hooks_binding = { .name = format_path_segment,
-                                          .fill = fill_binding,
-                                          .validate = validate_binding };
+const struct kind_hooks kind_hooks_binding = { .name = format_path_segment,
+                                               .fill = fill_binding,
+                                               .validate = validate_binding };

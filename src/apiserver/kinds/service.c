@@ -1,10 +1,14 @@
-/* Services: what goes with each type, and the rules of addresses and ports. What is given to a service that
- * does not ask for it is in service_allocate.c. */
+/* Services: defaults and validation. service_allocate.c assigns cluster IPs and node ports.
+ *
+ * Most rules depend on the type of the service: an ExternalName has no address, only NodePort and LoadBalancer
+ * have node ports, only a LoadBalancer has source ranges. Bounds and enums of single fields are declared in
+ * types/core.types. */
 #include "service.h"
 
-#include "../schema/formats.h"
+#include "../schema/format.h"
 
-static void fill(struct arena *a, struct json *object)
+/* Defaults that depend on the type or on other fields. */
+static void fill_service(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
     const struct json *ports = json_get(spec, "ports");
@@ -22,11 +26,11 @@ static void fill(struct arena *a, struct json *object)
         if (!json_get(client, "timeoutSeconds"))
             json_set_int(a, client, "timeoutSeconds", 10800);
     }
-    if (service_is_outside(object) && !json_get(spec, "externalTrafficPolicy"))
+    if (kind_service_is_external(object) && !json_get(spec, "externalTrafficPolicy"))
         json_set_str(a, spec, "externalTrafficPolicy", S("Cluster"));
-    if (!service_is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
+    if (!kind_service_is_external_name(object) && !json_get(spec, "internalTrafficPolicy"))
         json_set_str(a, spec, "internalTrafficPolicy", S("Cluster"));
-    if (!str_eqc(service_type(object), "LoadBalancer"))
+    if (!str_eqc(kind_service_type(object), "LoadBalancer"))
         return;
     if (!json_get(spec, "allocateLoadBalancerNodePorts"))
         json_set_bool(a, spec, "allocateLoadBalancerNodePorts", true);
@@ -55,24 +59,25 @@ static void check_target(const struct json *target, const struct field_path *at,
     }
 }
 
-/* Ports of the nodes belong to services that are reached from outside, and to one range. */
+/* Only externally reachable services have node ports, and those are in one range. */
 static void check_node_ports(const struct json *object, const struct json *ports,
                              const struct field_path *up, struct field_errors *errors)
 {
-    bool alright = errors->n == 0; /* the range is looked at last */
+    bool valid_so_far = errors->n == 0; /* the range is checked on valid services only */
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { AT_INDEX(up, i), .key = S("nodePort") };
         const struct json *port = json_get(ports->items[i], "nodePort");
         int64_t number = json_int(port, 0);
-        if (number && !service_has_node_ports(object))
-            field_forbidden(errors, &at, "may not be used with this type of service");
-        else if (number && alright &&
+        if (number && !kind_service_has_node_ports(object))
+            field_forbidden(errors, &at, "may not be used when `type` is 'ClusterIP'");
+        else if (number && valid_so_far &&
                  (number < NODE_PORT_FIRST || number >= NODE_PORT_FIRST + NODE_PORTS))
             field_invalid(errors, &at, port, "must be between %d and %d", NODE_PORT_FIRST,
                           NODE_PORT_FIRST + NODE_PORTS - 1);
     }
 }
 
+/* Names and numbers are unique; the earlier of two duplicates decides which error comes first. */
 static void check_ports(const struct json *ports, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -105,6 +110,7 @@ static void check_ports(const struct json *ports, const struct field_path *up,
     }
 }
 
+/* An ExternalName needs a host name and has no address. */
 static void check_external_name(const struct json *spec, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -117,11 +123,12 @@ static void check_external_name(const struct json *spec, const struct field_path
     else if (format_dns_subdomain(text))
         field_invalid(errors, AT(at, "externalName"), name, "%s", format_dns_subdomain(text));
     if (json_get(spec, "clusterIP"))
-        field_forbidden(errors, AT(at, "clusterIPs"), "an ExternalName has no address");
+        field_forbidden(errors, AT(at, "clusterIPs"),
+                        "may not be set when `type` is 'ExternalName'");
 }
 
-/* Addresses that stay on the machine or the link. */
-static bool is_near(str ip)
+/* Loopback, link-local, multicast and unspecified addresses. */
+static bool is_local_address(str ip)
 {
     static const char *const ranges[] = { "127.", "169.254.", "224.0.0.", "fe80:" };
     static const char *const single[] = { "0.0.0.0", "::", "::1" };
@@ -134,53 +141,55 @@ static bool is_near(str ip)
     return false;
 }
 
-static void check_outside(const struct json *object, const struct json *spec,
-                          const struct field_path *at, struct field_errors *errors)
+/* externalIPs, and the policy that only external traffic needs. */
+static void check_external_traffic(const struct json *object, const struct json *spec,
+                                   const struct field_path *at, struct field_errors *errors)
 {
     const struct json *addresses = json_get(spec, "externalIPs");
     const struct json *policy = json_get(spec, "externalTrafficPolicy");
     for (uint32_t i = 0; i < json_len(addresses); i++)
         if (!format_is_ip(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
-                          "must be an IP address");
-        else if (is_near(json_text(addresses->items[i])))
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+        else if (is_local_address(json_text(addresses->items[i])))
             field_invalid(errors, AT_INDEX(AT(at, "externalIPs"), i), addresses->items[i],
-                          "must be an address that others can reach");
-    if (policy && !service_has_node_ports(object) && !json_len(addresses))
+                          "may not be in the loopback, link-local or link-local multicast range");
+    if (policy && !kind_service_has_node_ports(object) && !json_len(addresses))
         field_invalid(errors, AT(at, "externalTrafficPolicy"), policy,
-                      "belongs to services that are reached from outside");
+                      "may only be set for externally-accessible services");
 }
 
-/* What only a balancer has. */
-static void check_balancer(const struct json *object, const struct json *spec,
-                           const struct field_path *at, struct field_errors *errors)
+/* Fields that only a LoadBalancer may have. */
+static void check_load_balancer(const struct json *object, const struct json *spec,
+                                const struct field_path *at, struct field_errors *errors)
 {
     const struct json *ranges = json_get(spec, "loadBalancerSourceRanges");
     const struct json *class = json_get(spec, "loadBalancerClass");
     struct field_path in = { at, .key = S("LoadBalancerSourceRanges") };
     const struct json *health = json_get(spec, "healthCheckNodePort");
     bool local = str_eqc(json_text(json_get(spec, "externalTrafficPolicy")), "Local");
-    if (json_int(health, 0) && !(local && str_eqc(service_type(object), "LoadBalancer")))
+    if (json_int(health, 0) && !(local && str_eqc(kind_service_type(object), "LoadBalancer")))
         field_invalid(
             errors, AT(at, "healthCheckNodePort"), health,
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is "
             "'Local'");
     for (uint32_t i = 0; i < json_len(ranges); i++)
-        if (!format_fits(S("cidr"), str_trim(json_text(ranges->items[i]))))
+        if (!format_matches(S("cidr"), str_trim(json_text(ranges->items[i]))))
             field_invalid(errors, AT_INDEX(&in, i), ranges->items[i],
-                          "must be a range of addresses, such as 10.9.8.0/24");
-    if (str_eqc(service_type(object), "LoadBalancer")) {
+                          "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+    if (str_eqc(kind_service_type(object), "LoadBalancer")) {
         if (class)
             kind_check_qualified(class, AT(at, "loadBalancerClass"), errors);
         return;
     }
     if (json_len(ranges))
-        field_forbidden(errors, &in, "belongs to the type LoadBalancer");
+        field_forbidden(errors, &in, "may only be used when `type` is 'LoadBalancer'");
     if (json_get(spec, "allocateLoadBalancerNodePorts"))
         field_forbidden(errors, AT(at, "allocateLoadBalancerNodePorts"),
-                        "belongs to the type LoadBalancer");
+                        "may only be used when `type` is 'LoadBalancer'");
     if (class)
-        field_forbidden(errors, AT(at, "loadBalancerClass"), "belongs to the type LoadBalancer");
+        field_forbidden(errors, AT(at, "loadBalancerClass"),
+                        "may only be used when `type` is 'LoadBalancer'");
 }
 
 static void check_affinity(const struct json *spec, const struct field_path *at,
@@ -195,6 +204,7 @@ static void check_affinity(const struct json *spec, const struct field_path *at,
                       DAY_S);
 }
 
+/* ipFamilies lists known families. */
 static void check_families(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -207,15 +217,15 @@ static void check_families(const struct json *spec, const struct field_path *at,
                                 known);
 }
 
-/* Addresses are given in one family only; without one both can be named. */
-static void check_one_family(const struct kind_change *c, const struct json *spec,
-                             const struct field_path *at, struct field_errors *errors)
+/* This cluster has IPv4 only; a headless service without a selector may name both families. */
+static void check_single_stack(const struct kind_change *c, const struct json *spec,
+                               const struct field_path *at, struct field_errors *errors)
 {
     const struct json *family = json_item(json_get(spec, "ipFamilies"), 0);
     const struct json *policy = json_get(spec, "ipFamilyPolicy");
     const struct json *address = json_get(spec, "clusterIP");
-    if (service_is_external_name(c->object) ||
-        (service_is_headless(c->object) && !json_len(json_get(spec, "selector"))))
+    if (kind_service_is_external_name(c->object) ||
+        (kind_service_is_headless(c->object) && !json_len(json_get(spec, "selector"))))
         return;
     if (str_eqc(json_text(policy), "RequireDualStack"))
         field_invalid(errors, AT(at, "ipFamilyPolicy"), policy,
@@ -228,7 +238,7 @@ static void check_one_family(const struct kind_change *c, const struct json *spe
         return;
     if (!c->old && format_is_ipv6(json_text(address)))
         field_invalid(errors, AT_INDEX(AT(at, "clusterIPs"), 0), address,
-                      "its family is not configured on this cluster");
+                      "IPv6 is not configured on this cluster");
     else if (!c->old)
         field_invalid(errors, AT_INDEX(AT(at, "ipFamilies"), 0), family,
                       "not configured on this cluster");
@@ -237,6 +247,7 @@ static void check_one_family(const struct kind_change *c, const struct json *spe
                       "expected an IPv6 value as indicated by `ipFamilies[0]`");
 }
 
+/* status.loadBalancer.ingress. */
 static void check_ingress(const struct json *ingress, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -245,15 +256,17 @@ static void check_ingress(const struct json *ingress, const struct field_path *u
         const struct json *ip = json_get(ingress->items[i], "ip");
         const struct json *name = json_get(ingress->items[i], "hostname");
         if (json_text(ip).n && !format_is_ip(json_text(ip)))
-            field_invalid(errors, AT(&at, "ip"), ip, "must be a valid IP address");
+            field_invalid(errors, AT(&at, "ip"), ip,
+                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
         if (json_text(name).n && format_dns_subdomain(json_text(name)))
             field_invalid(errors, AT(&at, "hostname"), name, "%s",
                           format_dns_subdomain(json_text(name)));
     }
 }
 
-static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
-                     struct field_errors *errors)
+/* A status write checks the status only. */
+static void validate_service(const struct kind_change *c, struct kind_env *env UNUSED,
+                             struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("spec") };
     const struct json *spec = json_get(c->object, "spec");
@@ -262,52 +275,55 @@ static void validate(const struct kind_change *c, struct kind_env *env UNUSED,
     if (c->sub == KIND_STATUS) {
         struct field_path balancer = { AT(NULL, "status"), .key = S("loadBalancer") };
         const struct json *ingress = json_at(c->object, "status", "loadBalancer", "ingress", NULL);
-        if (!str_eqc(service_type(c->object), "LoadBalancer") && json_len(ingress))
-            field_forbidden(errors, AT(&balancer, "ingress"), "belongs to the type LoadBalancer");
+        if (!str_eqc(kind_service_type(c->object), "LoadBalancer") && json_len(ingress))
+            field_forbidden(errors, AT(&balancer, "ingress"),
+                            "may only be used when `type` is 'LoadBalancer'");
         check_ingress(ingress, AT(&balancer, "ingress"), errors);
         return;
     }
-    check_outside(c->object, spec, &at, errors);
+    check_external_traffic(c->object, spec, &at, errors);
     kind_check_labels(json_get(spec, "selector"), AT(&at, "selector"), errors);
-    if (service_is_external_name(c->object)) {
+    if (kind_service_is_external_name(c->object)) {
         check_external_name(spec, &at, errors);
     } else {
-        if (!json_len(ports) && !service_is_headless(c->object))
+        if (!json_len(ports) && !kind_service_is_headless(c->object))
             field_required(errors, AT(&at, "ports"), NULL);
-        if (address && !service_is_headless(c->object) && !format_is_ip(json_text(address)))
+        if (address && !kind_service_is_headless(c->object) && !format_is_ip(json_text(address)))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
-                          "must be an IP address or None");
-        if (service_is_headless(c->object) && service_has_node_ports(c->object))
+                          "must be empty, 'None', or a valid IP address");
+        if (kind_service_is_headless(c->object) && kind_service_has_node_ports(c->object))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
-                          "cannot be None for this type of service");
+                          "may not be set to 'None' for LoadBalancer services");
     }
-    check_balancer(c->object, spec, &at, errors);
-    if (str_eqc(service_type(c->old), "LoadBalancer") &&
-        str_eqc(service_type(c->object), "LoadBalancer") &&
+    check_load_balancer(c->object, spec, &at, errors);
+    if (str_eqc(kind_service_type(c->old), "LoadBalancer") &&
+        str_eqc(kind_service_type(c->object), "LoadBalancer") &&
         !json_eq(json_get(spec, "loadBalancerClass"),
                  json_at(c->old, "spec", "loadBalancerClass", NULL)))
         field_invalid(errors, AT(&at, "loadBalancerClass"), json_get(spec, "loadBalancerClass"),
                       "may not change once set");
     if (c->old && json_get(spec, "loadBalancerClass") &&
-        !str_eqc(service_type(c->object), "LoadBalancer")) /* told twice */
-        field_forbidden(errors, AT(&at, "loadBalancerClass"), "belongs to the type LoadBalancer");
+        !str_eqc(kind_service_type(c->object),
+                 "LoadBalancer")) /* kube-apiserver reports it twice */
+        field_forbidden(errors, AT(&at, "loadBalancerClass"),
+                        "may only be used when `type` is 'LoadBalancer'");
     check_families(spec, &at, errors);
     check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
-    check_one_family(c, spec, &at, errors);
+    check_single_stack(c, spec, &at, errors);
     check_node_ports(c->object, ports, AT(&at, "ports"), errors);
     const struct json *was = json_at(c->old, "spec", "clusterIP", NULL);
-    if (was && !service_is_external_name(c->object) && !service_is_external_name(c->old))
+    if (was && !kind_service_is_external_name(c->object) && !kind_service_is_external_name(c->old))
         if (!json_eq(was, address) &&
-            (service_is_headless(c->object) || format_is_ip(json_text(address))))
+            (kind_service_is_headless(c->object) || format_is_ip(json_text(address))))
             field_invalid(errors, AT_INDEX(AT(&at, "clusterIPs"), 0), address,
                           "may not change once set");
 }
 
-const struct kind_hooks hooks_service = {
+const struct kind_hooks kind_hooks_service = {
     .name = format_dns_label,
-    .fill = fill,
-    .prepare = service_prepare,
-    .validate = validate,
+    .fill = fill_service,
+    .prepare = kind_service_prepare,
+    .validate = validate_service,
     .metadata_twice = true,
 };

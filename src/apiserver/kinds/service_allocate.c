@@ -1,18 +1,24 @@
-/* The addresses and ports of services, each given once: asked for, kept from before, or the next free one
- * from a place that the service's uid picks. */
+/* Assigns cluster IPs and node ports: the ones that are requested, those the service already has, or the next
+ * free ones.
+ *
+ * The search for a free address starts at a place derived from the uid of the service, so that services
+ * created at the same time rarely compete and a free one is found at once. Whether an address is in use is
+ * decided by the stored services themselves (kind_env), not by a bitmap: there is no second state to repair.
+ * Node ports are looked up once per request (struct port_usage), however many ports the service has. */
 #include "service.h"
 
-#include "../schema/formats.h"
+#include "../schema/format.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
 
-/* 10.96.0.0/16, the range most clusters use. */
+/* 10.96.0.0/16, kubeadm's default; the first addresses are reserved for requested ones. */
 enum { RANGE = 0x0a600000, RANGE_SIZE = 65536, RANGE_RESERVED = 256 };
 
 /* ---- addresses */
 
-static uint64_t start_of(const struct json *object)
+/* FNV-1a of the uid: where the search for a free address or port starts. */
+static uint64_t hash_uid(const struct json *object)
 {
     uint64_t hash = 1469598103934665603u;
     str uid = json_text(json_at(object, "metadata", "uid", NULL));
@@ -21,34 +27,34 @@ static uint64_t start_of(const struct json *object)
     return hash;
 }
 
-static bool is_taken(const struct kind_env *env, str text)
+static bool is_value_taken(const struct kind_env *env, str text)
 {
     return env->service_holds && env->service_holds(env->context, text);
 }
 
-static bool address_taken(const struct kind_env *env, str address)
+static bool is_address_taken(const struct kind_env *env, str address)
 {
-    return is_taken(env,
-                    arena_printf(env->arena, "\"clusterIP\":\"" STR_FMT "\"", STR_ARG(address)));
+    return is_value_taken(env, arena_printf(env->arena, "\"clusterIP\":\"" STR_FMT "\"",
+                                            STR_ARG(address)));
 }
 
-/* Of traffic or of health: both are named so, and all have five digits. */
-static bool node_port_taken(const struct kind_env *env, int64_t port)
+/* Matches nodePort and healthCheckNodePort; all ports have five digits, so no prefix matches. */
+static bool is_node_port_taken(const struct kind_env *env, int64_t port)
 {
-    return is_taken(env, arena_printf(env->arena, "odePort\":%" PRId64, port));
+    return is_value_taken(env, arena_printf(env->arena, "odePort\":%" PRId64, port));
 }
 
-/* The first free address from a place that the service's uid picks. */
+/* The first free address from there on; empty if the range is full. */
 static str choose_address(const struct kind_change *c, struct kind_env *env)
 {
-    uint64_t start = start_of(c->object);
+    uint64_t start = hash_uid(c->object);
     for (uint32_t i = 0; i < RANGE_SIZE - RANGE_RESERVED - 1; i++) {
         uint32_t host =
             RANGE_RESERVED + (uint32_t)((start + i) % (RANGE_SIZE - RANGE_RESERVED - 1));
         struct in_addr address = { htonl(RANGE + host) };
         char text[INET_ADDRSTRLEN];
         str shown = str_c(inet_ntop(AF_INET, &address, text, sizeof(text)));
-        if (!address_taken(env, shown))
+        if (!is_address_taken(env, shown))
             return arena_str(env->arena, shown);
     }
     return S("");
@@ -62,7 +68,7 @@ static void set_addresses(struct arena *a, struct json *spec, str address)
     json_set(a, spec, S("clusterIPs"), list);
 }
 
-/* Without an address and without pods to choose, nothing speaks against either family. */
+/* A headless service without a selector supports both families. */
 static void set_both_families(struct arena *a, struct json *spec)
 {
     struct json *families = json_new_arr(a);
@@ -72,6 +78,7 @@ static void set_both_families(struct arena *a, struct json *spec)
     json_set_str(a, spec, "ipFamilyPolicy", S("RequireDualStack"));
 }
 
+/* Keeps the stored families, else derives them from the address. */
 static void set_families(struct arena *a, struct json *spec, const struct json *old)
 {
     static const char *const kept[] = { "ipFamilies", "ipFamilyPolicy" };
@@ -96,27 +103,27 @@ static void set_families(struct arena *a, struct json *spec, const struct json *
         json_set_str(a, spec, "ipFamilyPolicy", S("SingleStack"));
 }
 
-static void refuse(struct kind_fault *fault)
+static void set_fault(struct kind_fault *fault)
 {
     if (fault->errors.n)
         kind_fault_set(fault, 422, "Invalid", field_summary(fault->errors.arena, &fault->errors));
 }
 
-/* The first of the addresses is the address, if both are said. */
-static void check_asked(const struct kind_change *c, const struct json *spec,
-                        struct kind_fault *fault)
+/* clusterIPs[0] must equal clusterIP if both are set. */
+static void check_first_address(const struct kind_change *c, const struct json *spec,
+                                struct kind_fault *fault)
 {
     const struct json *all = json_get(spec, "clusterIPs"), *address = json_get(spec, "clusterIP");
     struct field_path at = { NULL, .key = S("spec") };
     if (c->old || !json_len(all) || str_eq(json_text(json_item(all, 0)), json_text(address)))
         return;
     field_invalid(&fault->errors, AT(&at, "clusterIPs"), all, "first value must match `clusterIP`");
-    refuse(fault);
+    set_fault(fault);
 }
 
-/* An address that is asked for lies in the range and belongs to nobody. */
-static void check_free(struct kind_env *env, const struct json *spec, str asked,
-                       struct kind_fault *fault)
+/* A requested address must be in the range and not in use. */
+static void check_address_free(struct kind_env *env, const struct json *spec, str asked,
+                               struct kind_fault *fault)
 {
     struct in_addr address;
     struct json *all = json_get(spec, "clusterIPs"), *shown = json_new_arr(env->arena);
@@ -134,13 +141,14 @@ static void check_free(struct kind_env *env, const struct json *spec, str asked,
                       "failed to allocate IP " STR_FMT
                       ": the provided network does not match the current range",
                       STR_ARG(asked));
-    else if (address_taken(env, asked))
+    else if (is_address_taken(env, asked))
         field_invalid(&fault->errors, at, shown,
                       "failed to allocate IP " STR_FMT ": provided IP is already allocated",
                       STR_ARG(asked));
-    refuse(fault);
+    set_fault(fault);
 }
 
+/* Keeps, checks or chooses the cluster IP. */
 static void allocate_address(const struct kind_change *c, struct kind_env *env,
                              struct kind_fault *fault)
 {
@@ -156,12 +164,12 @@ static void allocate_address(const struct kind_change *c, struct kind_env *env,
         if (!asked.n)
             kind_fault_set(fault, 500, "InternalError", S("all service addresses are in use"));
     } else if (!str_eq(asked, was)) {
-        check_free(env, spec, asked, fault);
+        check_address_free(env, spec, asked, fault);
     }
-    check_asked(c, spec, fault);
+    check_first_address(c, spec, fault);
     set_addresses(env->arena, spec, asked);
     set_families(env->arena, spec,
-                 service_is_external_name(c->old) ? NULL : json_get(c->old, "spec"));
+                 kind_service_is_external_name(c->old) ? NULL : json_get(c->old, "spec"));
 }
 
 static int64_t old_node_port(const struct json *old, uint32_t i)
@@ -169,10 +177,11 @@ static int64_t old_node_port(const struct json *old, uint32_t i)
     return json_int(json_get(json_item(json_at(old, "spec", "ports", NULL), i), "nodePort"), 0);
 }
 
-/* Who holds which port of the nodes: looked up once per request, however many ports it has. */
-struct port_book {
-    bool others[NODE_PORTS]; /* services other than this one, and this one as it is stored */
-    bool own[NODE_PORTS], old[NODE_PORTS];
+/* Node ports in use, by offset from NODE_PORT_FIRST. */
+struct port_usage {
+    bool others[NODE_PORTS]; /* by any stored service, including this one */
+    bool own[NODE_PORTS];    /* by the new state of this service */
+    bool old[NODE_PORTS];    /* by its stored state */
 };
 
 static bool in_range(int64_t port)
@@ -190,46 +199,49 @@ static void mark_ports(const struct json *object, bool *used)
     }
 }
 
-static struct port_book *open_book(const struct kind_change *c, struct kind_env *env)
+/* Collects the ports in use; lives in the arena of the request. */
+static struct port_usage *load_port_usage(const struct kind_change *c, struct kind_env *env)
 {
-    struct port_book *book = arena_new(env->arena, struct port_book);
-    mark_ports(c->object, book->own);
-    mark_ports(c->old, book->old);
+    struct port_usage *usage = arena_new(env->arena, struct port_usage);
+    mark_ports(c->object, usage->own);
+    mark_ports(c->old, usage->old);
     if (env->service_ports)
-        env->service_ports(env->context, book->others, NODE_PORT_FIRST, NODE_PORTS);
+        env->service_ports(env->context, usage->others, NODE_PORT_FIRST, NODE_PORTS);
     for (int64_t i = 0; !env->service_ports && i < NODE_PORTS; i++)
-        book->others[i] = node_port_taken(env, NODE_PORT_FIRST + i);
-    return book;
+        usage->others[i] = is_node_port_taken(env, NODE_PORT_FIRST + i);
+    return usage;
 }
 
-/* A port that is asked for belongs to nobody else, and once a protocol to this service. */
-static void check_node_port(const struct json *port, uint32_t i, bool again,
-                            const struct port_book *book, struct kind_fault *fault)
+/* A requested port must not be used by another service, nor twice per protocol by this one. */
+static void check_node_port(const struct json *port, uint32_t i, bool repeated,
+                            const struct port_usage *usage, struct kind_fault *fault)
 {
     const struct json *asked = json_get(port, "nodePort");
     int64_t at = json_int(asked, 0) - NODE_PORT_FIRST;
-    bool taken = again || (in_range(json_int(asked, 0)) && book->others[at] && !book->old[at]);
+    bool taken = repeated || (in_range(json_int(asked, 0)) && usage->others[at] && !usage->old[at]);
     if (taken)
         field_invalid(&fault->errors, AT(AT_INDEX(AT(AT(NULL, "spec"), "ports"), i), "nodePort"),
                       asked, "provided port is already allocated");
-    refuse(fault);
+    set_fault(fault);
 }
 
-static int64_t choose_node_port(const struct kind_change *c, struct port_book *book, size_t i)
+/* The first free port; 0 if all are in use. */
+static int64_t choose_node_port(const struct kind_change *c, struct port_usage *usage, size_t i)
 {
-    uint64_t start = start_of(c->object) + i;
+    uint64_t start = hash_uid(c->object) + i;
     for (uint64_t j = 0; j < NODE_PORTS; j++) {
         int64_t at = (int64_t)((start + j) % NODE_PORTS);
-        if (book->own[at] || book->others[at])
+        if (usage->own[at] || usage->others[at])
             continue;
-        book->own[at] = true;
+        usage->own[at] = true;
         return NODE_PORT_FIRST + at;
     }
     return 0;
 }
 
+/* Keeps, checks or chooses the node port of every port. */
 static void allocate_node_ports(const struct kind_change *c, struct kind_env *env,
-                                struct port_book *book, struct kind_fault *fault)
+                                struct port_usage *usage, struct kind_fault *fault)
 {
     const struct json *ports = json_at(c->object, "spec", "ports", NULL);
     struct seen asked = seen_new(env->arena, 2);
@@ -237,24 +249,24 @@ static void allocate_node_ports(const struct kind_change *c, struct kind_env *en
         int64_t port = json_int(json_get(ports->items[i], "nodePort"), 0), old;
         if (!port) {
             old = old_node_port(c->old, i);
-            if (!(port = old ? old : choose_node_port(c, book, i)))
+            if (!(port = old ? old : choose_node_port(c, usage, i)))
                 kind_fault_set(fault, 500, "InternalError", S("all node ports are in use"));
             json_set_int(env->arena, ports->items[i], "nodePort", port);
             if (in_range(port))
-                book->own[port - NODE_PORT_FIRST] = true;
+                usage->own[port - NODE_PORT_FIRST] = true;
             port = 0;
         }
         const struct json *parts[] = { json_get(ports->items[i], "nodePort"),
                                        json_get(ports->items[i], "protocol") };
-        bool again = seen_put(&asked, parts, i);
+        bool repeated = seen_put(&asked, parts, i);
         if (port)
-            check_node_port(ports->items[i], i, again, book, fault);
+            check_node_port(ports->items[i], i, repeated, usage, fault);
     }
 }
 
-/* What asks whether a balanced service is alive on a node comes to a port of its own. */
+/* healthCheckNodePort of a LoadBalancer with local traffic policy. */
 static void allocate_health_port(const struct kind_change *c, struct kind_env *env,
-                                 struct port_book *book, struct kind_fault *fault)
+                                 struct port_usage *usage, struct kind_fault *fault)
 {
     struct json *spec = json_make(env->arena, c->object, "spec", NULL);
     const struct json *was = json_at(c->old, "spec", "healthCheckNodePort", NULL);
@@ -262,21 +274,22 @@ static void allocate_health_port(const struct kind_change *c, struct kind_env *e
     bool local = str_eqc(json_text(json_get(spec, "externalTrafficPolicy")), "Local");
     if (!port && local)
         json_set_int(env->arena, spec, "healthCheckNodePort",
-                     kept ? kept : choose_node_port(c, book, json_len(json_get(spec, "ports"))));
-    bool outside = !in_range(port);
-    if (!port || port == kept || (!outside && !book->others[port - NODE_PORT_FIRST]))
+                     kept ? kept : choose_node_port(c, usage, json_len(json_get(spec, "ports"))));
+    bool out_of_range = !in_range(port);
+    if (!port || port == kept || (!out_of_range && !usage->others[port - NODE_PORT_FIRST]))
         return;
     kind_fault_set(fault, 500, "InternalError",
                    arena_printf(env->arena,
                                 "Internal error occurred: failed to allocate requested "
                                 "HealthCheck NodePort %" PRId64 ": %s",
                                 port,
-                                outside ? "provided port is not in the valid range. The range of "
-                                          "valid ports is 30000-32767"
-                                        : "provided port is already allocated"));
+                                out_of_range
+                                    ? "provided port is not in the valid range. The range of "
+                                      "valid ports is 30000-32767"
+                                    : "provided port is already allocated"));
 }
 
-static void drop_unchanged(const struct kind_change *c, const char *const *keys)
+static void drop_unchanged_fields(const struct kind_change *c, const char *const *keys)
 {
     struct json *spec = json_get(c->object, "spec");
     for (; *keys; keys++)
@@ -284,8 +297,8 @@ static void drop_unchanged(const struct kind_change *c, const char *const *keys)
             json_del(spec, str_c(*keys));
 }
 
-/* What belonged to the old type of a service, and was not written anew, goes with it. */
-static void drop_of_old_type(const struct kind_change *c)
+/* Drops fields that belong to the old type of the service and were not changed by the client. */
+static void drop_fields_of_old_type(const struct kind_change *c)
 {
     static const char *const of_cluster[] = {
         "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", NULL
@@ -295,38 +308,40 @@ static void drop_of_old_type(const struct kind_change *c)
     static const char *const of_balancer[] = { "allocateLoadBalancerNodePorts", "loadBalancerClass",
                                                NULL };
     const struct json *ports = json_at(c->object, "spec", "ports", NULL);
-    if (service_is_external_name(c->object) && !service_is_external_name(c->old))
-        drop_unchanged(c, of_cluster);
-    if (str_eqc(service_type(c->old), "LoadBalancer") &&
-        !str_eqc(service_type(c->object), "LoadBalancer")) {
-        drop_unchanged(c, of_balancer);
+    if (kind_service_is_external_name(c->object) && !kind_service_is_external_name(c->old))
+        drop_unchanged_fields(c, of_cluster);
+    if (str_eqc(kind_service_type(c->old), "LoadBalancer") &&
+        !str_eqc(kind_service_type(c->object), "LoadBalancer")) {
+        drop_unchanged_fields(c, of_balancer);
         json_del(json_at(c->object, "status", "loadBalancer", NULL), S("ingress"));
     }
-    if (service_is_outside(c->old) && !service_is_outside(c->object))
-        drop_unchanged(c, of_outside);
-    if (!service_has_node_ports(c->old) || service_has_node_ports(c->object))
+    if (kind_service_is_external(c->old) && !kind_service_is_external(c->object))
+        drop_unchanged_fields(c, of_outside);
+    if (!kind_service_has_node_ports(c->old) || kind_service_has_node_ports(c->object))
         return;
     for (uint32_t i = 0; i < json_len(ports); i++)
         if (json_int(json_get(ports->items[i], "nodePort"), 0) == old_node_port(c->old, i))
             json_del(ports->items[i], S("nodePort"));
 }
 
-void service_prepare(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
+/* Runs on every write except status. */
+void kind_service_prepare(const struct kind_change *c, struct kind_env *env,
+                          struct kind_fault *fault)
 {
     if (c->sub == KIND_STATUS)
         return;
     if (c->old)
-        drop_of_old_type(c);
-    if (service_is_external_name(c->object))
+        drop_fields_of_old_type(c);
+    if (kind_service_is_external_name(c->object))
         return;
     allocate_address(c, env, fault);
-    bool balanced = str_eqc(service_type(c->object), "LoadBalancer");
-    if (!service_has_node_ports(c->object))
+    bool balanced = str_eqc(kind_service_type(c->object), "LoadBalancer");
+    if (!kind_service_has_node_ports(c->object))
         return;
-    struct port_book *book = open_book(c, env);
+    struct port_usage *usage = load_port_usage(c, env);
     if (!(balanced &&
           !json_bool(json_at(c->object, "spec", "allocateLoadBalancerNodePorts", NULL), true)))
-        allocate_node_ports(c, env, book, fault);
+        allocate_node_ports(c, env, usage, fault);
     if (balanced)
-        allocate_health_port(c, env, book, fault);
+        allocate_health_port(c, env, usage, fault);
 }

@@ -1,5 +1,6 @@
-/* Kinds with few rules of their own: namespaces, nodes, configuration, accounts, claims, leases. */
-#include "../schema/formats.h"
+/* Kinds with few rules of their own: Namespace, Node, ConfigMap, Secret, ServiceAccount,
+ * PersistentVolumeClaim, Lease. Each section ends with the hooks of its kind. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 #include "../../base/base64.h"
@@ -17,7 +18,7 @@ static void fill_namespace(struct arena *a, struct json *object)
                      "kubernetes.io/metadata.name", name);
 }
 
-/* Its own finalizer holds a namespace until it is empty; only /finalize may take it off. */
+/* The finalizer "kubernetes" keeps a namespace until it is empty; only /finalize may remove it. */
 static void prepare_namespace(const struct kind_change *c, struct kind_env *env,
                               struct kind_fault *fault UNUSED)
 {
@@ -39,22 +40,24 @@ static void prepare_namespace(const struct kind_change *c, struct kind_env *env,
     }
 }
 
+/* Finalizers, and a phase that agrees with deletionTimestamp. */
 static void validate_namespace(const struct kind_change *c, struct kind_env *env UNUSED,
                                struct field_errors *errors)
 {
     const struct json *phase = json_at(c->object, "status", "phase", NULL);
-    bool leaving = json_at(c->object, "metadata", "deletionTimestamp", NULL);
+    bool terminating = json_at(c->object, "metadata", "deletionTimestamp", NULL);
     struct field_path at = { AT(NULL, "status"), .key = S("Phase") };
     const struct json *finalizers = json_at(c->object, "spec", "finalizers", NULL);
     struct field_path held = { AT(NULL, "spec"), .key = S("finalizers") };
     for (uint32_t i = 0; i < json_len(finalizers); i++)
         kind_check_finalizer(finalizers->items[i],
                              c->sub == KIND_FINALIZE ? AT_INDEX(&held, i) : &held, errors);
-    if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), leaving ? "Terminating" : "Active"))
-        field_invalid(errors, &at, phase, "follows from deletionTimestamp");
+    if (c->sub == KIND_STATUS && !str_eqc(json_text(phase), terminating ? "Terminating" : "Active"))
+        field_invalid(errors, &at, phase,
+                      "may only be 'Active' or, if `deletionTimestamp` is set, 'Terminating'");
 }
 
-const struct kind_hooks hooks_namespace = {
+const struct kind_hooks kind_hooks_namespace = {
     .name = format_dns_label,
     .fill = fill_namespace,
     .prepare = prepare_namespace,
@@ -63,9 +66,10 @@ const struct kind_hooks hooks_namespace = {
 
 /* ---- Node */
 
+/* podCIDR and podCIDRs are kept in sync; allocatable defaults to capacity. */
 static void fill_node(struct arena *a, struct json *object)
 {
-    /* one range under two keys; the older one wins */
+    /* podCIDR and podCIDRs[0] are the same range; the older field wins */
     struct json *spec = json_get(object, "spec"), *range = json_get(spec, "podCIDR");
     struct json *first = json_item(json_get(spec, "podCIDRs"), 0);
     if (json_text(range).n && !json_eq(range, first)) {
@@ -81,13 +85,14 @@ static void fill_node(struct arena *a, struct json *object)
         json_set(a, status, S("allocatable"), json_copy(a, capacity));
 }
 
-static bool same_taint(const struct json *a, const struct json *b)
+static bool is_same_taint(const struct json *a, const struct json *b)
 {
     return json_eq(json_get(a, "key"), json_get(b, "key")) &&
            json_eq(json_get(a, "effect"), json_get(b, "effect"));
 }
 
-/* Taints are reported under metadata, where the real server looks for them. */
+/* Errors are reported below metadata.taints, as kube-apiserver does. The first duplicate ends the
+ * check. */
 static void check_taints(const struct json *taints, struct field_errors *errors)
 {
     static const char *const effects[] = { "NoExecute", "NoSchedule", "PreferNoSchedule", NULL };
@@ -126,6 +131,7 @@ static void check_amounts(const struct json *status, const char *key, struct fie
                           "must be greater than or equal to 0");
 }
 
+/* providerID and podCIDRs can be set once; addresses are distinct. */
 static void validate_node(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
@@ -133,14 +139,14 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
     const struct json *was = json_at(c->old, "spec", "providerID", NULL);
     if (c->sub != KIND_STATUS && json_text(was).n &&
         !json_eq(was, json_at(c->object, "spec", "providerID", NULL)))
-        field_forbidden(errors, AT(&spec, "providerID"), "may be set once");
-    for (int i = 0; i < (c->old ? 2 : 1); i++) /* an update is told twice */
+        field_forbidden(errors, AT(&spec, "providerID"), "may not be changed once set");
+    for (int i = 0; i < (c->old ? 2 : 1); i++) /* kube-apiserver reports updates twice */
         check_taints(json_at(c->object, "spec", "taints", NULL), errors);
     const struct json *ranges = json_at(c->object, "spec", "podCIDRs", NULL);
     for (uint32_t i = 0; i < json_len(ranges); i++)
-        if (!format_fits(S("cidr"), json_text(ranges->items[i])))
+        if (!format_matches(S("cidr"), json_text(ranges->items[i])))
             field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
-                          "must be a range of addresses, such as 10.9.8.0/24");
+                          "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     const struct json *addresses = json_at(c->object, "status", "addresses", NULL);
     struct seen known = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(addresses); i++)
@@ -151,10 +157,10 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
     check_amounts(json_get(c->object, "status"), "allocatable", errors);
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);
     if (c->sub != KIND_STATUS && json_len(had) && !json_eq(had, ranges))
-        field_forbidden(errors, AT(&spec, "podCIDRs"), "may be set once");
+        field_forbidden(errors, AT(&spec, "podCIDRs"), "may not be changed once set");
 }
 
-/* Nothing is scheduled onto a node before it reports itself ready. */
+/* A new node is tainted until its kubelet reports that it is ready. */
 static void prepare_node(const struct kind_change *c, struct kind_env *env,
                          struct kind_fault *fault UNUSED)
 {
@@ -168,12 +174,12 @@ static void prepare_node(const struct kind_change *c, struct kind_env *env,
     if (!json_is(taints, JSON_ARR))
         json_set(a, spec, S("taints"), taints = json_new_arr(a));
     for (uint32_t i = 0; i < taints->n; i++)
-        if (same_taint(taints->items[i], taint))
+        if (is_same_taint(taints->items[i], taint))
             return;
     json_push(a, taints, taint);
 }
 
-const struct kind_hooks hooks_node = {
+const struct kind_hooks kind_hooks_node = {
     .fill = fill_node,
     .prepare = prepare_node,
     .validate = validate_node,
@@ -183,6 +189,7 @@ const struct kind_hooks hooks_node = {
 
 /* ---- ConfigMap, Secret */
 
+/* Checks the keys of a map; returns the size of its values. */
 static size_t check_keys(const struct json *data, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -197,20 +204,22 @@ static size_t check_keys(const struct json *data, const struct field_path *at,
     return bytes;
 }
 
-/* What cannot be changed once `immutable` is true: itself and the data. */
+/* Once `immutable` is true, it cannot be unset and the data cannot change. */
 static void check_immutable_data(const struct kind_change *c, const char *const *fields,
                                  struct field_errors *errors)
 {
     if (!json_bool(json_get(c->old, "immutable"), false))
         return;
     if (!json_bool(json_get(c->object, "immutable"), false))
-        field_forbidden(errors, AT(NULL, "immutable"), "cannot be taken back");
+        field_forbidden(errors, AT(NULL, "immutable"),
+                        "field is immutable when `immutable` is set");
     for (; *fields; fields++)
         if (!json_eq(json_get(c->object, *fields), json_get(c->old, *fields)))
             field_forbidden(errors, &(struct field_path){ NULL, .key = str_c(*fields) },
-                            "cannot change while `immutable` is set");
+                            "field is immutable when `immutable` is set");
 }
 
+/* Keys are unique across data and binaryData, and the total size is limited. */
 static void validate_configmap(const struct kind_change *c, struct kind_env *env UNUSED,
                                struct field_errors *errors)
 {
@@ -223,7 +232,7 @@ static void validate_configmap(const struct kind_change *c, struct kind_env *env
         struct json key = { .type = JSON_STR, .n = (uint32_t)m->key.n, .text = m->key.p };
         if (json_get_str(data, m->key))
             field_invalid(errors, AT_KEY(AT(NULL, "data"), m->key), &key,
-                          "is in data and in binaryData");
+                          "duplicate of key present in binaryData");
     }
     if (bytes > CONFIG_BYTES_MAX)
         field_too_long(errors, NULL, CONFIG_BYTES_MAX);
@@ -231,12 +240,12 @@ static void validate_configmap(const struct kind_change *c, struct kind_env *env
         check_immutable_data(c, fields, errors);
 }
 
-const struct kind_hooks hooks_configmap = {
+const struct kind_hooks kind_hooks_configmap = {
     .validate = validate_configmap,
     .metadata_twice = true,
 };
 
-/* stringData is written, never read: it becomes data. */
+/* stringData is write-only: it is merged into data. */
 static void fill_secret(struct arena *a, struct json *object)
 {
     json_each(m, json_get(object, "stringData")) {
@@ -255,7 +264,7 @@ static bool holds_json(struct arena *a, const struct json *base64)
            json_parse(a, buf_str(&text), &value, NULL) == 0;
 }
 
-/* Keys that secrets of a known type must have. */
+/* Keys that secrets of a known type must have, and what they must contain. */
 static void check_secret_type(const struct json *object, struct field_errors *errors)
 {
     static const struct {
@@ -283,7 +292,7 @@ static void check_secret_type(const struct json *object, struct field_errors *er
             !holds_json(errors->arena, json_get(data, types[i].keys[0])))
             field_invalid(errors, AT_KEY(&at, str_c(types[i].keys[0])),
                           json_new_str(errors->arena, S("<secret contents redacted>")),
-                          "must be JSON");
+                          "must be valid JSON");
     if (str_eqc(type, "kubernetes.io/basic-auth") && !json_get(data, "username") &&
         !json_get(data, "password")) {
         field_required(errors, AT_KEY(&at, S("username")), NULL);
@@ -291,6 +300,7 @@ static void check_secret_type(const struct json *object, struct field_errors *er
     }
 }
 
+/* The type never changes. */
 static void validate_secret(const struct kind_change *c, struct kind_env *env UNUSED,
                             struct field_errors *errors)
 {
@@ -306,13 +316,13 @@ static void validate_secret(const struct kind_change *c, struct kind_env *env UN
     check_immutable_data(c, fields, errors);
 }
 
-const struct kind_hooks hooks_secret = {
+const struct kind_hooks kind_hooks_secret = {
     .fill = fill_secret,
     .validate = validate_secret,
     .metadata_twice = true,
 };
 
-const struct kind_hooks hooks_serviceaccount = { .metadata_twice = true };
+const struct kind_hooks kind_hooks_serviceaccount = { .metadata_twice = true };
 
 /* ---- PersistentVolumeClaim */
 
@@ -321,8 +331,8 @@ static const struct json *storage_of(const struct json *claim)
     return json_at(claim, "spec", "resources", "requests", "storage", NULL);
 }
 
-/* Nothing is as little as zero. */
-static int compare(const struct json *a, const struct json *b)
+/* Compares two quantities; a missing one counts as zero. */
+static int compare_quantities(const struct json *a, const struct json *b)
 {
     struct quantity x, y;
     bool some = quantity_parse(json_text(a), &x, NULL) == 0;
@@ -338,8 +348,8 @@ static bool is_bound(const struct json *claim)
     return str_eqc(json_text(json_at(claim, "status", "phase", NULL)), "Bound");
 }
 
-/* A claim may be bound to a volume, and get a class while it has none; a bound one may shrink again to what it
- * has (it may not grow: see prepare_pvc). Nothing else changes. */
+/* A claim may be bound to a volume and get a class while it has none; a bound claim may shrink
+ * back to its capacity (it may not grow: see prepare_pvc). Nothing else changes. */
 static void check_claim_change(const struct kind_change *c, const struct field_path *spec,
                                struct field_errors *errors)
 {
@@ -350,8 +360,9 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
         json_set(errors->arena, requests, S("storage"),
                  json_copy(errors->arena, storage_of(c->old)));
     }
-    if (compare(storage_of(c->object), storage_of(c->old)) < 0 &&
-        compare(storage_of(c->object), json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
+    if (compare_quantities(storage_of(c->object), storage_of(c->old)) < 0 &&
+        compare_quantities(storage_of(c->object),
+                           json_at(c->old, "status", "capacity", "storage", NULL)) <= 0)
         field_forbidden(errors, AT(AT(AT(spec, "resources"), "requests"), "storage"),
                         "field can not be less than status.capacity");
     if (!json_text(json_get(old, "volumeName")).n)
@@ -366,7 +377,7 @@ static void check_claim_change(const struct kind_change *c, const struct field_p
                          AT(NULL, "volumeMode"), errors);
 }
 
-static bool list_holds(const struct json *list, str word)
+static bool list_has(const struct json *list, str word)
 {
     for (uint32_t i = 0; i < json_len(list); i++)
         if (str_eq(json_text(list->items[i]), word))
@@ -380,14 +391,14 @@ static bool is_claim(const struct json *source)
            str_eqc(json_text(json_get(source, "kind")), "PersistentVolumeClaim");
 }
 
-/* Where the first content of a volume comes from: two fields for one thing, of which clients may give either.
- * An old one that names something new is forgotten in a new claim, as it always was. */
-static void settle_sources(struct arena *a, struct json *spec, bool created)
+/* dataSource and dataSourceRef name the same object; a client may set either. An unsupported
+ * dataSource is dropped from a new claim, as older versions did. */
+static void sync_data_sources(struct arena *a, struct json *spec, bool created)
 {
     struct json *old = json_get(spec, "dataSource"), *new = json_get(spec, "dataSourceRef");
     if (json_text(json_get(new, "namespace")).n) {
         if (created)
-            json_del(spec, S("dataSourceRef")); /* of another namespace: off unless asked for */
+            json_del(spec, S("dataSourceRef")); /* another namespace: an alpha feature, disabled */
         return;
     }
     bool snapshot = str_eqc(json_text(json_get(old, "kind")), "VolumeSnapshot") &&
@@ -400,6 +411,7 @@ static void settle_sources(struct arena *a, struct json *spec, bool created)
         json_set(a, spec, S("dataSource"), json_copy(a, new));
 }
 
+/* Both sources must be complete and equal. */
 static void check_sources(const struct json *claim, const struct field_path *spec,
                           struct field_errors *errors)
 {
@@ -413,12 +425,14 @@ static void check_sources(const struct json *claim, const struct field_path *spe
         if (source && !json_text(kind).n)
             field_required(errors, AT(&at, "kind"), NULL);
         if (source && !json_text(json_get(source, "apiGroup")).n && !is_claim(source))
-            field_invalid(errors, &at, kind, "must be a claim where no group is named");
+            field_invalid(errors, &at, kind,
+                          "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
     }
     if (old && new && !json_eq(old, new))
         field_invalid(errors, spec, claim, "dataSource must match dataSourceRef");
 }
 
+/* The rules of a claim spec that hold on create and on update. */
 void kind_check_claim(const struct json *object, const struct field_path *spec,
                       struct field_errors *errors)
 {
@@ -436,7 +450,7 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
     if (json_get(object, "selector"))
         kind_check_selector(json_get(object, "selector"), AT(spec, "selector"), errors);
     if (!json_len(wanted))
-        field_required(errors, AT(spec, "accessModes"), "at least one");
+        field_required(errors, AT(spec, "accessModes"), "at least 1 access mode is required");
     for (uint32_t i = 0; i < json_len(wanted); i++) {
         bool known = false;
         for (size_t j = 0; modes[j]; j++)
@@ -444,7 +458,7 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
         if (!known)
             field_not_supported(errors, AT(spec, "accessModes"), wanted->items[i], modes);
     }
-    if (json_len(wanted) > 1 && list_holds(wanted, S("ReadWriteOncePod")))
+    if (json_len(wanted) > 1 && list_has(wanted, S("ReadWriteOncePod")))
         field_forbidden(errors, AT(spec, "accessModes"),
                         "may not use ReadWriteOncePod with other access modes");
     const struct json *storage = json_at(object, "resources", "requests", "storage", NULL);
@@ -452,7 +466,8 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
     if (!storage)
         field_required(errors, AT_KEY(&resources, S("storage")), NULL);
     else if (str_starts(json_text(storage), S("-")) || str_eqc(json_text(storage), "0"))
-        field_invalid(errors, AT_KEY(&resources, S("storage")), storage, "must be positive");
+        field_invalid(errors, AT_KEY(&resources, S("storage")), storage,
+                      "must be greater than zero");
 }
 
 static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSED,
@@ -463,7 +478,8 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
         struct field_path at = { AT(NULL, "status"), .key = S("capacity") };
         json_each(m, json_at(c->object, "status", "capacity", NULL))
             if (str_starts(json_text(m->value), S("-")))
-                field_invalid(errors, AT_KEY(&at, m->key), m->value, "must not be negative");
+                field_invalid(errors, AT_KEY(&at, m->key), m->value,
+                              "must be greater than or equal to 0");
         return;
     }
     kind_check_claim(json_get(c->object, "spec"), &spec, errors);
@@ -471,13 +487,14 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
         check_claim_change(c, &spec, errors);
 }
 
-/* The finalizer of its protection; see claim.c. No class of storage is known here, and so none that grows. */
+/* Adds the protection finalizer (see controllers/claim.c). No storage class exists here, so no
+ * claim can grow. */
 static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault)
 {
     struct arena *a = env->arena;
     struct json *metadata = json_make(a, c->object, "metadata", NULL), *list;
     if (c->old && c->sub == KIND_MAIN && is_bound(c->old) &&
-        compare(storage_of(c->object), storage_of(c->old)) > 0)
+        compare_quantities(storage_of(c->object), storage_of(c->old)) > 0)
         kind_fault_set(fault, 403, "Forbidden",
                        arena_printf(a,
                                     "persistentvolumeclaims \"" STR_FMT
@@ -486,16 +503,16 @@ static void prepare_pvc(const struct kind_change *c, struct kind_env *env, struc
                                     "support resize",
                                     STR_ARG(json_text(json_get(metadata, "name")))));
     if (c->sub == KIND_MAIN)
-        settle_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
+        sync_data_sources(a, json_make(a, c->object, "spec", NULL), !c->old);
     if (c->old)
         return;
     if (!(list = json_get(metadata, "finalizers")))
         json_set(a, metadata, S("finalizers"), list = json_new_arr(a));
-    if (!list_holds(list, S("kubernetes.io/pvc-protection")))
+    if (!list_has(list, S("kubernetes.io/pvc-protection")))
         json_push(a, list, json_new_str(a, S("kubernetes.io/pvc-protection")));
 }
 
-const struct kind_hooks hooks_pvc = {
+const struct kind_hooks kind_hooks_pvc = {
     .prepare = prepare_pvc,
     .validate = validate_pvc,
     .metadata_twice = true,
@@ -517,11 +534,11 @@ static void validate_lease(const struct kind_change *c, struct kind_env *env UNU
                       "must be greater than or equal to 0");
 }
 
-/* Fields of an election that is off unless asked for. */
+/* Fields of coordinated leader election, which is disabled. */
 static void fill_lease(struct arena *a UNUSED, struct json *object)
 {
     json_del(json_get(object, "spec"), S("strategy"));
     json_del(json_get(object, "spec"), S("preferredHolder"));
 }
 
-const struct kind_hooks hooks_lease = { .fill = fill_lease, .validate = validate_lease };
+const struct kind_hooks kind_hooks_lease = { .fill = fill_lease, .validate = validate_lease };

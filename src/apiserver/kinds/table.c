@@ -1,4 +1,5 @@
-/* Tables: columns, and one row an object. */
+/* Builds a Table: column definitions, and one row per object. Cells of built-in kinds come from
+ * table_cells.c, table_pod.c and table_hpa.c; cells of custom resources from the JSONPath of each column. */
 #include "table.h"
 
 #include "kind_hooks.h"
@@ -7,6 +8,8 @@
 
 #include "../../base/rfc3339.h"
 
+/* The two largest units of a duration, as kubectl prints it: seconds below 2 minutes, then
+ * coarser steps. A clock skew of up to one second counts as 0. */
 str table_age(struct arena *a, int64_t seconds)
 {
     int64_t minutes = seconds / 60, hours = minutes / 60, days = hours / 24, years = days / 365;
@@ -39,7 +42,7 @@ str table_age(struct arena *a, int64_t seconds)
 
 /* ---- cells of custom resources */
 
-/* Text as it is, anything else as JSON with its keys in order. */
+/* Strings as they are, anything else as JSON with sorted keys. */
 static struct json *text_cell(struct arena *a, const struct json *value)
 {
     if (json_is(value, JSON_STR))
@@ -61,6 +64,7 @@ static struct json *date_cell(struct arena *a, const struct json *value, int64_t
     return json_new_str(a, table_age(a, now_ns / 1000000000 - seconds));
 }
 
+/* Converts a value to the type of its column; null if it does not fit. */
 static struct json *typed_cell(struct arena *a, const struct kind_column *column,
                                const struct json *value, int64_t now_ns)
 {
@@ -81,8 +85,9 @@ static struct json *typed_cell(struct arena *a, const struct kind_column *column
     return json_new_null(a);
 }
 
-static void fill_by_path(struct arena *a, const struct kind *k, const struct json *object,
-                         int64_t now_ns, struct json *cells)
+/* The name, then the value that each JSONPath finds. */
+static void add_cells_by_path(struct arena *a, const struct kind *k, const struct json *object,
+                              int64_t now_ns, struct json *cells)
 {
     json_push(a, cells, json_new_str(a, json_text(json_at(object, "metadata", "name", NULL))));
     for (uint32_t i = 1; i < k->n_columns; i++) {
@@ -104,8 +109,8 @@ struct json *table_partial(struct arena *a, const struct json *object, str api_v
     return partial;
 }
 
-/* Rows of pods that are done say so, which lets clients show them otherwise. */
-static void mark_done(struct arena *a, const struct json *pod, struct json *row)
+/* Marks the rows of finished pods, which clients may hide or print differently. */
+static void add_completed_condition(struct arena *a, const struct json *pod, struct json *row)
 {
     str phase = json_text(json_at(pod, "status", "phase", NULL));
     bool good = str_eqc(phase, "Succeeded");
@@ -121,6 +126,7 @@ static void mark_done(struct arena *a, const struct json *pod, struct json *row)
     json_set(a, row, S("conditions"), list);
 }
 
+/* Cells, and as much of the object as the client asked for. */
 static struct json *make_row(struct arena *a, const struct kind *k, const struct json *object,
                              const struct table_options *options)
 {
@@ -128,10 +134,10 @@ static struct json *make_row(struct arena *a, const struct kind *k, const struct
     if (k->cells)
         k->cells(a, object, options->now_ns, cells);
     else
-        fill_by_path(a, k, object, options->now_ns, cells);
+        add_cells_by_path(a, k, object, options->now_ns, cells);
     json_set(a, row, S("cells"), cells);
-    if (k->hooks == &hooks_pod)
-        mark_done(a, object, row);
+    if (k->hooks == &kind_hooks_pod)
+        add_completed_condition(a, object, row);
     if (options->include == TABLE_METADATA)
         json_set(a, row, S("object"), table_partial(a, object, options->api_version));
     else if (options->include == TABLE_OBJECT)

@@ -1,7 +1,7 @@
-/* Tables: how `kubectl get` sees objects. Columns and cells of built-in kinds are code (they count
- * ready containers and the like), those of custom resources JSONPaths of their definition.
+/* Tables: how `kubectl get` receives objects. Columns and cells of built-in kinds are code (they count ready
+ * containers and the like); those of custom resources are JSONPaths in their definition.
  *
- * In a watch only the first event of a stream carries column definitions. */
+ * In a watch, only the first event of a stream has column definitions. */
 #ifndef FLYBALL_APISERVER_TABLE_H
 #define FLYBALL_APISERVER_TABLE_H
 
@@ -20,10 +20,10 @@ struct table_options {
 struct json *table_make(struct arena *a, const struct kind *k, const struct json *const *items,
                         size_t n, const struct json *list_metadata, struct table_options options);
 
-/* PartialObjectMetadata of an object, and the list of them. */
+/* PartialObjectMetadata of an object. */
 struct json *table_partial(struct arena *a, const struct json *object, str api_version);
 
-/* "5m", "3h20m", "2d", as kubectl writes ages. */
+/* A duration as kubectl prints it: "5m", "3h20m", "2d". */
 str table_age(struct arena *a, int64_t seconds);
 
 #endif

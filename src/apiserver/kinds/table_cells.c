@@ -1,26 +1,27 @@
-/* What stands in the cells of built-in kinds. Pods are in table_pod.c. */
+/* The cells of built-in kinds, in the order of their columns (table_columns.c). Pods are in table_pod.c,
+ * autoscalers in table_hpa.c. Texts such as "<none>" and "<unknown>" are quoted: kubectl. */
 #include "kind_hooks.h"
 #include "table.h"
 #include "table_columns.h"
 
 #include "../../base/rfc3339.h"
 
-void cell_text(struct arena *a, struct json *cells, str text)
+void table_cell_text(struct arena *a, struct json *cells, str text)
 {
     json_push(a, cells, json_new_str(a, text));
 }
 
-void cell_or(struct arena *a, struct json *cells, str text, const char *otherwise)
+void table_cell_text_or(struct arena *a, struct json *cells, str text, const char *otherwise)
 {
-    cell_text(a, cells, text.n ? text : str_c(otherwise));
+    table_cell_text(a, cells, text.n ? text : str_c(otherwise));
 }
 
-void cell_int(struct arena *a, struct json *cells, int64_t value)
+void table_cell_int(struct arena *a, struct json *cells, int64_t value)
 {
     json_push(a, cells, json_new_int(a, value));
 }
 
-str cell_age(struct arena *a, const struct json *instant, int64_t now_ns)
+str table_cell_age(struct arena *a, const struct json *instant, int64_t now_ns)
 {
     int64_t seconds = 0;
     if (!json_text(instant).n || rfc3339_parse(json_text(instant), &seconds, NULL) < 0)
@@ -35,7 +36,7 @@ static str name_of(const struct json *object)
 
 static str age_of(struct arena *a, const struct json *object, int64_t now_ns)
 {
-    return cell_age(a, json_at(object, "metadata", "creationTimestamp", NULL), now_ns);
+    return table_cell_age(a, json_at(object, "metadata", "creationTimestamp", NULL), now_ns);
 }
 
 static int64_t status_int(const struct json *object, const char *key)
@@ -43,8 +44,8 @@ static int64_t status_int(const struct json *object, const char *key)
     return json_int(json_at(object, "status", key, NULL), 0);
 }
 
-/* The texts at `key` of every element, or the elements themselves, between commas. */
-static str joined(struct arena *a, const struct json *list, const char *key)
+/* Joins the texts at `key` of every item (NULL: the items themselves) with commas. */
+static str join_texts(struct arena *a, const struct json *list, const char *key)
 {
     auto_buf struct buf text = { 0 };
     for (uint32_t i = 0; i < json_len(list); i++) {
@@ -55,6 +56,7 @@ static str joined(struct arena *a, const struct json *list, const char *key)
     return arena_str(a, buf_str(&text));
 }
 
+/* Labels in the form of a selector; "<none>" if there are none. */
 static str labels_text(struct arena *a, const struct json *labels)
 {
     struct json selector = { .type = JSON_OBJ };
@@ -70,11 +72,11 @@ static str selector_text(struct arena *a, const struct json *object)
     return text.n ? text : S("<none>");
 }
 
-static void cell_template(struct arena *a, const struct json *object, struct json *cells)
+static void add_template_cells(struct arena *a, const struct json *object, struct json *cells)
 {
     const struct json *containers = json_at(object, "spec", "template", "spec", "containers", NULL);
-    cell_text(a, cells, joined(a, containers, "name"));
-    cell_text(a, cells, joined(a, containers, "image"));
+    table_cell_text(a, cells, join_texts(a, containers, "name"));
+    table_cell_text(a, cells, join_texts(a, containers, "image"));
 }
 
 static bool has_condition(const struct json *object, const char *type)
@@ -88,50 +90,56 @@ static bool has_condition(const struct json *object, const char *type)
 
 /* ---- small kinds */
 
-void cells_plain(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_plain(struct arena *a, const struct json *object, int64_t now_ns,
+                       struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_namespace(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_namespace(struct arena *a, const struct json *object, int64_t now_ns,
+                           struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_at(object, "status", "phase", NULL)));
-    cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_at(object, "status", "phase", NULL)));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_configmap(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_configmap(struct arena *a, const struct json *object, int64_t now_ns,
+                           struct json *cells)
 {
     size_t n = json_len(json_get(object, "data")) + json_len(json_get(object, "binaryData"));
-    cell_text(a, cells, name_of(object));
-    cell_int(a, cells, (int64_t)n);
-    cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_int(a, cells, (int64_t)n);
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_secret(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_secret(struct arena *a, const struct json *object, int64_t now_ns,
+                        struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_get(object, "type")));
-    cell_int(a, cells, (int64_t)json_len(json_get(object, "data")));
-    cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_get(object, "type")));
+    table_cell_int(a, cells, (int64_t)json_len(json_get(object, "data")));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_lease(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_lease(struct arena *a, const struct json *object, int64_t now_ns,
+                       struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_at(object, "spec", "holderIdentity", NULL)));
-    cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_at(object, "spec", "holderIdentity", NULL)));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_role(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
-                struct json *cells)
+void table_cells_role(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
+                      struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
 }
 
-static str subjects_of(struct arena *a, const struct json *binding, const char *kind)
+/* Subjects of one kind, with the namespace of service accounts. */
+static str format_subjects(struct arena *a, const struct json *binding, const char *kind)
 {
     const struct json *subjects = json_get(binding, "subjects");
     auto_buf struct buf text = { 0 };
@@ -146,20 +154,22 @@ static str subjects_of(struct arena *a, const struct json *binding, const char *
     return arena_str(a, buf_str(&text));
 }
 
-void cells_binding(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_binding(struct arena *a, const struct json *object, int64_t now_ns,
+                         struct json *cells)
 {
     const struct json *role = json_get(object, "roleRef");
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells,
-              arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(json_text(json_get(role, "kind"))),
-                           STR_ARG(json_text(json_get(role, "name")))));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_text(a, cells, subjects_of(a, object, "User"));
-    cell_text(a, cells, subjects_of(a, object, "Group"));
-    cell_text(a, cells, subjects_of(a, object, "ServiceAccount"));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells,
+                    arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(json_text(json_get(role, "kind"))),
+                                 STR_ARG(json_text(json_get(role, "name")))));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, format_subjects(a, object, "User"));
+    table_cell_text(a, cells, format_subjects(a, object, "Group"));
+    table_cell_text(a, cells, format_subjects(a, object, "ServiceAccount"));
 }
 
-static str crd_versions(struct arena *a, const struct json *crd)
+/* Served versions, with "(storage)" behind the stored one. */
+static str format_crd_versions(struct arena *a, const struct json *crd)
 {
     const struct json *versions = json_at(crd, "spec", "versions", NULL);
     auto_buf struct buf text = { 0 };
@@ -176,19 +186,19 @@ static str crd_versions(struct arena *a, const struct json *crd)
     return arena_str(a, buf_str(&text));
 }
 
-void cells_crd(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
-               struct json *cells)
+void table_cells_crd(struct arena *a, const struct json *object, int64_t now_ns UNUSED,
+                     struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_at(object, "spec", "scope", NULL)));
-    cell_text(a, cells, crd_versions(a, object));
-    cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_at(object, "spec", "scope", NULL)));
+    table_cell_text(a, cells, format_crd_versions(a, object));
+    table_cell_text(a, cells, json_text(json_at(object, "metadata", "creationTimestamp", NULL)));
 }
 
 /* ---- Node */
 
-/* Each word once, in order. */
-static str joined_set(struct arena *a, const struct json *words)
+/* Joins the distinct texts, sorted, with commas. Quadratic, for lists of a few. */
+static str join_sorted(struct arena *a, const struct json *words)
 {
     auto_buf struct buf text = { 0 };
     for (str last = S(""), next;; last = next) {
@@ -206,7 +216,7 @@ static str joined_set(struct arena *a, const struct json *words)
     }
 }
 
-static str node_roles(struct arena *a, const struct json *node)
+static str format_node_roles(struct arena *a, const struct json *node)
 {
     static const char prefix[] = "node-role.kubernetes.io/";
     struct json *roles = json_new_arr(a);
@@ -216,10 +226,10 @@ static str node_roles(struct arena *a, const struct json *node)
         else if (str_eqc(m->key, "kubernetes.io/role"))
             json_push(a, roles, m->value);
     }
-    return joined_set(a, roles);
+    return join_sorted(a, roles);
 }
 
-static str node_address(const struct json *node, const char *type)
+static str get_node_address(const struct json *node, const char *type)
 {
     const struct json *addresses = json_at(node, "status", "addresses", NULL);
     for (uint32_t i = 0; i < json_len(addresses); i++)
@@ -228,7 +238,8 @@ static str node_address(const struct json *node, const char *type)
     return S("");
 }
 
-static str node_status(struct arena *a, const struct json *node)
+/* Ready, NotReady or Unknown, and whether pods can be scheduled. */
+static str format_node_status(struct arena *a, const struct json *node)
 {
     const struct json *conditions = json_at(node, "status", "conditions", NULL);
     const char *ready = "Unknown";
@@ -239,31 +250,34 @@ static str node_status(struct arena *a, const struct json *node)
     return arena_printf(a, "%s%s", ready, closed ? ",SchedulingDisabled" : "");
 }
 
-void cells_node(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+/* The cells after the version are shown with -o wide. */
+void table_cells_node(struct arena *a, const struct json *object, int64_t now_ns,
+                      struct json *cells)
 {
     const struct json *info = json_at(object, "status", "nodeInfo", NULL);
     str kernel = json_text(json_get(info, "kernelVersion"));
     str architecture = json_text(json_get(info, "architecture"));
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, node_status(a, object));
-    cell_or(a, cells, node_roles(a, object), "<none>");
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_text(a, cells, json_text(json_get(info, "kubeletVersion")));
-    cell_or(a, cells, node_address(object, "InternalIP"), "<none>");
-    cell_or(a, cells, node_address(object, "ExternalIP"), "<none>");
-    cell_or(a, cells, json_text(json_get(info, "osImage")), "<unknown>");
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, format_node_status(a, object));
+    table_cell_text_or(a, cells, format_node_roles(a, object), "<none>");
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, json_text(json_get(info, "kubeletVersion")));
+    table_cell_text_or(a, cells, get_node_address(object, "InternalIP"), "<none>");
+    table_cell_text_or(a, cells, get_node_address(object, "ExternalIP"), "<none>");
+    table_cell_text_or(a, cells, json_text(json_get(info, "osImage")), "<unknown>");
     if (!kernel.n)
         kernel = S("<unknown>");
-    cell_text(a, cells,
-              architecture.n ? arena_printf(a, STR_FMT " (" STR_FMT ")", STR_ARG(kernel),
-                                            STR_ARG(architecture))
-                             : kernel);
-    cell_or(a, cells, json_text(json_get(info, "containerRuntimeVersion")), "<unknown>");
+    table_cell_text(a, cells,
+                    architecture.n ? arena_printf(a, STR_FMT " (" STR_FMT ")", STR_ARG(kernel),
+                                                  STR_ARG(architecture))
+                                   : kernel);
+    table_cell_text_or(a, cells, json_text(json_get(info, "containerRuntimeVersion")), "<unknown>");
 }
 
 /* ---- Service */
 
-static str service_ports(struct arena *a, const struct json *service)
+/* "80:30080/TCP" with a node port, else "80/TCP". */
+static str format_service_ports(struct arena *a, const struct json *service)
 {
     const struct json *ports = json_at(service, "spec", "ports", NULL);
     auto_buf struct buf text = { 0 };
@@ -279,10 +293,11 @@ static str service_ports(struct arena *a, const struct json *service)
     return text.n ? arena_str(a, buf_str(&text)) : S("<none>");
 }
 
-static str service_outside(struct arena *a, const struct json *service)
+/* The addresses of the load balancer, then externalIPs; "<pending>" until there is one. */
+static str format_external_addresses(struct arena *a, const struct json *service)
 {
     str type = json_text(json_at(service, "spec", "type", NULL));
-    str outside = joined(a, json_at(service, "spec", "externalIPs", NULL), NULL);
+    str outside = join_texts(a, json_at(service, "spec", "externalIPs", NULL), NULL);
     if (str_eqc(type, "ExternalName"))
         return json_text(json_at(service, "spec", "externalName", NULL));
     if (!str_eqc(type, "LoadBalancer"))
@@ -293,32 +308,33 @@ static str service_outside(struct arena *a, const struct json *service)
         const struct json *ip = json_get(ingress->items[i], "ip");
         json_push(a, addresses, json_copy(a, ip ? ip : json_get(ingress->items[i], "hostname")));
     }
-    str inside = joined_set(a, addresses);
+    str inside = join_sorted(a, addresses);
     str all = arena_printf(a, STR_FMT "%s" STR_FMT, STR_ARG(inside),
                            inside.n && outside.n ? "," : "", STR_ARG(outside));
     return all.n ? all : S("<pending>");
 }
 
-void cells_service(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_service(struct arena *a, const struct json *object, int64_t now_ns,
+                         struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, json_text(json_at(object, "spec", "type", NULL)));
-    cell_or(a, cells, json_text(json_at(object, "spec", "clusterIP", NULL)), "<none>");
-    cell_text(a, cells, service_outside(a, object));
-    cell_text(a, cells, service_ports(a, object));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_text(a, cells, labels_text(a, json_at(object, "spec", "selector", NULL)));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, json_text(json_at(object, "spec", "type", NULL)));
+    table_cell_text_or(a, cells, json_text(json_at(object, "spec", "clusterIP", NULL)), "<none>");
+    table_cell_text(a, cells, format_external_addresses(a, object));
+    table_cell_text(a, cells, format_service_ports(a, object));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text(a, cells, labels_text(a, json_at(object, "spec", "selector", NULL)));
 }
 
 /* ---- Event, of either version */
 
-static const struct json *either(const struct json *object, const char *core, const char *other)
+static const struct json *get_either(const struct json *object, const char *core, const char *other)
 {
     const struct json *value = json_get(object, core);
     return value ? value : json_get(object, other);
 }
 
-static str lower(struct arena *a, str text)
+static str to_lower(struct arena *a, str text)
 {
     str copy = arena_str(a, text);
     for (size_t i = 0; i < copy.n; i++)
@@ -327,24 +343,27 @@ static str lower(struct arena *a, str text)
     return copy;
 }
 
-static str event_source(struct arena *a, const struct json *event)
+static str format_event_source(struct arena *a, const struct json *event)
 {
-    const struct json *source = either(event, "source", "deprecatedSource");
+    const struct json *source = get_either(event, "source", "deprecatedSource");
     str who = json_text(json_get(source, "component")), host = json_text(json_get(source, "host"));
     if (!who.n) {
-        who = json_text(either(event, "reportingComponent", "reportingController"));
+        who = json_text(get_either(event, "reportingComponent", "reportingController"));
         host = json_text(json_get(event, "reportingInstance"));
     }
     return host.n ? arena_printf(a, STR_FMT ", " STR_FMT, STR_ARG(who), STR_ARG(host)) : who;
 }
 
-void cells_event(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+/* Both versions: the newer one calls the same fields by other names. A series replaces the last
+ * time and the count. */
+void table_cells_event(struct arena *a, const struct json *object, int64_t now_ns,
+                       struct json *cells)
 {
-    const struct json *first = either(object, "firstTimestamp", "deprecatedFirstTimestamp");
-    const struct json *last = either(object, "lastTimestamp", "deprecatedLastTimestamp");
+    const struct json *first = get_either(object, "firstTimestamp", "deprecatedFirstTimestamp");
+    const struct json *last = get_either(object, "lastTimestamp", "deprecatedLastTimestamp");
     const struct json *series = json_get(object, "series");
-    const struct json *about = either(object, "involvedObject", "regarding");
-    int64_t count = json_int(either(object, "count", "deprecatedCount"), 0);
+    const struct json *about = get_either(object, "involvedObject", "regarding");
+    int64_t count = json_int(get_either(object, "count", "deprecatedCount"), 0);
     if (!json_text(first).n)
         first = json_get(object, "eventTime");
     if (!json_text(last).n)
@@ -353,24 +372,25 @@ void cells_event(struct arena *a, const struct json *object, int64_t now_ns, str
         last = json_get(series, "lastObservedTime");
         count = json_int(json_get(series, "count"), count);
     }
-    str kind = lower(a, json_text(json_get(about, "kind")));
+    str kind = to_lower(a, json_text(json_get(about, "kind")));
     str name = json_text(json_get(about, "name"));
-    cell_text(a, cells, cell_age(a, last, now_ns));
-    cell_text(a, cells, json_text(json_get(object, "type")));
-    cell_text(a, cells, json_text(json_get(object, "reason")));
-    cell_text(a, cells,
-              name.n ? arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(kind), STR_ARG(name)) : kind);
-    cell_text(a, cells, json_text(json_get(about, "fieldPath")));
-    cell_text(a, cells, event_source(a, object));
-    cell_text(a, cells, str_trim(json_text(either(object, "message", "note"))));
-    cell_text(a, cells, cell_age(a, first, now_ns));
-    cell_int(a, cells, MAX(count, 1));
-    cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, table_cell_age(a, last, now_ns));
+    table_cell_text(a, cells, json_text(json_get(object, "type")));
+    table_cell_text(a, cells, json_text(json_get(object, "reason")));
+    table_cell_text(a, cells,
+                    name.n ? arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(kind), STR_ARG(name))
+                           : kind);
+    table_cell_text(a, cells, json_text(json_get(about, "fieldPath")));
+    table_cell_text(a, cells, format_event_source(a, object));
+    table_cell_text(a, cells, str_trim(json_text(get_either(object, "message", "note"))));
+    table_cell_text(a, cells, table_cell_age(a, first, now_ns));
+    table_cell_int(a, cells, MAX(count, 1));
+    table_cell_text(a, cells, name_of(object));
 }
 
 /* ---- PersistentVolumeClaim */
 
-static str access_modes(struct arena *a, const struct json *claim)
+static str format_access_modes(struct arena *a, const struct json *claim)
 {
     static const struct {
         const char *mode, *shown;
@@ -387,90 +407,97 @@ static str access_modes(struct arena *a, const struct json *claim)
     return arena_str(a, buf_str(&text));
 }
 
-void cells_pvc(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+/* Capacity and modes are shown only for a bound claim. */
+void table_cells_pvc(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
-    bool leaving = json_at(object, "metadata", "deletionTimestamp", NULL);
+    bool terminating = json_at(object, "metadata", "deletionTimestamp", NULL);
     bool bound = json_text(json_at(object, "spec", "volumeName", NULL)).n > 0;
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells,
-              leaving ? S("Terminating") : json_text(json_at(object, "status", "phase", NULL)));
-    cell_text(a, cells, json_text(json_at(object, "spec", "volumeName", NULL)));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells,
+                    terminating ? S("Terminating")
+                                : json_text(json_at(object, "status", "phase", NULL)));
+    table_cell_text(a, cells, json_text(json_at(object, "spec", "volumeName", NULL)));
     str capacity = json_text(json_at(object, "status", "capacity", "storage", NULL));
-    cell_text(a, cells, !bound ? S("") : capacity.n ? capacity : S("0"));
-    cell_text(a, cells, bound ? access_modes(a, object) : S(""));
-    cell_text(a, cells, json_text(json_at(object, "spec", "storageClassName", NULL)));
-    cell_or(a, cells, json_text(json_at(object, "spec", "volumeAttributesClassName", NULL)),
-            "<unset>");
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_or(a, cells, json_text(json_at(object, "spec", "volumeMode", NULL)), "<unset>");
+    table_cell_text(a, cells, !bound ? S("") : capacity.n ? capacity : S("0"));
+    table_cell_text(a, cells, bound ? format_access_modes(a, object) : S(""));
+    table_cell_text(a, cells, json_text(json_at(object, "spec", "storageClassName", NULL)));
+    table_cell_text_or(a, cells,
+                       json_text(json_at(object, "spec", "volumeAttributesClassName", NULL)),
+                       "<unset>");
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    table_cell_text_or(a, cells, json_text(json_at(object, "spec", "volumeMode", NULL)), "<unset>");
 }
 
 /* ---- workloads */
 
-static str of_all(struct arena *a, int64_t part, int64_t all)
+static str format_ratio(struct arena *a, int64_t part, int64_t all)
 {
     return arena_printf(a, "%lld/%lld", (long long)part, (long long)all);
 }
 
-void cells_deployment(struct arena *a, const struct json *object, int64_t now_ns,
-                      struct json *cells)
+void table_cells_deployment(struct arena *a, const struct json *object, int64_t now_ns,
+                            struct json *cells)
 {
     int64_t wanted = json_int(json_at(object, "spec", "replicas", NULL), 0);
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, of_all(a, status_int(object, "readyReplicas"), wanted));
-    cell_int(a, cells, status_int(object, "updatedReplicas"));
-    cell_int(a, cells, status_int(object, "availableReplicas"));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_template(a, object, cells);
-    cell_text(a, cells, selector_text(a, object));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, format_ratio(a, status_int(object, "readyReplicas"), wanted));
+    table_cell_int(a, cells, status_int(object, "updatedReplicas"));
+    table_cell_int(a, cells, status_int(object, "availableReplicas"));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    add_template_cells(a, object, cells);
+    table_cell_text(a, cells, selector_text(a, object));
 }
 
-void cells_replicaset(struct arena *a, const struct json *object, int64_t now_ns,
-                      struct json *cells)
+void table_cells_replicaset(struct arena *a, const struct json *object, int64_t now_ns,
+                            struct json *cells)
 {
-    cell_text(a, cells, name_of(object));
-    cell_int(a, cells, json_int(json_at(object, "spec", "replicas", NULL), 0));
-    cell_int(a, cells, status_int(object, "replicas"));
-    cell_int(a, cells, status_int(object, "readyReplicas"));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_template(a, object, cells);
-    cell_text(a, cells, selector_text(a, object));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_int(a, cells, json_int(json_at(object, "spec", "replicas", NULL), 0));
+    table_cell_int(a, cells, status_int(object, "replicas"));
+    table_cell_int(a, cells, status_int(object, "readyReplicas"));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    add_template_cells(a, object, cells);
+    table_cell_text(a, cells, selector_text(a, object));
 }
 
-void cells_scale(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
-{
-    cell_text(a, cells, name_of(object));
-    cell_int(a, cells, json_int(json_at(object, "spec", "replicas", NULL), 0));
-    cell_int(a, cells, status_int(object, "replicas"));
-    cell_text(a, cells, age_of(a, object, now_ns));
-}
-
-void cells_statefulset(struct arena *a, const struct json *object, int64_t now_ns,
+void table_cells_scale(struct arena *a, const struct json *object, int64_t now_ns,
                        struct json *cells)
 {
-    int64_t wanted = json_int(json_at(object, "spec", "replicas", NULL), 0);
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, of_all(a, status_int(object, "readyReplicas"), wanted));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_template(a, object, cells);
+    table_cell_text(a, cells, name_of(object));
+    table_cell_int(a, cells, json_int(json_at(object, "spec", "replicas", NULL), 0));
+    table_cell_int(a, cells, status_int(object, "replicas"));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
 }
 
-void cells_daemonset(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+void table_cells_statefulset(struct arena *a, const struct json *object, int64_t now_ns,
+                             struct json *cells)
+{
+    int64_t wanted = json_int(json_at(object, "spec", "replicas", NULL), 0);
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, format_ratio(a, status_int(object, "readyReplicas"), wanted));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    add_template_cells(a, object, cells);
+}
+
+void table_cells_daemonset(struct arena *a, const struct json *object, int64_t now_ns,
+                           struct json *cells)
 {
     static const char *const counts[] = { "desiredNumberScheduled", "currentNumberScheduled",
                                           "numberReady", "updatedNumberScheduled",
                                           "numberAvailable" };
-    cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, name_of(object));
     for (size_t i = 0; i < countof(counts); i++)
-        cell_int(a, cells, status_int(object, counts[i]));
-    cell_text(a, cells,
-              labels_text(a, json_at(object, "spec", "template", "spec", "nodeSelector", NULL)));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_template(a, object, cells);
-    cell_text(a, cells, selector_text(a, object));
+        table_cell_int(a, cells, status_int(object, counts[i]));
+    table_cell_text(a, cells,
+                    labels_text(a,
+                                json_at(object, "spec", "template", "spec", "nodeSelector", NULL)));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    add_template_cells(a, object, cells);
+    table_cell_text(a, cells, selector_text(a, object));
 }
 
-static const char *job_status(const struct json *job)
+/* The first condition that applies, in kubectl's order. */
+static const char *get_job_status(const struct json *job)
 {
     static const char *const last[] = { "Suspended", "FailureTarget", "SuccessCriteriaMet" };
     if (has_condition(job, "Complete"))
@@ -485,7 +512,8 @@ static const char *job_status(const struct json *job)
     return "Running";
 }
 
-static str job_duration(struct arena *a, const struct json *job, int64_t now_ns)
+/* From start to completion, or until now; empty before the start. */
+static str format_job_duration(struct arena *a, const struct json *job, int64_t now_ns)
 {
     const struct json *end = json_at(job, "status", "completionTime", NULL);
     int64_t start_s = 0, end_s = now_ns / 1000000000;
@@ -497,20 +525,21 @@ static str job_duration(struct arena *a, const struct json *job, int64_t now_ns)
     return table_age(a, end_s - start_s);
 }
 
-void cells_job(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
+/* A work queue (no completions, several pods at a time) shows "1/1 of 3". */
+void table_cells_job(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
     const struct json *completions = json_at(object, "spec", "completions", NULL);
     int64_t done = status_int(object, "succeeded");
     int64_t parallel = json_int(json_at(object, "spec", "parallelism", NULL), 0);
-    cell_text(a, cells, name_of(object));
-    cell_text(a, cells, str_c(job_status(object)));
+    table_cell_text(a, cells, name_of(object));
+    table_cell_text(a, cells, str_c(get_job_status(object)));
     if (!completions && parallel > 1)
-        cell_text(a, cells,
-                  arena_printf(a, "%lld/1 of %lld", (long long)done, (long long)parallel));
+        table_cell_text(a, cells,
+                        arena_printf(a, "%lld/1 of %lld", (long long)done, (long long)parallel));
     else
-        cell_text(a, cells, of_all(a, done, json_int(completions, 1)));
-    cell_text(a, cells, job_duration(a, object, now_ns));
-    cell_text(a, cells, age_of(a, object, now_ns));
-    cell_template(a, object, cells);
-    cell_text(a, cells, selector_text(a, object));
+        table_cell_text(a, cells, format_ratio(a, done, json_int(completions, 1)));
+    table_cell_text(a, cells, format_job_duration(a, object, now_ns));
+    table_cell_text(a, cells, age_of(a, object, now_ns));
+    add_template_cells(a, object, cells);
+    table_cell_text(a, cells, selector_text(a, object));
 }

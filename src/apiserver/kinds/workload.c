@@ -1,6 +1,9 @@
-/* Deployments, replica sets, stateful sets, daemon sets and jobs: things that make pods from a
- * template and know them by a selector. */
-#include "../schema/formats.h"
+/* Deployments, ReplicaSets, StatefulSets and DaemonSets: kinds that create pods from a template and find them
+ * by a selector. Jobs are in job.c.
+ *
+ * All four share check_workload() and check_status(); each adds its rollout strategy. Which fields are not
+ * negative is declared in types/apps.types. */
+#include "../schema/format.h"
 #include "kind_hooks.h"
 
 static struct json *template_spec(struct json *object)
@@ -13,7 +16,7 @@ static void fill_template(struct arena *a, struct json *object)
     podspec_fill(a, template_spec(object), false);
 }
 
-/* ---- rules that all share */
+/* ---- rules that all four share */
 
 static void check_not_negative(const struct json *spec, const char *key,
                                const struct field_path *at, struct field_errors *errors)
@@ -24,9 +27,10 @@ static void check_not_negative(const struct json *spec, const char *key,
                       "must be greater than or equal to 0");
 }
 
-/* The pods of a stateful set find its claims among their volumes. */
-static const struct json *with_claims(struct arena *a, const struct json *pod,
-                                      const struct json *claims)
+/* The pods of a StatefulSet see its claims as volumes, so mounts may refer to them. Returns a
+ * copy of the spec that has them. */
+static const struct json *add_claim_volumes(struct arena *a, const struct json *pod,
+                                            const struct json *claims)
 {
     if (!json_len(claims) || !json_is(pod, JSON_OBJ))
         return pod;
@@ -41,13 +45,14 @@ static const struct json *with_claims(struct arena *a, const struct json *pod,
         if (!seen_value(&claimed, json_get(volume, "name"), i))
             json_push(a, volumes, volume);
     }
-    for (uint32_t i = 0; i < json_len(own); i++) /* a claim hides a volume of its name */
+    for (uint32_t i = 0; i < json_len(own); i++) /* a claim replaces a volume of the same name */
         if (!seen_lookup(&claimed, json_get(own->items[i], "name")))
             json_push(a, volumes, own->items[i]);
     json_set(a, spec, S("volumes"), volumes);
     return spec;
 }
 
+/* Metadata and spec of the pod template. */
 static void check_template(const struct json *spec, const struct field_path *at,
                            struct podspec_rules rules, struct field_errors *errors)
 {
@@ -56,58 +61,62 @@ static void check_template(const struct json *spec, const struct field_path *at,
     const struct json *metadata = json_get(template, "metadata");
     kind_check_labels(json_get(metadata, "labels"), AT(&in, "labels"), errors);
     kind_check_annotations(json_get(metadata, "annotations"), AT(&in, "annotations"), errors);
-    podspec_check(with_claims(errors->arena, json_get(template, "spec"),
-                              json_get(spec, "volumeClaimTemplates")),
+    podspec_check(add_claim_volumes(errors->arena, json_get(template, "spec"),
+                                    json_get(spec, "volumeClaimTemplates")),
                   AT(&in, "spec"), rules, errors);
     if (json_at(template, "spec", "activeDeadlineSeconds", NULL))
         field_forbidden(errors, AT(AT(&in, "spec"), "activeDeadlineSeconds"),
-                        "pods that run for ever have no deadline");
+                        "activeDeadlineSeconds in ReplicaSet is not Supported");
 }
 
-/* The selector must be there, say something and choose the template's own pods. */
+/* The selector must exist, not be empty, and match the labels of the template. It is immutable. */
 static void check_own_selector(const struct kind_change *c, const struct json *spec,
                                const struct field_path *at, struct field_errors *errors)
 {
     const struct json *selector = json_get(spec, "selector");
     const struct json *labels = json_at(spec, "template", "metadata", "labels", NULL);
     if (!json_is(selector, JSON_OBJ)) {
-        if (c->kind->hooks != &hooks_daemonset)
+        if (c->kind->hooks != &kind_hooks_daemonset)
             field_required(errors, AT(at, "selector"), NULL);
     } else {
         kind_check_selector(selector, AT(at, "selector"), errors);
-        if (kind_selector_empty(selector))
-            field_invalid(errors, AT(at, "selector"), selector, "must not be empty");
+        if (kind_selector_is_empty(selector))
+            field_invalid(errors, AT(at, "selector"), selector,
+                          "empty selector is invalid for deployment");
     }
     struct field_path in = { at, .key = S("template") };
-    if (!kind_selector_readable(selector)) {
-        if (c->kind->hooks != &hooks_daemonset)
-            field_invalid(errors, AT(at, "selector"), selector, "cannot be read");
-    } else if (!kind_selector_empty(selector) ? !kind_selector_matches(selector, labels)
-                                              : !json_is(selector, JSON_OBJ))
+    if (!kind_selector_is_valid(selector)) {
+        if (c->kind->hooks != &kind_hooks_daemonset)
+            field_invalid(errors, AT(at, "selector"), selector, "invalid label selector");
+    } else if (!kind_selector_is_empty(selector) ? !kind_selector_matches(selector, labels)
+                                                 : !json_is(selector, JSON_OBJ))
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
-                      "the selector does not match them");
-    if (c->old && c->kind->hooks != &hooks_statefulset) /* there it is one of many */
+                      "`selector` does not match template `labels`");
+    if (c->old &&
+        c->kind->hooks != &kind_hooks_statefulset) /* reported with the whole spec there */
         kind_check_immutable(selector, json_at(c->old, "spec", "selector", NULL),
                              AT(at, "selector"), errors);
 }
 
-static void check_pods(const struct kind_change *c, struct field_errors *errors)
+/* The template is checked only if the selector is valid, as kube-apiserver does. */
+static void check_workload(const struct kind_change *c, struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec");
     struct field_path at = { NULL, .key = S("spec") };
     check_not_negative(spec, "replicas", &at, errors);
     check_not_negative(spec, "minReadySeconds", &at, errors);
-    if (c->kind->hooks != &hooks_statefulset)
+    if (c->kind->hooks != &kind_hooks_statefulset)
         check_not_negative(spec, "revisionHistoryLimit", &at, errors);
     check_own_selector(c, spec, &at, errors);
-    if (c->kind->hooks == &hooks_daemonset || kind_selector_readable(json_get(spec, "selector")))
+    if (c->kind->hooks == &kind_hooks_daemonset ||
+        kind_selector_is_valid(json_get(spec, "selector")))
         check_template(spec, &at,
                        (struct podspec_rules){ .restart_policy = "Always", .template = true },
                        errors);
 }
 
-/* Numbers of a status: none below zero, none of a part above the whole. */
+/* No count is negative, and no part is larger than the whole. */
 static void check_status(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const parts[] = { "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
@@ -118,13 +127,13 @@ static void check_status(const struct kind_change *c, struct field_errors *error
         if (json_is(m->value, JSON_INT) && m->value->integer < 0)
             field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
                           "must be greater than or equal to 0");
-    if (c->kind->hooks == &hooks_daemonset)
+    if (c->kind->hooks == &kind_hooks_daemonset)
         return;
-    bool replicaset = c->kind->hooks == &hooks_replicaset;
+    bool replicaset = c->kind->hooks == &kind_hooks_replicaset;
     for (size_t i = 0; i < countof(parts); i++) {
         if (replicaset ? i == 1 : i == 0)
-            continue; /* that one is not theirs */
-        if (i == 4 && c->kind->hooks != &hooks_statefulset)
+            continue; /* a field that this kind does not have */
+        if (i == 4 && c->kind->hooks != &kind_hooks_statefulset)
             continue;
         struct json part = { .type = JSON_INT, .integer = json_int(json_get(status, parts[i]), 0) };
         if (part.integer > json_int(json_get(status, "replicas"), 0))
@@ -137,13 +146,13 @@ static void check_status(const struct kind_change *c, struct field_errors *error
                       "cannot be greater than readyReplicas");
 }
 
-static void validate_pods(const struct kind_change *c, struct kind_env *env UNUSED,
-                          struct field_errors *errors)
+static void validate_workload(const struct kind_change *c, struct kind_env *env UNUSED,
+                              struct field_errors *errors)
 {
     if (c->sub == KIND_STATUS)
         check_status(c, errors);
     else
-        check_pods(c, errors);
+        check_workload(c, errors);
 }
 
 /* ---- Deployment */
@@ -161,10 +170,10 @@ static void fill_deployment(struct arena *a, struct json *object)
         json_set_str(a, rolling, "maxSurge", S("25%"));
 }
 
-/* ---- parts of the replicas */
+/* ---- counts and percentages */
 
-/* A count, or a percentage as text; -1: neither. */
-static int64_t part_of(const struct json *value, bool *ret_percent)
+/* A number, or a percentage as text ("25%"); -1 if it is neither. */
+static int64_t parse_count_or_percent(const struct json *value, bool *ret_percent)
 {
     *ret_percent = json_is(value, JSON_STR);
     if (json_is(value, JSON_INT))
@@ -176,22 +185,27 @@ static int64_t part_of(const struct json *value, bool *ret_percent)
     return percent;
 }
 
-static void check_part(const struct json *value, const struct field_path *at, int64_t percent_max,
-                       struct field_errors *errors)
+/* Reports a number below zero or a percentage above `percent_max`. */
+static void check_count_or_percent(const struct json *value, const struct field_path *at,
+                                   int64_t percent_max, struct field_errors *errors)
 {
     bool percent = false;
     if (!value)
         return;
-    int64_t n = part_of(value, &percent);
+    int64_t n = parse_count_or_percent(value, &percent);
     if (n < 0)
-        field_invalid(errors, at, value,
-                      percent ? "must be a percentage (such as '25%%')" : "must not be negative");
+        field_invalid(
+            errors, at, value,
+            percent ? "a valid percent string must be a numeric string followed by an ending '%%' "
+                      "(e.g. '1%%',  or '93%%', regex used for validation is '[0-9]+%%')"
+                    : "must be greater than or equal to 0");
     else if (percent && n > percent_max)
-        field_invalid(errors, at, value, "must not be more than 100%%");
+        field_invalid(errors, at, value, "must not be greater than 100%%");
 }
 
-static void check_strategy(const struct json *spec, const struct field_path *up,
-                           struct field_errors *errors)
+/* A type that is unknown is reported for the strategy, not for the type. */
+static void check_deployment_strategy(const struct json *spec, const struct field_path *up,
+                                      struct field_errors *errors)
 {
     struct field_path at = { up, .key = S("strategy") };
     static const char *const types[] = { "Recreate", "RollingUpdate", NULL };
@@ -205,20 +219,21 @@ static void check_strategy(const struct json *spec, const struct field_path *up,
     }
     if (str_eqc(type, "Recreate")) {
         if (rolling)
-            field_forbidden(errors, &in, "belongs to the type RollingUpdate");
+            field_forbidden(errors, &in, "may not be specified when strategy `type` is 'Recreate'");
         return;
     }
     const struct json *unavailable = json_get(rolling, "maxUnavailable");
     const struct json *surge = json_get(rolling, "maxSurge");
-    check_part(unavailable, AT(&in, "maxUnavailable"), 100, errors);
-    check_part(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
+    check_count_or_percent(unavailable, AT(&in, "maxUnavailable"), 100, errors);
+    check_count_or_percent(surge, AT(&in, "maxSurge"), INT32_MAX, errors);
     bool percent = false;
-    if (unavailable && surge && part_of(unavailable, &percent) == 0 &&
-        part_of(surge, &percent) == 0)
+    if (unavailable && surge && parse_count_or_percent(unavailable, &percent) == 0 &&
+        parse_count_or_percent(surge, &percent) == 0)
         field_invalid(errors, AT(&in, "maxUnavailable"), unavailable,
-                      "must not be 0 when maxSurge is");
+                      "may not be 0 when `maxSurge` is 0");
 }
 
+/* The shared rules, the strategy and the progress deadline. */
 static void validate_deployment(const struct kind_change *c, struct kind_env *env UNUSED,
                                 struct field_errors *errors)
 {
@@ -228,8 +243,8 @@ static void validate_deployment(const struct kind_change *c, struct kind_env *en
         check_status(c, errors);
         return;
     }
-    check_pods(c, errors);
-    check_strategy(spec, &at, errors);
+    check_workload(c, errors);
+    check_deployment_strategy(spec, &at, errors);
     const struct json *deadline = json_get(spec, "progressDeadlineSeconds");
     check_not_negative(spec, "progressDeadlineSeconds", &at, errors);
     if (deadline && json_int(deadline, 0) <= json_int(json_get(spec, "minReadySeconds"), 0))
@@ -237,7 +252,7 @@ static void validate_deployment(const struct kind_change *c, struct kind_env *en
                       "must be greater than minReadySeconds");
 }
 
-/* Annotations of a deployment steer its rollout, so they count as a generation too. */
+/* Annotations control the rollout of a deployment, so they count as a new generation too. */
 static void prepare_deployment(const struct kind_change *c, struct kind_env *env,
                                struct kind_fault *fault UNUSED)
 {
@@ -258,16 +273,18 @@ static void prepare_deployment(const struct kind_change *c, struct kind_env *env
         json_set_int(env->arena, metadata, "generation", generation + 1);
 }
 
-const struct kind_hooks hooks_deployment = {
+const struct kind_hooks kind_hooks_deployment = {
     .fill = fill_deployment,
     .prepare = prepare_deployment,
     .validate = validate_deployment,
 };
 
-const struct kind_hooks hooks_replicaset = { .fill = fill_template, .validate = validate_pods };
+const struct kind_hooks kind_hooks_replicaset = { .fill = fill_template,
+                                                  .validate = validate_workload };
 
 /* ---- StatefulSet */
 
+/* Defaults of the strategy, and the type of the claims. */
 static void fill_statefulset(struct arena *a, struct json *object)
 {
     fill_template(a, object);
@@ -282,21 +299,22 @@ static void fill_statefulset(struct arena *a, struct json *object)
         str_eqc(json_text(json_get(strategy, "type")), "RollingUpdate"))
         json_set_int(a, rolling, "partition", 0);
     const struct json *claims = json_get(spec, "volumeClaimTemplates");
-    for (uint32_t i = 0; i < json_len(claims); i++) { /* objects inside an object */
+    for (uint32_t i = 0; i < json_len(claims); i++) { /* embedded objects */
         json_set_str(a, claims->items[i], "apiVersion", S("v1"));
         json_set_str(a, claims->items[i], "kind", S("PersistentVolumeClaim"));
     }
 }
 
-static void check_set_strategy(const struct json *strategy, const struct field_path *at,
-                               struct field_errors *errors)
+/* rollingUpdate belongs to the type RollingUpdate. */
+static void check_statefulset_strategy(const struct json *strategy, const struct field_path *at,
+                                       struct field_errors *errors)
 {
     str type = json_text(json_get(strategy, "type"));
     const struct json *rolling = json_get(strategy, "rollingUpdate");
     const struct json *partition = json_get(rolling, "partition");
     struct field_path in = { at, .key = S("rollingUpdate") };
     if (!str_eqc(type, "RollingUpdate") && !str_eqc(type, "OnDelete"))
-        field_invalid(errors, at, strategy, "must be RollingUpdate or OnDelete");
+        field_invalid(errors, at, strategy, "must be 'RollingUpdate' or 'OnDelete'");
     else if (str_eqc(type, "OnDelete") && rolling)
         field_invalid(errors, &in, rolling, "only allowed for updateStrategy 'RollingUpdate'");
     else if (json_int(partition, 0) < 0)
@@ -317,6 +335,7 @@ static void check_retention(const struct json *policy, const struct field_path *
     }
 }
 
+/* Only the fields in `mutable` may change after creation. */
 static void validate_statefulset(const struct kind_change *c, struct kind_env *env UNUSED,
                                  struct field_errors *errors)
 {
@@ -335,12 +354,12 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
         check_status(c, errors);
         return;
     }
-    check_pods(c, errors);
+    check_workload(c, errors);
     const struct json *policy = json_get(spec, "podManagementPolicy");
     if (!str_eqc(json_text(policy), "OrderedReady") && !str_eqc(json_text(policy), "Parallel"))
         field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
-                      "must be OrderedReady or Parallel");
-    check_set_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
+                      "must be 'OrderedReady' or 'Parallel'");
+    check_statefulset_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
     check_retention(json_get(spec, "persistentVolumeClaimRetentionPolicy"),
                     AT(&at, "persistentVolumeClaimRetentionPolicy"), errors);
     const struct json *start = json_at(spec, "ordinals", "start", NULL);
@@ -365,10 +384,13 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
     }
     if (!json_eq(new, old))
         field_forbidden(errors, AT(NULL, "spec"),
-                        "only replicas, template, updateStrategy and the like may change");
+                        "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+                        "'template', 'updateStrategy', 'revisionHistoryLimit', "
+                        "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are "
+                        "forbidden");
 }
 
-const struct kind_hooks hooks_statefulset = {
+const struct kind_hooks kind_hooks_statefulset = {
     .name = format_dns_label,
     .fill = fill_statefulset,
     .validate = validate_statefulset,
@@ -378,6 +400,7 @@ const struct kind_hooks hooks_statefulset = {
 
 static const char template_generation[] = "deprecated.daemonset.template.generation";
 
+/* Defaults of the rollout. */
 static void fill_daemonset(struct arena *a, struct json *object)
 {
     fill_template(a, object);
@@ -394,7 +417,7 @@ static void fill_daemonset(struct arena *a, struct json *object)
         json_set_int(a, rolling, "maxSurge", 0);
 }
 
-/* The template's generation shows in an annotation, as it has no field in this version. */
+/* Counts changes of the template in an annotation: apps/v1 has no field for it. */
 static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
                               struct kind_fault *fault UNUSED)
 {
@@ -411,22 +434,24 @@ static void prepare_daemonset(const struct kind_change *c, struct kind_env *env,
                  template_generation, arena_printf(env->arena, "%lld", (long long)generation));
 }
 
-/* One of the two moves a rollout on, and not both. */
-static void check_daemon_parts(const struct json *rolling, const struct field_path *at,
-                               struct field_errors *errors)
+/* Exactly one of maxUnavailable and maxSurge must be nonzero. */
+static void check_daemonset_rollout(const struct json *rolling, const struct field_path *at,
+                                    struct field_errors *errors)
 {
     const struct json *unavailable = json_get(rolling, "maxUnavailable");
     const struct json *surge = json_get(rolling, "maxSurge");
     bool percent = false;
-    int64_t out = part_of(unavailable, &percent), over = part_of(surge, &percent);
+    int64_t out = parse_count_or_percent(unavailable, &percent),
+            over = parse_count_or_percent(surge, &percent);
     bool some_out = out > 0 || (out < 0 && json_is(unavailable, JSON_INT));
     bool some_over = over > 0 || (over < 0 && json_is(surge, JSON_INT));
-    check_part(unavailable, AT(at, "maxUnavailable"), 100, errors);
-    check_part(surge, AT(at, "maxSurge"), 100, errors);
+    check_count_or_percent(unavailable, AT(at, "maxUnavailable"), 100, errors);
+    check_count_or_percent(surge, AT(at, "maxSurge"), 100, errors);
     if (some_out && some_over)
-        field_invalid(errors, AT(at, "maxSurge"), surge, "must be 0 when maxUnavailable is not");
+        field_invalid(errors, AT(at, "maxSurge"), surge,
+                      "may not be set when maxUnavailable is non-zero");
     if (!some_out && !some_over)
-        field_required(errors, AT(at, "maxUnavailable"), "must not be 0 when maxSurge is");
+        field_required(errors, AT(at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
 static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
@@ -436,16 +461,17 @@ static void validate_daemonset(const struct kind_change *c, struct kind_env *env
     const struct json *strategy = json_at(c->object, "spec", "updateStrategy", NULL);
     str type = json_text(json_get(strategy, "type"));
     struct field_path at = { AT(NULL, "spec"), .key = S("updateStrategy") };
-    validate_pods(c, env, errors);
+    validate_workload(c, env, errors);
     if (c->sub == KIND_STATUS)
         return;
     if (str_eqc(type, "RollingUpdate"))
-        check_daemon_parts(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"), errors);
+        check_daemonset_rollout(json_get(strategy, "rollingUpdate"), AT(&at, "rollingUpdate"),
+                                errors);
     else if (!str_eqc(type, "OnDelete"))
         field_not_supported(errors, &at, strategy, types);
 }
 
-const struct kind_hooks hooks_daemonset = {
+const struct kind_hooks kind_hooks_daemonset = {
     .fill = fill_daemonset,
     .prepare = prepare_daemonset,
     .validate = validate_daemonset,

@@ -1,6 +1,22 @@
-/* A type checker for CEL without a tree: a recursive descent parser whose functions return the type of
- * what they read. What cannot be known here (values of unknown type, functions of the extension
- * libraries) is `dyn`, which fits everywhere, so a rule is refused only for what is surely wrong. */
+/* Type-checks CEL rules without building a tree: a recursive-descent parser whose functions return the
+ * type of the expression they consumed.
+ *
+ * The rules are stored but not evaluated by this server. Still, a rule that could never run must be
+ * refused when its definition is written, as kube-apiserver does, or the mistake surfaces on another
+ * cluster. So the checker is conservative: what it cannot know (values of unknown type, results of extension
+ * libraries) has the type `dyn`, which fits everywhere, and a rule is refused only if it is certainly
+ * wrong.
+ *
+ *   parse_expr      a ? b : c
+ *   parse_junction  ||, then &&
+ *   parse_relation  == != < <= > >= in
+ *   parse_arithmetic  + -, then * / %
+ *   parse_unary     ! -
+ *   parse_member    .field  .method()  [index]
+ *   parse_primary   literals, identifiers, (...), [...], {...}
+ *
+ * The first error ends the parse: fail_parse() moves to the end of the text, so every loop stops. Nesting and
+ * variables are bounded; nothing is allocated except the buffers that unescape a field name. */
 #include "cel_check.h"
 
 enum { NESTING_MAX = 120, SCOPE_MAX = 24 };
@@ -15,13 +31,13 @@ enum type_kind {
     CEL_LIST,
     CEL_MAP,
     CEL_OBJECT,
-    CEL_METADATA, /* of which rules see the names only */
+    CEL_METADATA, /* rules see name and generateName only */
 };
 
 struct type {
     enum type_kind kind;
-    const struct json *schema; /* of an object, or of the elements of a list or map; NULL: dyn */
-    bool root;                 /* the object itself: has metadata */
+    const struct json *schema; /* of the object, or of the items of a list or map; NULL: dyn */
+    bool root;                 /* the whole object, which has metadata */
 };
 
 struct variable {
@@ -43,27 +59,28 @@ static struct type parse_expr(struct parser *p);
 
 static const struct type dyn = { CEL_DYN }, boolean = { CEL_BOOL };
 
-static struct type fail(struct parser *p, const char *what, str about)
+static struct type fail_parse(struct parser *p, const char *what, str about)
 {
     if (!p->failed)
         p->failed =
             err_set(p->e, EINVAL, "%s '" STR_FMT "' at byte %zu", what, STR_ARG(about), p->at);
-    p->at = p->text.n; /* nothing more is read */
+    p->at = p->text.n; /* ends every loop */
     return dyn;
 }
 
-/* ---- words */
+/* ---- tokens */
 
-static bool letter(char c)
+static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static bool digit(char c)
+static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
+/* Skips white space and comments; returns the next character, or 0 at the end. */
 static char peek(struct parser *p)
 {
     for (; p->at < p->text.n; p->at++) {
@@ -90,15 +107,16 @@ static bool accept(struct parser *p, const char *mark)
 static void expect(struct parser *p, const char *mark)
 {
     if (!accept(p, mark))
-        fail(p, "missing", str_c(mark));
+        fail_parse(p, "missing", str_c(mark));
 }
 
+/* Consumes an identifier; empty if there is none. */
 static str take_word(struct parser *p)
 {
     peek(p);
     size_t start = p->at;
     while (p->at < p->text.n &&
-           (letter(p->text.p[p->at]) || (p->at > start && digit(p->text.p[p->at]))))
+           (is_letter(p->text.p[p->at]) || (p->at > start && is_digit(p->text.p[p->at]))))
         p->at++;
     return str_upto(str_from(p->text, start), p->at - start);
 }
@@ -114,6 +132,7 @@ static bool accept_word(struct parser *p, const char *word)
 
 /* ---- types */
 
+/* The CEL type of values of an OpenAPI schema; formats that CEL maps to other types are dyn. */
 static struct type type_of_schema(const struct json *schema, bool root)
 {
     str type = json_text(json_get(schema, "type"));
@@ -147,8 +166,8 @@ static struct type element_of(struct type t)
                                                                  : dyn;
 }
 
-/* "x__dash__y" is how a rule writes the field "x-y". */
-static bool names_field(str word, str field)
+/* True if `word` is how a rule spells `field`: "x__dash__y" for the field "x-y". */
+static bool is_escaped_name_of(str word, str field)
 {
     static const struct {
         const char *escape, *plain;
@@ -171,11 +190,12 @@ static bool names_field(str word, str field)
     }
     if (str_eq(buf_str(&plain), field))
         return true;
-    /* reserved words wear underscores on both sides */
+    /* reserved words are written with underscores on both sides */
     return word.n == field.n + 4 && str_starts(word, S("__")) && str_ends(word, S("__")) &&
            str_eq(str_upto(str_from(word, 2), field.n), field);
 }
 
+/* The type of `t.word`; fails if the schema has no such field. */
 static struct type select_field(struct parser *p, struct type t, str word)
 {
     if (t.kind == CEL_DYN)
@@ -185,24 +205,24 @@ static struct type select_field(struct parser *p, struct type t, str word)
     if (t.kind == CEL_METADATA && (str_eqc(word, "name") || str_eqc(word, "generateName")))
         return (struct type){ CEL_STRING };
     if (t.kind != CEL_OBJECT)
-        return fail(p, "there is no field", word);
+        return fail_parse(p, "there is no field", word);
     bool whole = t.root || json_bool(json_get(t.schema, "x-kubernetes-embedded-resource"), false);
     if (whole && (str_eqc(word, "apiVersion") || str_eqc(word, "kind")))
         return (struct type){ CEL_STRING };
     if (whole && str_eqc(word, "metadata"))
         return (struct type){ CEL_METADATA };
     json_each(m, json_get(t.schema, "properties"))
-        if (names_field(word, m->key))
+        if (is_escaped_name_of(word, m->key))
             return type_of_schema(m->value, false);
-    return fail(p, "undefined field", word);
+    return fail_parse(p, "undefined field", word);
 }
 
 /* ---- functions */
 
-/* The functions of the language and of the libraries Kubernetes adds, by what they answer. */
+/* Functions of the language and of the libraries that Kubernetes adds, by result type. */
 static const struct {
     enum type_kind result;
-    const char *names; /* in blanks */
+    const char *names; /* each surrounded by blanks */
 } functions[] = {
     { CEL_BOOL, " bool contains startsWith endsWith matches isSorted isURL isQuantity isInteger "
                 "isLessThan isGreaterThan isIP isCanonical isUnspecified isLoopback "
@@ -230,6 +250,7 @@ static void parse_arguments(struct parser *p)
     expect(p, ")");
 }
 
+/* Consumes the arguments of a known function and returns its result type. */
 static struct type call_function(struct parser *p, str name)
 {
     auto_buf struct buf word = { 0 };
@@ -240,18 +261,19 @@ static struct type call_function(struct parser *p, str name)
         parse_arguments(p);
         return (struct type){ functions[i].result };
     }
-    return fail(p, "undeclared function", name);
+    return fail_parse(p, "undeclared function", name);
 }
 
 static void push_variable(struct parser *p, str name, struct type type)
 {
     if (p->n_scope == SCOPE_MAX)
-        fail(p, "too many variables, beginning with", name);
+        fail_parse(p, "too many variables, beginning with", name);
     else
         p->scope[p->n_scope++] = (struct variable){ name, type };
 }
 
-/* all, exists, filter, map and their kin: a name, then expressions that may use it. */
+/* all, exists, filter, map and the like: binds one or two variables for the expressions that
+ * follow. Returns false, without consuming anything, if `name` is not a macro. */
 static bool call_macro(struct parser *p, struct type target, str name, struct type *ret)
 {
     static const char *const macros[] = { "all",    "exists", "exists_one", "existsOne",
@@ -261,7 +283,7 @@ static bool call_macro(struct parser *p, struct type target, str name, struct ty
         known = known || str_eqc(name, macros[i]);
     if (!known)
         return false;
-    bool yes_no = str_eqc(name, "all") || str_starts(name, S("exists"));
+    bool returns_bool = str_eqc(name, "all") || str_starts(name, S("exists"));
     size_t scope = p->n_scope;
     struct type element = target.kind == CEL_LIST  ? element_of(target)
                           : target.kind == CEL_MAP ? (struct type){ CEL_STRING }
@@ -278,13 +300,13 @@ static bool call_macro(struct parser *p, struct type target, str name, struct ty
         p->at = before_second;
     }
     struct type body = parse_expr(p);
-    if (yes_no && body.kind != CEL_BOOL && body.kind != CEL_DYN)
-        fail(p, "a condition must be true or false in", name);
+    if (returns_bool && body.kind != CEL_BOOL && body.kind != CEL_DYN)
+        fail_parse(p, "expected a bool expression in", name);
     while (accept(p, ","))
         parse_expr(p);
     expect(p, ")");
     p->n_scope = scope;
-    *ret = yes_no                                               ? boolean
+    *ret = returns_bool                                         ? boolean
            : str_eqc(name, "filter") && target.kind == CEL_LIST ? target
            : str_eqc(name, "map") || str_eqc(name, "filter")    ? (struct type){ CEL_LIST }
                                                                 : dyn;
@@ -293,17 +315,18 @@ static bool call_macro(struct parser *p, struct type target, str name, struct ty
 
 /* ---- expressions */
 
+/* Integers, hex, unsigned and floating point. */
 static struct type parse_number(struct parser *p)
 {
     bool fraction = false;
     if (accept(p, "0x")) {
-        while (p->at < p->text.n && (digit(p->text.p[p->at]) || letter(p->text.p[p->at])))
+        while (p->at < p->text.n && (is_digit(p->text.p[p->at]) || is_letter(p->text.p[p->at])))
             p->at++;
         return (struct type){ CEL_INT };
     }
     while (p->at < p->text.n) {
         char c = p->text.p[p->at];
-        bool next_digit = p->at + 1 < p->text.n && digit(p->text.p[p->at + 1]);
+        bool next_digit = p->at + 1 < p->text.n && is_digit(p->text.p[p->at + 1]);
         if (c == '.' && next_digit)
             fraction = true;
         else if ((c == 'e' || c == 'E') && p->at + 1 < p->text.n) {
@@ -313,7 +336,7 @@ static struct type parse_number(struct parser *p)
         } else if (c == 'u' || c == 'U') {
             p->at++;
             return dyn;
-        } else if (!digit(c)) {
+        } else if (!is_digit(c)) {
             break;
         }
         p->at++;
@@ -321,6 +344,7 @@ static struct type parse_number(struct parser *p)
     return (struct type){ fraction ? CEL_DOUBLE : CEL_INT };
 }
 
+/* A string in single, double or triple quotes; raw strings have no escapes. */
 static struct type parse_text(struct parser *p, bool raw)
 {
     str rest = str_from(p->text, p->at);
@@ -335,7 +359,7 @@ static struct type parse_text(struct parser *p, bool raw)
             return (struct type){ CEL_STRING };
         }
     }
-    return fail(p, "text that does not end, beginning with", str_upto(rest, 12));
+    return fail_parse(p, "unterminated string starting with", str_upto(rest, 12));
 }
 
 static struct type parse_list(struct parser *p)
@@ -344,7 +368,7 @@ static struct type parse_list(struct parser *p)
         accept(p, "?");
         parse_expr(p);
         if (!accept(p, ",") && peek(p) != ']')
-            return fail(p, "missing", S("]"));
+            return fail_parse(p, "missing", S("]"));
     }
     return (struct type){ CEL_LIST };
 }
@@ -357,11 +381,12 @@ static struct type parse_map(struct parser *p)
         expect(p, ":");
         parse_expr(p);
         if (!accept(p, ",") && peek(p) != '}')
-            return fail(p, "missing", S("}"));
+            return fail_parse(p, "missing", S("}"));
     }
     return (struct type){ CEL_MAP };
 }
 
+/* A literal word, a variable in scope, a function call or a type name. */
 static struct type parse_identifier(struct parser *p)
 {
     static const char *const names[] = { "int",    "uint", "double", "string",  "bool",
@@ -392,7 +417,7 @@ static struct type parse_identifier(struct parser *p)
         if (str_eqc(word, names[i]))
             return dyn;
     p->at = start;
-    return fail(p, "undeclared reference to", word);
+    return fail_parse(p, "undeclared reference to", word);
 }
 
 static struct type parse_primary(struct parser *p)
@@ -409,20 +434,21 @@ static struct type parse_primary(struct parser *p)
         return parse_map(p);
     if (c == '"' || c == '\'')
         return parse_text(p, false);
-    if (digit(c))
+    if (is_digit(c))
         return parse_number(p);
-    if (letter(c))
+    if (is_letter(c))
         return parse_identifier(p);
-    return fail(p, "unexpected", str_upto(str_from(p->text, p->at), 1));
+    return fail_parse(p, "unexpected", str_upto(str_from(p->text, p->at), 1));
 }
 
+/* A primary followed by any number of selections, calls and indexes. */
 static struct type parse_member(struct parser *p)
 {
     struct type t = parse_primary(p);
     while (!p->failed) {
         if (accept(p, "[")) {
             if (t.kind == CEL_OBJECT)
-                return fail(p, "an object is no map to look up in", S("["));
+                return fail_parse(p, "an object cannot be indexed with", S("["));
             accept(p, "?");
             parse_expr(p);
             expect(p, "]");
@@ -431,7 +457,7 @@ static struct type parse_member(struct parser *p)
             bool optional = accept(p, "?");
             str word = take_word(p);
             if (!word.n)
-                return fail(p, "a name is missing behind", S("."));
+                return fail_parse(p, "missing name after", S("."));
             if (!accept(p, "("))
                 t = optional ? (select_field(p, t, word), dyn) : select_field(p, t, word);
             else if (!call_macro(p, t, word, &t))
@@ -448,16 +474,17 @@ static struct type parse_unary(struct parser *p)
     if (peek(p) == '!' && !str_starts(str_from(p->text, p->at), S("!="))) {
         p->at++;
         struct type t = parse_unary(p);
-        return t.kind == CEL_BOOL || t.kind == CEL_DYN ? boolean
-                                                       : fail(p, "not a condition", S("!"));
+        return t.kind == CEL_BOOL || t.kind == CEL_DYN
+                   ? boolean
+                   : fail_parse(p, "expected a bool operand for", S("!"));
     }
     if (accept(p, "-"))
         return parse_unary(p);
     return parse_member(p);
 }
 
-/* Both sides of an operator that wants them alike; numbers of two kinds pass. */
-static bool alike(struct type a, struct type b)
+/* True if an operator accepts these operands; int and double compare with each other. */
+static bool is_comparable(struct type a, struct type b)
 {
     bool numbers =
         (a.kind == CEL_INT || a.kind == CEL_DOUBLE) && (b.kind == CEL_INT || b.kind == CEL_DOUBLE);
@@ -478,14 +505,15 @@ static bool accept_any(struct parser *p, const char *const *operators, str *ret)
     return false;
 }
 
+/* `products` selects the level: * / % binds tighter than + -. */
 static struct type parse_arithmetic(struct parser *p, bool products)
 {
     static const char *const times[] = { "*", "/", "%", NULL }, *const plus[] = { "+", "-", NULL };
     struct type left = products ? parse_unary(p) : parse_arithmetic(p, true);
     for (str op; !p->failed && accept_any(p, products ? times : plus, &op);) {
         struct type right = products ? parse_unary(p) : parse_arithmetic(p, true);
-        if (!alike(left, right) || left.kind == CEL_BOOL)
-            return fail(p, "the sides do not fit for", op);
+        if (!is_comparable(left, right) || left.kind == CEL_BOOL)
+            return fail_parse(p, "operand types do not match for", op);
         if (left.kind != right.kind)
             left = dyn;
     }
@@ -502,13 +530,14 @@ static struct type parse_relation(struct parser *p)
         if (!in && !accept_any(p, operators, &op))
             return left;
         struct type right = parse_arithmetic(p, false);
-        if (!in && !alike(left, right))
-            return fail(p, "the sides do not fit for", op);
+        if (!in && !is_comparable(left, right))
+            return fail_parse(p, "operand types do not match for", op);
         left = boolean;
     }
     return left;
 }
 
+/* `both` selects the level: && binds tighter than ||. */
 static struct type parse_junction(struct parser *p, bool both)
 {
     struct type left = both ? parse_relation(p) : parse_junction(p, true);
@@ -516,7 +545,7 @@ static struct type parse_junction(struct parser *p, bool both)
         struct type right = both ? parse_relation(p) : parse_junction(p, true);
         if ((left.kind != CEL_BOOL && left.kind != CEL_DYN) ||
             (right.kind != CEL_BOOL && right.kind != CEL_DYN))
-            return fail(p, "the sides are no conditions for", both ? S("&&") : S("||"));
+            return fail_parse(p, "expected bool operands for", both ? S("&&") : S("||"));
         left = boolean;
     }
     return left;
@@ -525,11 +554,11 @@ static struct type parse_junction(struct parser *p, bool both)
 static struct type parse_expr(struct parser *p)
 {
     if (++p->depth > NESTING_MAX)
-        return fail(p, "nested too deeply at", str_upto(str_from(p->text, p->at), 8));
+        return fail_parse(p, "nested too deeply at", str_upto(str_from(p->text, p->at), 8));
     struct type t = parse_junction(p, false);
     if (!p->failed && accept(p, "?")) {
         if (t.kind != CEL_BOOL && t.kind != CEL_DYN)
-            return fail(p, "not a condition before", S("?"));
+            return fail_parse(p, "expected a bool expression before", S("?"));
         t = parse_expr(p);
         expect(p, ":");
         struct type other = parse_expr(p);
@@ -540,9 +569,10 @@ static struct type parse_expr(struct parser *p)
     return t;
 }
 
-/* `otherwise`: what is said of another type. */
-static int check(const struct cel_place *place, str text, enum type_kind wanted,
-                 const char *otherwise, err_t *e)
+/* Parses `text` with self and oldSelf in scope; `type_error` is the message for a result that is
+ * not of the wanted type. */
+static int check_expression(const struct cel_place *place, str text, enum type_kind wanted,
+                            const char *type_error, err_t *e)
 {
     struct parser p = { .text = text, .e = e };
     struct type self = type_of_schema(place->openapi, place->root);
@@ -550,19 +580,19 @@ static int check(const struct cel_place *place, str text, enum type_kind wanted,
     push_variable(&p, S("oldSelf"), place->optional_old ? dyn : self);
     struct type result = parse_expr(&p);
     if (!p.failed && peek(&p))
-        fail(&p, "unexpected", str_upto(str_from(text, p.at), 8));
+        fail_parse(&p, "unexpected", str_upto(str_from(text, p.at), 8));
     if (!p.failed && result.kind != wanted && result.kind != CEL_DYN)
-        return err_set(e, EINVAL, "%s", otherwise);
+        return err_set(e, EINVAL, "%s", type_error);
     return p.failed;
 }
 
 int cel_check(const struct cel_place *place, str rule, err_t *e)
 {
-    return check(place, rule, CEL_BOOL, "a rule must be true or false in the end", e);
+    return check_expression(place, rule, CEL_BOOL, "cel expression must evaluate to a bool", e);
 }
 
 int cel_check_message(const struct cel_place *place, str expression, err_t *e)
 {
-    return check(place, expression, CEL_STRING, "a messageExpression must be a string in the end",
-                 e);
+    return check_expression(place, expression, CEL_STRING,
+                            "messageExpression must evaluate to a string", e);
 }

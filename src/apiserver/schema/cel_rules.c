@@ -1,4 +1,4 @@
-/* All the rules of a schema, each judged where it stands. */
+/* Walks an OpenAPI schema and checks each CEL rule in the scope of the node that declares it. */
 #include "cel_check.h"
 
 static void check_reason(const struct json *reason, const struct field_path *up,
@@ -17,8 +17,8 @@ static bool has_line_break(str text)
     return str_find_char(text, '\n') != SIZE_MAX || str_find_char(text, '\r') != SIZE_MAX;
 }
 
-/* Takes ".name" or "['name']" off the path. */
-static bool next_step(str *path, str *ret_name)
+/* Consumes ".name" or "['name']" from the front of the path; false if it is malformed. */
+static bool take_path_step(str *path, str *ret_name)
 {
     size_t n = 1;
     if (str_starts(*path, S("['"))) {
@@ -37,11 +37,12 @@ static bool next_step(str *path, str *ret_name)
     return named;
 }
 
-static bool leads_to_field(const struct json *node, str path)
+/* True if `path` leads from `node` to a declared field or map value. */
+static bool is_field_path(const struct json *node, str path)
 {
     while (node && path.n) {
         str name;
-        if (!next_step(&path, &name))
+        if (!take_path_step(&path, &name))
             return false;
         const struct json *fields = json_get(node, "properties");
         const struct json *others = json_get(node, "additionalProperties");
@@ -52,6 +53,7 @@ static bool leads_to_field(const struct json *node, str path)
     return node;
 }
 
+/* fieldPath: where an error of the rule is reported; must lead to a declared field. */
 static void check_field_path(const struct json *node, const struct json *path,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -60,11 +62,11 @@ static void check_field_path(const struct json *node, const struct json *path,
         field_invalid(errors, at, path, "must be non-empty if specified");
     if (has_line_break(text))
         field_invalid(errors, at, path, "must not contain line breaks");
-    if (!leads_to_field(node, text))
+    if (!is_field_path(node, text))
         field_invalid(errors, at, path, "must be a valid path");
 }
 
-/* The words for when a rule fails. */
+/* message and messageExpression: what a client sees when the rule fails. */
 static void check_message(const struct json *each, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -83,8 +85,8 @@ static void check_message(const struct json *each, const struct field_path *up,
                        "messageExpression must be non-empty if specified");
 }
 
-static void check_form(const struct json *each, const struct json *node,
-                       const struct field_path *at, struct field_errors *errors)
+static void check_rule_fields(const struct json *each, const struct json *node,
+                              const struct field_path *at, struct field_errors *errors)
 {
     if (!str_trim(json_text(json_get(each, "rule"))).n)
         field_required(errors, AT(at, "rule"), "rule is not specified");
@@ -93,7 +95,7 @@ static void check_form(const struct json *each, const struct json *node,
     check_message(each, at, errors);
 }
 
-/* What is not even well-formed is not read as an expression. */
+/* Checks the form of a rule first; only a well-formed rule is parsed as an expression. */
 static void check_rule(const struct json *each, struct cel_place place, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -102,7 +104,7 @@ static void check_rule(const struct json *each, struct cel_place place, const st
     size_t before = errors->n;
     err_t e;
     place.optional_old = json_bool(old, false);
-    check_form(each, place.openapi, at, errors);
+    check_rule_fields(each, place.openapi, at, errors);
     if (errors->n > before)
         return;
     if (cel_check(&place, str_trim(json_text(rule)), &e) < 0)
@@ -114,6 +116,7 @@ static void check_rule(const struct json *each, struct cel_place place, const st
                       "may not be set if oldSelf is not used in rule");
 }
 
+/* Checks each rule of one node with `self` being the value of that node. */
 static void check_rules(const struct json *node, bool root, const struct field_path *up,
                         struct field_errors *errors)
 {
@@ -124,25 +127,28 @@ static void check_rules(const struct json *node, bool root, const struct field_p
                    &(struct field_path){ &list, .index = i, .how = FIELD_INDEX }, errors);
 }
 
-static void check_node(const struct json *node, bool root, const struct field_path *at,
-                       struct field_errors *errors)
+/* Checks the rules of a node, then those of its children. Rules below allOf and the like are
+ * refused earlier, by schema_structural.c. */
+static void check_schema_node(const struct json *node, bool root, const struct field_path *at,
+                              struct field_errors *errors)
 {
     check_rules(node, root, at, errors);
     const struct json *items = json_get(node, "items");
     const struct json *others = json_get(node, "additionalProperties");
     struct field_path properties = { at, .key = S("properties") };
     if (json_is(items, JSON_OBJ))
-        check_node(items, false, &(struct field_path){ at, .key = S("items") }, errors);
+        check_schema_node(items, false, &(struct field_path){ at, .key = S("items") }, errors);
     if (json_is(others, JSON_OBJ))
-        check_node(others, false, &(struct field_path){ at, .key = S("additionalProperties") },
-                   errors);
+        check_schema_node(others, false,
+                          &(struct field_path){ at, .key = S("additionalProperties") }, errors);
     json_each(m, json_get(node, "properties"))
-        check_node(m->value, false,
-                   &(struct field_path){ &properties, .key = m->key, .how = FIELD_KEY }, errors);
+        check_schema_node(m->value, false,
+                          &(struct field_path){ &properties, .key = m->key, .how = FIELD_KEY },
+                          errors);
 }
 
 void cel_check_schema(const struct json *openapi, const struct field_path *at,
                       struct field_errors *errors)
 {
-    check_node(openapi, true, at, errors);
+    check_schema_node(openapi, true, at, errors);
 }

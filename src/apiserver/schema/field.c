@@ -1,12 +1,18 @@
-/* Field errors. The message of an error says the kind of fault, the value and what would do, in
- * that order, because clients print it as it is. Values are cut: a stranger's megabyte does not
- * come back in every error. */
+/* Collects field errors and formats them as kube-apiserver does: the kind of error, the value, then what
+ * would be valid, because clients print the text as it is.
+ *
+ * Two limits keep a hostile object from amplifying: a value is cut to VALUE_SHOWN_MAX bytes, and after
+ * FIELD_ERRORS_BYTES of text errors are only counted. Without them, a megabyte that is wrong in a hundred
+ * thousand places would come back multiplied in the response.
+ *
+ * Paths are chains on the caller's stack and are written out only when an error is added, so validating a
+ * valid object allocates nothing. All texts live in the arena of the list. */
 #include "field.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { VALUE_SHOWN_MAX = 256 };
+enum { VALUE_SHOWN_MAX = 256 }; /* bytes of a value that an error repeats */
 
 const char *field_reason_word(enum field_reason reason)
 {
@@ -20,6 +26,7 @@ const char *field_reason_word(enum field_reason reason)
     return words[reason];
 }
 
+/* Writes a path root first: the chain runs from the leaf up. */
 static void put_path(struct buf *out, const struct field_path *path)
 {
     if (!path)
@@ -41,7 +48,7 @@ static void put_path(struct buf *out, const struct field_path *path)
 str field_path_text(struct arena *a, const struct field_path *path)
 {
     if (!path)
-        return S("[]"); /* of the whole object */
+        return S("[]"); /* the object itself; quoted: kube-apiserver */
     auto_buf struct buf text = { 0 };
     put_path(&text, path);
     return arena_str(a, buf_str(&text));
@@ -52,6 +59,7 @@ static bool is_full(const struct field_errors *errors)
     return errors->bytes >= FIELD_ERRORS_BYTES;
 }
 
+/* Adds an error whose texts already live in the arena; beyond the limit it is only counted. */
 void field_add(struct field_errors *errors, struct field_error error)
 {
     errors->n++;
@@ -59,10 +67,10 @@ void field_add(struct field_errors *errors, struct field_error error)
         return;
     if (errors->n_kept == errors->cap) {
         size_t cap = errors->cap ? errors->cap * 2 : 8;
-        struct field_error *larger = arena_array(errors->arena, cap, sizeof(*larger));
+        struct field_error *grown = arena_array(errors->arena, cap, sizeof(*grown));
         if (errors->n_kept)
-            memcpy(larger, errors->at, errors->n_kept * sizeof(*larger));
-        errors->at = larger, errors->cap = cap;
+            memcpy(grown, errors->at, errors->n_kept * sizeof(*grown));
+        errors->at = grown, errors->cap = cap;
     }
     errors->bytes += error.path.n + error.message.n;
     errors->at[errors->n_kept++] = error;
@@ -75,8 +83,9 @@ void field_add_all(struct field_errors *to, const struct field_errors *from)
     to->n += from->n - from->n_kept;
 }
 
-static void add(struct field_errors *errors, const struct field_path *at, enum field_reason reason,
-                str message)
+/* Formats the path only if the error will be kept. */
+static void add_error(struct field_errors *errors, const struct field_path *at,
+                      enum field_reason reason, str message)
 {
     if (is_full(errors)) {
         errors->n++;
@@ -87,6 +96,7 @@ static void add(struct field_errors *errors, const struct field_path *at, enum f
                                             .message = arena_str(errors->arena, message) });
 }
 
+/* Writes at most VALUE_SHOWN_MAX bytes of the value as JSON. */
 static void put_value(struct buf *out, const struct json *value)
 {
     size_t start = out->n;
@@ -103,7 +113,7 @@ void field_required(struct field_errors *errors, const struct field_path *at, co
     buf_put(&text, S("Required value"));
     if (detail && *detail)
         buf_printf(&text, ": %s", detail);
-    add(errors, at, FIELD_REQUIRED, buf_str(&text));
+    add_error(errors, at, FIELD_REQUIRED, buf_str(&text));
 }
 
 static void add_invalid(struct field_errors *errors, const struct field_path *at,
@@ -113,11 +123,11 @@ static void add_invalid(struct field_errors *errors, const struct field_path *at
     buf_put(&text, S("Invalid value: "));
     put_value(&text, value);
     buf_printf(&text, ": %s", detail);
-    add(errors, at, reason, buf_str(&text));
+    add_error(errors, at, reason, buf_str(&text));
 }
 
-/* The words of a variadic function, cut to what a line can bear. */
-#define WORDS(name, format)                                                                        \
+/* Declares `name` and prints the arguments of a variadic function into it; longer details are cut. */
+#define FORMAT_DETAIL(name, format)                                                                \
     char name[1024];                                                                               \
     va_list args;                                                                                  \
     va_start(args, format);                                                                        \
@@ -127,24 +137,24 @@ static void add_invalid(struct field_errors *errors, const struct field_path *at
 void field_invalid(struct field_errors *errors, const struct field_path *at,
                    const struct json *value, const char *format, ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     add_invalid(errors, at, FIELD_INVALID, value, detail);
 }
 
 void field_type_invalid(struct field_errors *errors, const struct field_path *at,
                         const struct json *value, const char *format, ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     add_invalid(errors, at, FIELD_TYPE_INVALID, value, detail);
 }
 
 void field_forbidden(struct field_errors *errors, const struct field_path *at, const char *format,
                      ...)
 {
-    WORDS(detail, format);
+    FORMAT_DETAIL(detail, format);
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Forbidden: %s", detail);
-    add(errors, at, FIELD_FORBIDDEN, buf_str(&text));
+    add_error(errors, at, FIELD_FORBIDDEN, buf_str(&text));
 }
 
 void field_duplicate(struct field_errors *errors, const struct field_path *at,
@@ -153,7 +163,7 @@ void field_duplicate(struct field_errors *errors, const struct field_path *at,
     auto_buf struct buf text = { 0 };
     buf_put(&text, S("Duplicate value: "));
     put_value(&text, value);
-    add(errors, at, FIELD_DUPLICATE, buf_str(&text));
+    add_error(errors, at, FIELD_DUPLICATE, buf_str(&text));
 }
 
 void field_not_found(struct field_errors *errors, const struct field_path *at,
@@ -162,14 +172,14 @@ void field_not_found(struct field_errors *errors, const struct field_path *at,
     auto_buf struct buf text = { 0 };
     buf_put(&text, S("Not found: "));
     put_value(&text, value);
-    add(errors, at, FIELD_NOT_FOUND, buf_str(&text));
+    add_error(errors, at, FIELD_NOT_FOUND, buf_str(&text));
 }
 
 void field_too_long(struct field_errors *errors, const struct field_path *at, int64_t most)
 {
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Too long: may not be more than %lld bytes", (long long)most);
-    add(errors, at, FIELD_TOO_LONG, buf_str(&text));
+    add_error(errors, at, FIELD_TOO_LONG, buf_str(&text));
 }
 
 void field_too_many(struct field_errors *errors, const struct field_path *at, int64_t have,
@@ -178,7 +188,7 @@ void field_too_many(struct field_errors *errors, const struct field_path *at, in
     auto_buf struct buf text = { 0 };
     buf_printf(&text, "Too many: %lld: must have at most %lld items", (long long)have,
                (long long)most);
-    add(errors, at, FIELD_TOO_MANY, buf_str(&text));
+    add_error(errors, at, FIELD_TOO_MANY, buf_str(&text));
 }
 
 void field_not_supported(struct field_errors *errors, const struct field_path *at,
@@ -190,7 +200,7 @@ void field_not_supported(struct field_errors *errors, const struct field_path *a
     buf_put(&text, S(": supported values: "));
     for (size_t i = 0; allowed[i]; i++)
         buf_printf(&text, "%s\"%s\"", i ? ", " : "", allowed[i]);
-    add(errors, at, FIELD_NOT_SUPPORTED, buf_str(&text));
+    add_error(errors, at, FIELD_NOT_SUPPORTED, buf_str(&text));
 }
 
 struct json *field_causes(struct arena *a, const struct field_errors *errors)
@@ -206,6 +216,7 @@ struct json *field_causes(struct arena *a, const struct field_errors *errors)
     return causes;
 }
 
+/* The errors beyond the limit are only counted: ", and N more errors". */
 str field_summary(struct arena *a, const struct field_errors *errors)
 {
     auto_buf struct buf text = { 0 };

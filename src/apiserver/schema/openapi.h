@@ -1,12 +1,12 @@
-/* OpenAPI v3, built from the kinds that are served: enough for kubectl apply, diff, explain and
- * server-side validation. One document a group version; the index names them with a hash of their
- * text, so that clients may keep them for ever. Version 2 is made of these, see openapi_v2.h. */
+/* OpenAPI v3, generated from the kinds that are served: enough for kubectl apply, diff, explain and
+ * server-side validation. One document per group and version; the index names them with a hash of their
+ * text, so that clients can cache them forever. OpenAPI v2 is derived from these, see openapi_v2.h. */
 #ifndef FLYBALL_APISERVER_OPENAPI_H
 #define FLYBALL_APISERVER_OPENAPI_H
 
 #include "kind.h"
 
-/* The document of one group version: all of `kinds` that belong to it are described. */
+/* The document of one group and version; `kinds` may contain others. */
 struct json *openapi_document(struct arena *a, const struct kind *const *kinds, size_t n, str group,
                               str version);
 

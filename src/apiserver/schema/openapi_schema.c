@@ -1,5 +1,6 @@
-/* From our schemas to those of OpenAPI v3. A reference with a description of its own is an `allOf` with
- * one entry, because siblings of `$ref` do not count. */
+/* Writes our schemas as OpenAPI v3 schemas. A reference that has a description of its own becomes an `allOf`
+ * with one entry, because siblings of `$ref` are ignored. Types refer to themselves (JSONSchemaProps), so a
+ * type is added before its fields are described. */
 #include "openapi_schema.h"
 
 #include "types.h"
@@ -7,8 +8,8 @@
 #define QUANTITY "io.k8s.apimachinery.pkg.api.resource.Quantity"
 #define INT_OR_STRING "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 
-static struct json *of_schema(struct arena *a, struct json *schemas, const struct schema *s,
-                              bool described);
+static struct json *describe_schema(struct arena *a, struct json *schemas, const struct schema *s,
+                                    bool described);
 
 struct json *openapi_ref(struct arena *a, str name)
 {
@@ -17,7 +18,7 @@ struct json *openapi_ref(struct arena *a, str name)
     return ref;
 }
 
-static struct json *refer(struct arena *a, str name)
+static struct json *make_reference(struct arena *a, str name)
 {
     struct json *node = json_new_obj(a), *all_of = json_new_arr(a);
     json_push(a, all_of, openapi_ref(a, name));
@@ -25,8 +26,8 @@ static struct json *refer(struct arena *a, str name)
     return node;
 }
 
-/* The two scalars that may be written in two ways. */
-static struct json *refer_either(struct arena *a, struct json *schemas, bool quantity)
+/* References Quantity or IntOrString, the two scalars that accept two JSON types. */
+static struct json *reference_union(struct arena *a, struct json *schemas, bool quantity)
 {
     str name = quantity ? S(QUANTITY) : S(INT_OR_STRING);
     if (!json_get_str(schemas, name)) {
@@ -37,32 +38,34 @@ static struct json *refer_either(struct arena *a, struct json *schemas, bool qua
             json_push(a, one_of, type);
         }
         json_set_str(a, node, "description",
-                     quantity ? S("An amount with a unit, such as 500m or 2Gi.")
-                              : S("A number, or a name or percentage as text."));
+                     quantity ? S("A number with an optional unit, such as 500m or 2Gi.")
+                              : S("An integer, or a string such as a name or a percentage."));
         if (!quantity)
             json_set_str(a, node, "format", S("int-or-string"));
         json_set(a, node, S("oneOf"), one_of);
         json_set(a, schemas, name, node);
     }
-    return refer(a, name);
+    return make_reference(a, name);
 }
 
-/* Values of no type at all; they have names of their own. */
-static struct json *refer_any(struct arena *a, struct json *schemas, bool fields)
+/* References FieldsV1 or JSON, the named types of values that are not described further. */
+static struct json *reference_any(struct arena *a, struct json *schemas, bool fields)
 {
     str name = fields ? S("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1")
                       : S("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON");
     if (!json_get_str(schemas, name)) {
         struct json *node = json_new_obj(a);
-        json_set_str(a, node, "description", fields ? S("A tree of fields.") : S("Any value."));
+        json_set_str(a, node, "description",
+                     fields ? S("A set of fields, as a tree of JSON objects.") : S("Any value."));
         if (fields)
             json_set_str(a, node, "type", S("object"));
         json_set(a, schemas, name, node);
     }
-    return refer(a, name);
+    return make_reference(a, name);
 }
 
-static struct json *of_scalar(struct arena *a, struct json *schemas, const struct schema *s)
+/* Type, format and enum of a scalar. */
+static struct json *describe_scalar(struct arena *a, struct json *schemas, const struct schema *s)
 {
     static const char *const types[SCHEMA_TYPE_N] = {
         [SCHEMA_STRING] = "string",
@@ -75,12 +78,12 @@ static struct json *of_scalar(struct arena *a, struct json *schemas, const struc
         [SCHEMA_INT32] = "int32",    [SCHEMA_INT64] = "int64",
     };
     if (s->format == SCHEMA_QUANTITY || s->type == SCHEMA_INT_OR_STRING)
-        return refer_either(a, schemas, s->format == SCHEMA_QUANTITY);
+        return reference_union(a, schemas, s->format == SCHEMA_QUANTITY);
     struct json *node = json_new_obj(a);
     if (types[s->type])
         json_set_str(a, node, "type", str_c(types[s->type]));
     else
-        json_set_str(a, node, "type", S("object")); /* anything */
+        json_set_str(a, node, "type", S("object")); /* SCHEMA_ANY */
     if (s->format < countof(formats) && formats[s->format])
         json_set_str(a, node, "format", str_c(formats[s->format]));
     if (s->limits && s->limits->one_of_values)
@@ -100,26 +103,29 @@ static void add_list_type(struct arena *a, const struct schema *s, struct json *
     json_set(a, node, S("x-kubernetes-list-map-keys"), keys);
 }
 
-static struct json *of_schema(struct arena *a, struct json *schemas, const struct schema *s,
-                              bool described)
+/* Describes a schema in place, or by reference if it has a name; `described` adds description and
+ * default. */
+static struct json *describe_schema(struct arena *a, struct json *schemas, const struct schema *s,
+                                    bool described)
 {
     struct json *node;
     if (s->type == SCHEMA_OBJECT && s->message) {
         openapi_add_type(a, schemas, s->message);
-        node = refer(a, types_openapi_name(a, s->message->name));
+        node = make_reference(a, types_openapi_name(a, s->message->name));
     } else if (s->type == SCHEMA_OBJECT) {
         node = json_new_obj(a);
         json_set_str(a, node, "type", S("object"));
-        json_set(a, node, S("additionalProperties"), of_schema(a, schemas, s->element, false));
+        json_set(a, node, S("additionalProperties"),
+                 describe_schema(a, schemas, s->element, false));
         if (s->atomic)
             json_set_str(a, node, "x-kubernetes-map-type", S("atomic"));
     } else if (s->type == SCHEMA_ARRAY) {
         node = json_new_obj(a);
         json_set_str(a, node, "type", S("array"));
-        json_set(a, node, S("items"), of_schema(a, schemas, s->element, false));
+        json_set(a, node, S("items"), describe_schema(a, schemas, s->element, false));
         add_list_type(a, s, node);
     } else {
-        node = of_scalar(a, schemas, s);
+        node = describe_scalar(a, schemas, s);
     }
     if (described && s->description.n)
         json_set_str(a, node, "description", s->description);
@@ -141,6 +147,7 @@ static void add_patch(struct arena *a, const struct schema_field *f, struct json
         json_set_str(a, node, "x-kubernetes-patch-merge-key", f->patch_key);
 }
 
+/* Adds a type and everything it refers to, unless it is there already. */
 void openapi_add_type(struct arena *a, struct json *schemas, const struct schema_message *m)
 {
     str name = types_openapi_name(a, m->name);
@@ -157,8 +164,8 @@ void openapi_add_type(struct arena *a, struct json *schemas, const struct schema
         if (!f->name.n)
             continue;
         struct json *property = f->schema.type == SCHEMA_ANY && !f->schema.element
-                                    ? refer_any(a, schemas, str_eqc(f->name, "fieldsV1"))
-                                    : of_schema(a, schemas, &f->schema, true);
+                                    ? reference_any(a, schemas, str_eqc(f->name, "fieldsV1"))
+                                    : describe_schema(a, schemas, &f->schema, true);
         add_patch(a, f, property);
         json_set(a, properties, f->name, property);
         if (f->required)
@@ -172,6 +179,7 @@ void openapi_add_type(struct arena *a, struct json *schemas, const struct schema
         json_set_str(a, node, "x-kubernetes-map-type", S("atomic"));
 }
 
+/* The schema of a definition, with apiVersion, kind and metadata added. */
 struct json *openapi_of_custom(struct arena *a, const struct kind *k)
 {
     struct json *node = json_copy(a, k->openapi);
@@ -182,8 +190,8 @@ struct json *openapi_of_custom(struct arena *a, const struct kind *k)
     static const struct {
         const char *key, *description;
     } fields[] = {
-        { "apiVersion", "Group and version of this object's kind." },
-        { "kind", "What this object is." },
+        { "apiVersion", "API group and version of this object." },
+        { "kind", "Kind of this object." },
     };
     for (size_t i = 0; i < countof(fields); i++) {
         struct json *field = json_new_obj(a);
@@ -191,8 +199,8 @@ struct json *openapi_of_custom(struct arena *a, const struct kind *k)
         json_set_str(a, field, "description", str_c(fields[i].description));
         json_set(a, properties, str_c(fields[i].key), field);
     }
-    struct json *metadata = refer(a, types_openapi_name(a, S("meta.v1.ObjectMeta")));
-    json_set_str(a, metadata, "description", S("What every object has."));
+    struct json *metadata = make_reference(a, types_openapi_name(a, S("meta.v1.ObjectMeta")));
+    json_set_str(a, metadata, "description", S("Standard object metadata."));
     json_set(a, properties, S("metadata"), metadata);
     return node;
 }

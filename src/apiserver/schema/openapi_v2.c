@@ -1,8 +1,10 @@
-/* The schemas are those of version 3, bent into the older form: references move and lose their wrapping,
- * the scalars that may be written in two ways are strings, and what version 2 has no word for goes.
+/* Derives the OpenAPI v2 document from the v3 schemas: references move to #/definitions and lose their
+ * `allOf` wrapper, scalars that accept two types become strings, and keywords that v2 does not have are
+ * dropped.
  *
- * The protobuf form numbers every keyword; extensions and plain values travel as text, for which JSON
- * will do since it is YAML. A message is written behind its length, so inner ones are built first. */
+ * The protobuf form (openapi.v2.Document) gives every keyword a field number; extensions and plain values
+ * travel as YAML text, for which JSON is good enough. Because a message is written after its length, inner
+ * messages are built in buffers of their own first. */
 #include "openapi_v2.h"
 
 #include "openapi.h"
@@ -11,9 +13,10 @@
 
 /* ---- from version 3 */
 
-static void bend(struct arena *a, struct json *v);
+static void convert_to_v2(struct arena *a, struct json *v);
 
-static void bend_reference(struct arena *a, struct json *schema, str target)
+/* #/components/schemas/X becomes #/definitions/X. */
+static void convert_reference(struct arena *a, struct json *schema, str target)
 {
     const str from = S("#/components/schemas/");
     if (str_starts(target, from))
@@ -21,35 +24,37 @@ static void bend_reference(struct arena *a, struct json *schema, str target)
                      arena_printf(a, "#/definitions/" STR_FMT, STR_ARG(str_from(target, from.n))));
 }
 
-static void bend_schema(struct arena *a, struct json *schema)
+/* Rewrites one v3 schema in place. */
+static void convert_schema(struct arena *a, struct json *schema)
 {
     const struct json *all_of = json_get(schema, "allOf");
     str target = json_text(json_get(json_len(all_of) == 1 ? json_item(all_of, 0) : schema, "$ref"));
     if (target.n) {
-        bend_reference(a, schema, target);
+        convert_reference(a, schema, target);
         json_del(schema, S("allOf"));
     }
     if (json_get(schema, "oneOf") && !json_get(schema, "type"))
         json_set_str(a, schema, "type", S("string"));
-    static const char *const unknown[] = { "oneOf", "anyOf", "not", "nullable" };
-    for (size_t i = 0; i < countof(unknown); i++)
-        json_del(schema, str_c(unknown[i]));
+    static const char *const unsupported[] = { "oneOf", "anyOf", "not", "nullable" };
+    for (size_t i = 0; i < countof(unsupported); i++)
+        json_del(schema, str_c(unsupported[i]));
     json_each(m, json_get(schema, "properties"))
-        bend(a, m->value);
-    bend(a, json_get(schema, "items"));
-    bend(a, json_get(schema, "additionalProperties"));
+        convert_to_v2(a, m->value);
+    convert_to_v2(a, json_get(schema, "items"));
+    convert_to_v2(a, json_get(schema, "additionalProperties"));
     all_of = json_get(schema, "allOf");
     for (size_t i = 0; i < json_len(all_of); i++)
-        bend(a, json_item(all_of, i));
+        convert_to_v2(a, json_item(all_of, i));
 }
 
-static void bend(struct arena *a, struct json *v)
+static void convert_to_v2(struct arena *a, struct json *v)
 {
     if (json_is(v, JSON_OBJ))
-        bend_schema(a, v);
+        convert_schema(a, v);
 }
 
-static bool first_of_version(const struct kind *const *kinds, size_t i)
+/* True if no earlier kind has the same group and version. */
+static bool is_first_of_version(const struct kind *const *kinds, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (str_eq(kinds[i]->group, kinds[j]->group) &&
@@ -58,19 +63,20 @@ static bool first_of_version(const struct kind *const *kinds, size_t i)
     return true;
 }
 
+/* Collects the schemas of every version, then converts them. */
 struct json *openapi_v2_document(struct arena *a, const struct kind *const *kinds, size_t n,
                                  str version)
 {
     struct json *document = json_new_obj(a), *definitions = json_new_obj(a);
     for (size_t i = 0; i < n; i++) {
-        if (!first_of_version(kinds, i))
+        if (!is_first_of_version(kinds, i))
             continue;
         struct json *v3 = openapi_document(a, kinds, n, kinds[i]->group, kinds[i]->version);
         json_each(m, json_at(v3, "components", "schemas", NULL))
             json_set(a, definitions, m->key, m->value);
     }
     json_each(m, definitions)
-        bend(a, m->value);
+        convert_to_v2(a, m->value);
     json_set_str(a, document, "swagger", S("2.0"));
     struct json *info = json_make(a, document, "info", NULL);
     json_set_str(a, info, "title", S("Kubernetes"));
@@ -83,7 +89,7 @@ struct json *openapi_v2_document(struct arena *a, const struct kind *const *kind
 /* ---- protobuf */
 
 enum { WIRE_VARINT = 0, WIRE_DOUBLE = 1, WIRE_BYTES = 2 };
-enum { EXTENSION = 31 }; /* a NamedAny of a Schema */
+enum { EXTENSION = 31 }; /* field number of vendor_extension in Schema */
 
 enum form {
     TEXT,
@@ -106,7 +112,7 @@ struct keyword {
     enum form form;
 };
 
-static const struct keyword of_schema[] = {
+static const struct keyword schema_keywords[] = {
     { "$ref", 1, TEXT },
     { "format", 2, TEXT },
     { "title", 3, TEXT },
@@ -136,6 +142,7 @@ static const struct keyword of_schema[] = {
 
 static void put_schema(struct buf *out, const struct json *schema);
 
+/* Seven bits per byte, least significant first; the high bit marks that more follow. */
 static void put_varint(struct buf *out, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -165,6 +172,7 @@ static void put_number(struct buf *out, unsigned number, double value)
         buf_putc(out, (char)(bits >> (8 * i)));
 }
 
+/* openapi.v2.Any: the value as YAML text in field 2. */
 static void put_any(struct buf *out, unsigned number, const struct json *value)
 {
     auto_buf struct buf text = { 0 }, any = { 0 };
@@ -180,6 +188,7 @@ static void put_schema_as(struct buf *out, unsigned number, const struct json *s
     put_bytes(out, number, buf_str(&inner));
 }
 
+/* Properties or Definitions: a list of name and schema pairs. */
 static void put_named_schemas(struct buf *out, unsigned number, const struct json *schemas)
 {
     auto_buf struct buf all = { 0 };
@@ -192,6 +201,7 @@ static void put_named_schemas(struct buf *out, unsigned number, const struct jso
     put_bytes(out, number, buf_str(&all));
 }
 
+/* AdditionalPropertiesItem: a schema, or a bool. */
 static void put_elements(struct buf *out, unsigned number, const struct json *value)
 {
     auto_buf struct buf inner = { 0 };
@@ -202,7 +212,7 @@ static void put_elements(struct buf *out, unsigned number, const struct json *va
     put_bytes(out, number, buf_str(&inner));
 }
 
-/* A message whose field 1 holds the one value. */
+/* TypeItem or ItemsItem: a message whose field 1 holds the value. */
 static void put_wrapped(struct buf *out, const struct keyword *k, const struct json *value)
 {
     auto_buf struct buf inner = { 0 };
@@ -213,6 +223,7 @@ static void put_wrapped(struct buf *out, const struct keyword *k, const struct j
     put_bytes(out, k->number, buf_str(&inner));
 }
 
+/* A repeated field: one entry per value. */
 static void put_list(struct buf *out, const struct keyword *k, const struct json *values)
 {
     for (size_t i = 0; i < json_len(values); i++) {
@@ -226,6 +237,7 @@ static void put_list(struct buf *out, const struct keyword *k, const struct json
     }
 }
 
+/* Writes one keyword in the form that its message declares. */
 static void put_keyword(struct buf *out, const struct keyword *k, const struct json *value)
 {
     switch (k->form) {
@@ -262,6 +274,7 @@ static void put_keyword(struct buf *out, const struct keyword *k, const struct j
     }
 }
 
+/* NamedAny: an x-kubernetes-* keyword and its value. */
 static void put_extension(struct buf *out, str name, const struct json *value)
 {
     auto_buf struct buf named = { 0 };
@@ -273,9 +286,9 @@ static void put_extension(struct buf *out, str name, const struct json *value)
 static void put_schema(struct buf *out, const struct json *schema)
 {
     json_each(m, schema) {
-        for (size_t i = 0; i < countof(of_schema); i++)
-            if (str_eqc(m->key, of_schema[i].name))
-                put_keyword(out, &of_schema[i], m->value);
+        for (size_t i = 0; i < countof(schema_keywords); i++)
+            if (str_eqc(m->key, schema_keywords[i].name))
+                put_keyword(out, &schema_keywords[i], m->value);
         if (str_starts(m->key, S("x-")))
             put_extension(out, m->key, m->value);
     }

@@ -1,5 +1,5 @@
-/* OpenAPI v2: one document with the definitions of all kinds, as JSON or in the protobuf form that
- * kubectl insists on when it validates a file of kind List. No paths: clients ask version 3 for those. */
+/* OpenAPI v2: one document with the definitions of all kinds, as JSON or in the protobuf form that kubectl
+ * requires when it validates a file of kind List. No paths: clients read those from v3. */
 #ifndef FLYBALL_APISERVER_OPENAPI_V2_H
 #define FLYBALL_APISERVER_OPENAPI_V2_H
 

@@ -1,10 +1,11 @@
-/* The parts of a schema that everybody asks for: fields by name, dropped paths, shapes. */
+/* The parts of a schema that all its users share: lookup of fields, the list of unknown fields, and shapes
+ * (what patches and server-side apply need to know of a type, see json/shape.h). */
 #include "schema.h"
 
 const struct schema_field *schema_field(const struct schema *s, str name)
 {
     const struct schema_message *m = s->message;
-    /* the fields of a shape are those of the message that have a name, in the same order */
+    /* the shape indexes the named fields of the message, in the same order */
     if (m && m->shape && m->shape->by_name && m->shape->n_fields == m->n_fields) {
         const struct shape_field *f = shape_field(m->shape, name);
         return f ? &m->fields[f - m->shape->fields] : NULL;
@@ -15,29 +16,32 @@ const struct schema_field *schema_field(const struct schema *s, str name)
     return NULL;
 }
 
-bool schema_unknown_fits(const struct schema_unknown *unknown)
+bool schema_unknown_has_room(const struct schema_unknown *unknown)
 {
-    /* The longest allowed keys around the most fields: without a limit this is a product. */
+    /* without a limit: the longest key times the largest number of fields below it */
     return unknown->bytes <= SCHEMA_UNKNOWN_BYTES;
 }
 
-void schema_report(struct schema_unknown *unknown, const struct field_path *at)
+/* Appends a path, unless the list is full. Doubles the array in the arena; the old one is wasted,
+ * which is fine for a list that is nearly always empty. */
+void schema_unknown_add(struct schema_unknown *unknown, const struct field_path *at)
 {
-    if (!unknown || !schema_unknown_fits(unknown))
+    if (!unknown || !schema_unknown_has_room(unknown))
         return;
     if (unknown->n == unknown->cap) {
         size_t cap = unknown->cap ? unknown->cap * 2 : 4;
-        str *larger = arena_array(unknown->arena, cap, sizeof(*larger));
+        str *grown = arena_array(unknown->arena, cap, sizeof(*grown));
         if (unknown->n)
-            memcpy(larger, unknown->paths, unknown->n * sizeof(*larger));
-        unknown->paths = larger, unknown->cap = cap;
+            memcpy(grown, unknown->paths, unknown->n * sizeof(*grown));
+        unknown->paths = grown, unknown->cap = cap;
     }
     str path = field_path_text(unknown->arena, at);
     unknown->bytes += path.n;
     unknown->paths[unknown->n++] = path;
 }
 
-static const struct shape *shape_of_object(struct arena *a, const struct schema *s)
+/* Shares the shape of the message unless this use of it differs (atomic, map, unknown fields). */
+static const struct shape *make_object_shape(struct arena *a, const struct schema *s)
 {
     if (s->message && !s->element && !s->preserve_unknown && s->atomic == s->message->atomic)
         return s->message->shape;
@@ -53,7 +57,8 @@ static const struct shape *shape_of_object(struct arena *a, const struct schema 
     return shape;
 }
 
-static const struct shape *shape_of_list(struct arena *a, const struct schema *s)
+/* A list is atomic, a set, or a map of items identified by keys. */
+static const struct shape *make_list_shape(struct arena *a, const struct schema *s)
 {
     struct shape *shape = arena_new(a, struct shape);
     *shape = (struct shape){ SHAPE_LIST, .list = s->list, .keys = s->list_keys,
@@ -63,13 +68,15 @@ static const struct shape *shape_of_list(struct arena *a, const struct schema *s
     return shape;
 }
 
+/* Scalars share a few static shapes; a quantity accepts numbers and text, so it is a scalar of
+ * any type. */
 const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
 {
     switch (s->type) {
     case SCHEMA_OBJECT:
-        return shape_of_object(a, s);
+        return make_object_shape(a, s);
     case SCHEMA_ARRAY:
-        return shape_of_list(a, s);
+        return make_list_shape(a, s);
     case SCHEMA_ANY:
         return &shape_any;
     case SCHEMA_STRING:
@@ -84,8 +91,9 @@ const struct shape *schema_make_shape(struct arena *a, const struct schema *s)
     }
 }
 
-/* A field that is always written has a zero to be written, which is its default in the published schema. */
-static const struct json *fallback_of(struct arena *a, const struct schema_field *f)
+/* The default that the shape of a field shows. A field that is always written has its zero value
+ * as default in the published schema. */
+static const struct json *default_for(struct arena *a, const struct schema_field *f)
 {
     if (f->schema.fallback || f->presence != SCHEMA_ALWAYS)
         return f->schema.fallback;
@@ -94,6 +102,7 @@ static const struct json *fallback_of(struct arena *a, const struct schema_field
                                               : NULL;
 }
 
+/* Fills the shape of an object from the named fields of a message, sorted for lookup. */
 void schema_fill_shape(struct arena *a, const struct schema_message *m, struct shape *shape)
 {
     struct shape_field *fields = arena_array(a, m->n_fields, sizeof(*fields));
@@ -104,7 +113,7 @@ void schema_fill_shape(struct arena *a, const struct schema_message *m, struct s
             continue;
         fields[n++] = (struct shape_field){ .name = f->name,
                                             .shape = f->schema.shape,
-                                            .value_if_absent = fallback_of(a, f),
+                                            .value_if_absent = default_for(a, f),
                                             .patch = f->patch,
                                             .patch_key = f->patch_key,
                                             .always = f->presence == SCHEMA_ALWAYS ||

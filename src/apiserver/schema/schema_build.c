@@ -1,23 +1,29 @@
-/* From the OpenAPI schema of a CustomResourceDefinition to ours. The form is checked first
- * (schema_structural.c); what is left to find here are patterns that do not compile and defaults
- * that their own schema would refuse. */
+/* Builds a schema graph from the openAPIV3Schema of a CustomResourceDefinition.
+ *
+ * The form of the document is checked first (schema_structural.c), so the builder can rely on it. What is
+ * left to report are patterns that do not compile and defaults that their own schema would refuse.
+ *
+ * The walk is bottom-up: a node is complete (fields, element, limits, default, shape) before its parent
+ * uses it, which is why a default can be pruned and validated by the schema that declares it. Texts are
+ * copied into the arena; the graph does not refer to the document that it was built from. */
 #include "schema.h"
 
 #include "../../base/regex.h"
 #include "../../json/seen.h"
 #include "types.h"
 
-enum { FEW_WORDS = 32 }; /* of an enum: compared one by one */
+enum { ENUM_SCAN_MAX = 32 }; /* enum values compared one by one; a longer list gets an index */
 
 struct builder {
     struct arena *arena;
     struct field_errors *errors;
 };
 
-static const struct schema *build(struct builder *b, const struct json *node,
-                                  const struct field_path *at);
+static const struct schema *build_schema(struct builder *b, const struct json *node,
+                                         const struct field_path *at);
 
-static enum schema_type type_of(const struct json *node)
+/* x-kubernetes-int-or-string replaces the type. */
+static enum schema_type parse_type(const struct json *node)
 {
     static const struct {
         const char *name;
@@ -36,8 +42,9 @@ static enum schema_type type_of(const struct json *node)
 
 /* ---- limits */
 
-static const struct schema **build_all(struct builder *b, const struct json *node, const char *key,
-                                       const struct field_path *up)
+/* The schemas of allOf, anyOf or oneOf as a NULL-terminated array; NULL if there are none. */
+static const struct schema **build_alternatives(struct builder *b, const struct json *node,
+                                                const char *key, const struct field_path *up)
 {
     const struct json *list = json_get(node, key);
     if (!json_len(list))
@@ -45,11 +52,12 @@ static const struct schema **build_all(struct builder *b, const struct json *nod
     struct field_path at = { up, .key = str_c(key) };
     const struct schema **all = arena_array(b->arena, json_len(list) + 1, sizeof(*all));
     for (uint32_t i = 0; i < json_len(list); i++)
-        all[i] = build(b, json_item(list, i),
-                       &(struct field_path){ &at, .index = i, .how = FIELD_INDEX });
+        all[i] = build_schema(b, json_item(list, i),
+                              &(struct field_path){ &at, .index = i, .how = FIELD_INDEX });
     return all;
 }
 
+/* Compiles the pattern. One that uses syntax our engine lacks (-ENOTSUP) is kept but not checked. */
 static void build_pattern(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema_limits *l)
 {
@@ -61,9 +69,10 @@ static void build_pattern(struct builder *b, const struct json *node, const stru
     int failed = regex_compile(b->arena, l->pattern, &l->regex, &e);
     if (failed && failed != -ENOTSUP)
         field_invalid(b->errors, &(struct field_path){ up, .key = S("pattern") }, pattern,
-                      "must be a regular expression: %s", e.text);
+                      "must be a valid regular expression, but isn't: %s", e.text);
 }
 
+/* Reads bounds and sizes; -1 means that a size is not limited. */
 static void build_numbers(const struct json *node, struct schema_limits *l)
 {
     const struct json *v;
@@ -94,6 +103,7 @@ static const str *copy_strings(struct arena *a, const struct json *list, uint32_
     return copy;
 }
 
+/* True if any keyword needs a struct schema_limits: most nodes have none, and it is large. */
 static bool has_limits(const struct json *node)
 {
     static const char *const keys[] = {
@@ -107,6 +117,7 @@ static bool has_limits(const struct json *node)
     return false;
 }
 
+/* Reads every keyword that restricts values. */
 static void build_limits(struct builder *b, const struct json *node, const struct field_path *at,
                          struct schema *s)
 {
@@ -118,24 +129,25 @@ static void build_limits(struct builder *b, const struct json *node, const struc
     l->format = arena_str(b->arena, json_text(json_get(node, "format")));
     if (json_is(json_get(node, "enum"), JSON_ARR))
         l->one_of_values = json_copy(b->arena, json_get(node, "enum"));
-    if (json_len(l->one_of_values) > FEW_WORDS) {
+    if (json_len(l->one_of_values) > ENUM_SCAN_MAX) {
         struct seen *words = arena_new(b->arena, struct seen);
         *words = seen_list(b->arena, l->one_of_values, NULL);
         l->words = words;
     }
     l->required = copy_strings(b->arena, json_get(node, "required"), &l->n_required);
-    l->all_of = build_all(b, node, "allOf", at);
-    l->any_of = build_all(b, node, "anyOf", at);
-    l->one_of = build_all(b, node, "oneOf", at);
+    l->all_of = build_alternatives(b, node, "allOf", at);
+    l->any_of = build_alternatives(b, node, "anyOf", at);
+    l->one_of = build_alternatives(b, node, "oneOf", at);
     if (json_is(json_get(node, "not"), JSON_OBJ))
         l->not_schema =
-            build(b, json_get(node, "not"), &(struct field_path){ at, .key = S("not") });
+            build_schema(b, json_get(node, "not"), &(struct field_path){ at, .key = S("not") });
     s->limits = l;
 }
 
 /* ---- structure */
 
-static const struct schema *anything(struct arena *a)
+/* additionalProperties: true. */
+static const struct schema *new_any_schema(struct arena *a)
 {
     struct schema *s = arena_new(a, struct schema);
     s->nullable = true;
@@ -143,6 +155,7 @@ static const struct schema *anything(struct arena *a)
     return s;
 }
 
+/* Turns `properties` into a message with one field per property. */
 static void build_properties(struct builder *b, const struct json *node,
                              const struct field_path *up, struct schema *s)
 {
@@ -156,7 +169,7 @@ static void build_properties(struct builder *b, const struct json *node,
         struct field_path key = { &at, .key = p->key, .how = FIELD_KEY };
         m->fields[m->n_fields++] = (struct schema_field){
             .name = arena_str(b->arena, p->key),
-            .schema = *build(b, p->value, &key),
+            .schema = *build_schema(b, p->value, &key),
         };
     }
     m->atomic = s->atomic;
@@ -166,19 +179,22 @@ static void build_properties(struct builder *b, const struct json *node,
     s->message = m;
 }
 
+/* items of an array, or additionalProperties of an object. */
 static void build_element(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema *s)
 {
     const struct json *items = json_get(node, "items");
     const struct json *others = json_get(node, "additionalProperties");
     if (json_is(items, JSON_OBJ))
-        s->element = build(b, items, &(struct field_path){ up, .key = S("items") });
+        s->element = build_schema(b, items, &(struct field_path){ up, .key = S("items") });
     else if (json_is(others, JSON_OBJ))
-        s->element = build(b, others, &(struct field_path){ up, .key = S("additionalProperties") });
+        s->element =
+            build_schema(b, others, &(struct field_path){ up, .key = S("additionalProperties") });
     else if (json_bool(others, false))
-        s->element = anything(b->arena); /* of which no field is named, and none kept */
+        s->element = new_any_schema(b->arena); /* declares no field, so objects are pruned empty */
 }
 
+/* x-kubernetes-list-type; a list without one is atomic. */
 static void build_list(struct builder *b, const struct json *node, struct schema *s)
 {
     str type = json_text(json_get(node, "x-kubernetes-list-type"));
@@ -189,6 +205,7 @@ static void build_list(struct builder *b, const struct json *node, struct schema
         copy_strings(b->arena, json_get(node, "x-kubernetes-list-map-keys"), &s->n_list_keys);
 }
 
+/* Prunes and validates the default by its own schema before it is accepted. */
 static void build_default(struct builder *b, const struct json *node, const struct field_path *up,
                           struct schema *s)
 {
@@ -200,14 +217,16 @@ static void build_default(struct builder *b, const struct json *node, const stru
     struct json *value = json_copy(b->arena, given);
     schema_prune(s, value, false, &unknown);
     if (unknown.n)
-        field_invalid(b->errors, &at, given, "must not have fields that the schema lacks: " STR_FMT,
+        field_invalid(b->errors, &at, given, "must not have unknown fields: " STR_FMT,
                       STR_ARG(unknown.paths[0]));
     s->fallback = json_copy(b->arena, value);
     schema_default(s, b->arena, value);
     schema_validate(s, value, NULL, &at, b->errors);
 }
 
-const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_schema)
+/* The shape of a whole object: apiVersion, kind and metadata have the same shape in every object,
+ * whatever the definition declares for them. */
+const struct shape *schema_object_shape(struct arena *a, const struct shape *of_schema)
 {
     static const str scalars[] = { { "apiVersion", 10 }, { "kind", 4 } };
     struct shape *whole = arena_new(a, struct shape);
@@ -230,11 +249,12 @@ const struct shape *schema_whole_shape(struct arena *a, const struct shape *of_s
     return whole;
 }
 
-static const struct schema *build(struct builder *b, const struct json *node,
-                                  const struct field_path *at)
+/* Builds one node; its children are complete when this returns. */
+static const struct schema *build_schema(struct builder *b, const struct json *node,
+                                         const struct field_path *at)
 {
     struct schema *s = arena_new(b->arena, struct schema);
-    s->type = type_of(node);
+    s->type = parse_type(node);
     s->nullable = json_bool(json_get(node, "nullable"), false);
     s->preserve_unknown = json_bool(json_get(node, "x-kubernetes-preserve-unknown-fields"), false);
     s->embedded = json_bool(json_get(node, "x-kubernetes-embedded-resource"), false);
@@ -247,10 +267,11 @@ static const struct schema *build(struct builder *b, const struct json *node,
     build_default(b, node, at, s);
     s->shape = schema_make_shape(b->arena, s);
     if (s->embedded)
-        s->shape = schema_whole_shape(b->arena, s->shape);
+        s->shape = schema_object_shape(b->arena, s->shape);
     return s;
 }
 
+/* Builds only if the schema is structural; the builder relies on it. */
 const struct schema *schema_from_openapi(struct arena *a, const struct json *openapi,
                                          const struct field_path *at, struct field_errors *errors)
 {
@@ -258,20 +279,20 @@ const struct schema *schema_from_openapi(struct arena *a, const struct json *ope
     schema_check_structural(openapi, at, errors);
     if (errors->n > before)
         return NULL;
-    return build(&(struct builder){ a, errors }, openapi, at);
+    return build_schema(&(struct builder){ a, errors }, openapi, at);
 }
 
-bool schema_has_rules(const struct json *openapi)
+bool schema_has_cel_rules(const struct json *openapi)
 {
     if (json_is(openapi, JSON_ARR)) {
         for (uint32_t i = 0; i < openapi->n; i++)
-            if (schema_has_rules(openapi->items[i]))
+            if (schema_has_cel_rules(openapi->items[i]))
                 return true;
         return false;
     }
     json_each(m, openapi)
         if ((str_eqc(m->key, "x-kubernetes-validations") && json_len(m->value)) ||
-            schema_has_rules(m->value))
+            schema_has_cel_rules(m->value))
             return true;
     return false;
 }

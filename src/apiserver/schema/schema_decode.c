@@ -1,7 +1,18 @@
-/* Reading a value as a built-in type. The real server decodes into Go structures and writes them out
- * again; what comes back has lost its unknown fields and its empty optional values, and has gained
- * the fields that are always written. Clients rely on both, so this walks the tree once and leaves it
- * in the same form. */
+/* Decodes a JSON value as a built-in type.
+ *
+ * kube-apiserver decodes into Go structs and encodes them again. An object that makes this round trip loses
+ * unknown fields and empty optional values, and gains the fields that are always written (`status: {}`,
+ * `creationTimestamp: null`). Clients rely on both, so this walk reproduces the result on the tree, in
+ * place and in one pass:
+ *
+ *   value of the wrong type        error naming the path
+ *   unknown field                  dropped, reported to `unknown`
+ *   null                           dropped
+ *   zero, "", [] or {}             dropped if the field's presence is SCHEMA_OMIT
+ *   absent                         written as zero or null if the presence is SCHEMA_ALWAYS*
+ *   quantity, time, base64         rewritten in canonical form
+ *
+ * New nodes come from the caller's arena. Recursion is as deep as the value, which the parser limits. */
 #include "schema.h"
 
 #include "../../base/base64.h"
@@ -14,22 +25,24 @@ struct decoder {
     err_t *e;
 };
 
-static int decode(struct decoder *d, const struct schema *s, struct json *value,
-                  const struct field_path *at);
+static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
+                        const struct field_path *at);
 
-static int refuse(struct decoder *d, const struct field_path *at, const char *wanted,
-                  const struct json *got)
+/* Returns -EINVAL: "PATH: expected WANTED, got TYPE". */
+static int fail_type(struct decoder *d, const struct field_path *at, const char *wanted,
+                     const struct json *got)
 {
     str path = field_path_text(d->arena, at);
     return err_set(d->e, EINVAL, STR_FMT ": expected %s, got %s", STR_ARG(path), wanted,
                    json_type_name(got));
 }
 
-/* ---- what nothing looks like */
+/* ---- zero values */
 
 static struct json *zero_value(struct arena *a, const struct schema *s);
 
-static void add_always(struct arena *a, const struct schema_message *m, struct json *object)
+/* Adds the fields that Go writes even when they are not set. */
+static void add_always_written(struct arena *a, const struct schema_message *m, struct json *object)
 {
     for (uint32_t i = 0; i < m->n_fields; i++) {
         const struct schema_field *f = &m->fields[i];
@@ -40,6 +53,7 @@ static void add_always(struct arena *a, const struct schema_message *m, struct j
     }
 }
 
+/* What Go writes for a field of this type that is not set. */
 static struct json *zero_value(struct arena *a, const struct schema *s)
 {
     if (s->format == SCHEMA_TIME || s->format == SCHEMA_MICRO_TIME || s->format == SCHEMA_BYTES)
@@ -49,7 +63,7 @@ static struct json *zero_value(struct arena *a, const struct schema *s)
         if (!s->message)
             return json_new_null(a);
         struct json *object = json_new_obj(a);
-        add_always(a, s->message, object);
+        add_always_written(a, s->message, object);
         return object;
     case SCHEMA_STRING:
         return json_new_str(a, s->format == SCHEMA_QUANTITY ? S("0") : S(""));
@@ -64,6 +78,7 @@ static struct json *zero_value(struct arena *a, const struct schema *s)
     }
 }
 
+/* True for what Go's `omitempty` leaves out. */
 static bool is_zero(const struct json *v)
 {
     switch (v->type) {
@@ -84,6 +99,7 @@ static bool is_zero(const struct json *v)
 
 /* ---- scalars */
 
+/* Accepts text or a number and writes the canonical text. */
 static int decode_quantity(struct decoder *d, struct json *value, const struct field_path *at)
 {
     char room[QUANTITY_TEXT_MAX];
@@ -91,7 +107,7 @@ static int decode_quantity(struct decoder *d, struct json *value, const struct f
     if (value->type == JSON_INT || value->type == JSON_REAL)
         text = json_to_str(d->arena, value);
     else if (value->type != JSON_STR)
-        return refuse(d, at, "a quantity", value);
+        return fail_type(d, at, "a quantity", value);
     err_t why;
     if (quantity_canonical(text, room, &canonical, &why) < 0) {
         str path = field_path_text(d->arena, at);
@@ -101,7 +117,7 @@ static int decode_quantity(struct decoder *d, struct json *value, const struct f
     return 0;
 }
 
-/* Amounts of resources count no finer than a thousandth. */
+/* Resource amounts have no finer unit than a thousandth; kube-apiserver rounds up on decode. */
 static void round_to_milli(struct arena *a, struct json *value)
 {
     char room[QUANTITY_TEXT_MAX];
@@ -114,6 +130,7 @@ static void round_to_milli(struct arena *a, struct json *value)
         *value = *json_new_str(a, quantity_text(&rounded, room));
 }
 
+/* Parses RFC 3339 and writes it in UTC, to the second or to the microsecond. */
 static int decode_time(struct decoder *d, const struct schema *s, struct json *value,
                        const struct field_path *at)
 {
@@ -132,12 +149,13 @@ static int decode_time(struct decoder *d, const struct schema *s, struct json *v
     return 0;
 }
 
+/* Accepts base64 with line breaks and writes it without. */
 static int decode_bytes(struct decoder *d, struct json *value, const struct field_path *at)
 {
     auto_buf struct buf bytes = { 0 }, text = { 0 };
     if (base64_decode(&bytes, json_text(value)) < 0)
-        return refuse(d, at, "base64 text", value);
-    base64_encode(&text, buf_str(&bytes)); /* without the line breaks it may have had */
+        return fail_type(d, at, "base64 text", value);
+    base64_encode(&text, buf_str(&bytes)); /* canonical: drops line breaks */
     *value = *json_new_str(d->arena, buf_str(&text));
     return 0;
 }
@@ -148,19 +166,20 @@ static int decode_string(struct decoder *d, const struct schema *s, struct json 
     if (s->format == SCHEMA_QUANTITY)
         return decode_quantity(d, value, at);
     if (value->type != JSON_STR)
-        return refuse(d, at, "a string", value);
+        return fail_type(d, at, "a string", value);
     if (s->format == SCHEMA_TIME || s->format == SCHEMA_MICRO_TIME)
         return decode_time(d, s, value, at);
     return s->format == SCHEMA_BYTES ? decode_bytes(d, value, at) : 0;
 }
 
+/* An integer that does not fit the width of its field is an error, not truncated. */
 static int decode_integer(struct decoder *d, const struct schema *s, const struct json *value,
                           const struct field_path *at)
 {
     if (value->type != JSON_INT)
-        return refuse(d, at, "an integer", value);
+        return fail_type(d, at, "an integer", value);
     if (s->format == SCHEMA_INT32 && (value->integer < INT32_MIN || value->integer > INT32_MAX))
-        return refuse(d, at, "an integer of 32 bits", value);
+        return fail_type(d, at, "an integer of 32 bits", value);
     return 0;
 }
 
@@ -170,29 +189,30 @@ static int decode_int_or_string(struct decoder *d, const struct json *value,
     if (value->type == JSON_STR)
         return 0;
     if (value->type != JSON_INT || value->integer < INT32_MIN || value->integer > INT32_MAX)
-        return refuse(d, at, "an integer of 32 bits or a string", value);
+        return fail_type(d, at, "an integer of 32 bits or a string", value);
     return 0;
 }
 
 /* ---- containers */
 
+/* Decodes the fields of an object and drops what is unknown, null or empty. */
 static int decode_message(struct decoder *d, const struct schema *s, struct json *value,
                           const struct field_path *up)
 {
     if (value->type != JSON_OBJ)
-        return refuse(d, up, "an object", value);
+        return fail_type(d, up, "an object", value);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < value->n; i++) {
         struct json_member m = value->members[i];
         struct field_path at = { up, .key = m.key };
         const struct schema_field *f = schema_field(s, m.key);
         if (!f) {
-            schema_report(d->unknown, &at);
+            schema_unknown_add(d->unknown, &at);
             continue;
         }
         if (json_is(m.value, JSON_NULL))
             continue;
-        int failed = decode(d, &f->schema, m.value, &at);
+        int failed = decode_value(d, &f->schema, m.value, &at);
         if (failed)
             return failed;
         if (f->presence == SCHEMA_OMIT && is_zero(m.value))
@@ -201,15 +221,16 @@ static int decode_message(struct decoder *d, const struct schema *s, struct json
     }
     value->n = kept;
     json_reindex(value);
-    add_always(d->arena, s->message, value);
+    add_always_written(d->arena, s->message, value);
     return 0;
 }
 
+/* Decodes the values of a map. null becomes the zero value of the element type. */
 static int decode_map(struct decoder *d, const struct schema *s, struct json *value,
                       const struct field_path *up)
 {
     if (value->type != JSON_OBJ)
-        return refuse(d, up, "an object", value);
+        return fail_type(d, up, "an object", value);
     json_each(m, value) {
         struct field_path at = { up, .key = m->key };
         if (json_is(m->value, JSON_NULL) && s->element->type != SCHEMA_ANY)
@@ -217,7 +238,7 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
                                                           : zero_value(d->arena, s->element);
         if (json_is(m->value, JSON_NULL))
             continue;
-        int failed = decode(d, s->element, m->value, &at);
+        int failed = decode_value(d, s->element, m->value, &at);
         if (failed)
             return failed;
         if (s->element->format == SCHEMA_QUANTITY)
@@ -226,26 +247,28 @@ static int decode_map(struct decoder *d, const struct schema *s, struct json *va
     return 0;
 }
 
+/* Decodes the items of a list. null becomes the zero value of the element type. */
 static int decode_list(struct decoder *d, const struct schema *s, struct json *value,
                        const struct field_path *up)
 {
     if (value->type != JSON_ARR)
-        return refuse(d, up, "an array", value);
+        return fail_type(d, up, "an array", value);
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         if (json_is(value->items[i], JSON_NULL) && s->element->type != SCHEMA_ANY)
             value->items[i] = zero_value(d->arena, s->element);
         if (json_is(value->items[i], JSON_NULL))
             continue;
-        int failed = decode(d, s->element, value->items[i], &at);
+        int failed = decode_value(d, s->element, value->items[i], &at);
         if (failed)
             return failed;
     }
     return 0;
 }
 
-static int decode(struct decoder *d, const struct schema *s, struct json *value,
-                  const struct field_path *at)
+/* Decodes one value by its type; returns -EINVAL with a sentence on a type mismatch. */
+static int decode_value(struct decoder *d, const struct schema *s, struct json *value,
+                        const struct field_path *at)
 {
     switch (s->type) {
     case SCHEMA_OBJECT:
@@ -260,11 +283,11 @@ static int decode(struct decoder *d, const struct schema *s, struct json *value,
         return decode_int_or_string(d, value, at);
     case SCHEMA_NUMBER:
         if (value->type != JSON_INT && value->type != JSON_REAL)
-            return refuse(d, at, "a number", value);
+            return fail_type(d, at, "a number", value);
         return 0;
     case SCHEMA_BOOLEAN:
-        return value->type == JSON_BOOL ? 0 : refuse(d, at, "a boolean", value);
-    default: /* anything, or one of two types: below those the real server does not look closely */
+        return value->type == JSON_BOOL ? 0 : fail_type(d, at, "a boolean", value);
+    default: /* any, or either:T, below which kube-apiserver reports no unknown fields */
         if (!s->message || value->type != JSON_OBJ)
             return 0;
         return decode_message(&(struct decoder){ d->arena, NULL, d->e }, s, value, at);
@@ -274,15 +297,16 @@ static int decode(struct decoder *d, const struct schema *s, struct json *value,
 int schema_decode(const struct schema *s, struct arena *a, struct json *value,
                   struct schema_unknown *unknown, err_t *e)
 {
-    return decode(&(struct decoder){ a, unknown, e }, s, value, NULL);
+    return decode_value(&(struct decoder){ a, unknown, e }, s, value, NULL);
 }
 
 int schema_decode_at(const struct schema *s, struct arena *a, struct json *value,
                      const struct field_path *at, struct schema_unknown *unknown, err_t *e)
 {
-    return decode(&(struct decoder){ a, unknown, e }, s, value, at);
+    return decode_value(&(struct decoder){ a, unknown, e }, s, value, at);
 }
 
+/* Truncates integers to the width of their fields, as a Go conversion would. */
 void schema_wrap_integers(const struct schema *s, struct json *value)
 {
     if (json_is(value, JSON_INT) && s->format == SCHEMA_INT32)

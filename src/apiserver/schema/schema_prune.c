@@ -1,15 +1,21 @@
-/* Dropping what a schema does not name, and filling in what it defaults. */
+/* Pruning and defaulting: drops the fields that a schema does not declare and fills in its defaults.
+ *
+ * Both walk value and schema side by side and change the tree in place. They run on every write of a custom
+ * resource and again when a stored one is read, because the schema may have changed since it was stored. So
+ * both must be idempotent: a second run on the result changes nothing. */
 #include "schema.h"
 
-static void prune(const struct schema *s, struct json *value, bool whole,
-                  const struct field_path *up, struct schema_unknown *unknown);
+static void prune_value(const struct schema *s, struct json *value, bool whole,
+                        const struct field_path *up, struct schema_unknown *unknown);
 
-/* Every object has these three, whether its schema says so or not. */
-static bool object_field(str name)
+/* Fields of every object, whether or not its schema declares them. */
+static bool is_object_field(str name)
 {
     return str_eqc(name, "apiVersion") || str_eqc(name, "kind") || str_eqc(name, "metadata");
 }
 
+/* Drops undeclared members. A whole object (or embedded resource) keeps apiVersion, kind and
+ * metadata. */
 static void prune_object(const struct schema *s, struct json *value, bool whole,
                          const struct field_path *up, struct schema_unknown *unknown)
 {
@@ -19,14 +25,14 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
         struct json_member m = value->members[i];
         struct field_path at = { up, .key = m.key };
         const struct schema_field *f = schema_field(s, m.key);
-        if (whole && object_field(m.key)) {
-            /* metadata is read as what it is elsewhere */
+        if (whole && is_object_field(m.key)) {
+            /* kept; metadata is decoded as ObjectMeta by the caller */
         } else if (f) {
-            prune(&f->schema, m.value, false, &at, unknown);
+            prune_value(&f->schema, m.value, false, &at, unknown);
         } else if (schema_map_element(s)) {
-            prune(s->element, m.value, false, &at, unknown);
+            prune_value(s->element, m.value, false, &at, unknown);
         } else if (!s->preserve_unknown) {
-            schema_report(unknown, &at);
+            schema_unknown_add(unknown, &at);
             continue;
         }
         value->members[kept++] = m;
@@ -35,17 +41,18 @@ static void prune_object(const struct schema *s, struct json *value, bool whole,
     json_reindex(value);
 }
 
-static void prune(const struct schema *s, struct json *value, bool whole,
-                  const struct field_path *up, struct schema_unknown *unknown)
+/* Prunes objects and the items of lists; scalars have nothing to prune. */
+static void prune_value(const struct schema *s, struct json *value, bool whole,
+                        const struct field_path *up, struct schema_unknown *unknown)
 {
     if (json_is(value, JSON_OBJ)) {
         prune_object(s, value, whole, up, unknown);
     } else if (json_is(value, JSON_ARR) && (schema_list_element(s) || !s->preserve_unknown)) {
-        static const struct schema nothing; /* known of the items */
-        const struct schema *element = schema_list_element(s) ? s->element : &nothing;
+        static const struct schema unknown_items; /* declares no field */
+        const struct schema *element = schema_list_element(s) ? s->element : &unknown_items;
         for (uint32_t i = 0; i < value->n; i++) {
             struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-            prune(element, value->items[i], false, &at, unknown);
+            prune_value(element, value->items[i], false, &at, unknown);
         }
     }
 }
@@ -53,14 +60,16 @@ static void prune(const struct schema *s, struct json *value, bool whole,
 void schema_prune(const struct schema *s, struct json *value, bool root,
                   struct schema_unknown *unknown)
 {
-    prune(s, value, root, NULL, unknown);
+    prune_value(s, value, root, NULL, unknown);
 }
 
-static bool takes_null(const struct schema *s)
+/* True if null is a value of this schema and not the absence of one. */
+static bool accepts_null(const struct schema *s)
 {
     return s->nullable || s->type == SCHEMA_ANY;
 }
 
+/* metadata of the object itself is skipped: it is decoded as a built-in type. */
 void schema_check_nulls(const struct schema *s, const struct json *value,
                         const struct field_path *at, struct field_errors *errors)
 {
@@ -75,21 +84,22 @@ void schema_check_nulls(const struct schema *s, const struct json *value,
         struct field_path in = { at, .key = m->key };
         if (!child || (!at && str_eqc(m->key, "metadata")))
             continue;
-        if (json_is(m->value, JSON_NULL) && !takes_null(child) && !child->fallback)
+        if (json_is(m->value, JSON_NULL) && !accepts_null(child) && !child->fallback)
             field_type_invalid(errors, &in, m->value, "must not be null");
         else
             schema_check_nulls(child, m->value, &in, errors);
     }
 }
 
-/* The entries of a map. */
-static void default_entries(const struct schema *s, struct arena *a, struct json *value)
+/* Applies defaults below the entries of a map; a null that the element does not accept is
+ * dropped. */
+static void default_map_entries(const struct schema *s, struct arena *a, struct json *value)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < value->n; i++) {
         struct json_member m = value->members[i];
         bool declared = schema_field(s, m.key);
-        if (!declared && json_is(m.value, JSON_NULL) && !takes_null(s->element))
+        if (!declared && json_is(m.value, JSON_NULL) && !accepts_null(s->element))
             continue;
         if (!declared)
             schema_default(s->element, a, m.value);
@@ -99,6 +109,7 @@ static void default_entries(const struct schema *s, struct arena *a, struct json
     json_reindex(value);
 }
 
+/* Sets the default of each absent field, then recurses: a default may need defaults of its own. */
 static void default_object(const struct schema *s, struct arena *a, struct json *value)
 {
     const struct schema_message *m = s->message;
@@ -108,7 +119,7 @@ static void default_object(const struct schema *s, struct arena *a, struct json 
             continue;
         struct json *child = json_get_str(value, f->name);
         bool lost =
-            json_is(child, JSON_NULL) && !takes_null(&f->schema) && f->presence < SCHEMA_ALWAYS;
+            json_is(child, JSON_NULL) && !accepts_null(&f->schema) && f->presence < SCHEMA_ALWAYS;
         if (f->schema.fallback && (!child || lost)) {
             child = json_copy(a, f->schema.fallback);
             json_set(a, value, f->name, child);
@@ -120,9 +131,10 @@ static void default_object(const struct schema *s, struct arena *a, struct json 
             schema_default(&f->schema, a, child);
     }
     if (schema_map_element(s))
-        default_entries(s, a, value);
+        default_map_entries(s, a, value);
 }
 
+/* Lists get no defaults of their own, only their items do. */
 void schema_default(const struct schema *s, struct arena *a, struct json *value)
 {
     if (json_is(value, JSON_OBJ)) {

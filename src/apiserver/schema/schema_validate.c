@@ -1,20 +1,30 @@
-/* Everything a structural schema can say against a value. Each keyword looks at the values it is made
- * for (a length at text, a bound at numbers) whatever the declared type, so that a value of the wrong
- * type is told about once for the type and once for each keyword that still applies, as the real
- * server does.
+/* Validates a value against a structural schema: everything that is wrong with it, by field.
  *
- * Ratcheting: where the old object has the same value at the same place, nothing is said: what is
- * already stored may stay until somebody touches it. Members of objects are compared by name,
- * elements of map lists by key; other lists only as a whole. */
+ * Each keyword applies to the values it is made for (a length to text, a bound to numbers), whatever the
+ * declared type. A value of the wrong type is therefore reported once for the type and once for every
+ * keyword that still applies, as kube-apiserver does.
+ *
+ * Ratcheting: where the old object has the same value at the same place, nothing is reported, so an object
+ * that a stricter schema made invalid can still be updated elsewhere. To find "the same place", members of
+ * objects are matched by name and items of map lists by key; other lists are compared as a whole.
+ *
+ *   schema_validate(value, old)
+ *      is_unchanged?  ----yes----> return
+ *      check_type, check_limits (enum, length, pattern, bounds, size, alternatives)
+ *      check_object / check_list ----> schema_validate(child, old child)
+ *
+ * The alternatives of anyOf and oneOf are tried into lists of their own, of which the closest is reported.
+ * Patterns are the only step whose cost is not linear in the object; PATTERN_STEPS_MAX bounds it. */
 #include "schema.h"
 
 #include "../../base/regex.h"
 #include "../../json/seen.h"
-#include "formats.h"
+#include "format.h"
 
 #include <math.h>
 
-static bool type_fits(enum schema_type type, const struct json *value)
+/* True if the value has the JSON type; 1.0 is an integer, as in JSON Schema. */
+static bool type_matches(enum schema_type type, const struct json *value)
 {
     bool integer = value->type == JSON_INT || (value->type == JSON_REAL && isfinite(value->real) &&
                                                floor(value->real) == value->real);
@@ -38,8 +48,9 @@ static bool type_fits(enum schema_type type, const struct json *value)
     }
 }
 
-/* A complaint that the real server makes without a field; its words name the place. */
-static void nowhere(struct field_errors *errors, const struct field_path *at, const char *what)
+/* An error that kube-apiserver reports without a field; its text names the path. */
+static void add_without_field(struct field_errors *errors, const struct field_path *at,
+                              const char *what)
 {
     str path = field_path_text(errors->arena, at);
     field_add(errors,
@@ -59,12 +70,14 @@ static void check_type(const struct schema *s, const struct json *value,
         [SCHEMA_INTEGER] = "integer", [SCHEMA_NUMBER] = "number",
         [SCHEMA_BOOLEAN] = "boolean", [SCHEMA_INT_OR_STRING] = "integer or string",
     };
-    if (value->type == JSON_NULL ? s->nullable || s->type == SCHEMA_ANY : type_fits(s->type, value))
+    if (value->type == JSON_NULL ? s->nullable || s->type == SCHEMA_ANY
+                                 : type_matches(s->type, value))
         return;
     field_type_invalid(errors, at, value, "must be of type %s, not %s", names[s->type],
                        json_type_name(value));
 }
 
+/* Compares the value with each allowed one; a long enum has an index. */
 static void check_enum(const struct schema_limits *l, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -85,6 +98,7 @@ static void check_enum(const struct schema_limits *l, const struct json *value,
     field_not_supported(errors, at, value, allowed);
 }
 
+/* Code points: bytes that are not UTF-8 continuation bytes. */
 static int64_t count_chars(str text)
 {
     int64_t n = 0;
@@ -93,10 +107,11 @@ static int64_t count_chars(str text)
     return n;
 }
 
-/* A pattern costs its size for each character (regex.c), which a definition and an object can drive up
- * together. What one object may spend is bounded: some 0.3 s. */
+/* Matching costs the size of the pattern for each character (base/regex.c), which a definition and an
+ * object can drive up together. This bounds what one object may spend to about 0.3 s. */
 #define PATTERN_STEPS_MAX 100000000u
 
+/* Matches the pattern within the step limit of the whole object. */
 static void check_pattern(const struct schema_limits *l, const struct json *value,
                           const struct field_path *at, struct field_errors *errors)
 {
@@ -115,6 +130,7 @@ static void check_pattern(const struct schema_limits *l, const struct json *valu
         field_invalid(errors, at, value, "should match '" STR_FMT "'", STR_ARG(l->pattern));
 }
 
+/* Length in code points, then the pattern, then the format. */
 static void check_text(const struct schema_limits *l, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -127,16 +143,18 @@ static void check_text(const struct schema_limits *l, const struct json *value,
                       (long long)l->min_length);
     else if (l->regex)
         check_pattern(l, value, at, errors);
-    if (l->format.n && !format_fits(l->format, text))
+    if (l->format.n && !format_matches(l->format, text))
         field_type_invalid(errors, at, value, "must be of type " STR_FMT, STR_ARG(l->format));
 }
 
+/* With a tolerance, since 0.3 is not a multiple of 0.1 in binary. */
 static bool is_multiple(double value, double of)
 {
     double quotient = value / of;
     return fabs(quotient - nearbyint(quotient)) <= 1e-9 * fmax(1, fabs(quotient));
 }
 
+/* Bounds, multiples and the int32 format. */
 static void check_number(const struct schema *s, const struct json *value,
                          const struct field_path *at, struct field_errors *errors)
 {
@@ -154,9 +172,10 @@ static void check_number(const struct schema *s, const struct json *value,
         field_invalid(errors, at, value, "should be a multiple of %.15g", l->multiple_of);
     bool int32 = str_eqc(l->format, "int32");
     if (int32 && s->type == SCHEMA_INTEGER && (n < INT32_MIN || n > INT32_MAX))
-        nowhere(errors, at, "should be an integer of 32 bits");
+        add_without_field(errors, at, "should be a 32-bit integer");
 }
 
+/* Number of items of a list or of members of an object. */
 static void check_size(const struct schema_limits *l, const struct json *value,
                        const struct field_path *at, struct field_errors *errors)
 {
@@ -171,8 +190,10 @@ static void check_size(const struct schema_limits *l, const struct json *value,
 
 /* ---- alternatives */
 
-static struct field_errors try_schema(const struct schema *s, const struct json *value,
-                                      const struct field_path *at, struct field_errors *all)
+/* Validates into a list of its own; pattern steps still count against the whole object. */
+static struct field_errors validate_alternative(const struct schema *s, const struct json *value,
+                                                const struct field_path *at,
+                                                struct field_errors *all)
 {
     struct field_errors errors = { .arena = all->arena, .steps = all->steps };
     schema_validate(s, value, NULL, at, &errors);
@@ -185,51 +206,54 @@ static void check_all_of(const struct schema **all, const struct json *value,
 {
     size_t before = errors->n;
     for (size_t i = 0; all && all[i]; i++) {
-        struct field_errors part = try_schema(all[i], value, at, errors);
+        struct field_errors part = validate_alternative(all[i], value, at, errors);
         field_add_all(errors, &part);
     }
     if (errors->n > before)
-        nowhere(errors, at, "must fit all of the schemas in allOf");
+        add_without_field(errors, at, "must validate all the schemas (allOf)");
 }
 
-/* How many fit; the fewest complaints among those that do not go to `ret_closest`. */
-static size_t count_fits(const struct schema **some, const struct json *value,
-                         const struct field_path *at, struct field_errors *all,
-                         struct field_errors *ret_closest)
+/* Returns how many alternatives accept the value; `ret_closest` gets the shortest error list of
+ * those that do not. */
+static size_t count_matches(const struct schema **some, const struct json *value,
+                            const struct field_path *at, struct field_errors *all,
+                            struct field_errors *ret_closest)
 {
-    size_t fits = 0;
+    size_t matches = 0;
     for (size_t i = 0; some[i]; i++) {
-        struct field_errors part = try_schema(some[i], value, at, all);
-        fits += part.n == 0;
+        struct field_errors part = validate_alternative(some[i], value, at, all);
+        matches += part.n == 0;
         if (part.n && (!ret_closest->n || part.n < ret_closest->n))
             *ret_closest = part;
     }
-    return fits;
+    return matches;
 }
 
+/* Applies allOf, anyOf, oneOf and not, in this order. */
 static void check_alternatives(const struct schema_limits *l, const struct json *value,
                                const struct field_path *at, struct field_errors *errors)
 {
     check_all_of(l->all_of, value, at, errors);
     struct field_errors closest = { .arena = errors->arena };
-    if (l->any_of && count_fits(l->any_of, value, at, errors, &closest) == 0) {
-        nowhere(errors, at, "must fit at least one of the schemas in anyOf");
+    if (l->any_of && count_matches(l->any_of, value, at, errors, &closest) == 0) {
+        add_without_field(errors, at, "must validate at least one schema (anyOf)");
         field_add_all(errors, &closest);
     }
     closest = (struct field_errors){ .arena = errors->arena };
-    size_t fits = l->one_of ? count_fits(l->one_of, value, at, errors, &closest) : 1;
-    if (fits != 1) {
-        nowhere(errors, at, "must fit exactly one of the schemas in oneOf");
-        if (!fits)
+    size_t matches = l->one_of ? count_matches(l->one_of, value, at, errors, &closest) : 1;
+    if (matches != 1) {
+        add_without_field(errors, at, "must validate one and only one schema (oneOf)");
+        if (!matches)
             field_add_all(errors, &closest);
     }
-    if (l->not_schema && !try_schema(l->not_schema, value, at, errors).n)
-        nowhere(errors, at, "must not fit the schema in not");
+    if (l->not_schema && !validate_alternative(l->not_schema, value, at, errors).n)
+        add_without_field(errors, at, "must not validate the schema (not)");
 }
 
 /* ---- containers */
 
-/* An object inside an object says what it is; nobody looks whether there is such a kind. */
+/* An embedded resource must state a well-formed apiVersion and kind; whether the kind exists is
+ * not checked. */
 static void check_embedded(const struct json *value, const struct field_path *up,
                            struct field_errors *errors)
 {
@@ -241,10 +265,10 @@ static void check_embedded(const struct json *value, const struct field_path *up
         if (!name) {
             field_required(errors, &at, "must not be empty");
         } else if (!text.n) {
-            field_invalid(errors, &at, name, "must be a text that is not empty");
+            field_invalid(errors, &at, name, "must be a non-empty string");
         } else if (i == 0) {
             if (str_cut(&rest, '/', &group) && rest.p && str_find_char(rest, '/') != SIZE_MAX)
-                field_invalid(errors, &at, name, "must be a version, or a group and a version");
+                field_invalid(errors, &at, name, "must be VERSION or GROUP/VERSION");
         } else {
             char *small = (char *)arena_str(errors->arena, text).p;
             for (char *p = small; *p; p++)
@@ -255,6 +279,7 @@ static void check_embedded(const struct json *value, const struct field_path *up
     }
 }
 
+/* Required members, then every member that the schema describes. */
 static void check_object(const struct schema *s, const struct json *value, const struct json *old,
                          const struct field_path *up, struct field_errors *errors)
 {
@@ -263,9 +288,8 @@ static void check_object(const struct schema *s, const struct json *value, const
         if (!json_get_str(value, at.key))
             field_required(errors, &at, NULL);
     }
-    if (s->embedded) {
+    if (s->embedded)
         check_embedded(value, up, errors);
-    }
     json_each(member, value) {
         const struct schema_field *f = schema_field(s, member->key);
         const struct schema *schema = f ? &f->schema : schema_map_element(s);
@@ -275,7 +299,8 @@ static void check_object(const struct schema *s, const struct json *value, const
     }
 }
 
-static bool same_keys(const struct schema *s, const struct json *a, const struct json *b)
+/* Compares the key fields of two items of a map list. */
+static bool has_same_keys(const struct schema *s, const struct json *a, const struct json *b)
 {
     for (uint32_t i = 0; i < s->n_list_keys; i++)
         if (!json_eq(json_get_str(a, s->list_keys[i]), json_get_str(b, s->list_keys[i])))
@@ -283,7 +308,8 @@ static bool same_keys(const struct schema *s, const struct json *a, const struct
     return true;
 }
 
-static const struct json **keys_of(struct arena *a, const struct schema *s, const struct json *item)
+static const struct json **get_list_keys(struct arena *a, const struct schema *s,
+                                         const struct json *item)
 {
     const struct json **keys = arena_array(a, s->n_list_keys + 1u, sizeof(*keys));
     for (uint32_t i = 0; i < s->n_list_keys; i++)
@@ -291,7 +317,7 @@ static const struct json **keys_of(struct arena *a, const struct schema *s, cons
     return keys;
 }
 
-/* The elements of the old list by their keys; filled when one is not where it was. */
+/* The old list, indexed by key once an item is not at its old place. */
 struct old_list {
     struct arena *arena;
     const struct json *list;
@@ -299,44 +325,48 @@ struct old_list {
     bool filled;
 };
 
-/* Most elements are where they were: that place is looked at first. */
-static const struct json *old_element(const struct schema *s, const struct json *item,
-                                      struct old_list *old, uint32_t guess)
+/* The item of the old list with the same keys, or NULL. Most items keep their place, so that one
+ * is tried first. */
+static const struct json *find_old_element(const struct schema *s, const struct json *item,
+                                           struct old_list *old, uint32_t guess)
 {
     uint32_t n = s->list == SHAPE_MAP_LIST ? (uint32_t)json_len(old->list) : 0;
-    if (guess < n && same_keys(s, item, json_item(old->list, guess)))
+    if (guess < n && has_same_keys(s, item, json_item(old->list, guess)))
         return json_item(old->list, guess);
     if (n && !old->filled) {
         old->keys = seen_new(old->arena, s->n_list_keys);
         for (uint32_t i = 0; i < n; i++)
-            seen_put(&old->keys, keys_of(old->arena, s, json_item(old->list, i)), i);
+            seen_put(&old->keys, get_list_keys(old->arena, s, json_item(old->list, i)), i);
         old->filled = true;
     }
-    const struct seen_key *found = n ? seen_find(&old->keys, keys_of(old->arena, s, item)) : NULL;
+    const struct seen_key *found =
+        n ? seen_find(&old->keys, get_list_keys(old->arena, s, item)) : NULL;
     return found ? json_item(old->list, found->place) : NULL;
 }
 
+/* Validates the items and reports duplicates in sets and map lists. */
 static void check_list(const struct schema *s, const struct json *value, const struct json *old,
                        const struct field_path *up, struct field_errors *errors)
 {
-    struct old_list was = { .arena = errors->arena, .list = old };
+    struct old_list old_list = { .arena = errors->arena, .list = old };
     struct seen before = seen_new(errors->arena, s->list == SHAPE_SET_LIST ? 1 : s->n_list_keys);
     for (uint32_t i = 0; i < value->n; i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
         const struct json *item = value->items[i];
-        bool again = s->list == SHAPE_SET_LIST ? seen_value(&before, item, i) != NULL
-                     : s->list == SHAPE_MAP_LIST
-                         ? seen_put(&before, keys_of(errors->arena, s, item), i) != NULL
-                         : false;
+        bool repeated = s->list == SHAPE_SET_LIST ? seen_value(&before, item, i) != NULL
+                        : s->list == SHAPE_MAP_LIST
+                            ? seen_put(&before, get_list_keys(errors->arena, s, item), i) != NULL
+                            : false;
         if (schema_list_element(s))
-            schema_validate(s->element, item, old_element(s, item, &was, i), &at, errors);
+            schema_validate(s->element, item, find_old_element(s, item, &old_list, i), &at, errors);
         if (s->list == SHAPE_MAP_LIST && !json_is(item, JSON_OBJ))
-            field_invalid(errors, &at, item, "must be an object: the list is a map");
-        else if (again)
+            field_invalid(errors, &at, item, "must be an object: the list is of type map");
+        else if (repeated)
             field_duplicate(errors, &at, item);
     }
 }
 
+/* Applies the keywords that fit the type of the value. */
 static void check_limits(const struct schema *s, const struct json *value,
                          const struct field_path *at, struct field_errors *errors)
 {
@@ -354,25 +384,27 @@ static void check_limits(const struct schema *s, const struct json *value,
     check_alternatives(l, value, at, errors);
 }
 
-/* The same but for the order of lists that are maps. */
-static bool unchanged(struct arena *a, const struct schema *s, const struct json *value,
-                      const struct json *old)
+/* True if the value equals the old one, ignoring the order of map lists. */
+static bool is_unchanged(struct arena *a, const struct schema *s, const struct json *value,
+                         const struct json *old)
 {
     if (!old || value->type != old->type || (value->type != JSON_OBJ && value->type != JSON_ARR) ||
         (value->type == JSON_ARR && s->list != SHAPE_MAP_LIST))
         return old && json_eq(value, old);
     if (value->n != old->n)
         return false;
-    struct old_list was = { .arena = a, .list = old };
+    struct old_list old_list = { .arena = a, .list = old };
     for (uint32_t i = 0; value->type == JSON_ARR && i < value->n; i++)
-        if (!unchanged(a, s->element, value->items[i], old_element(s, value->items[i], &was, i)))
+        if (!is_unchanged(a, s->element, value->items[i],
+                          find_old_element(s, value->items[i], &old_list, i)))
             return false;
     for (uint32_t i = 0; value->type == JSON_OBJ && i < value->n; i++) {
         const struct json_member *m = &value->members[i];
         const struct schema_field *f = schema_field(s, m->key);
         const struct schema *child = f ? &f->schema : schema_map_element(s);
         const struct json *before = json_get_str(old, m->key);
-        if (child ? !unchanged(a, child, m->value, before) : !before || !json_eq(m->value, before))
+        if (child ? !is_unchanged(a, child, m->value, before)
+                  : !before || !json_eq(m->value, before))
             return false;
     }
     return true;
@@ -381,7 +413,7 @@ static bool unchanged(struct arena *a, const struct schema *s, const struct json
 void schema_validate(const struct schema *s, const struct json *value, const struct json *old,
                      const struct field_path *at, struct field_errors *errors)
 {
-    if (unchanged(errors->arena, s, value, old))
+    if (is_unchanged(errors->arena, s, value, old))
         return;
     check_type(s, value, at, errors);
     if (s->limits)

@@ -1,10 +1,18 @@
-/* Reads the type text into messages. The text is ours and compiled in (packed, as it
- * is large), so a fault in it is a bug and
- * asserts; a unit test reads all of it.
+/* Parses the .types tables of the built-in kinds (kinds/types/README.md has the grammar) into messages.
  *
- * Two passes: the first finds the name of every type, the second reads the fields, so that types may
- * refer to each other in any order and in circles. Embedded types are copied into the type that
- * embeds them afterwards, and shapes are made last, when every schema is complete. */
+ * The tables are compiled in, packed with gzip (embed.py), and parsed once, on first use. They are our
+ * own text, so a mistake in them is a bug: the parser asserts instead of reporting, and types_test.c
+ * reads every line of them.
+ *
+ *   text --find_types--> names --read_fields--> fields --flatten_embedded--> --make_shapes--> done
+ *
+ * The order of these passes matters. Types refer to each other in any order and in cycles
+ * (JSONSchemaProps contains itself), so all names must exist before the first field is read. A type that
+ * embeds another copies its fields, so all fields must be read before. Shapes point to the shapes of
+ * other types, so they come last, when every schema is complete.
+ *
+ * Everything lives in one arena for the life of the process; names and descriptions are slices of the
+ * unpacked text. Nothing changes after load_types(), so no caller needs a copy. */
 #include "types.h"
 
 #include "../../base/map.h"
@@ -15,17 +23,17 @@ extern const unsigned char types_packed[];
 extern const size_t types_packed_n;
 
 struct type {
-    struct schema_message message; /* first: a message is its type */
+    struct schema_message message; /* first member: a message pointer is also a type pointer */
     struct schema schema;
     struct shape shape;
     str package;
-    str lines; /* of the fields */
-    bool embedded_done;
+    str lines;      /* the lines of its fields, in `types.text` */
+    bool flattened; /* embedded fields have been copied */
 };
 
 static struct {
     struct arena arena;
-    struct buf text;    /* names and descriptions point into it */
+    struct buf text;    /* unpacked tables; names and descriptions point into it */
     struct map by_name; /* full name to struct type */
     VEC(const struct schema_message *) all;
 } types;
@@ -40,7 +48,7 @@ static str next_word(str *rest)
     return word;
 }
 
-/* Splits "... -- description" off a line. */
+/* Cuts " -- description" off the end of a line and returns the description. */
 static str take_description(str *line)
 {
     size_t at = str_find(*line, S(" -- "));
@@ -51,6 +59,8 @@ static str take_description(str *line)
     return description;
 }
 
+/* A name without a dot belongs to the package of the type that refers to it. Asserts that it
+ * exists. */
 static struct type *find_type(str package, str name)
 {
     if (str_find_char(name, '.') == SIZE_MAX)
@@ -60,7 +70,8 @@ static struct type *find_type(str package, str name)
     return type;
 }
 
-static bool scalar_type(str word, struct schema *s)
+/* True if `word` names a scalar; sets its type and format. */
+static bool read_scalar_type(str word, struct schema *s)
 {
     static const struct {
         const char *word;
@@ -90,9 +101,10 @@ static bool scalar_type(str word, struct schema *s)
     return false;
 }
 
+/* Parses the TYPE of a field: a scalar, []T, map:T, either:T or the name of a type. */
 static void read_type_word(str package, str word, struct schema *s)
 {
-    if (scalar_type(word, s))
+    if (read_scalar_type(word, s))
         return;
     bool list = str_starts(word, S("[]")), map = str_starts(word, S("map:"));
     if (list || map) {
@@ -109,17 +121,19 @@ static void read_type_word(str package, str word, struct schema *s)
     s->atomic = type->message.atomic;
 }
 
-static struct schema_limits *limits_of(struct schema *s)
+/* The limits of a schema, allocated on first use with no limit set. */
+static struct schema_limits *limits_for(struct schema *s)
 {
     if (!s->limits) {
-        struct schema_limits *fresh = arena_new(&types.arena, struct schema_limits);
-        fresh->max_length = fresh->max_items = fresh->max_properties = -1;
-        fresh->min_length = fresh->min_items = fresh->min_properties = -1;
-        s->limits = fresh;
+        struct schema_limits *limits = arena_new(&types.arena, struct schema_limits);
+        limits->max_length = limits->max_items = limits->max_properties = -1;
+        limits->min_length = limits->min_items = limits->min_properties = -1;
+        s->limits = limits;
     }
     return (struct schema_limits *)s->limits;
 }
 
+/* keys=a,b makes a list a map of items identified by these fields. */
 static void read_keys(struct schema *s, str value)
 {
     str *keys = arena_array(&types.arena, 4, sizeof(*keys));
@@ -131,15 +145,17 @@ static void read_keys(struct schema *s, str value)
     s->list_keys = keys;
 }
 
+/* enum=A|B and words=A|B: the allowed strings of a field, or of the items of a list. */
 static void read_enum(struct schema *s, str value)
 {
     struct json *values = json_new_arr(&types.arena);
     for (str word; str_cut(&value, '|', &word);)
         json_push(&types.arena, values, json_new_str(&types.arena, word));
-    /* the words of a list's elements are the element's */
-    limits_of(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
+    /* the enum of a list applies to its elements */
+    limits_for(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
 }
 
+/* patch=merge+retainKeys:name: strategies joined by "+", then the merge key. */
 static void read_patch(struct schema_field *f, str value)
 {
     str strategy = value;
@@ -152,7 +168,7 @@ static void read_patch(struct schema_field *f, str value)
         f->patch |= shape_patch_parse(word);
 }
 
-static double number_of(str value)
+static double parse_number(str value)
 {
     double number = 0;
     int failed = str_to_f64(value, &number);
@@ -160,6 +176,7 @@ static double number_of(str value)
     return number;
 }
 
+/* Parses one OPTION of a field, such as min=1 or keys=name. */
 static void read_option(struct schema_field *f, str option)
 {
     struct schema *s = &f->schema;
@@ -174,13 +191,13 @@ static void read_option(struct schema_field *f, str option)
         read_enum(s, value);
     } else if (str_eqc(name, "words")) {
         read_enum(s, value);
-        limits_of(s)->has |= SCHEMA_WORDS_UNCHECKED;
+        limits_for(s)->has |= SCHEMA_WORDS_UNCHECKED;
     } else if (str_eqc(name, "min")) {
-        limits_of(s)->minimum = number_of(value);
-        limits_of(s)->has |= SCHEMA_HAS_MINIMUM;
+        limits_for(s)->minimum = parse_number(value);
+        limits_for(s)->has |= SCHEMA_HAS_MINIMUM;
     } else if (str_eqc(name, "max")) {
-        limits_of(s)->maximum = number_of(value);
-        limits_of(s)->has |= SCHEMA_HAS_MAXIMUM;
+        limits_for(s)->maximum = parse_number(value);
+        limits_for(s)->has |= SCHEMA_HAS_MAXIMUM;
     } else if (str_eqc(name, "keys")) {
         read_keys(s, value);
     } else if (str_eqc(name, "patch")) {
@@ -195,6 +212,7 @@ static void read_option(struct schema_field *f, str option)
     }
 }
 
+/* Takes the flags ! ? * off the end of a field name and derives its presence. */
 static void read_flags(str *name, struct schema_field *f)
 {
     bool keep = false, always = false;
@@ -215,6 +233,7 @@ static void read_flags(str *name, struct schema_field *f)
                                  : SCHEMA_OMIT;
 }
 
+/* Parses one line: NUMBER NAME[FLAGS] TYPE [OPTION...] [-- DESCRIPTION]. */
 static void read_field(const struct type *type, str line, struct schema_field *f)
 {
     f->schema.description = take_description(&line);
@@ -230,6 +249,7 @@ static void read_field(const struct type *type, str line, struct schema_field *f
         read_option(f, option);
 }
 
+/* Second pass, for one type: counts its lines, then parses them. */
 static void read_fields(struct type *type)
 {
     uint32_t n = 0;
@@ -243,23 +263,25 @@ static void read_fields(struct type *type)
     type->message.n_fields = n;
 }
 
-/* The fields of embedded types become ours too (without number: protobuf goes by the embedding). */
-static void copy_embedded(struct type *type)
+/* Appends the fields of embedded types to the type itself. The copies have no number: in protobuf
+ * they are found through the embedding field. */
+static void flatten_embedded(struct type *type)
 {
-    if (type->embedded_done)
+    if (type->flattened)
         return;
-    type->embedded_done = true;
+    type->flattened = true;
     struct schema_message *m = &type->message;
-    uint32_t more = 0;
+    uint32_t n_embedded = 0;
     for (uint32_t i = 0; i < m->n_fields; i++) {
         if (m->fields[i].name.n)
             continue;
-        copy_embedded((struct type *)(void *)m->fields[i].schema.message);
-        more += m->fields[i].schema.message->n_fields;
+        flatten_embedded((struct type *)(void *)m->fields[i].schema.message);
+        n_embedded += m->fields[i].schema.message->n_fields;
     }
-    if (!more)
+    if (!n_embedded)
         return;
-    struct schema_field *fields = arena_array(&types.arena, m->n_fields + more, sizeof(*fields));
+    struct schema_field *fields =
+        arena_array(&types.arena, m->n_fields + n_embedded, sizeof(*fields));
     memcpy(fields, m->fields, m->n_fields * sizeof(*fields));
     uint32_t n = m->n_fields;
     for (uint32_t i = 0; i < m->n_fields; i++) {
@@ -276,7 +298,8 @@ static void copy_embedded(struct type *type)
     m->n_fields = n;
 }
 
-static struct type *open_type(str package, str line)
+/* Registers the type that a "type" line opens; its fields are read later. */
+static struct type *add_type(str package, str line)
 {
     struct type *type = arena_new(&types.arena, struct type);
     type->message.description = take_description(&line);
@@ -290,13 +313,14 @@ static struct type *open_type(str package, str line)
                                     .message = &type->message,
                                     .atomic = type->message.atomic,
                                     .shape = &type->shape };
-    struct type *twice = map_put(&types.by_name, type->message.name, type);
-    assert(!twice);
+    struct type *existing = map_put(&types.by_name, type->message.name, type);
+    assert(!existing);
     vec_push(&types.all, &type->message);
     return type;
 }
 
-static void unpack(void)
+/* Unzips the compiled-in tables. */
+static void unpack_text(void)
 {
     str packed = { (const char *)types_packed, types_packed_n };
     struct gzip *z = gzip_reader();
@@ -305,6 +329,7 @@ static void unpack(void)
     gzip_free(z);
 }
 
+/* First pass: registers every type and remembers which lines hold its fields. */
 static void find_types(void)
 {
     str package = S(""), rest = buf_str(&types.text), line;
@@ -312,7 +337,7 @@ static void find_types(void)
         if (str_starts(line, S("package "))) {
             package = str_from(line, 8);
         } else if (str_starts(line, S("type "))) {
-            type = open_type(package, str_from(line, 5));
+            type = add_type(package, str_from(line, 5));
             type->lines = (str){ rest.p, 0 };
         } else {
             assert(type && str_starts(line, S(" ")));
@@ -321,6 +346,7 @@ static void find_types(void)
     }
 }
 
+/* Shapes from the inside out: the shape of a list refers to the shape of its items. */
 static void make_shape(struct schema *s)
 {
     if (s->element)
@@ -328,6 +354,7 @@ static void make_shape(struct schema *s)
     s->shape = schema_make_shape(&types.arena, s);
 }
 
+/* Last pass: gives every field its shape, then every message. */
 static void make_shapes(void)
 {
     for (size_t i = 0; i < types.all.n; i++) {
@@ -339,28 +366,29 @@ static void make_shapes(void)
         schema_fill_shape(&types.arena, types.all.at[i], (struct shape *)types.all.at[i]->shape);
 }
 
-static void load(void)
+/* Runs the passes once; later calls return at once. */
+static void load_types(void)
 {
     if (types.all.n)
         return;
-    unpack();
+    unpack_text();
     find_types();
     for (size_t i = 0; i < types.all.n; i++)
         read_fields((struct type *)(void *)types.all.at[i]);
     for (size_t i = 0; i < types.all.n; i++)
-        copy_embedded((struct type *)(void *)types.all.at[i]);
+        flatten_embedded((struct type *)(void *)types.all.at[i]);
     make_shapes();
 }
 
 const struct schema_message *types_message(const char *name)
 {
-    load();
+    load_types();
     return map_get(&types.by_name, str_c(name));
 }
 
 const struct schema *types_schema(const char *name)
 {
-    load();
+    load_types();
     const struct type *type = map_get(&types.by_name, str_c(name));
     assert(type);
     return &type->schema;
@@ -368,7 +396,7 @@ const struct schema *types_schema(const char *name)
 
 const struct schema_message *const *types_all(size_t *ret_n)
 {
-    load();
+    load_types();
     *ret_n = types.all.n;
     return types.all.at;
 }

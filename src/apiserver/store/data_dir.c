@@ -1,6 +1,6 @@
 /* See data_dir.h. The lock is on the directory itself: taking it needs no room on the disk, and it is the same
- * lock whatever path leads there. A directory is closed to others (0700) only if nothing but our own files is
- * in it: `--data /tmp` must not take /tmp away from everybody else. */
+ * lock whatever path leads there. A directory that others can read is closed to them (0700), but not if it
+ * looks like a place that they need: `--data /tmp` and `--data /etc` are refused. */
 #include "data_dir.h"
 
 #include "../../base/buf.h"
@@ -26,18 +26,22 @@ static bool is_ours(const char *name)
     return false;
 }
 
-/* The name of a file in it that is not ours, or NULL; calls `each` for those that are. */
+static bool is_directory(int fd, const char *name)
+{
+    struct stat st;
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Calls `each` for our files. The name of a folder in it that is not ours, or NULL. */
 static char *scan_directory(int fd, const char *path, void (*each)(int fd, const char *name))
 {
     char *stranger = NULL;
     DIR *dir = opendir(path);
     for (const struct dirent *d; dir && !stranger && (d = readdir(dir));) {
-        if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
-            continue;
-        if (!is_ours(d->d_name))
-            stranger = mem_dup(d->d_name, strlen(d->d_name));
-        else if (each)
+        if (is_ours(d->d_name) && each)
             each(fd, d->d_name);
+        else if (!is_ours(d->d_name) && d->d_name[0] != '.' && is_directory(fd, d->d_name))
+            stranger = mem_dup(d->d_name, strlen(d->d_name));
     }
     if (dir)
         closedir(dir);
@@ -69,11 +73,12 @@ static int close_directory(int fd, const char *path, bool made, err_t *e)
                            "data directory %s belongs to another user and has mode %04o; use a "
                            "directory of your own, such as %s/flyball",
                            path, mode, path);
-        if (stranger)
+        if (stranger || mode & S_ISVTX)
             return err_set(e, EPERM,
-                           "data directory %s is open to other users (mode %04o) and holds other "
-                           "files (%s); use a directory of its own, or run \"chmod 700 %s\"",
-                           path, mode, stranger, path);
+                           "data directory %s is open to other users (mode %04o) and used for "
+                           "other things%s%s; use a directory of its own, such as %s/flyball",
+                           path, mode, stranger ? ", such as " : "", stranger ? stranger : "",
+                           path);
     }
     if ((mode & 077 || (made && mode != 0700)) && fchmod(fd, 0700) < 0)
         return err_set(e, errno, "data directory %s: its mode cannot be changed to 0700: %s", path,
@@ -94,6 +99,12 @@ static int lock_directory(int fd, const char *path, err_t *e)
                        "data directory %s is in use by another flyball; stop it, or use another "
                        "directory",
                        path);
+    if (errno == EBADF || errno == EINVAL || errno == ENOLCK || errno == EOPNOTSUPP) {
+        /* some network file systems; the database's own lock still keeps a second server out */
+        log_warn("data directory cannot be locked", KV_C("directory", path),
+                 KV_C("reason", strerror(errno)));
+        return 0;
+    }
     return err_set(e, errno, "data directory %s cannot be locked: %s", path, strerror(errno));
 }
 

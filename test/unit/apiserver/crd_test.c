@@ -94,14 +94,14 @@ static void names_are_fought_over(void)
     create(&a, rival);
     json_set_str(&a, json_at(rival, "spec", "names", NULL), "listKind", S("ThongList"));
     const struct json *all[] = { first, rival };
-    OK(kinds_settle_crd(&a, first, all, 2, 0));
+    OK(kinds_accept_crd_names(&a, first, all, 2, 0));
     EQ_STR(condition(first, "Established", "status"), S("True"));
-    OK(!kinds_settle_crd(&a, first, all, 2, 99)); /* settled */
-    OK(kinds_settle_crd(&a, rival, all, 2, 0));
+    OK(!kinds_accept_crd_names(&a, first, all, 2, 99)); /* settled */
+    OK(kinds_accept_crd_names(&a, rival, all, 2, 0));
     EQ_STR(condition(rival, "NamesAccepted", "reason"), S("KindConflict"));
     EQ_STR(condition(rival, "Established", "status"), S("False"));
     EQ_STR(json_text(json_at(rival, "status", "acceptedNames", "plural", NULL)), S("thongs"));
-    OK(kinds_settle_crd(&a, rival, all + 1, 1, 0)); /* the first one left */
+    OK(kinds_accept_crd_names(&a, rival, all + 1, 1, 0)); /* the first one left */
     EQ_STR(condition(rival, "NamesAccepted", "status"), S("True"));
     EQ_STR(json_text(json_at(rival, "status", "acceptedNames", "kind", NULL)), S("Thing"));
 }

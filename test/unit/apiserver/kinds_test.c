@@ -291,18 +291,18 @@ static void version_one_autoscalers_are_a_view(void)
         "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'d'},"
         "'maxReplicas':5,'targetCPUUtilizationPercentage':60}}");
     EQ_STR(create(&a, v1, hpa), S(""));
-    kind_store(v1, &a, hpa);
+    kind_to_storage(v1, &a, hpa);
     EQ_STR(json_text(json_get(hpa, "apiVersion")), S("autoscaling/v2"));
     const struct json *metric = json_item(json_at(hpa, "spec", "metrics", NULL), 0);
     EQ_INT(json_int(json_at(metric, "resource", "target", "averageUtilization", NULL), 0), 60);
     struct json *behavior = quoted(&a, "{'scaleDown':{'stabilizationWindowSeconds':60}}");
     json_set(&a, json_get(hpa, "spec"), S("behavior"), behavior);
     struct json *stored = json_copy(&a, hpa);
-    kind_read(v1, &a, hpa);
+    kind_from_storage(v1, &a, hpa);
     EQ_STR(json_text(json_get(hpa, "apiVersion")), S("autoscaling/v1"));
     EQ_INT(json_int(json_at(hpa, "spec", "targetCPUUtilizationPercentage", NULL), 0), 60);
     OK(!json_at(hpa, "spec", "behavior", NULL));
-    kind_store(v1, &a, hpa); /* back again, nothing lost */
+    kind_to_storage(v1, &a, hpa); /* back again, nothing lost */
     OK(json_at(hpa, "spec", "behavior", "scaleDown", NULL) &&
        json_eq(json_at(hpa, "spec", "metrics", NULL), json_at(stored, "spec", "metrics", NULL)));
     struct json *bad = quoted(

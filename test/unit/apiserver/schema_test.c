@@ -215,8 +215,8 @@ static void definitions_must_be_structural(void)
         schema_from_openapi(&a, quoted(&a, t[i].schema), NULL, &errors);
         EQ_STR(faults(&a, &errors), str_c(t[i].want));
     }
-    OK(schema_has_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[{}]}}}")));
-    OK(!schema_has_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[]}}}")));
+    OK(schema_has_cel_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[{}]}}}")));
+    OK(!schema_has_cel_rules(quoted(&a, "{'properties':{'a':{'x-kubernetes-validations':[]}}}")));
 }
 
 static void shapes_follow_the_schema(void)

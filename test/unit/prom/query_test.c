@@ -456,6 +456,12 @@ static void escapes_values(void)
     auto_buf struct buf out = { 0 };
     prom_query_escape(&out, S("a\\b\"c\nd"));
     EQ_STR(buf_str(&out), S("a\\\\b\\\"c\nd"));
+    buf_clear(&out); /* a line break inside quotes would be a syntax error */
+    prom_query_matcher(&out, "model_name", S("a\"b\nc\n"));
+    EQ_STR(buf_str(&out), S("model_name=\"a\\\"b\\nc\\n\""));
+    buf_clear(&out);
+    prom_query_matcher(&out, "pod", S(""));
+    EQ_STR(buf_str(&out), S("pod=\"\""));
 }
 
 static void a_token_is_not_sent_in_the_clear(void)

@@ -128,7 +128,7 @@ static void configuration_is_live(void)
     models_edit(&w, "saturation-scaling-config", "{default: null}"); /* emptied: nothing changes */
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 3);
-    OK(models_logged(&w, "The saturation ConfigMap has no entries, the last good ones stay"));
+    OK(models_logged(&w, "The ConfigMap has no entries, the last good ones stay"));
     OK(!models_logged(&w, "not loaded yet"));
     models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
     models_pass(&w, 1);
@@ -174,7 +174,12 @@ static void the_interval_is_live(void)
     models_pass(&w, 1);
     models_scale(&w, "web", 3);
     models_load(&w, "web", 0.1, 0);
-    models_pass(&w, 12);
+    models_pass(&w, 60);
+    EQ_INT(models_desired(&w, "web"), 3); /* what was added stays for a start delay */
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: no scale-down: replicas were added less than a start "
+                "delay ago (target: 3 replicas)");
+    models_pass(&w, 60);
     EQ_INT(models_desired(&w, "web"), 1);
     models_stop(&w);
 }

@@ -103,7 +103,7 @@ static void replicas_that_never_come_are_not_waited_for(void)
     models_scale(&w, "dear", 3);
     models_load(&w, "dear", 0.1, 0);
     models_load(&w, "cheap", 0.1, 0);
-    models_pass(&w, 61);
+    models_pass(&w, 151);
     EQ_INT(models_desired(&w, "dear"), 1);
     models_stop(&w);
 }

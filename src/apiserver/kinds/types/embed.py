@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Puts the type files into the program: embed.py OUTPUT INPUT... writes one C array of them all, packed."""
+"""Embeds the type tables: embed.py OUTPUT INPUT... writes them, without comments and gzipped, as one C array."""
 import gzip
 import sys
 
