@@ -295,6 +295,7 @@ static void start_consumers(struct aim *aim)
     }
 }
 
+/* Runs last, because the hooks watch caches of other kinds. */
 static int start_hooks(struct aim *aim, err_t *e)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {

@@ -9,6 +9,7 @@ static const struct json *of_type(const struct json *v, enum json_type type)
     return json_is(v, type) ? v : NULL;
 }
 
+/* requiredPrefix is read from cluster configurations only: a tenant must not be able to lift it. */
 static struct aim_routing_spec read_routing(const struct json *routing, bool cluster)
 {
     const struct json *enabled = json_get(routing, "enabled");

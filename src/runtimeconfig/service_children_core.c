@@ -114,6 +114,7 @@ static const struct json *find_named(const struct json *list, str name)
     return NULL;
 }
 
+/* Used for env, secrets and other lists that Kubernetes merges by name. */
 struct json *aim_service_merge_named(struct arena *a, const struct json *under,
                                      const struct json *over)
 {

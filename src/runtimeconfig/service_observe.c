@@ -96,6 +96,7 @@ static void find_by_image(struct aim_turn *t, struct aim_service_view *v, str im
     }
 }
 
+/* A model that does not exist yet is waited for: it may be created later. */
 static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str name)
 {
     v->model = aim_service_find(t, AIM_MODEL, name);

@@ -39,6 +39,7 @@ static struct aim_service_route_fact parent_fact(const struct json *parent, int6
     return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
 }
 
+/* A route without parents in its status has not been seen by any gateway controller yet. */
 struct aim_service_route_fact aim_service_route_fact(const struct json *route)
 {
     const struct json *parents = json_at(route, "status", "parents", NULL);

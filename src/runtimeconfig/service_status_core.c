@@ -391,6 +391,7 @@ static bool stage_template(struct evaluation *s)
                                               "Service cannot proceed without model sources" });
 }
 
+/* The reason distinguishes credentials, a missing image and anything else, because the remedies differ. */
 static bool stage_pull(struct evaluation *s)
 {
     const struct aim_service_runtime_fact *r = &s->f->runtime;

@@ -126,6 +126,7 @@ static void on_node_change(struct controller *c, const struct record *old, const
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
+/* A service has no watch of its own on HTTPRoutes and Gateways here: route_controller.c has it. */
 void aim_service_watch(struct aim *aim)
 {
     struct controller *c = aim_consumers(aim, AIM_SERVICE)->controller;

@@ -66,6 +66,7 @@ static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
     aim_apply(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
 }
 
+/* A template that is no longer ready keeps its children: services may be running with them. */
 static void template_reconcile(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
@@ -167,6 +168,7 @@ static void on_node_change(struct controller *c, const struct record *old, const
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
+/* A namespaced template also depends on namespaced models and on its cache. */
 static int template_start(struct aim_consumers *of, err_t *e)
 {
     bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;

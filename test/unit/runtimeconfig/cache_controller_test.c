@@ -40,7 +40,7 @@ static void start_world(struct cluster *c)
 /* A cache of the template with its volume bound. */
 static void begin_cache(struct cluster *c)
 {
-    start(c);
+    start_world(c);
     aim_test_create(c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
     aim_test_wait(c);
     aim_test_set_status(c, &aim_resource_claims, ns, claim, "{phase: Bound}");
