@@ -83,7 +83,7 @@ static int add_token_line(struct auth *a, const char *path, size_t number, str l
         !user.n)
         return err_set(
             e, EINVAL,
-            "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
+            "token file %s, line %zu: expected TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
             "at least %d characters",
             path, number, TOKEN_MIN);
     str_cut(&line, ',', &uid);

@@ -16,8 +16,8 @@
 
 enum {
     MEMBERS_MAX = 16384,     /* of one object or array */
-    MANAGERS_MAX = 1024,     /* of managedFields, as json/apply.h has it */
-    FIELD_WARNINGS_MAX = 50, /* warnings a request, beyond which a header would be too long */
+    MANAGERS_MAX = 1024,     /* entries of managedFields, the limit of json/apply.h */
+    FIELD_WARNINGS_MAX = 50, /* unknown or duplicate fields that are reported */
 };
 
 /* Called by the parser for each key that occurs twice in an object. */

@@ -75,7 +75,7 @@ struct watch {
     char *prefix; /* owned: "group/resource/[namespace/]" */
     char *name;   /* owned; watch only this object; NULL: all */
 
-    struct object **initial; /* owned references, sent up to `sent` */
+    struct object **initial; /* the initial state: owned references, those from `sent` on */
     size_t n_initial, sent;
     bool bookmark_initial_end;
 
