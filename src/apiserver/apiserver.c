@@ -85,6 +85,7 @@ static void on_call_finished(struct call *c)
     }
 }
 
+/* Creates the call in the exchange's arena and runs it, unless a test intercepts the request. */
 static void on_request(void *context, struct exchange *x)
 {
     struct apiserver *s = context;

@@ -14,6 +14,7 @@
 
 /* ---- access */
 
+/* Evaluates the access in the spec for the user; the reason names the binding that allows it. */
 static void answer_access(struct call *c, const struct user *u, struct json *review)
 {
     const struct json *spec = json_get(review, "spec"), *r = json_get(spec, "resourceAttributes"),
