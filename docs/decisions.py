@@ -107,7 +107,7 @@ request six times, `reversed` the same backwards; the others are synthetic with 
 `ramp` 8 → 60 → 8 requests per second, `mix` prompts growing fourfold, `step` 10 → 40 → 10, `spike` bursts of one or
 two minutes, `idle` nothing, then 24 requests per second.
 
-## A reserve for what nobody can foresee
+## A reserve for sudden load
 
 A replica takes two minutes to start: no reactive policy serves the first two minutes of a step. `reserve` holds replicas
 free.

@@ -13,7 +13,7 @@ int cmd_agent(int argc, char **argv)
             "--help).",
         .on_node = true,
     };
-    if (agent_local_is_requested(argc, argv))
-        return agent_local_run(argc, argv);
+    if (cmd_agent_local_is_requested(argc, argv))
+        return cmd_agent_local_run(argc, argv);
     return runtime_run(&spec, argc, argv);
 }

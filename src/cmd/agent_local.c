@@ -114,6 +114,8 @@ static const char *lookup_environment(void *context, const char *name)
     return getenv(name);
 }
 
+/* Validates the flags and fills the options. Invalid environment variables are logged and
+ * ignored, as in the node agent; an invalid combination is a usage error. */
 static int read_config(struct agent_local *al, struct local_options *o, err_t *e)
 {
     enum log_level level;
@@ -173,6 +175,8 @@ static int start_loop(struct agent_local *al, struct local_options *o, err_t *e)
     return 0;
 }
 
+/* Restores the original quotas, unless --keep is set, and the terminal. Accepts what was started
+ * only in part. */
 static void free_all(struct agent_local *al)
 {
     log_redirect(NULL, NULL);
@@ -186,7 +190,7 @@ static void free_all(struct agent_local *al)
         putchar('\n');
 }
 
-bool agent_local_is_requested(int argc, char **argv)
+bool cmd_agent_local_is_requested(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--local") || str_starts(str_c(argv[i]), S("--local=")))
@@ -194,7 +198,7 @@ bool agent_local_is_requested(int argc, char **argv)
     return false;
 }
 
-int agent_local_run(int argc, char **argv)
+int cmd_agent_local_run(int argc, char **argv)
 {
     struct agent_local al = { .root = "/sys/fs/cgroup", .log_level = "info" };
     struct local_options o = { 0 };

@@ -4,7 +4,7 @@
 
 #include "../base/base.h"
 
-bool agent_local_is_requested(int argc, char **argv); /* is --local in argv? */
-int agent_local_run(int argc, char **argv);           /* returns the exit code */
+bool cmd_agent_local_is_requested(int argc, char **argv); /* is --local in argv? */
+int cmd_agent_local_run(int argc, char **argv);           /* returns the exit code */
 
 #endif

@@ -1,4 +1,8 @@
-/* flyball apiserver: runs the embedded Kubernetes API server until a signal arrives. */
+/* flyball apiserver: runs the embedded Kubernetes API server until a signal arrives.
+ *
+ * The first SIGTERM or SIGINT drains: watches are closed, pending requests completed, for at
+ * most 10 s. A second one ends the process. The line on standard output is for scripts: it is
+ * printed when the server accepts connections. */
 #include "../apiserver/apiserver.h"
 
 #include "../base/log.h"
@@ -33,6 +37,7 @@ static void on_drained(void *context)
     loop_stop(((struct run *)context)->loop);
 }
 
+/* Drains the server, which takes at most 10 s. */
 static void on_signal(void *context)
 {
     struct run *r = context;

@@ -1,6 +1,8 @@
-/* flyball completion: scripts that complete commands and flags. They run `flyball help` and
- * `flyball COMMAND --help` at completion time, so there is no second list of flags that could
- * become outdated. */
+/* flyball completion: scripts that complete commands and flags.
+ *
+ * They run `flyball help` and `flyball COMMAND --help` at completion time, so there is no second
+ * list of flags that could become outdated. In return, the layout of the help is an interface:
+ * commands and kinds are indented by two spaces, and flags begin with two dashes. */
 #include "cmd.h"
 
 #include <stdio.h>

@@ -1,8 +1,15 @@
 /* flyball explain: see explain.h.
  *
- * The command connects to the cluster, calls the explainer of the kind, and appends the last
- * events. Requests are synchronous: fetch() runs the loop until its reply arrives. Everything
- * on_fetched lives in the arena of struct explain until the command ends. */
+ *      cmd_explain()        flags, kind and name
+ *        explain_object()   loop, client
+ *          run()            of the explainer: fetches objects, decides as the controller would, writes
+ *                           to x->out
+ *          explain_changes()  the last events
+ *
+ * Requests are synchronous: fetch() runs the loop until its reply arrives, which keeps
+ * explainers readable from top to bottom; a command line tool has nothing else to do meanwhile.
+ * Everything fetched lives in the arena of struct explain until the command ends. Nothing is
+ * printed before everything succeeded. */
 #include "explain.h"
 
 #include "../base/rfc3339.h"
@@ -30,6 +37,7 @@ struct fetch {
     err_t *e;
 };
 
+/* Copies the object, because the reply is valid only during this call. */
 static void on_fetched(void *context, const struct kube_reply *reply)
 {
     struct fetch *f = context;
@@ -42,6 +50,7 @@ static void on_fetched(void *context, const struct kube_reply *reply)
         err_set(f->e, EPROTO, "the response of the API server is not JSON");
 }
 
+/* Sends a GET and runs the loop until the reply arrives. */
 static int fetch(struct explain *x, struct kube_request request, struct json **ret, err_t *e)
 {
     struct fetch f = { .x = x, .e = e };
@@ -123,6 +132,7 @@ static const struct explainer *find_explainer(const char *word)
     return NULL;
 }
 
+/* Finds the explainer of the kind; the error lists all kinds. */
 static int choose_explainer(const struct flag_words *given, const struct explainer **ret, err_t *e)
 {
     auto_buf struct buf kinds = { 0 };
@@ -136,6 +146,7 @@ static int choose_explainer(const struct flag_words *given, const struct explain
     return err_set(e, EINVAL, "unknown kind \"%s\"; must be one of %s", given->at[0], kinds.p);
 }
 
+/* Uses the same kubeconfig rules as the operator, so that both see the same cluster. */
 static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
 {
     struct kube_config *config;
@@ -154,6 +165,7 @@ static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
     return r;
 }
 
+/* Runs the explainer, and appends the last events of the object. */
 static int explain_object(const struct options *o, const struct explainer *explainer,
                           struct explain *x, err_t *e)
 {

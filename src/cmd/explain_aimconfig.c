@@ -1,5 +1,8 @@
 /* flyball explain aimconfig and aimcache: which services a runtime configuration applies to and
- * which of them fail because of it, and what a cache is waiting for. */
+ * which of them fail because of it, and what a cache is waiting for.
+ *
+ * Unlike the other explainers, these only show what the operator wrote into the status:
+ * consumers of a configuration can be in namespaces that the user may not read. */
 #include "explain_aim.h"
 
 /* Looks in the namespace, then in the cluster, for both API groups of AIM. */
@@ -22,6 +25,7 @@ static int find_object(struct explain *x, enum aim_kind in_namespace, enum aim_k
                    kinds->at[elsewhere].kind, STR_ARG(x->name));
 }
 
+/* Shows how many objects use the configuration, by kind, and which of them fail. */
 static void put_consumers(struct explain *x, const struct json *consumers)
 {
     buf_printf(&x->out, "  governs        %lld consumers",

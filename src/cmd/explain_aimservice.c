@@ -51,6 +51,7 @@ static int list_into(struct explain *x, const struct resource *resource, str ns,
     return r;
 }
 
+/* Collects the GPU models of all nodes from their labels. */
 static int list_gpus(struct explain *x, struct json **ret, err_t *e)
 {
     struct json *nodes = json_new_arr(&x->arena);
@@ -59,8 +60,8 @@ static int list_gpus(struct explain *x, struct json **ret, err_t *e)
         return r;
     *ret = json_new_arr(&x->arena);
     for (size_t i = 0; i < nodes->n; i++)
-        template_gpus_of_node(&x->arena, json_at(nodes->items[i], "metadata", "labels", NULL),
-                              *ret);
+        aim_template_gpus_of_node(&x->arena, json_at(nodes->items[i], "metadata", "labels", NULL),
+                                  *ret);
     return 0;
 }
 
@@ -79,10 +80,11 @@ void explain_conditions(struct explain *x, const struct json *status)
 
 /* ---- services */
 
+/* Finds the model by reference, or else by image. */
 static int find_model(struct explain *x, const struct aim_kinds *kinds, const struct json *service,
                       struct json **ret, err_t *e)
 {
-    str name = service_model_ref(service), image = service_model_image(service);
+    str name = aim_service_model_ref(service), image = aim_service_model_image(service);
     *ret = NULL;
     if (name.n)
         return find_scoped(x, kinds, AIM_MODEL, name, ret, e);
@@ -104,19 +106,19 @@ static int put_selection(struct explain *x, const struct aim_kinds *kinds, str m
     r = r < 0 ? r : list_gpus(x, &gpus, e);
     if (r < 0)
         return r;
-    struct template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
+    struct aim_template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
     size_t n = 0;
     for (size_t i = 0; i < templates->n; i++)
         if (str_eq(json_text(json_at(templates->items[i], "spec", "modelName", NULL)), model))
-            at[n++] = template_candidate_of(&x->arena, kinds->group, templates->items[i]);
-    struct template_selection s = template_select(&x->arena, model, at, n, gpus);
+            at[n++] = aim_template_candidate_of(&x->arena, kinds->group, templates->items[i]);
+    struct aim_template_selection s = aim_template_select(&x->arena, model, at, n, gpus);
     if (s.chosen)
         buf_printf(&x->out, "  runs with      " STR_FMT ", the best of the model's templates\n",
                    STR_ARG(s.chosen->name));
     else
         buf_printf(&x->out, "  runs with      no template: %s: " STR_FMT "\n", s.reason,
                    STR_ARG(s.message));
-    template_report(&x->out, &s, at, n, gpus);
+    aim_template_report(&x->out, &s, at, n, gpus);
     return 0;
 }
 
@@ -124,7 +126,7 @@ static int put_selection(struct explain *x, const struct aim_kinds *kinds, str m
 static int put_template(struct explain *x, const struct aim_kinds *kinds,
                         const struct json *service, const struct json *model, err_t *e)
 {
-    str name = service_template_ref(service);
+    str name = aim_service_template_ref(service);
     struct json *template;
     if (!name.n)
         return model ? put_selection(x, kinds, meta_text(model, "name"), e) : 0;
@@ -148,19 +150,19 @@ static void put_storage(struct explain *x, const struct json *service,
                         const struct runtimeconfig_spec *config)
 {
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
-    struct service_basis b = { .service = service, .config = config, .own = &own };
-    str class = service_storage_class(&b);
+    struct aim_service_basis b = { .service = service, .config = config, .own = &own };
+    str class = aim_service_storage_class(&b);
     buf_printf(&x->out, "  storage        %s, class " STR_FMT ", %lld %% headroom\n",
-               service_wants_cache(service) ? "template cache" : "separate volume",
-               STR_ARG(class.n ? class : S("default")), (long long)service_headroom(&b));
+               aim_service_wants_cache(service) ? "template cache" : "separate volume",
+               STR_ARG(class.n ? class : S("default")), (long long)aim_service_headroom(&b));
 }
 
 /* Shows whether the InferenceService of the service is ready. */
 static int put_runtime(struct explain *x, err_t *e)
 {
-    str name = names_inference_service(&x->arena, x->name, x->ns);
+    str name = aim_names_inference_service(&x->arena, x->name, x->ns);
     struct json *runtime;
-    int r = get_optional(x, &resource_inference_services, x->ns, name, &runtime, e);
+    int r = get_optional(x, &aim_resource_inference_services, x->ns, name, &runtime, e);
     if (r < 0)
         return r;
     const struct json *list = json_at(runtime, "status", "conditions", NULL);
@@ -232,6 +234,7 @@ static int get_config(struct explain *x, const struct aim_kinds *kinds, const st
     return r;
 }
 
+/* Did the operator fail to resolve the configuration? Then `ret_message` is its reason. */
 static bool lacks_config(const struct json *object, str *ret_message)
 {
     const struct json *list = json_at(object, "status", "conditions", NULL);
@@ -269,9 +272,9 @@ static int explain_model(struct explain *x, err_t *e)
         r = list_into(x, &kinds->at[AIM_CLUSTER_TEMPLATE], S(""), templates, e);
     if (r < 0)
         return r;
-    struct model_facts f = { .object = model, .config = &config };
+    struct aim_model_facts f = { .object = model, .config = &config };
     f.config_missing = lacks_config(model, &f.config_message);
-    str made_key = names_label_key(&x->arena, kinds->group, "auto-generated");
+    str made_key = aim_names_label_key(&x->arena, kinds->group, "auto-generated");
     explain_title(x, model);
     buf_printf(&x->out, "  image          " STR_FMT "\n",
                STR_ARG(json_text(json_at(model, "spec", "image", NULL))));
@@ -280,13 +283,13 @@ static int explain_model(struct explain *x, err_t *e)
         if (!str_eq(json_text(json_at(t, "spec", "modelName", NULL)), x->name))
             continue;
         bool made = json_get_str(json_at(t, "metadata", "labels", NULL), made_key) != NULL;
-        model_count_template(made ? &f.made : &f.other,
-                             json_text(json_at(t, "status", "status", NULL)));
+        aim_model_count_template(made ? &f.made : &f.other,
+                                 json_text(json_at(t, "status", "status", NULL)));
         buf_printf(&x->out, "  template       " STR_FMT " is " STR_FMT "%s\n",
                    STR_ARG(meta_text(t, "name")), STR_ARG(status_word(t)),
                    made ? ", created from the image's recommendations" : "");
     }
-    struct model_state state = model_state(&x->arena, &f);
+    struct aim_model_state state = aim_model_state(&x->arena, &f);
     buf_printf(&x->out, "  metadata       " STR_FMT "\n  therefore      %s, %s: " STR_FMT "\n",
                STR_ARG(state.extracted_message), state.status, state.reason,
                STR_ARG(state.message));
@@ -307,16 +310,18 @@ static int explain_template(struct explain *x, err_t *e)
     r = r < 0 ? r : list_gpus(x, &gpus, e);
     if (r < 0)
         return r;
-    struct template_facts f = { .object = template, .model_found = model != NULL, .gpus = gpus };
+    struct aim_template_facts f = { .object = template,
+                                    .model_found = model != NULL,
+                                    .gpus = gpus };
     f.config_missing = lacks_config(template, &f.config_message);
-    struct template_state state = template_state(&x->arena, &f);
-    str gpu = template_gpu_model(json_get(template, "spec"));
+    struct aim_template_state state = aim_template_state(&x->arena, &f);
+    str gpu = aim_template_gpu_model(json_get(template, "spec"));
     explain_title(x, template);
     buf_printf(&x->out, "  model          " STR_FMT "%s\n", STR_ARG(name),
                model ? "" : ", which does not exist");
     if (gpu.n)
         buf_printf(&x->out, "  GPU            " STR_FMT ": %s\n", STR_ARG(gpu),
-                   template_gpu_present(gpus, gpu) ? "a node has it" : "no node has it");
+                   aim_template_has_gpu(gpus, gpu) ? "a node has it" : "no node has it");
     buf_printf(&x->out, "  therefore      %s, %s: " STR_FMT "\n", state.status, state.reason,
                STR_ARG(state.message));
     explain_conditions(x, json_get(template, "status"));
@@ -345,6 +350,6 @@ const struct explainer explain_aimmodel = {
 
 const struct explainer explain_aimtemplate = {
     .words = template_words,
-    .help = "what an AIMServiceTemplate waits for",
+    .help = "what an AIMServiceTemplate is waiting for",
     .run = explain_template,
 };

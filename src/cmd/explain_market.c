@@ -27,6 +27,7 @@ static void put_cpu(struct buf *out, const char *title, str request, str limit)
                STR_ARG(request.n ? request : S("none")), STR_ARG(limit.n ? limit : S("none")));
 }
 
+/* Shows the resources of each container before the first resize. */
 static void put_original(struct buf *out, const struct json *status)
 {
     const struct json *list = json_get(status, "originalResources");
@@ -104,6 +105,7 @@ static const void *make_record(struct explain *x, struct projector *j,
     return record;
 }
 
+/* Shows the decision of actuate_decide() as one line. */
 static void put_plan(struct buf *out, const struct actuate_plan *plan)
 {
     buf_put(out, S("  next           "));
@@ -185,6 +187,7 @@ static void put_market(struct explain *x, const struct json *list, const struct 
     buf_putc(&x->out, '\n');
 }
 
+/* Matches the name of the PodAllocation, or of its pod. */
 static const struct json *find_allocation(const struct explain *x, const struct json *list)
 {
     for (size_t i = 0; i < json_len(list); i++) {

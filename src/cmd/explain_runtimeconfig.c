@@ -1,6 +1,10 @@
 /* flyball explain aimservice: which runtime configuration applies to an AIMService and why, how
- * its path is built, and its status. */
-#include "../runtimeconfig/runtimeconfig_report.h"
+ * its path is built, and its status.
+ *
+ * The configuration is resolved with the controller's own function from up to three objects:
+ * that of the namespace, that of the cluster, and the default of the cluster. If the result
+ * differs from the published hash, the operator is behind or not running. */
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "explain_aim.h"
 
 /* Fetches an object that may be missing. */
@@ -27,6 +31,7 @@ static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, s
     return 0;
 }
 
+/* Compares what the operator published with what follows from the present objects. */
 static void put_published(struct explain *x, const struct json *status,
                           const struct runtimeconfig_answer *answer)
 {

@@ -1,10 +1,14 @@
 /* flyball explain shpa: which trigger applies to an HPA and why, its desired and current bounds,
- * and the next changes. */
+ * and the next changes.
+ *
+ * The objects are read into the structs that the controller uses, schedule_plan() computes what
+ * the controller would write now, and the result is shown instead of applied. With --at it is
+ * another time. */
 #include "../base/rfc3339.h"
 #include "../kube/grant.h"
 #include "../schedule/schedule_draw.h"
 #include "../schedule/schedule_records.h"
-#include "../schedule/schedule_status.h"
+#include "../schedule/schedule_status_core.h"
 #include "explain.h"
 
 static bool has_metric(const struct json *hpa, const char *type)
@@ -16,6 +20,7 @@ static bool has_metric(const struct json *hpa, const char *type)
     return false;
 }
 
+/* The fields of the HPA that a plan depends on; replicas -1: there is no HPA. */
 static struct schedule_hpa read_hpa(const struct json *hpa)
 {
     if (!hpa)
@@ -31,6 +36,7 @@ static struct schedule_hpa read_hpa(const struct json *hpa)
     };
 }
 
+/* The schedule as the controller reads it, except for what only matters for writes. */
 static struct schedule_object read_object(struct explain *x, const struct json *tree)
 {
     const struct json *metadata = json_get(tree, "metadata");
@@ -42,8 +48,8 @@ static struct schedule_object read_object(struct explain *x, const struct json *
         .has_finalizer = true, /* irrelevant here */
         .paused =
             str_eqc(json_text(json_at(metadata, "annotations", SCHEDULE_PAUSED, NULL)), "true"),
-        .spec =
-            schedule_spec_read(&x->arena, json_get(tree, "spec"), (struct schedule_defaults){ 0 }),
+        .spec = schedule_spec_read(&x->arena, json_get(tree, "spec"),
+                                   (struct schedule_defaults){ .find_zone = tz_get }),
         .status = json_get(tree, "status"),
     };
     rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &o.created, NULL);
@@ -90,7 +96,7 @@ static void put_conditions(struct explain *x, const struct json *status)
 static str read_refusal(const struct explain *x, const struct schedule_object *o,
                         const struct schedule_target *target)
 {
-    const struct json *ready = schedule_old_condition(o->status, "Ready");
+    const struct json *ready = schedule_condition_find(o->status, "Ready");
     bool refused =
         !str_eq(target->ns, x->ns) && str_eqc(json_text(json_get(ready, "reason")), GRANT_REFUSED);
     return refused ? json_text(json_get(ready, "message")) : S("");
@@ -107,6 +113,7 @@ static int explain_schedule_object(struct explain *x, err_t *e)
     struct schedule_pass pass = { .object = read_object(x, tree), .now = x->at, .memory = &memory };
     struct schedule_target target = schedule_target(&x->arena, pass.object.spec, x->ns, x->name);
     pass.refused = read_refusal(x, &pass.object, &target);
+    pass.refused_reason = GRANT_REFUSED;
     if (target.name.n && !pass.refused.n) {
         r = explain_get(x, &resource_hpas, target.ns, target.name, &hpa, e);
         if (r < 0 && r != -ENOENT)

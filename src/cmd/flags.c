@@ -18,6 +18,7 @@ static const struct flag *find_flag(const struct flag *flags, str name)
     return NULL;
 }
 
+/* Accepts true, false, 1 and 0, in upper or lower case. */
 static int set_bool(const struct flag *f, str value, err_t *e)
 {
     bool on = str_eq_nocase(value, S("true")) || str_eq(value, S("1"));

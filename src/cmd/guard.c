@@ -79,6 +79,7 @@ void guard_free(struct guard *g)
 
 /* ---- the end of a review */
 
+/* Answers with the reason as plain text. */
 static void answer_refusal(struct exchange *x, int status)
 {
     static const struct http_header plain = { STR_INIT("content-type"), STR_INIT("text/plain") };
@@ -99,6 +100,7 @@ static void cache_verdict(struct guard *g, char *token, int status)
     *v = (struct verdict){ token, status, now + (status == 200 ? allowed_ns : refused_ns) };
 }
 
+/* Ends a review: unlinks it, caches the verdict, and serves or refuses the request. */
 static void finish_review(struct review *r, int status)
 {
     struct guard *g = r->guard;
@@ -125,6 +127,8 @@ static bool check_reply(const struct kube_reply *reply)
 
 /* ---- the two reviews */
 
+/* Sends a review object. It is sent by a replica that is not the leader too, and before requests
+ * that wait for the rate limit, so that scrapes work while the operator is busy. */
 static void send_review(struct review *r, const struct resource *resource, struct arena *a,
                         struct json *spec, kube_reply_fn *done)
 {
@@ -174,6 +178,8 @@ static void on_token_reviewed(void *context, const struct kube_reply *reply)
 
 /* ---- requests */
 
+/* Returns the status of a cached verdict that is still valid; 0: none. Compares all entries, so
+ * that the time does not depend on the token. */
 static int find_verdict(const struct guard *g, str token)
 {
     int64_t now = loop_mono_ns(kube_loop(g->kube));

@@ -63,6 +63,7 @@ static void replace_in_policy(struct arena *a, const struct options *o, struct j
         replace_member(a, o, labels, "kubernetes.io/metadata.name");
 }
 
+/* Replaces the namespace wherever an object names one: its own, subjects of bindings, policies. */
 static void replace_namespaces(struct arena *a, struct json *object, const struct options *o)
 {
     struct json *meta = json_get(object, "metadata");
@@ -92,6 +93,7 @@ static bool is_policy(const struct json *o)
     return str_starts(json_text(json_get(o, "apiVersion")), S("admissionregistration.k8s.io/"));
 }
 
+/* Appends the documents of a manifest, except those that flags exclude. */
 static int put_manifest(struct buf *out, const struct manifest *m, const struct options *o,
                         err_t *e)
 {
@@ -164,8 +166,8 @@ int cmd_install(int argc, char **argv)
           "Include ServiceMonitor and PodMonitor; set to false if the cluster has no Prometheus "
           "operator" },
         { "policies", NULL, FLAG_BOOL, &o.policies,
-          "Include admission policies; set to false before Kubernetes 1.30, where the agent of one "
-          "node can then write PodAllocations of another" },
+          "Include admission policies; set to false before Kubernetes 1.30 (then the agent of one node "
+          "can write PodAllocations of another)" },
         { 0 },
     };
     err_t e = { 0 };

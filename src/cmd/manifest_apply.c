@@ -51,6 +51,7 @@ static void apply_next(struct manifest_apply *a)
     apply_current(a);
 }
 
+/* A CRD was applied: asks discovery whether its first version is served. */
 static void check_served(struct manifest_apply *a)
 {
     const struct json *spec = json_get(json_item(a->documents, a->at), "spec");
@@ -62,6 +63,7 @@ static void check_served(struct manifest_apply *a)
                   json_text(json_at(spec, "names", "kind", NULL)), on_discovered, a);
 }
 
+/* The object was written, or existed already and may stay. */
 static void on_applied(void *context, const struct kube_reply *reply)
 {
     struct manifest_apply *a = context;
@@ -87,6 +89,7 @@ static void on_retry_timer(struct timer *timer)
         apply_current(a);
 }
 
+/* Retries every 10 ms, until the deadline. */
 static void wait_for_kind(struct manifest_apply *a, const char *why)
 {
     struct loop *loop = kube_loop(a->kube);
@@ -129,6 +132,7 @@ static void on_discovered(void *context, const struct resource *resource, const 
     a->call = kube_send(a->kube, &request);
 }
 
+/* Begins with the present document; after the last one, reports success. */
 static void apply_current(struct manifest_apply *a)
 {
     const struct json *o = json_item(a->documents, a->at);

@@ -1,4 +1,5 @@
-/* Decompresses embedded manifests: see manifests.h. */
+/* Decompresses embedded manifests: see manifests.h. Nothing is cached: each is read once per
+ * run, and the parsed tree is larger than the text. */
 #include "manifests.h"
 
 #include "../json/yaml.h"

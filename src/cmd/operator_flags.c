@@ -93,6 +93,7 @@ static bool has_variable(const char *name)
     return false;
 }
 
+/* Sets flags from the variables that WVA reads. */
 static int read_environment(struct runtime *rt, err_t *e)
 {
     VEC(struct flag) flags = { 0 };

@@ -1,4 +1,6 @@
-/* Metrics of the process, with the names that Prometheus client libraries use. */
+/* Metrics of the process, with the names that Prometheus client libraries use, so that existing
+ * dashboards and alerts work: CPU time, resident memory, open descriptors, start time, and the
+ * build. */
 #include "../base/clock.h"
 #include "../base/metrics.h"
 #include "runtime_internal.h"
@@ -36,6 +38,8 @@ static struct metric *single_metric(struct metrics *m, const char *name, const c
         metrics_family(m, &(struct metric_spec){ .name = name, .help = help, .kind = kind }));
 }
 
+/* Called before each scrape. The counter gets only the difference, because counters can only be
+ * added to. */
 static void update_process_metrics(void *context)
 {
     struct metrics *m = context;

@@ -1,14 +1,18 @@
 /* flyball render: shows the runtime configuration and the route of AIMServices, from files only.
  *
- * The decisions are the controller's own (runtimeconfig_answer). What the API server would add,
- * the defaults of the CRD schemas, a namespace and a uid, is added first, so that hash and path
- * are those of a cluster. All documents live in one arena until the command ends. */
+ *      read_file()         documents of -c and -f
+ *        complete_object() what the API server would add: schema defaults, namespace, uid
+ *      render_service()    per AIMService: runtimeconfig_answer(), the controller's own decision
+ *        report as comments, then the HTTPRoute as YAML
+ *
+ * Because of the second step, hash and path are those of a cluster. The output is valid YAML, so
+ * it can be piped to kubectl. All documents live in one arena until the command ends. */
 #include "cmd.h"
 
 #include "../base/file.h"
 #include "../json/yaml.h"
 #include "../runtimeconfig/aim_kinds.h"
-#include "../runtimeconfig/runtimeconfig_report.h"
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "flags.h"
 #include "manifests.h"
 
@@ -18,7 +22,7 @@ enum { RENDER_BYTES_MAX = 4 << 20 };
 
 struct render {
     const char *file, *config, *ns, *operator_ns, *group, *encoding_name;
-    enum path_encoding encoding;
+    enum aim_path_encoding encoding;
     bool explain;
     struct arena arena;
     struct json *documents; /* all that were read */
@@ -53,6 +57,7 @@ static void set_defaults(struct arena *a, const struct json *schema, struct json
     }
 }
 
+/* The schema of the kind's spec in the embedded CRDs; NULL for other kinds. */
 static const struct json *find_schema(struct arena *a, str kind)
 {
     for (const struct manifest *m = manifests_crds; m->name; m++) {
@@ -72,6 +77,7 @@ static bool is_cluster_kind(str kind)
     return str_starts(kind, S("AIMCluster"));
 }
 
+/* Adds what the API server would add before the operator sees the object. */
 static void complete_object(struct render *r, struct json *object)
 {
     struct arena *a = &r->arena;
@@ -84,6 +90,7 @@ static void complete_object(struct render *r, struct json *object)
     set_defaults(a, find_schema(a, kind), json_make(a, object, "spec", NULL));
 }
 
+/* Appends the documents of a file or of standard input. */
 static int read_file(struct render *r, const char *file, err_t *e)
 {
     auto_buf struct buf text = { 0 };
@@ -103,6 +110,7 @@ static int read_file(struct render *r, const char *file, err_t *e)
     return 0;
 }
 
+/* Finds a document by kind and name, and by namespace unless that is empty. */
 static const struct json *find_object(const struct render *r, const char *kind, str ns, str name)
 {
     for (size_t i = 0; i < json_len(r->documents); i++) {
@@ -118,7 +126,7 @@ static const struct json *find_object(const struct render *r, const char *kind, 
 /* ---- rendering */
 
 /* The template that the service names, from the files if it is there. */
-static struct route_template find_template(const struct render *r, const struct json *service)
+static struct aim_route_template find_template(const struct render *r, const struct json *service)
 {
     const struct json *spec = json_get(service, "spec");
     str ns = json_text(json_at(service, "metadata", "namespace", NULL));
@@ -128,7 +136,7 @@ static struct route_template find_template(const struct render *r, const struct 
     t = t ? t : find_object(r, "AIMClusterServiceTemplate", S(""), name);
     const struct json *source = json_item(json_at(t, "spec", "modelSources", NULL), 0);
     str model = json_text(json_at(t, "spec", "modelName", NULL));
-    return (struct route_template){
+    return (struct aim_route_template){
         .ready = true,
         .name = name,
         .model_name = model.n ? model : json_text(json_at(spec, "model", "ref", NULL)),
@@ -170,6 +178,7 @@ static void render_service(struct render *r, const struct json *service)
     buf_done(&answer.trace);
 }
 
+/* Renders all services of both files; degraded services are an error, but all are shown. */
 static int render_files(struct render *r, err_t *e)
 {
     r->documents = json_new_arr(&r->arena);
@@ -235,7 +244,7 @@ int cmd_render(int argc, char **argv)
         return fprintf(stderr, "flyball render: --aim-group is \"%s\", but must be %s or %s\n",
                        r.group, AIM_GROUP, AIM_GROUP_NEWER),
                EXIT_USAGE;
-    int failed = path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
+    int failed = aim_path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
     failed = failed ? failed : render_files(&r, &e);
     if (failed)
         fprintf(stderr, "flyball render: %s\n", e.text);

@@ -29,6 +29,7 @@ static void on_manager_stopped(void *context)
     runtime_serve_stop(context, drain_ns);
 }
 
+/* The first signal stops gracefully, the second at once. */
 static void on_signal(void *context)
 {
     struct runtime *rt = context;
@@ -51,6 +52,7 @@ static void on_lost(void *context)
 
 /* ---- startup */
 
+/* Looks up a setting of a feature by the name of its flag. */
 static const char *find_setting(void *context, const char *name)
 {
     const struct runtime *rt = context;
@@ -134,6 +136,8 @@ static void schedule_trim(struct runtime *rt)
                   on_trim_timer);
 }
 
+/* Starts everything in the order of the drawing above; free_runtime() frees what exists after a
+ * failure. */
 static int start_runtime(struct runtime *rt, err_t *e)
 {
     int r = loop_new(&(struct loop_options){ 0 }, &rt->loop, e);

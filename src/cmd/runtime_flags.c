@@ -1,9 +1,11 @@
 /* The flags of `flyball operator` and `flyball agent`, including those of the features.
  *
  * The table is built at run time: common flags, metrics, leader election, compatibility with
- * WVA, then one group per feature from its settings. It is parsed twice: the first pass finds
- * --wva, which changes defaults and reads the environment; the second lets explicit flags
- * override both. */
+ * WVA, then one group per feature from its settings. A feature declares a setting with name,
+ * default and help, and reads it with manager_setting(); it does not know about flags.
+ *
+ * The table is parsed twice: the first pass finds --wva, which changes defaults and reads the
+ * environment; the second lets explicit flags override both. */
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "runtime_internal.h"
@@ -88,6 +90,8 @@ static void add_election_flags(struct runtime *rt)
         add_flag(rt, flags[i]);
 }
 
+/* Adds one group per feature, headed by its summary. Values are owned by the runtime, because
+ * the table points to them. */
 static void add_settings(struct runtime *rt, const struct feature *feature)
 {
     for (const struct feature_setting *s = feature->settings; s && s->name; s++) {
@@ -123,6 +127,7 @@ static void build_flags(struct runtime *rt)
 
 /* ---- --controllers */
 
+/* Evaluates --controllers from left to right, so that "*,-market" means all but market. */
 bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
 {
     if (feature->on_node != rt->spec->on_node)
@@ -163,6 +168,7 @@ static int check_controllers(const struct runtime *rt, err_t *e)
     return 0;
 }
 
+/* Logging starts only after the flags are valid; errors before are printed as text. */
 static int setup_log(const struct runtime *rt, err_t *e)
 {
     enum log_level level;

@@ -22,6 +22,8 @@ static void send_answer(struct exchange *x, int status, const char *type, str bo
     exchange_answer(x, status, HTTP_HEADERS({ S("content-type"), str_c(type) }), body);
 }
 
+/* Not ready while stopping, so that load balancers stop sending requests; otherwise the manager
+ * knows. */
 static void answer_ready(struct runtime *rt, struct exchange *x)
 {
     auto_buf struct buf why = { 0 };
@@ -43,6 +45,7 @@ struct scrape {
     size_t bytes; /* so far */
 };
 
+/* Writes whole families until the buffer is full; called again when it was sent. */
 static enum stream_more scrape_pull(void *context, struct buf *out, size_t room)
 {
     struct scrape *s = context;
@@ -155,6 +158,8 @@ static int open_server(struct runtime_place *p, const char *flag, const char *li
 
 /* ---- metrics over HTTPS */
 
+/* A self-signed certificate for scrapers that do not verify it, as controller-runtime does by
+ * default. */
 static int make_certificate(struct cert_pair *ret, int64_t now_ns, err_t *e)
 {
     static const str names[] = { STR_INIT("localhost"), STR_INIT("127.0.0.1") };
@@ -188,6 +193,7 @@ static int make_metrics_tls(const struct runtime *rt, struct tls **ret, err_t *e
     return tls_server_new(&t, ret, e);
 }
 
+/* Opens --metrics-bind-address with TLS and authorization, unless --metrics-secure=false. */
 static int serve_metrics(struct runtime *rt, struct runtime_place *p, err_t *e)
 {
     struct tls *tls = NULL;

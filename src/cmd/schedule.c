@@ -122,12 +122,13 @@ static int set_times(const struct options *o, struct picture *p, err_t *e)
     return 0;
 }
 
+/* One object per stretch of the timeline: from, to, source, bounds. */
 static void put_json(struct buf *out, const struct schedule_timeline *line)
 {
     auto_arena struct arena a = { 0 };
     struct json *list = json_new_arr(&a);
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
         struct json *one = json_new_obj(&a);
         char text[RFC3339_TEXT_MAX];
@@ -141,6 +142,7 @@ static void put_json(struct buf *out, const struct schedule_timeline *line)
     buf_putc(out, '\n');
 }
 
+/* Writes the timeline in the requested format; only text includes the explanation. */
 static void show_picture(const struct options *o, const struct picture *p, struct buf *out)
 {
     auto_arena struct arena a = { 0 };
@@ -163,7 +165,8 @@ static int show_manifest(struct arena *a, const struct options *o, const struct 
 {
     const struct json *metadata = json_get(object, "metadata");
     struct picture p = { .title = json_text(json_get(metadata, "name")) };
-    p.spec = schedule_spec_read(a, json_get(object, "spec"), (struct schedule_defaults){ 0 });
+    p.spec = schedule_spec_read(a, json_get(object, "spec"),
+                                (struct schedule_defaults){ .find_zone = tz_get });
     if (rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &p.created, NULL) < 0)
         p.created = 0;
     if (set_times(o, &p, e) < 0)

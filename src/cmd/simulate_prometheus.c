@@ -3,7 +3,7 @@
  *
  * Prometheus knows rates and means, not requests: arrivals are drawn as a Poisson process with the measured rate of
  * each step, and every request of a step has the mean lengths of that step. Bursts shorter than a step and the
- * spread of lengths are lost, which the report says. */
+ * spread of lengths are lost, which the report notes. */
 #include "simulate.h"
 
 #include "../base/clock.h"

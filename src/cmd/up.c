@@ -55,6 +55,7 @@ static void on_controllers_stopped(void *context)
     up_agents_stop(context);
 }
 
+/* Stops in the order of the drawing above. Called again, it exits at once. */
 static void stop_all(struct up *up)
 {
     if (up->stopping)
@@ -89,6 +90,7 @@ static void abort_run(struct up *up, const char *why)
 
 /* ---- startup, last step first: each is called when the one below it has completed */
 
+/* The last step of the start: the cluster is complete. */
 static void on_scenario_applied(void *context, const char *failure)
 {
     struct up *up = context;
@@ -126,6 +128,8 @@ static int start_manager(struct up *up, struct kube *kube, const char *identity,
                        ret, e);
 }
 
+/* Two managers: one for the controllers under test, one for the simulated cluster with its own
+ * client. */
 static int start_controllers(struct up *up, err_t *e)
 {
     int r = start_manager(up, up->kube, "flyball-up", &up->controllers, e);
@@ -140,6 +144,7 @@ static int start_controllers(struct up *up, err_t *e)
     return r < 0 ? r : manager_run(up->testbed, e);
 }
 
+/* All kinds are served: controllers can watch them now. */
 static void on_definitions_applied(void *context, const char *failure)
 {
     struct up *up = context;
@@ -157,6 +162,7 @@ static void on_definitions_applied(void *context, const char *failure)
                                          on_scenario_applied, up);
 }
 
+/* Appends the documents of a table of embedded manifests to the definitions. */
 static int read_manifests(struct up *up, const struct manifest *m, err_t *e)
 {
     for (; m->name; m++) {

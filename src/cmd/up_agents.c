@@ -1,6 +1,7 @@
 /* Runs a node agent for every simulated node: the same features that `flyball agent` runs, each
- * agent with its own client, on the cgroup files of the simulated node. Agents follow nodes that
- * are added or removed. */
+ * agent with its own client, on the cgroup files of the simulated node. A controller on nodes
+ * starts and frees agents, so they follow nodes that are added or removed. struct up owns the
+ * agents. */
 #include "up.h"
 
 #include "../base/random.h"
@@ -25,6 +26,7 @@ static const struct field node_fields[] = {
 static const struct cache_spec node_cache = { .resource = &resource_nodes,
                                               .keep = FIELDS(struct up_node, node_fields) };
 
+/* Settings that `flyball agent` would get as flags. */
 static const char *up_agent_setting(void *context, const char *name)
 {
     const struct up_agent *agent = context;
@@ -46,6 +48,7 @@ static void up_agent_free(struct up_agent *agent)
     free(agent);
 }
 
+/* Runs all features of a node, as `flyball agent` does. */
 static int up_agent_run(struct up_agent *agent, err_t *e)
 {
     int r = up_connect(agent->up, NULL, &agent->kube, e);
@@ -62,7 +65,8 @@ static int up_agent_run(struct up_agent *agent, err_t *e)
     return r < 0 ? r : manager_run(agent->manager, e);
 }
 
-/* Starts an agent. Creates its cgroup folder first, which the simulated node may not have done yet. */
+/* Starts an agent. Creates its cgroup folder first, which the simulated node may not have done
+ * yet. */
 static int up_agent_start(struct up *up, str node, err_t *e)
 {
     struct up_agent *agent = mem_zero(1, sizeof(*agent));
@@ -83,6 +87,7 @@ static int up_agent_start(struct up *up, str node, err_t *e)
     return 0;
 }
 
+/* Starts or frees the agent of a node, so that agents and nodes correspond. */
 static struct reconciled reconcile_node(struct reconcile *r)
 {
     struct up *up = r->context;

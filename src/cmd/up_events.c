@@ -1,5 +1,9 @@
 /* Reports decisions: watches the Events that the controllers record, as kubectl would, and
- * assigns each to the feature whose kind it is about. */
+ * assigns each to the feature whose kind it is about. Nothing is reported that a user could not
+ * see in the API.
+ *
+ * An Event that is repeated has the same object with a higher count, so a decision is new if the
+ * object is new or its count has grown. */
 #include "up.h"
 
 #include <stdio.h>

@@ -16,6 +16,7 @@
 
 enum { INCLUDE_DEPTH = 4 };
 
+/* An embedded scenario wins over a file of the same name. */
 static int read_documents(struct up *up, const char *scenario, struct json **ret, err_t *e)
 {
     char name[256];

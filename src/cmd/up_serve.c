@@ -1,5 +1,6 @@
 /* Serves /metrics and /healthz of `flyball up` on a separate loopback port. The simulated
- * autoscalers read their external metrics from it. */
+ * autoscalers read their external metrics from it, so it also takes the place of a metrics
+ * adapter. There is neither TLS nor authorization. */
 #include "up.h"
 
 #include "../net/http_server.h"

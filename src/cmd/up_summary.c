@@ -130,6 +130,7 @@ static size_t count_news_lines(const struct up_screen *screen)
     return MIN(room, MIN(screen->news_count, countof(screen->news)));
 }
 
+/* Draws the most recent decisions, oldest first; returns the number of lines. */
 static size_t draw_news(struct buf *out, const struct up_screen *screen)
 {
     size_t n = count_news_lines(screen);
@@ -147,6 +148,7 @@ static size_t draw_news(struct buf *out, const struct up_screen *screen)
     return n + 1;
 }
 
+/* Draws run time, simulated time, and totals of requests and errors. */
 static void draw_status(struct buf *out, const struct up *up)
 {
     struct tally t = count_totals(up);
@@ -160,6 +162,7 @@ static void draw_status(struct buf *out, const struct up *up)
     buf_putc(out, '\n');
 }
 
+/* Redraws the summary in one write, which avoids flicker. */
 static void draw_summary(struct up *up)
 {
     struct up_screen *screen = &up->screen;
@@ -220,6 +223,7 @@ void up_summary_done(struct up *up)
         buf_done(&up->screen.news[i].text);
 }
 
+/* Keeps a decision in the ring, with the time of day only. */
 static void store_decision(struct up_screen *screen, size_t feature, const struct up_decision *news)
 {
     size_t at = screen->news_count++ % countof(screen->news);

@@ -40,7 +40,8 @@ void frame_done(struct frame *f)
 static int keep(struct frame *f, str part, err_t *e)
 {
     if (f->carry.n + part.n > FRAME_ITEM_MAX)
-        return err_set(e, EMSGSIZE, "one object of the answer is larger than %d MiB",
+        return err_set(e, EMSGSIZE,
+                       "one object of the answer is larger than %d MiB, which no API server stores",
                        FRAME_ITEM_MAX >> 20);
     buf_put(&f->carry, part);
     return 0;
@@ -49,7 +50,7 @@ static int keep(struct frame *f, str part, err_t *e)
 /* A document ends with `last`; what came before may be in the carry. */
 static int deliver(struct frame *f, str last, err_t *e)
 {
-    if (!f->carry.n)
+    if (!f->carry.n && last.n <= FRAME_ITEM_MAX)
         return f->each(f->context, last, e);
     int r = keep(f, last, e);
     if (r < 0)

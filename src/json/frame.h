@@ -22,7 +22,9 @@
 enum frame_mode { FRAME_LIST, FRAME_RESULT, FRAME_LINES };
 
 enum {
-    FRAME_ITEM_MAX = 16 << 20,    /* a server stores at most 1.5 MiB an object */
+    /* A server takes at most 3 MiB a request and stores 1.5 MiB an object. Reading one costs up to 9 times as much, and
+     * the operator has 128 MiB. */
+    FRAME_ITEM_MAX = 4 << 20,
     FRAME_ENVELOPE_MAX = 1 << 20, /* of a list */
 };
 

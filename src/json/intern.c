@@ -3,6 +3,8 @@
 
 #include "../base/map.h"
 
+#include <malloc.h>
+
 static bool same_word(const struct set_node *member, const void *key)
 {
     return str_eq(word_str((const struct word *)member), *(const str *)key);
@@ -20,6 +22,7 @@ struct word *intern_word(struct intern *in, str text)
             memcpy(w->text, text.p, text.n);
         w->text[text.n] = '\0';
         set_add(&in->words, &w->node);
+        in->bytes += malloc_usable_size(w);
     }
     w->refs++;
     return w;
@@ -30,12 +33,29 @@ void intern_word_unref(struct intern *in, struct word *w)
     if (!w || --w->refs)
         return;
     set_remove(&in->words, &w->node);
+    in->bytes -= malloc_usable_size(w);
     free(w);
 }
 
-/* Sorted by insertion: servers send maps sorted already, and then this is one pass. */
+enum { FEW_PAIRS = 64 };
+
+/* Of equal keys the one that stands later in the document comes later, as the parser's texts do. */
+static int by_key(const void *a, const void *b)
+{
+    const struct labels_pair *x = a, *y = b;
+    int order = str_cmp(x->key, y->key);
+    return order ? order : (x->key.p > y->key.p) - (x->key.p < y->key.p);
+}
+
+/* Sorted by insertion: servers send maps sorted already, and then this is one pass. What is long and out of order is
+ * sorted before, as insertion alone would be quadratic. */
 static size_t sort_pairs(struct labels_pair *pairs, size_t n)
 {
+    size_t falls = 0;
+    for (size_t i = 1; i < n; i++)
+        falls += str_cmp(pairs[i - 1].key, pairs[i].key) > 0;
+    if (n > FEW_PAIRS && falls)
+        qsort(pairs, n, sizeof(*pairs), by_key);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
         struct labels_pair pair = pairs[i];
@@ -97,6 +117,7 @@ const struct labels *intern_labels(struct intern *in, struct labels_pair *pairs,
             l->at[i].value = intern_word(in, pairs[i].value);
         }
         set_add(&in->maps, &l->node);
+        in->bytes += malloc_usable_size(l);
     }
     l->refs++;
     return l;
@@ -108,6 +129,7 @@ void intern_labels_unref(struct intern *in, const struct labels *shared)
     if (!l || --l->refs)
         return;
     set_remove(&in->maps, &l->node);
+    in->bytes -= malloc_usable_size(l);
     for (size_t i = 0; i < l->n; i++) {
         intern_word_unref(in, l->at[i].key);
         intern_word_unref(in, l->at[i].value);

@@ -29,6 +29,7 @@ struct labels {
 
 struct intern {
     struct set words, maps;
+    size_t bytes; /* of all words and maps, as the allocator counts them */
 };
 
 struct labels_pair { /* what a map is made of */

@@ -51,6 +51,7 @@ enum { JSON_PATH_BYTES = 1024 }; /* of a path to a duplicate, which is told for 
 struct json_limits {
     size_t depth;   /* 0: JSON_DEPTH_MAX */
     size_t members; /* of one object or array; 0: no limit */
+    size_t values;  /* of the whole document; 0: no limit */
     /* Called for every key that stands twice in an object, with its path ("spec.ports[0].name");
      * the last one wins. NULL: not told. */
     void (*duplicate)(void *context, str path);
@@ -61,6 +62,10 @@ struct json_limits {
 int json_parse(struct arena *a, str text, struct json **ret, err_t *e);
 int json_parse_limited(struct arena *a, str text, const struct json_limits *limits,
                        struct json **ret, err_t *e);
+
+/* Every "\\u0000" becomes "\\ufffd", in place. For text of strangers before it is parsed: a NUL ends a C string but not
+ * a slice, so parts of a program would disagree on a name that has one. */
+void json_hide_nul(char *text, size_t n);
 
 /* ---- build: text and keys are copied into the arena */
 

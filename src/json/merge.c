@@ -36,6 +36,20 @@ struct json *merge_patch(struct arena *a, const struct json *target, const struc
     return merge_into(a, json_copy(a, target), patch);
 }
 
+/* Like json_get_str(), from where the last one was found: two trees of which one was made from the other have their
+ * members in the same order, and a search from the beginning would be quadratic. */
+static const struct json *find_near(const struct json *obj, str key, uint32_t *at)
+{
+    for (uint32_t i = 0; i < obj->n; i++) {
+        uint32_t here = (*at + i) % obj->n;
+        if (!str_eq(obj->members[here].key, key))
+            continue;
+        *at = here + 1;
+        return obj->members[here].value;
+    }
+    return NULL;
+}
+
 struct json *merge_diff(struct arena *a, const struct json *from, const struct json *to)
 {
     if (json_eq(from, to))
@@ -43,11 +57,12 @@ struct json *merge_diff(struct arena *a, const struct json *from, const struct j
     if (!json_is(from, JSON_OBJ) || !json_is(to, JSON_OBJ))
         return json_copy(a, to);
     struct json *patch = json_new_obj(a);
+    uint32_t in_to = 0, in_from = 0;
     json_each(m, from)
-        if (!json_get_str(to, m->key))
+        if (!find_near(to, m->key, &in_to))
             json_append(a, patch, m->key, json_new_null(a));
     json_each(m, to) {
-        const struct json *was = json_get_str(from, m->key);
+        const struct json *was = find_near(from, m->key, &in_from);
         struct json *change = merge_diff(a, was, m->value);
         if (change && m->value->type != JSON_NULL)
             json_append(a, patch, m->key, change);

@@ -140,6 +140,12 @@ int json_parse_limited(struct arena *a, str text, const struct json_limits *limi
         return err_set(e, EINVAL, "invalid JSON at line %zu, column %zu: %s", line, column,
                        text.n ? problem.msg : "it is empty");
     }
+    size_t values = yyjson_doc_get_val_count(doc);
+    if (limits->values && values > limits->values) {
+        yyjson_doc_free(doc);
+        return err_set(e, E2BIG, "JSON has %zu values, at most %zu are allowed", values,
+                       limits->values);
+    }
     struct parse p = { .arena = a, .limits = limits, .e = e };
     p.depth_max = limits->depth ? limits->depth : JSON_DEPTH_MAX;
     struct json *tree = convert(&p, yyjson_doc_get_root(doc), 0);
@@ -149,6 +155,19 @@ int json_parse_limited(struct arena *a, str text, const struct json_limits *limi
         return -E2BIG;
     *ret = tree;
     return 0;
+}
+
+void json_hide_nul(char *text, size_t n)
+{
+    char *end = text + n;
+    for (char *p = text; n && (p = memmem(p, (size_t)(end - p), "\\u0000", 6)); p++) {
+        const char *first =
+            p; /* of the backslashes in a row: one that is escaped itself escapes nothing */
+        while (first > text && first[-1] == '\\')
+            first--;
+        if ((p - first) % 2 == 0)
+            memcpy(p, "\\ufffd", 6);
+    }
 }
 
 int json_parse(struct arena *a, str text, struct json **ret, err_t *e)

@@ -12,12 +12,16 @@
 #include "../base/quantity.h"
 #include "../base/rfc3339.h"
 #include "../base/sum.h"
+#include "json.h"
 #include "trim.h"
 
+#include <malloc.h>
 #include <yyjson.h>
 
 enum {
-    POOL_ITEM_MAX = 1 << 20, /* after a larger document the pool is given back */
+    COST_LOOK_BYTES = 64 << 10, /* shorter documents cannot cost much */
+    VALUES_MAX = 300000,        /* of one object */
+    POOL_ITEM_MAX = 1 << 20,    /* after a larger document the pool is given back */
     LIST_MAX = 1 << 16, /* elements of an F_LIST: the text of one may be 3 bytes, its struct 100 */
 };
 
@@ -44,6 +48,7 @@ static void document_drop(struct projector *j)
         return;
     pool_drop(j);
     buf_done(&j->trimmed);
+    buf_done(&j->image);
 }
 
 void projector_free(struct projector *j)
@@ -58,6 +63,11 @@ void projector_free(struct projector *j)
     vec_done(&j->pairs);
     intern_done(&j->intern);
     free(j);
+}
+
+size_t projector_bytes(const struct projector *j)
+{
+    return j->record_bytes + j->intern.bytes;
 }
 
 /* ---- the image */
@@ -305,8 +315,38 @@ typedef bool trim_fn(const struct field_step *step, str text, struct buf *out);
 
 static yyjson_doc *read_trimmed(struct projector *j)
 {
+    json_hide_nul(j->trimmed.p, j->trimmed.n);
     memset(buf_reserve(&j->trimmed, YYJSON_PADDING_SIZE), 0, YYJSON_PADDING_SIZE);
     return yyjson_read_opts(j->trimmed.p, j->trimmed.n, YYJSON_READ_INSITU, j->pool, NULL);
+}
+
+/* A value costs the parser 16 bytes, and may be two bytes of text or, as a level, one. Nothing that a server stores
+ * for real is like that, so what would be is refused before it is parsed. Short texts are not looked at. */
+static int check_cost(str text, err_t *e)
+{
+    size_t depth = 0, deepest = 0, values = 0;
+    bool in_text = false;
+    for (size_t i = 0; text.n > COST_LOOK_BYTES && i < text.n; i++) {
+        char c = text.p[i];
+        if (in_text && c == '\\')
+            i++;
+        else if (c == '"')
+            in_text = !in_text;
+        else if (in_text)
+            continue;
+        else if (c == '[' || c == '{')
+            deepest = MAX(deepest, ++depth), values++;
+        else if (c == ',')
+            values++;
+        else if ((c == ']' || c == '}') && depth)
+            depth--;
+    }
+    if (deepest > 2 * JSON_DEPTH_MAX)
+        return err_set(e, E2BIG, "an object in the answer is nested more than %d levels deep",
+                       2 * JSON_DEPTH_MAX);
+    if (values > VALUES_MAX)
+        return err_set(e, E2BIG, "an object in the answer has more than %d values", VALUES_MAX);
+    return 0;
 }
 
 static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_val **ret, err_t *e)
@@ -316,11 +356,20 @@ static int document_read(struct projection *p, str json, trim_fn *trim, yyjson_v
     if (!j->pool && !(j->pool = yyjson_alc_dyn_new()))
         return err_set(e, ENOMEM, "no memory to parse an object of %zu bytes", json.n);
     yyjson_read_err problem;
-    if (trim(&p->tree->root, json, &j->trimmed))
+    bool trimmed = trim(&p->tree->root, json, &j->trimmed);
+    j->document_bytes = json.n;
+    int r = check_cost(trimmed ? buf_str(&j->trimmed) : json, e);
+    if (r < 0)
+        return r;
+    if (trimmed)
         j->document = read_trimmed(j);
+    if (!j->document && memmem(json.p, json.n, "\\u0000", 6)) {
+        buf_clear(&j->trimmed);
+        buf_put(&j->trimmed, json);
+        j->document = read_trimmed(j);
+    }
     if (!j->document) /* without the in-situ flag yyjson does not write to the text */
         j->document = yyjson_read_opts((char *)(uintptr_t)json.p, json.n, 0, j->pool, &problem);
-    j->document_bytes = json.n;
     if (!j->document)
         return err_set(e, EBADMSG, "an object in the answer is no valid JSON at byte %zu: %s",
                        problem.pos, problem.msg);
@@ -346,6 +395,7 @@ static int record_make(struct projection *p, yyjson_val *object, struct record *
     r->of = p;
     r->node.hash = record_hash(r->ns, r->name);
     p->records++;
+    j->record_bytes += malloc_usable_size(r);
     if (!r->name.n) {
         record_unref(r);
         return err_set(e, EBADMSG, "an object in the answer has no metadata.name");

@@ -83,7 +83,8 @@ struct record {
 /* What all projections of a process share: the parser's pool, the shared texts and maps. One thread. */
 struct projector;
 struct projector *projector_new(void);
-void projector_free(struct projector *j); /* all its projections must be gone */
+void projector_free(struct projector *j);          /* all its projections must be gone */
+size_t projector_bytes(const struct projector *j); /* of all records and what they share */
 
 /* Compiles a table of fields, which must stay. `links` places are left free in every record
  * for its indexes (see kube/cache.h). Fails on a path that cannot be read. */
@@ -100,6 +101,7 @@ void record_unref(const struct record *r); /* accepts NULL */
 bool record_same(const struct record *a, const struct record *b);
 uint32_t record_hash(str ns, str name); /* what node.hash holds */
 size_t record_bytes(const struct record *r);
+struct projector *projection_projector(const struct projection *p);
 
 /* Places for an index to chain records with: `links` of them. */
 struct record_link {

@@ -17,6 +17,7 @@ struct projector {
     struct buf image;      /* the record being built, pointers as offsets */
     VEC(size_t) places;    /* where in the image those pointers are */
     VEC(struct labels_pair) pairs; /* of the map being built */
+    size_t record_bytes;           /* of all records alive, as the allocator counts them */
     uint64_t turns;                /* counts structs filled, see field_target.seen */
 };
 

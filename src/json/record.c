@@ -3,6 +3,8 @@
 
 #include "../base/map.h"
 
+#include <malloc.h>
+
 int projection_new(struct projector *j, const struct fields *fields, size_t links,
                    struct projection **ret, err_t *e)
 {
@@ -28,6 +30,11 @@ void projection_free(struct projection *p)
     assert(!p->records);
     arena_done(&p->arena);
     free(p);
+}
+
+struct projector *projection_projector(const struct projection *p)
+{
+    return p->j;
 }
 
 uint32_t record_hash(str ns, str name)
@@ -87,6 +94,7 @@ void record_unref(const struct record *shared)
     if (p->tree->shares)
         unshare(&p->j->intern, &p->tree->fields, r);
     p->records--;
+    p->j->record_bytes -= malloc_usable_size(r);
     free(r);
 }
 

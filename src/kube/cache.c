@@ -253,6 +253,14 @@ void cache_list_end(struct cache *c)
     c->synced = true;
 }
 
+void cache_clear(struct cache *c)
+{
+    bool synced = c->synced, absent = c->absent;
+    cache_list_begin(c);
+    cache_list_end(c);
+    c->synced = synced, c->absent = absent;
+}
+
 void cache_list_none(struct cache *c)
 {
     cache_list_begin(c);

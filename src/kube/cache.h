@@ -83,6 +83,7 @@ void cache_delete(struct cache *c, str ns, str name);
 void cache_list_begin(struct cache *c);
 void cache_list_end(struct cache *c);  /* the cache is synced from now on */
 void cache_list_none(struct cache *c); /* the kind is not there: synced, and empty */
+void cache_clear(struct cache *c);     /* a first list that cannot be: what came of it goes */
 
 struct cache_sizes {
     size_t records, bytes; /* `bytes` without malloc's own overhead, with tables and indexes */

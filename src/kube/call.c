@@ -7,8 +7,13 @@ enum {
     ATTEMPTS_MAX = 10,     /* answers that said Retry-After */
     READ_ATTEMPTS_MAX = 3, /* connections that broke under a read */
     RETRY_AFTER_MAX_S = 120,
-    ANSWER_MAX_BYTES = 32 << 20,
+    /* One object is at most 3 MiB. Lists that are not streamed are the command line's, which has no memory limit. */
+    ANSWER_MAX_BYTES = 4 << 20,
+    LIST_MAX_BYTES = 32 << 20,
 };
+
+/* Between attempts where Retry-After is no time (0, a date, garbage): it must not make a loop. */
+static const int64_t retry_least_ns = 500 * NS_PER_MS, retry_most_ns = 30 * NS_PER_S;
 
 static const int64_t broken_pause_ns = 200 * NS_PER_MS;
 
@@ -179,7 +184,10 @@ static bool try_again(struct kube_call *call, const err_t *failure)
         bool asks = call->status == 429 || call->status >= 500;
         if (!asks || call->retry_after_s < 0 || call->attempts >= ATTEMPTS_MAX)
             return false;
-        pause_ns = MIN(call->retry_after_s, RETRY_AFTER_MAX_S) * NS_PER_S;
+        pause_ns = call->retry_after_s > 0
+                       ? call->retry_after_s * NS_PER_S
+                       : MIN(retry_least_ns << MIN(call->attempts - 1, 10), retry_most_ns);
+        pause_ns += (int64_t)(0.1 * random_unit(&call->k->random) * (double)pause_ns);
     }
     if (call->deadline_ns && now + pause_ns >= call->deadline_ns)
         return false;
@@ -187,16 +195,27 @@ static bool try_again(struct kube_call *call, const err_t *failure)
     return true;
 }
 
+/* -1: the server does not ask to come back. A date, or what is no number at all, is a wish without a time. */
+static int retry_after_of(str header)
+{
+    int64_t seconds = 0;
+    if (!str_trim(header).n)
+        return -1;
+    bool digits = true;
+    for (size_t i = 0; i < header.n; i++)
+        digits = digits && header.p[i] >= '0' && header.p[i] <= '9';
+    if (!digits)
+        return 0;
+    return str_to_i64(header, &seconds) == 0 ? (int)MIN(seconds, RETRY_AFTER_MAX_S)
+                                             : RETRY_AFTER_MAX_S;
+}
+
 static void on_head(void *context, const struct http_head *head)
 {
     struct kube_call *call = context;
-    int64_t seconds;
     call->status = head->status;
     kube_heard(call->k, head->status);
-    str after = http_header_get(head->headers, S("retry-after"));
-    call->retry_after_s = -1;
-    if (after.p && str_to_i64(after, &seconds) == 0 && seconds >= 0)
-        call->retry_after_s = (int)MIN(seconds, RETRY_AFTER_MAX_S);
+    call->retry_after_s = retry_after_of(http_header_get(head->headers, S("retry-after")));
 }
 
 static void on_data(void *context, str bytes)
@@ -207,8 +226,10 @@ static void on_data(void *context, str bytes)
         call->on_data(call->context, bytes);
         return;
     }
-    if (call->answer.n + bytes.n > ANSWER_MAX_BYTES)
-        kube_call_fail(call, "the answer is larger than 32 MiB");
+    size_t most = call->verb == KUBE_LIST ? LIST_MAX_BYTES : ANSWER_MAX_BYTES;
+    if (call->answer.n + bytes.n > most)
+        kube_call_fail(call, call->verb == KUBE_LIST ? "the answer is larger than 32 MiB"
+                                                     : "the answer is larger than 4 MiB");
     else
         buf_put(&call->answer, bytes);
 }

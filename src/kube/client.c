@@ -186,6 +186,8 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->tokens = k->burst;
     k->tokens_ns = loop_mono_ns(k->loop);
     k->gate_ns = INT64_MAX;
+    random_init(&k->random, (uint64_t)loop_exact_ns(k->loop),
+                9); /* virtual time: the same each run */
     metrics_init(k, o->metrics);
     k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
     if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {

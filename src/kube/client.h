@@ -14,7 +14,8 @@
  * answer came.
  *
  * What happens underneath: a rate limit of our own (20 a second, bursts of 30; a watch counts once);
- * 429 and 5xx with Retry-After wait that long, up to 10 times, any verb; a connection that breaks is
+ * 429 and 5xx with Retry-After wait that long and up to a tenth more (2 min at most; where it is no time, 500 ms and
+ * doubling), up to 10 times, any verb; a connection that breaks is
  * tried again for reads only; a 401 makes the *next* request use a fresh token; requests other than
  * watches end within 60 s. The write gate (election.h) refuses writes locally with EPERM once
  * leadership may be lost, and cancels those under way. */

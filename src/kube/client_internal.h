@@ -3,6 +3,7 @@
 #define FLYBALL_KUBE_CLIENT_INTERNAL_H
 
 #include "../base/map.h"
+#include "../base/random.h"
 #include "../net/http_client.h"
 #include "client.h"
 #include "credentials.h"
@@ -56,7 +57,8 @@ struct kube {
     struct timer pump_later;
     double rate, burst, tokens;
     int64_t timeout_ns;
-    size_t granted; /* requests that take no token */
+    struct random random; /* of pauses */
+    size_t granted;       /* requests that take no token */
     int64_t tokens_ns;
     int64_t gate_ns;
     struct timer gate;

@@ -12,6 +12,7 @@
  *   grant         may an object name another in another namespace? grants: the same, watched
  *   events        what users see in `kubectl describe`
  *   election      one leader, by a Lease
+ *   keep          what must survive a restart: named texts in ConfigMaps of ours
  *   manager       all of it together, for `flyball operator` and `flyball agent`; struct feature
  *
  * One thread: everything runs on the loop, so a feature needs no lock. Callbacks come from the loop,
@@ -32,6 +33,7 @@
 #include "controller.h"
 #include "election.h"
 #include "events.h"
+#include "keep.h"
 #include "listwatch.h"
 #include "manager.h"
 #include "resource.h"

@@ -22,6 +22,17 @@ enum {
     EXPIRED_PAGES_MAX = 2, /* continue tokens lost before we list without pages */
 };
 
+/* What a server may send. None of these is near what a cluster has: they end what would never end. */
+enum {
+    ITEMS_MAX =
+        1 << 20,      /* of a list, or of initial events; the largest clusters have 200,000 pods */
+    PAGES_MAX = 8192, /* of a list */
+    EMPTY_PAGES_MAX = 64,  /* in a row; a selector may leave some pages without an item */
+    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; there is one a minute */
+    VERSION_MAX = 1 << 10, /* bytes: it is a number in practice, and part of our next request */
+    TOKEN_MAX = 16 << 10,  /* of a continue token, likewise */
+};
+
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
                      quiet_ns = 120 * NS_PER_S, fresh_list_ns = 20 * NS_PER_S,
                      short_watch_ns = NS_PER_S, initial_wait_ns = 30 * NS_PER_S,
@@ -46,6 +57,9 @@ struct listwatch {
     int64_t started_ns; /* mono: of this stream */
     int64_t listed_ns;  /* mono: the last list was complete */
     uint64_t seen;      /* lines and items of this stream */
+    uint64_t items;     /* of this list, all pages, or of the initial events */
+    int pages, empty_pages,
+        bookmarks;      /* of this list; in a row; of this watch since its last event */
     bool answered;      /* this stream: the server is there */
     struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
     struct kube_return returned;
@@ -102,6 +116,9 @@ static void failed(struct listwatch *w, const char *why)
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
     drop_call(w);
+    frame_reset(&w->frame); /* what came of an object too large is not kept for 30 s */
+    if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
+        cache_clear(w->o.cache);
     w->state = LW_PAUSED;
     timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), pause_over);
 }
@@ -198,6 +215,53 @@ static int status_line(struct listwatch *w, const struct watch_line *line, err_t
                    STR_ARG(str_upto(line->message, 300)));
 }
 
+/* ---- limits */
+
+static int set_version(struct listwatch *w, str rv, err_t *e)
+{
+    if (rv.n > VERSION_MAX)
+        return err_set(e, EMSGSIZE, "a resourceVersion of %zu bytes is no resourceVersion", rv.n);
+    if (rv.n) /* an object without one does not make us forget where we are */
+        set_text(&w->rv, rv);
+    return 0;
+}
+
+/* May the cache have this record too? Takes it over either way. */
+static int put_record(struct listwatch *w, struct record *record, err_t *e)
+{
+    const struct cache *c = w->o.cache;
+    size_t most = w->o.total_max, own = cache_sizes(c).bytes;
+    size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
+    if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
+        record_unref(record);
+        return err_set(e, E2BIG, "the list has more than %llu objects; giving up on it",
+                       (unsigned long long)w->o.items_max);
+    }
+    if (most && (total > most || own > most / 2)) {
+        record_unref(record);
+        return err_set(
+            e, ENOSPC,
+            "the cache is full: %zu objects in %zu MiB, %zu MiB of %zu MiB in all caches; raise "
+            "the memory limit or watch fewer namespaces",
+            cache_count(c), own >> 20, total >> 20, most >> 20);
+    }
+    cache_put(w->o.cache, record);
+    return 0;
+}
+
+static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t *e)
+{
+    w->stats.bookmarks++;
+    if (++w->bookmarks > BOOKMARKS_MAX)
+        return err_set(e, EPROTO, "the watch sends bookmarks without end");
+    int r = set_version(w, line->rv, e);
+    if (r == 0 && line->initial_end && w->state == LW_STREAMING) {
+        synced(w);
+        become_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
+    }
+    return r;
+}
+
 static int on_line(void *context, str text, err_t *e)
 {
     struct listwatch *w = context;
@@ -209,24 +273,18 @@ static int on_line(void *context, str text, err_t *e)
         return status_line(w, &line, e);
     w->seen++;
     w->stuck = 0;
-    if (line.type == WATCH_BOOKMARK) {
-        w->stats.bookmarks++;
-        if (line.rv.n)
-            set_text(&w->rv, line.rv);
-        if (line.initial_end && w->state == LW_STREAMING) {
-            synced(w);
-            become_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
-        }
-        return 0;
-    }
+    if (line.type == WATCH_BOOKMARK)
+        return on_bookmark(w, &line, e);
     w->stats.events++;
-    set_text(&w->rv, line.record->rv);
-    if (line.type == WATCH_DELETED) {
-        cache_delete(w->o.cache, line.record->ns, line.record->name);
+    w->bookmarks = 0;
+    if ((r = set_version(w, line.record->rv, e)) < 0) {
         record_unref(line.record);
-    } else {
-        cache_put(w->o.cache, line.record);
+        return r;
     }
+    if (line.type != WATCH_DELETED)
+        return put_record(w, line.record, e);
+    cache_delete(w->o.cache, line.record->ns, line.record->name);
+    record_unref(line.record);
     return 0;
 }
 
@@ -321,8 +379,7 @@ static int on_item(void *context, str text, err_t *e)
     if (r < 0)
         return r;
     w->seen++;
-    cache_put(w->o.cache, record);
-    return 0;
+    return put_record(w, record, e);
 }
 
 static void on_list_data(void *context, str bytes)
@@ -331,6 +388,23 @@ static void on_list_data(void *context, str bytes)
     err_t e;
     if (frame_feed(&w->frame, bytes, &e) < 0)
         failed(w, e.text);
+}
+
+/* Which page comes next, if there can be one. */
+static int read_token(struct listwatch *w, const struct json *list, err_t *e)
+{
+    str token = json_text(json_at(list, "metadata", "continue", NULL));
+    w->empty_pages = w->seen ? 0 : w->empty_pages + 1;
+    w->seen = 0;
+    if (token.n > TOKEN_MAX)
+        return err_set(e, EMSGSIZE, "a continue token of %zu bytes is too long", token.n);
+    if (token.n && str_eq(token, buf_str(&w->continue_from)))
+        return err_set(e, EPROTO, "the list never ends: the server repeats its continue token");
+    if (token.n && (++w->pages > PAGES_MAX || w->empty_pages > EMPTY_PAGES_MAX))
+        return err_set(e, E2BIG, "the list never ends: %d pages, %d of the last without an object",
+                       w->pages, w->empty_pages);
+    set_text(&w->continue_from, token);
+    return 0;
 }
 
 static int read_envelope(struct listwatch *w, err_t *e)
@@ -344,9 +418,7 @@ static int read_envelope(struct listwatch *w, err_t *e)
     str rv = json_text(json_at(list, "metadata", "resourceVersion", NULL));
     if (!rv.n)
         return err_set(e, EBADMSG, "the answer is no list: it has no metadata.resourceVersion");
-    set_text(&w->rv, rv);
-    set_text(&w->continue_from, json_text(json_at(list, "metadata", "continue", NULL)));
-    return 0;
+    return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
 }
 
 static void list_refused(struct listwatch *w, const struct kube_reply *reply)
@@ -464,7 +536,8 @@ static void watch(struct listwatch *w)
 
 static void go_on(struct listwatch *w)
 {
-    w->seen = 0;
+    w->seen = w->items = 0;
+    w->pages = w->empty_pages = w->bookmarks = 0;
     if (w->has_list || !(w->no_streaming || w->list_next)) {
         watch(w);
         return;
@@ -481,6 +554,8 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
 {
     struct listwatch *w = mem_zero(1, sizeof(*w));
     w->o = *options;
+    if (!w->o.items_max)
+        w->o.items_max = ITEMS_MAX;
     w->loop = kube_loop(options->kube);
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);

@@ -11,7 +11,11 @@
  * cache never goes back in time. Garbage, cuts and half objects end a stream; what came whole before
  * counts, the rest comes again.
  *
- * Failures wait 800 ms, doubling with jitter up to 30 s, and start over after 2 quiet minutes. */
+ * Failures wait 800 ms, doubling with jitter up to 30 s, and start over after 2 quiet minutes.
+ *
+ * The server is not trusted with our memory or time: an object, a list, all caches together, versions and tokens
+ * have limits (listwatch.c). A limit that is reached is a failure of this kind alone; a first list that is too large
+ * is dropped, a later one leaves what was known. */
 #ifndef FLYBALL_KUBE_LISTWATCH_H
 #define FLYBALL_KUBE_LISTWATCH_H
 
@@ -23,9 +27,11 @@ struct listwatch;
 struct listwatch_options {
     struct kube *kube;
     struct cache *cache;
-    uint64_t seed;     /* of the jitter */
-    int64_t page;      /* objects a page; 0: 500 */
-    bool no_streaming; /* list in pages at once */
+    uint64_t seed;      /* of the jitter */
+    int64_t page;       /* objects a page; 0: 500 */
+    bool no_streaming;  /* list in pages at once */
+    uint64_t items_max; /* objects a list; 0: a million */
+    size_t total_max;   /* bytes of all caches of the projector; one may have half. 0: no limit */
     /* The cache is synced for the first time; a failure (one sentence, for the log). May be NULL. */
     void (*on_synced)(void *context);
     void (*on_trouble)(void *context, const char *trouble);

@@ -1,20 +1,35 @@
 /* See manager.h. */
 #include "manager.h"
 
+#include "../base/file.h"
 #include "../base/log.h"
 #include "../base/random.h"
 #include "../base/vec.h"
 #include "manager_internal.h"
 
-static const int64_t stop_wait_ns = 5 * NS_PER_S;
+static const int64_t stop_wait_ns = 5 * NS_PER_S, tell_again_ns = 300 * NS_PER_S;
 
 static void begin_if_due(struct manager *m);
+
+/* Of the 128 MiB of the shipped manifest 64 for caches (100,000 pods take 48); the rest is for parsing one large object
+ * (36 MiB at most), buffers and the decisions themselves. Without a limit there is none here. */
+static size_t cache_bytes_of_cgroup(void)
+{
+    auto_buf struct buf text = { 0 };
+    int64_t limit;
+    if (file_read("/sys/fs/cgroup/memory.max", 64, &text, NULL) < 0 ||
+        str_to_i64(str_trim(buf_str(&text)), &limit) < 0 || limit <= 0) /* "max" */
+        return 0;
+    return (size_t)limit / 2;
+}
 
 int manager_new(const struct manager_options *o, struct manager **ret, err_t *e)
 {
     (void)e;
     struct manager *m = mem_zero(1, sizeof(*m));
     m->o = *o;
+    if (!m->o.cache_bytes_max)
+        m->o.cache_bytes_max = cache_bytes_of_cgroup();
     m->o.watch_namespace = arena_str(&m->arena, o->watch_namespace);
     m->o.identity = arena_str(&m->arena, o->identity);
     m->o.election.ns = arena_str(&m->arena, o->election.ns);
@@ -46,11 +61,30 @@ static void on_synced(void *context)
     begin_if_due(c->m);
 }
 
+static uint64_t progress_of(const struct manager_cache *c)
+{
+    const struct listwatch_stats *s = c->listwatch ? listwatch_stats(c->listwatch) : &c->reported;
+    return s->events + s->lists;
+}
+
+/* The same trouble, retry after retry, is one line every five minutes. */
 static void on_trouble(void *context, const char *sentence)
 {
     struct manager_cache *c = context;
+    int64_t now = loop_mono_ns(c->m->loop);
+    bool same = c->trouble && !strcmp(c->trouble, sentence) && progress_of(c) == c->seen_then;
+    if (same && now - c->told_ns < tell_again_ns) {
+        c->untold++;
+        return;
+    }
     log_warn("watching has trouble", KV_C("error", sentence),
-             KV_C("resource", cache_spec(c->cache)->resource->plural));
+             KV_C("resource", cache_spec(c->cache)->resource->plural),
+             KV_INT("repeated", same ? c->untold : 0));
+    free(c->trouble);
+    c->trouble = mem_dup(sentence, strlen(sentence));
+    c->told_ns = now;
+    c->untold = 0;
+    c->seen_then = progress_of(c);
 }
 
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e)
@@ -78,6 +112,7 @@ void manager_cache_start(struct manager_cache *c)
     c->listwatch = listwatch_start(&(struct listwatch_options){ .kube = m->o.kube,
                                                                 .cache = c->cache,
                                                                 .seed = seed,
+                                                                .total_max = m->o.cache_bytes_max,
                                                                 .on_synced = on_synced,
                                                                 .on_trouble = on_trouble,
                                                                 .context = c });
@@ -110,8 +145,9 @@ bool manager_ready(const struct manager *m, struct buf *why_not)
     }
     for (struct manager_cache *c = m->caches; c; c = c->next)
         if (!cache_synced(c->cache))
-            buf_printf(why_not, "%swaiting for %s", why_not->n ? ", " : "",
-                       cache_spec(c->cache)->resource->plural);
+            buf_printf(why_not, "%swaiting for %s%s%s", why_not->n ? ", " : "",
+                       cache_spec(c->cache)->resource->plural, c->trouble ? ": " : "",
+                       c->trouble ? c->trouble : "");
     return all_synced(m) && features_ready(m, why_not);
 }
 
@@ -288,6 +324,7 @@ void manager_free(struct manager *m)
         next = c->next;
         listwatch_stop(c->listwatch);
         cache_free(c->cache);
+        free(c->trouble);
         free(c);
     }
     metrics_off_read(kube_metrics(m->o.kube), m);

@@ -44,7 +44,8 @@ struct manager_options {
     str watch_namespace; /* empty: all */
     str identity;        /* of logs, events and the Lease */
     uint64_t seed;
-    bool elect; /* else the controllers begin as soon as the caches are synced */
+    size_t cache_bytes_max; /* of all caches; 0: half the memory limit of the process's cgroup */
+    bool elect;             /* else the controllers begin as soon as the caches are synced */
     struct election_options election; /* lease name, namespace and timings */
     /* Values for features' settings: NULL for "not given". */
     const char *(*setting)(void *context, const char *name);

@@ -14,6 +14,10 @@ struct manager_cache {
     struct cache *cache;             /* owned */
     struct listwatch *listwatch;     /* owned; NULL: not started */
     struct listwatch_stats reported; /* what metrics know of it */
+    char *trouble;                   /* owned; the last, until something comes again; NULL: none */
+    int64_t told_ns;                 /* mono: when it was logged */
+    uint64_t untold;                 /* times since */
+    uint64_t seen_then;              /* events and lists when it came */
     struct manager_cache *next;
 };
 

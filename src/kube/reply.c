@@ -3,6 +3,8 @@
 
 #include "../net/http.h"
 
+enum { VALUES_MAX = 500000 }; /* of an object's JSON: 20 MB as a tree */
+
 static const struct {
     const char *name;
     enum kube_reason reason;
@@ -82,10 +84,13 @@ static str message_of(const struct json *status, str body)
 
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
 {
+    json_hide_nul(call->answer.p, call->answer.n);
     str body = buf_str(&call->answer);
     *ret = (struct kube_reply){ .code = call->status, .body = body, .arena = &call->arena };
     err_t e;
-    int r = body.n ? json_parse(&call->arena, body, &ret->object, &e) : 0;
+    bool list = call->verb == KUBE_LIST;
+    struct json_limits limits = { .values = list ? 0 : VALUES_MAX };
+    int r = body.n ? json_parse_limited(&call->arena, body, &limits, &ret->object, &e) : 0;
     bool success = call->status >= 200 && call->status < 300;
     if (success && r < 0) {
         kube_reply_none(call, e.text, ret);

@@ -347,7 +347,7 @@ static void stop_agent(void *state)
 
 const struct feature market_agent_feature = {
     .name = "market-agent",
-    .summary = "decides the CPU of each pod on the node (PodAllocation)",
+    .summary = "CPU limits for the pods of one node (PodAllocation)",
     .on_node = true,
     .settings = settings,
     .start = start_agent,

@@ -112,7 +112,7 @@ static void stop_controller(void *state)
 
 const struct feature market_feature = {
     .name = "market",
-    .summary = "resizes the CPU of running pods in place (PodAllocation)",
+    .summary = "CPU of running pods, resized in place (PodAllocation)",
     .settings = settings,
     .start = start_controller,
     .stop = stop_controller,

@@ -145,8 +145,11 @@ static bool read_real(str text, double *ret)
     if (plain[0] == ' ' || (plain[0] >= '\t' && plain[0] <= '\r') ||
         (hex && !strchr(plain, 'p') && !strchr(plain, 'P')) || strchr(plain, '('))
         return false; /* accepted by strtod but not by Go: blanks, hex without exponent, nan(...) */
-    *ret = strtod(plain, &end);
-    return end != plain && *end == '\0';
+    double value = strtod(plain, &end);
+    if (end == plain || *end)
+        return false;
+    *ret = value;
+    return true;
 }
 
 static bool read_bool(str text, bool *ret)

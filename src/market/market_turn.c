@@ -42,7 +42,8 @@ static void gather_status(struct reconcile *r, struct market_turn *turn,
     turn->base = turn->old;
     if (!track->deleted || track->deleted == allocation)
         return;
-    struct json *status = turn->old ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
+    struct json *status =
+        json_is(turn->old, JSON_OBJ) ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
     market_status_adopt(r->arena, status, parse_or_null(r->arena, track->deleted->status));
     turn->base = status;
 }
@@ -451,6 +452,21 @@ static bool refuse_foreign(struct reconcile *r, struct market_turn *turn,
     return true;
 }
 
+/* A deleted allocation whose pod is governed by another one restores nothing: the two would undo each
+ * other's resizes without end. The other one takes over the original resources, and restores them
+ * when it is deleted itself. */
+static void hand_over(struct reconcile *r, struct market_track *track,
+                      const struct allocation_record *governs)
+{
+    struct market_controller *m = r->context;
+    struct market_track *heir = market_track_make(&m->tracks, governs->meta.ns, governs->meta.name);
+    end_turn(r, track->turn);
+    if (!heir->deleted)
+        market_track_set_deleted(&m->tracks, heir, track->deleted);
+    controller_add(m->controller, governs->meta.ns, governs->meta.name);
+    market_track_drop(&m->tracks, track);
+}
+
 struct reconciled market_reconcile(struct reconcile *r)
 {
     struct market_controller *m = r->context;
@@ -477,6 +493,10 @@ struct reconciled market_reconcile(struct reconcile *r)
                         arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
                                      STR_ARG(governs->meta.name)));
         finish_turn(r, track->turn);
+        return reconciled();
+    }
+    if (governs && governs != allocation) {
+        hand_over(r, track, governs);
         return reconciled();
     }
     run_step(r, track->turn);

@@ -170,6 +170,9 @@ static int on_head_end(llhttp_t *parser)
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
     if (!set_target(h) || !has_one_host(h))
         return stop(h, 400);
+    if (h->http10 && (parser->flags & F_TRANSFER_ENCODING))
+        return stop(h,
+                    400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
     if ((parser->flags & F_CONTENT_LENGTH) &&
         parser->content_length > h->base.host.options->max_body_bytes)
         return stop(h, 413);

@@ -13,21 +13,24 @@ static int by_key(const void *a, const void *b)
     return str_cmp((*x)->key, (*y)->key);
 }
 
-static struct json_member **sorted(struct arena *a, const struct json *obj)
+/* `*ret_n` is 0 for what is no object. */
+static struct json_member **sorted(struct arena *a, const struct json *obj, size_t *ret_n)
 {
     size_t at = 0;
     struct json_member **members = arena_array(a, json_len(obj) + 1, sizeof(*members));
     json_each(m, obj)
         members[at++] = m;
     qsort(members, at, sizeof(*members), by_key);
+    *ret_n = at;
     return members;
 }
 
 static void read_costs(struct arena *a, const struct json *costs, struct optimize_catalog *c)
 {
-    struct json_member **members = sorted(a, costs);
-    c->accelerators = arena_array(a, json_len(costs), sizeof(*c->accelerators));
-    for (size_t i = 0; i < json_len(costs); i++) {
+    size_t n;
+    struct json_member **members = sorted(a, costs, &n);
+    c->accelerators = arena_array(a, n, sizeof(*c->accelerators));
+    for (size_t i = 0; i < n; i++) {
         str key = arena_str(a, members[i]->key);
         struct json *entry = NULL;
         double cost;
@@ -65,9 +68,10 @@ static void read_class(struct arena *a, const struct json *tree, struct alloc_cl
 
 static void read_classes(struct arena *a, const struct json *classes, struct optimize_catalog *c)
 {
-    struct json_member **members = sorted(a, classes);
-    c->classes = arena_array(a, json_len(classes), sizeof(*c->classes));
-    for (size_t i = 0; i < json_len(classes) && !c->problem.n; i++) {
+    size_t n;
+    struct json_member **members = sorted(a, classes, &n);
+    c->classes = arena_array(a, n, sizeof(*c->classes));
+    for (size_t i = 0; i < n && !c->problem.n; i++) {
         struct json *tree = NULL;
         err_t e;
         if (yaml_parse(a, json_text(members[i]->value), &tree, &e) < 0)

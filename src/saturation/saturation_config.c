@@ -2,8 +2,8 @@
  *
  * A setting is what the flag says, else the environment variable of the original, else (for Prometheus)
  * the optimization ConfigMap. Every ConfigMap has a cache of its own that holds nothing else, so
- * watching them costs nothing that grows. What was good stays: a ConfigMap that is deleted or emptied
- * changes nothing, a bad entry keeps its last good value. */
+ * watching them costs nothing that grows. What was good stays, also across restarts (saturation_keep.c): a
+ * ConfigMap that is deleted or emptied changes nothing, a bad entry keeps its last good value. */
 #include "../base/duration.h"
 #include "../base/log.h"
 #include "saturation_state.h"
@@ -346,15 +346,32 @@ static void tell_age_problems(const struct sat_news *news)
                   KV("error", news->age_problems));
 }
 
+static str text_or_kept(const struct saturation *s, struct arena *a, const char *text, str map)
+{
+    return text ? str_c(text) : saturation_kept(s, a, map);
+}
+
+static struct sat_sources global_sources(const struct saturation *s, struct arena *a, bool kept)
+{
+    const char *const texts[] = { s->optimization_text, s->saturation_text, s->zero_text,
+                                  s->costs_text, s->classes_text };
+    const str maps[] = { s->o.optimization_map, s->o.saturation_map, s->o.zero_map,
+                         S(SAT_COSTS_MAP), S(SAT_CLASSES_MAP) };
+    str at[countof(texts)];
+    for (size_t i = 0; i < countof(texts); i++)
+        at[i] = text_or_kept(s, a, kept ? NULL : texts[i], maps[i]);
+    return (struct sat_sources){ .optimization = at[0],
+                                 .saturation = at[1],
+                                 .zero = at[2],
+                                 .costs = at[3],
+                                 .classes = at[4],
+                                 .defaults = s->o.defaults };
+}
+
 static void renew(struct saturation *s, struct sat_news *news)
 {
     auto_arena struct arena scratch = { 0 };
-    struct sat_sources from = { .optimization = str_c(s->optimization_text),
-                                .saturation = str_c(s->saturation_text),
-                                .zero = str_c(s->zero_text),
-                                .costs = str_c(s->costs_text),
-                                .classes = str_c(s->classes_text),
-                                .defaults = s->o.defaults };
+    struct sat_sources from = global_sources(s, &scratch, false);
     gather_locals(s, &scratch, &from);
     struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
     bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
@@ -364,7 +381,43 @@ static void renew(struct saturation *s, struct sat_news *news)
         controller_add(s->engine, S(""), S("cycle"));
 }
 
+void saturation_restore(struct saturation *s)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct sat_news news;
+    struct json *data = NULL;
+    err_t e;
+    struct sat_sources good = global_sources(s, &scratch, true);
+    saturation_kept_locals(s, &scratch, &good);
+    uint64_t generation = s->snapshot->generation;
+    sat_snapshot_unref(s->snapshot);
+    s->snapshot = sat_snapshot_new(&good, NULL, &news);
+    s->snapshot->generation = generation; /* no reader has seen it */
+    renew(s, &news);
+    if (s->optimization_text || json_parse(&scratch, good.optimization, &data, NULL) < 0)
+        return;
+    if (saturation_connect(s, data, &e) < 0)
+        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+}
+
 /* ---- events. Dispatch is by the cache that tells. */
+
+static bool is_empty(str data)
+{
+    auto_arena struct arena scratch = { 0 };
+    struct json *tree = NULL;
+    return !data.n || json_parse(&scratch, data, &tree, NULL) < 0 || !json_is(tree, JSON_OBJ) ||
+           !tree->n;
+}
+
+/* An empty ConfigMap is as good as none: what was good stays. */
+static bool stays(const struct record *now)
+{
+    if (!is_empty(((const struct configmap_record *)(const void *)now)->data))
+        return false;
+    log_warn("The ConfigMap has no entries, the last good ones stay", KV("name", now->name));
+    return true;
+}
 
 static bool passes(enum sat_configmap which, const struct record *old, const struct record *now)
 {
@@ -382,7 +435,7 @@ static void optimization_changed(void *context, const struct record *old, const 
     struct saturation *s = context;
     struct sat_news news;
     err_t e;
-    if (!passes(SAT_CONFIGMAP_OPTIMIZATION, old, now))
+    if (!passes(SAT_CONFIGMAP_OPTIMIZATION, old, now) || stays(now))
         return;
     set_text(&s->optimization_text, ((const struct configmap_record *)(const void *)now)->data);
     renew(s, &news);
@@ -400,26 +453,13 @@ static void optimization_changed(void *context, const struct record *old, const 
         log_error("Prometheus cannot be asked", KV_C("error", e.text));
 }
 
-static bool is_empty(str data)
-{
-    auto_arena struct arena scratch = { 0 };
-    struct json *tree = NULL;
-    return !data.n || json_parse(&scratch, data, &tree, NULL) < 0 || !json_len(tree);
-}
-
 static void saturation_changed(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now))
+    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
         return;
-    str data = ((const struct configmap_record *)(const void *)now)->data;
-    if (is_empty(data) && s->saturation_text) {
-        log_warn("The saturation ConfigMap has no entries, the last good ones stay",
-                 KV("name", now->name));
-        return;
-    }
-    set_text(&s->saturation_text, data);
+    set_text(&s->saturation_text, ((const struct configmap_record *)(const void *)now)->data);
     renew(s, &news);
     log_info("Updated global saturation config from ConfigMap",
              KV_INT("entries", news.global.loaded));
@@ -431,7 +471,7 @@ static void zero_changed(void *context, const struct record *old, const struct r
 {
     struct saturation *s = context;
     struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now))
+    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
         return;
     set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
     renew(s, &news);
@@ -445,7 +485,7 @@ static void catalog_changed(struct saturation *s, char **text, const struct reco
     struct sat_news news;
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
-    if (!now) /* deleted: the last good data stays */
+    if (!now || stays(now)) /* deleted: the last good data stays */
         return;
     str fresh = ((const struct configmap_record *)(const void *)now)->data;
     bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
@@ -510,8 +550,8 @@ int saturation_config_start(struct saturation *s, err_t *e)
         { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
         { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
         { &s->local_zero, S(""), s->o.zero_map, local_changed },
-        { &s->classes, s->o.ns, S("service-classes-config"), classes_changed },
-        { &s->costs, s->o.ns, S("accelerator-unit-costs"), costs_changed },
+        { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), classes_changed },
+        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), costs_changed },
     };
     bool compat = s->o.mode == DECIDE_CAPACITY && decide_is_compat(s->o.rules);
     size_t n = countof(all) - (compat ? 2 : s->o.mode == DECIDE_CAPACITY ? 1 : 0);
@@ -530,12 +570,13 @@ int saturation_config_start(struct saturation *s, err_t *e)
     if (news.interval_problem.n)
         return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(news.interval_problem));
     tell_age_problems(&news);
-    return 0;
+    return saturation_keep_start(s, e);
 }
 
 void saturation_config_done(struct saturation *s)
 {
     sat_snapshot_unref(take(s->snapshot));
+    keep_free(take(s->keep));
     free(take(s->optimization_text));
     free(take(s->saturation_text));
     free(take(s->zero_text));

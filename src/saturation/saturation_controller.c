@@ -260,6 +260,12 @@ static bool ready(void *state, struct buf *why_not)
     return saturation_probe_over(state, why_not);
 }
 
+static bool flush(void *state)
+{
+    const struct saturation *s = state;
+    return s->keep && keep_flush(s->keep);
+}
+
 static void stop(void *state)
 {
     struct saturation *s = state;
@@ -276,5 +282,6 @@ const struct feature saturation_feature = {
     .settings = saturation_settings,
     .start = start,
     .ready = ready,
+    .flush = flush,
     .stop = stop,
 };

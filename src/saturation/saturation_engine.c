@@ -519,6 +519,7 @@ struct reconciled saturation_cycle(struct reconcile *r)
     } else {
         int64_t before = clock_cpu_ns();
         bool any_watched = false;
+        saturation_remember(s);
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
             log_info("Saturation scaling config not loaded yet, skipping optimization");

@@ -4,6 +4,7 @@
 #define FLYBALL_SATURATION_STATE_H
 
 #include "../base/random.h"
+#include "../kube/keep.h"
 #include "../kube/manager.h"
 #include "collect.h"
 #include "decide_core.h"
@@ -106,6 +107,10 @@ struct saturation {
     struct sat_snapshot *snapshot; /* owned */
     /* owned; the last good data, JSON */
     char *optimization_text, *saturation_text, *zero_text, *costs_text, *classes_text;
+    struct keep *keep;    /* owned; the last good entries of all ConfigMaps */
+    uint64_t remembered;  /* generation of the snapshot that it knows */
+    unsigned standing_in; /* bits: ConfigMaps that are gone */
+    struct metric_family *fallbacks;
     char *connection; /* owned; what the client of Prometheus was made of */
     char *no_metrics; /* owned; why there can be none; NULL: there can */
     struct sat_collector collector;
@@ -165,6 +170,19 @@ int saturation_read_options(struct saturation *s, err_t *e);
 const char *saturation_setting(const struct saturation *s, const char *flag, const char *env);
 void saturation_config_done(struct saturation *s);
 extern const struct feature_setting saturation_settings[];
+
+/* The last good entries were read: they count below what the ConfigMaps say. */
+void saturation_restore(struct saturation *s);
+#define SAT_COSTS_MAP "accelerator-unit-costs"
+#define SAT_CLASSES_MAP "service-classes-config"
+
+/* ---- saturation_keep.c */
+
+int saturation_keep_start(struct saturation *s, err_t *e);
+/* A global ConfigMap's last good entries as its data, JSON; "": none. */
+str saturation_kept(const struct saturation *s, struct arena *a, str map);
+void saturation_kept_locals(const struct saturation *s, struct arena *a, struct sat_sources *out);
+void saturation_remember(struct saturation *s); /* what is good now; of the leader */
 
 /* ---- saturation_probe.c */
 

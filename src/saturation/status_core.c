@@ -218,7 +218,10 @@ static void set_condition(const struct writing *w, enum sat_condition_type type,
 struct json *sat_status_patch(struct arena *a, const struct json *old, const struct sat_view *view,
                               int64_t generation, int64_t now_s)
 {
-    struct json *status = old ? json_copy(a, old) : json_new_obj(a);
+    if (!json_is(old,
+                 JSON_OBJ)) /* a CRD without a schema stores anything; a merge patch replaces it */
+        old = json_new_obj(a);
+    struct json *status = json_copy(a, old);
     struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };
     bool shown = view->accelerator.n >= 2; /* the schema wants two characters */
     if (shown && view->has_current)
@@ -230,5 +233,5 @@ struct json *sat_status_patch(struct arena *a, const struct json *old, const str
     for (int i = 0; i < SAT_CONDITION_N; i++)
         if (view->conditions[i].known)
             set_condition(&w, (enum sat_condition_type)i, &view->conditions[i]);
-    return merge_diff(a, old ? old : json_new_obj(a), status);
+    return merge_diff(a, old, status);
 }

@@ -78,7 +78,7 @@ static bool has_model(const struct zero_entry *entries, size_t n, str model)
 struct zero_load zero_table_load(struct arena *a, const struct json *data,
                                  const struct zero_table *before)
 {
-    size_t n = json_len(data), at = 0;
+    size_t n = json_is(data, JSON_OBJ) ? data->n : 0, at = 0;
     struct zero_load result = { .problems = S("") };
     struct zero_entry *entries = arena_array(a, n, sizeof(*entries)), entry;
     struct json_member **members = arena_array(a, n, sizeof(*members));

@@ -78,7 +78,7 @@ static void take_from_gateway(struct fleet *f, struct fleet_replica *r)
     }
 }
 
-/* What a burst left behind follows as soon as somebody has nothing waiting. */
+/* What a burst left behind follows as soon as a replica has nothing waiting. */
 static void drain_gateway(struct fleet *f)
 {
     while (gateway_queued(f)) {
@@ -412,8 +412,8 @@ static void begin_run(struct fleet *f, const struct fleet_run *run)
 /* Lets the fleet finish its work, with the replicas it has; gives up where no end is in sight. */
 static void finish_requests(struct fleet *f, const struct fleet_run *run)
 {
-    static const int64_t patience_ns = 3600 * NS_PER_S;
-    int64_t most = f->end_ns + patience_ns;
+    static const int64_t limit_ns = 3600 * NS_PER_S;
+    int64_t most = f->end_ns + limit_ns;
     f->policy = NULL;
     while (f->served < run->trace.n && f->now_ns < most && !f->aborted)
         pass_time(f, f->now_ns + 5 * NS_PER_S);

@@ -36,7 +36,7 @@ struct fleet_variant {
     str name;
     double cost; /* of a replica for an hour */
     int min, max;
-    int initial; /* < 0: not said */
+    int initial; /* < 0: not given */
     struct replica_profile profile;
 };
 
@@ -74,7 +74,7 @@ enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_DRAINING, FLEET_GONE };
 
 struct fleet_replica {
     struct replica model;  /* not of one that starts or is gone */
-    struct series *series; /* owned; NULL once nobody can ask for it any more */
+    struct series *series; /* owned; NULL before it was ready */
     size_t variant;
     enum fleet_phase phase;
     int64_t created_ns, ready_ns, gone_ns;

@@ -256,7 +256,7 @@ static void decide_by_tokens(struct rules_policy *p, const struct fleet *f, stru
                     targets[i].reason);
 }
 
-/* What the pod template's command line says, known before the first replica. */
+/* The flags of the pod template's command line, known before the first replica. */
 static void know_templates(struct rules_policy *p, const struct fleet_config *c)
 {
     for (size_t v = 0; v < c->variant_n; v++) {

@@ -297,7 +297,7 @@ static int32_t *phase_at_boundary(struct replica *r)
     return &r->phase[(size - (int32_t)(r->iteration % (uint64_t)size)) % size];
 }
 
-/* Gives every decoding sequence at a boundary its block; true when somebody had to leave for it. */
+/* Gives every decoding sequence at a boundary its block; true when a sequence was preempted for it. */
 static bool grow_caches(struct replica *r)
 {
     const int32_t *more = phase_at_boundary(r);

@@ -95,7 +95,7 @@ struct replica {
     struct replica_seq *seats; /* owned, [max_seqs] */
     int32_t *free_seats;       /* owned stack */
     int32_t free_n;
-    int32_t oldest, youngest; /* -1: nobody runs */
+    int32_t oldest, youngest; /* -1: none runs */
     int32_t *ends;            /* owned heap of seats by ends_at */
     int32_t decoding;         /* sequences, and places of `ends` */
     int32_t prefilling;       /* sequences; they are the youngest ones */

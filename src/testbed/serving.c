@@ -1,4 +1,4 @@
-/* See serving.h. Time passes for a server when somebody looks: at a scrape, and when traffic comes. */
+/* See serving.h. Time passes for a server when it is read: at a scrape, and when traffic comes. */
 #include "serving.h"
 
 #include "replica_metrics.h"
@@ -31,7 +31,7 @@ static int find_profile(str name, struct replica_profile *ret, err_t *e)
                    STR_ARG(name));
 }
 
-/* A port named "metrics", else what the annotation says, else vLLM's own. */
+/* A port named "metrics", else the annotation's, else vLLM's own. */
 static int find_port(const struct serving_pod *pod, uint16_t *ret, err_t *e)
 {
     int64_t port = 8000;

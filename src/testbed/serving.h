@@ -1,7 +1,7 @@
 /* Simulated vLLM servers: a pod that names a model serves, on its own loopback address, the /metrics page
  * that a real server would, out of the batching model (replica_model.h). Requests come from traffic.h.
  *
- * A pod says so in annotations, which a Deployment's template carries:
+ * This is set in annotations of the pod, which a Deployment's template carries:
  *
  *     testbed.flyball.dev/model: meta/llama-3-8b      which model; its presence makes it a server
  *     testbed.flyball.dev/accelerator: L40S           how fast and how large: L40S, A100 or H100

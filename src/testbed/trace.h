@@ -17,7 +17,7 @@
 
 struct trace {
     VEC(struct replica_request) requests; /* ascending; arrived_ns counts from the first one */
-    int64_t length_ns;                    /* after it the trace begins anew; > 0 */
+    int64_t length_ns;                    /* after it the trace repeats; > 0 */
     size_t moved;                         /* requests that were out of order in the text */
 };
 

@@ -1,5 +1,5 @@
-/* The kernel's files about cgroups: whatever they hold, a quota is none or not negative, and a mount is at
- * or below the base that was asked for. */
+/* The kernel's files about cgroups: whatever they contain, a quota is none or not negative, and
+ * a mount is at or below the base. */
 #include "fuzz.h"
 #include "market/cgroup_text.h"
 #include "market/demand_core.h"

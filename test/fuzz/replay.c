@@ -1,10 +1,17 @@
 /* Runs a fuzzer over the files of a folder, without libFuzzer: one TAP case a file. A broken file
- * ends the program, which the plan then shows as a failed case. */
+ * ends the program, which the plan then shows as a failed case.
+ *
+ *     NAME_replay FOLDER
+ *     NAME_replay --random COUNT FIRST     random inputs number FIRST and following, for long runs: without
+ *                                          libFuzzer's own work there are several times as many a second */
 #include "base/base.h"
+#include "base/random.h"
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { INPUT_MAX = 1 << 20 };
 
@@ -29,8 +36,48 @@ static bool replay(const char *folder, const char *name)
     return true;
 }
 
+/* ---- random inputs */
+
+enum { RANDOM_BYTES_MAX = 200 };
+
+static unsigned long long current; /* the number of the input under way */
+
+static void print_current(int number)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "failed at random input %llu\n", current);
+    if (write(STDERR_FILENO, text, (size_t)n) < 0)
+        _exit(EXIT_FAILURE);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static int run_random(const char *count, const char *first)
+{
+    unsigned long long end = strtoull(first, NULL, 10);
+    current = end;
+    end += strtoull(count, NULL, 10);
+    signal(SIGABRT, print_current); /* asserts, and sanitizers with abort_on_error=1 */
+    for (; current < end; current++) {
+        struct random random;
+        random_init(&random, current, 7);
+        size_t size = (size_t)random_below(&random, RANDOM_BYTES_MAX + 1);
+        auto_free uint8_t *data = mem_alloc(size);
+        for (size_t i = 0; i < size; i++)
+            data[i] = (uint8_t)random_u32(&random);
+        LLVMFuzzerTestOneInput(data, size);
+        if (current % 1000 == 999)
+            printf("%llu\n", current + 1);
+    }
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 4 && !strcmp(argv[1], "--random")) {
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        return run_random(argv[2], argv[3]);
+    }
     struct dirent **inputs;
     int count = argc == 2 ? scandir(argv[1], &inputs, is_input, alphasort) : -1;
     if (count <= 0) {

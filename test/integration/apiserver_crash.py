@@ -29,6 +29,7 @@ import urllib.parse
 from harness import Server, Tap
 
 WRITERS, KEYS = 6, 4
+WINDOW_BYTES = 4 << 20  # of 16 MiB: deletions and what was under way count there too
 DATA_MAX = 1040000  # bytes of a configmap's data
 WINDOW = 16000  # events the server keeps for watches; it has a few more
 HERE = "/api/v1/namespaces/default/configmaps"
@@ -165,12 +166,23 @@ def check_state(writers, client, highest):
     return found + ["phantom %s = %s" % pair for pair in items.items()]
 
 
+def recent(acks):
+    """Those whose events the server still keeps: it bounds their number and their bytes."""
+    kept, total = [], 0
+    for ack in reversed(acks):
+        total += int(ack[2].rsplit(".", 1)[1])
+        if kept and (ack[0] <= acks[-1][0] - WINDOW or total > WINDOW_BYTES):
+            break
+        kept.append(ack)
+    return kept
+
+
 def check_replay(writers, client, server, choose):
     """Watches from an acknowledged version up to a marker written now."""
     acks = sorted(a for w in writers for a in w.acks if a[0])
     if not acks:
         return []
-    rev = choose.choice([a for a in acks if a[0] > acks[-1][0] - WINDOW])[0]
+    rev = choose.choice(recent(acks))[0]
     status, marker = client.ask("POST", HERE, {"metadata": {"generateName": "marker-"}})
     assert status == 201, marker
     end, seen, last = marker["metadata"]["name"], [], rev

@@ -19,6 +19,8 @@ import threading
 import time
 import urllib.request
 
+import yaml
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "test/conformance"))
 from running import Server  # noqa: E402
@@ -167,6 +169,7 @@ class World:
 
     NAMESPACE = None  # where kubectl and explain look unless told otherwise
     FEATURE = None    # of the operator; where rights are checked, it has those of that role and no others
+    OWN = "default"  # flyball's own namespace
     OPERATOR = []     # more flags
 
     def __init__(self, server, flyball, folder):
@@ -229,7 +232,12 @@ class World:
         """Of a service account that may do what the feature's role allows, and nothing else."""
         role = "flyball-" + feature
         account = account or role
-        self.kubectl("apply", "-f", str(TOP / "deploy/rbac" / (feature + ".yaml")))
+        for one in yaml.safe_load_all((TOP / "deploy/rbac" / (feature + ".yaml")).read_text()):
+            if "namespace" in one["metadata"]:  # of flyball's own namespace, which is another one here
+                one["metadata"]["namespace"] = self.OWN
+            for subject in one.get("subjects", []):
+                subject.update(name=account, namespace=namespace)
+            self.apply(one)
         self.apply({"apiVersion": "v1", "kind": "ServiceAccount",
                     "metadata": {"name": account, "namespace": namespace}},
                    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

@@ -337,7 +337,7 @@ def tokens_are_not_good_early_or_late(w):
     token, now = request_token(w, "default"), int(time.time())
     assert w.who(token=forge(w, token))["username"] == "system:serviceaccount:default:default", "the key is the right one"
     assert w.who(token=forge(w, token, nbf=now + 30))["username"].endswith(":default"), "a clock may be behind a little"
-    for claims in ({"nbf": now + 3600}, {"nbf": now + 120}, {"exp": now - 1}, {"exp": 0}, {"exp": now - 1, "nbf": now + 9999},
+    for claims in ({"iss": "https://elsewhere"}, {"nbf": now + 3600}, {"nbf": now + 120}, {"exp": now - 1}, {"exp": 0}, {"exp": now - 1, "nbf": now + 9999},
                    {"aud": []}, {"aud": ["somebody-else"]}):
         assert w.who(token=forge(w, token, **claims)) == 401, claims
 

@@ -11,6 +11,7 @@ import http.server
 import os
 import pathlib
 import re
+import signal
 import ssl
 import subprocess
 import threading
@@ -104,6 +105,7 @@ def serve_prometheus(world, name, authority=None, port=0):
 
 class World(harness.World):
     FEATURE = "saturation"
+    OWN = HOME
 
     def prepare(self):
         self.define(TOP / "deploy/crds/llmd.ai_variantautoscalings.yaml")
@@ -148,7 +150,7 @@ def its_deployment_starts_and_is_ready(world):
     assert until(lambda: world.lease().get("leaseDurationSeconds") == 60), world.lease()
     assert until(lambda: "this process leads" in world.said()), world.said()
     said = world.said()
-    assert re.search(r"have no meaning here and are ignored settings=\"[^\"]*--zap-time-encoding[^\"]*LOG_LEVEL",
+    assert re.search(r"settings without effect ignored settings=\"[^\"]*--zap-time-encoding[^\"]*LOG_LEVEL",
                      said), said
     assert " debug " in said and "port=8080" not in said, said
     assert "CAPACITY-ONLY" in said and "feature=schedule" not in said, said
@@ -246,6 +248,42 @@ def variant(name):
                           "labels": {"inference.optimization/acceleratorName": "A100",
                                      "wva.llmd.ai/controller-instance": name}},
              "spec": {"modelID": "llama", "scaleTargetRef": {"kind": "Deployment", "name": name}}}]
+
+
+def a_restart_keeps_the_last_good_configuration(world):
+    """Killed, and started with its `default` entry broken, then with the ConfigMap gone."""
+    name, state = "saturation-scaling-config", "flyball-saturation-state"
+
+    def config(text):
+        world.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": HOME},
+                     "data": {"default": text}})
+
+    def restart():
+        world.stop_operator(signal.SIGKILL)
+        world.launch("--metrics-secure=false", "--leader-elect=false")
+
+    def stands_in(key):
+        try:
+            text = get("http://127.0.0.1:%d/metrics" % world.metrics)[1]
+        except OSError:  # nobody listens yet
+            return False
+        return 'flyball_config_fallback{map="%s",key="%s"} 1' % (name, key) in text
+
+    config("kvCacheThreshold: 0.7\n")
+    world.start("--metrics-secure=false", "--leader-elect=false")
+    assert until(lambda: any("kvCacheThreshold: 0.7" in text for text in
+                             world.get("configmap", state, "-n", HOME).get("data", {}).values()), 120), world.said()
+    config("kvCacheThreshold: [\n")
+    restart()
+    assert until(lambda: stands_in("default"), 120), world.said()
+    assert "the last good value stays" in world.said(), world.said()
+    world.kubectl("delete", "configmap", name, "-n", HOME)
+    restart()
+    assert until(lambda: stands_in(""), 120), world.said()
+    assert "its last good entries stay in force" in world.said(), world.said()
+    assert "not loaded yet" not in world.said(), world.said()
+    world.stop_operator()
+    world.kubectl("delete", "configmap", state, "-n", HOME)
 
 
 def instances_leave_each_others_variants_alone(world):
@@ -353,5 +391,6 @@ def the_start_waits_for_prometheus(world):
 harness.main(World, [
     its_deployment_starts_and_is_ready, metrics_are_not_for_everybody, the_given_certificate_is_shown,
     plain_metrics_are_for_everybody, environment_and_file_count_after_flags, what_cannot_be_is_refused,
-    instances_leave_each_others_variants_alone, prometheus_is_trusted_and_told_who_asks,
+    instances_leave_each_others_variants_alone, a_restart_keeps_the_last_good_configuration,
+    prometheus_is_trusted_and_told_who_asks,
     the_start_waits_for_prometheus, the_api_server_says_who_may_read])

@@ -9,7 +9,9 @@ Speaks TAP.
 import gzip
 import http.server
 import json
+import os
 import pathlib
+import pty
 import subprocess
 import sys
 import tempfile
@@ -162,6 +164,27 @@ def bad_input_is_refused(flyball, folder):
     simulate(flyball, "--nonsense", code=2)
 
 
+def a_terminal_shows_progress(flyball, _):
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen([flyball, "simulate", "--trace", TRACE, "--variants", EXAMPLES / "p1.yaml", "--scale",
+                             "60", "--policy", "need,slo"], stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            some = os.read(ours, 65536)
+        except OSError:  # how a pseudo-terminal ends
+            break
+        if not some:
+            break
+        shown += some
+    out, _ = done.communicate(timeout=600)
+    os.close(ours)
+    assert done.returncode == 0 and b"POLICY" in out, shown
+    assert b"\r" in shown and b"[" in shown and b"%" in shown, shown
+    assert shown.endswith(b" \r"), shown[-80:]  # and wiped at the end
+
+
 def odd_traces_run(flyball, folder):
     path = folder / "odd.csv"
     everything = "slo,need,2026,seed,v2,queue-model,hpa-running,hpa-kv,hpa-queue,keda,static,static-peak,oracle"
@@ -251,7 +274,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for case in (json_has_one_object_per_policy, the_oracle_is_cheapest, same_seed_gives_same_bytes,
                      formats_are_equal, explain_prints_every_decision, svg_is_well_formed,
-                     initial_replicas_are_taken, odd_traces_run, an_unattainable_goal_is_no_error,
+                     initial_replicas_are_taken, a_terminal_shows_progress, odd_traces_run, an_unattainable_goal_is_no_error,
                      bad_input_is_refused, a_cluster_gives_the_trace,
                      help_says_what_is_taken):
             tap.run(case, sys.argv[1], pathlib.Path(folder))

@@ -111,7 +111,8 @@ static bool are_claims_valid(struct server *s, struct arena *a, const struct jso
     const struct json *own = json_get(claims, "kubernetes.io");
     str ns = json_text(json_get(own, "namespace"));
     int64_t now = server_now_ns(s) / NS_PER_S;
-    if (json_int(json_get(claims, "exp"), 0) <= now ||
+    if (!str_eq(json_text(json_get(claims, "iss")), TOKEN_ISSUER) ||
+        json_int(json_get(claims, "exp"), 0) <= now ||
         json_int(json_get(claims, "nbf"), 0) > now + SKEW_S ||
         !is_object_present(s, a, "serviceaccounts", ns, own, "serviceaccount"))
         return false;

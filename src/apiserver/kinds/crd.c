@@ -17,6 +17,7 @@ static str to_lower(struct arena *a, str text)
     return copy;
 }
 
+/* singular and listKind follow from the kind. */
 static void fill_crd(struct arena *a, struct json *object)
 {
     struct json *names = json_make(a, object, "spec", "names", NULL);
@@ -223,6 +224,7 @@ static void make_columns(struct arena *a, const struct json *version, struct kin
     k->columns = columns;
 }
 
+/* selectableFields; the label is the path without the leading dot. */
 static void make_selectable(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *list = json_get(version, "selectableFields");
@@ -235,6 +237,7 @@ static void make_selectable(struct arena *a, const struct json *version, struct 
     k->selectable = fields;
 }
 
+/* status and scale, as far as the version declares them. */
 static void make_subresources(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *subresources = json_get(version, "subresources");

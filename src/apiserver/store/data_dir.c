@@ -99,6 +99,12 @@ static int lock_directory(int fd, const char *path, err_t *e)
                        "data directory %s is in use by another flyball; stop it, or use another "
                        "directory",
                        path);
+    if (errno == EBADF || errno == EINVAL || errno == ENOLCK || errno == EOPNOTSUPP) {
+        /* some network file systems; the database's own lock still keeps a second server out */
+        log_warn("data directory cannot be locked", KV_C("directory", path),
+                 KV_C("reason", strerror(errno)));
+        return 0;
+    }
     return err_set(e, errno, "data directory %s cannot be locked: %s", path, strerror(errno));
 }
 

@@ -82,7 +82,9 @@ static int write_all(struct db *db, const struct db_transaction *t)
 
 void db_make_reserve(struct db *db)
 {
-    db->has_reserve = db_files->reserve(db->reserve_path, RESERVE_BYTES) == 0;
+    int result = db_files->reserve(db->reserve_path, RESERVE_BYTES);
+    /* a file system that cannot reserve is not full */
+    db->has_reserve = result != -ENOSPC && result != -EDQUOT;
 }
 
 /* Gives up the room kept for this moment. False: it is given up already. */

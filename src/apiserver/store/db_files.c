@@ -74,6 +74,10 @@ static int64_t files_free_bytes(const char *path)
 
 static int files_reserve(const char *path, int64_t bytes)
 {
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == bytes &&
+        (int64_t)st.st_blocks * 512 >= bytes)
+        return 0; /* of an earlier run */
     auto_close int fd = create_private(path);
     if (fd < 0)
         return fd;

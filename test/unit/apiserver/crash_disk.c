@@ -361,6 +361,12 @@ struct crash_file *crash_disk_file(const struct crash_disk *d, const char *name)
     return i < d->names.n ? d->names.at[i].file : NULL;
 }
 
+void crash_file_replace(struct crash_file *f, str bytes)
+{
+    f->now.n = 0;
+    bytes_put(&f->now, bytes.p, bytes.n, 0);
+}
+
 size_t crash_disk_bytes(const struct crash_disk *d)
 {
     size_t bytes = 0;

@@ -81,6 +81,7 @@ void crash_disk_keep(struct crash_disk *d);
 uint64_t crash_disk_sum(const struct crash_disk *d); /* of names and contents */
 bool crash_disk_pending(const struct crash_disk *d); /* whether anything is not synced */
 struct crash_file *crash_disk_file(const struct crash_disk *d, const char *name);
+void crash_file_replace(struct crash_file *f, str bytes); /* without a trace */
 size_t crash_disk_bytes(const struct crash_disk *d);
 
 #endif

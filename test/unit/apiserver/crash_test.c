@@ -57,7 +57,14 @@ struct world {
     uint32_t dies_in, full_in; /* points; 0: never */
     uint32_t density;          /* of 16: how many points between syncs are checked */
     bool quiet, checking;
+    const char *doing; /* for complaints */
     uint64_t seed;
+};
+
+static const char *const kind_names[CRASH_KIND_N] = {
+    "process killed, then power failure", "all unsynced writes lost",
+    "all unsynced writes kept",           "a torn write",
+    "lost, reordered and torn sectors",   "late writes without earlier ones"
 };
 
 /* ---- complaints */
@@ -66,8 +73,8 @@ static void complain(struct world *w, const char *what, long long got, long long
 {
     w->counts->failed++;
     if (!w->quiet && w->counts->failed < 20)
-        printf("# seed %llu, write %zu: %s (%lld, %lld)\n", (unsigned long long)w->seed, w->acked,
-               what, got, want);
+        printf("# seed %llu, write %zu, %s: %s (%lld, %lld)\n", (unsigned long long)w->seed,
+               w->acked, w->doing ? w->doing : "start", what, got, want);
 }
 
 /* ---- checking a disk */
@@ -217,10 +224,8 @@ static void tamper(struct world *w, struct crash_disk *d)
         log->now.p[random_below(&w->random, (uint32_t)log->now.n)] ^= 0x10;
         break;
     default:
-        if (w->old_log_n && w->old_log_n <= log->now.cap) {
-            memcpy(log->now.p, w->old_log, w->old_log_n);
-            log->now.n = w->old_log_n;
-        }
+        if (w->old_log_n)
+            crash_file_replace(log, (str){ w->old_log, w->old_log_n });
     }
 }
 
@@ -265,9 +270,12 @@ static void check_killed(struct world *w)
 
 static void check_crash(struct world *w, enum crash_kind kind)
 {
+    w->doing = kind_names[kind];
     if (kind == CRASH_KILL) {
         check_killed(w);
-        if (random_below(&w->random, 2))
+        w->doing = "tampered log";
+        /* until a start after a power failure is done, the mark may be older than the last acknowledgement */
+        if (w->store && random_below(&w->random, 2))
             check_tampered(w);
     } else {
         struct crash_disk *d = crash_disk_after(w->live, "crash", kind, &w->random);
@@ -281,6 +289,7 @@ static void check_crash(struct world *w, enum crash_kind kind)
     }
     w->counts->states++;
     w->counts->kinds[kind]++;
+    w->doing = NULL;
 }
 
 /* ---- points */
@@ -595,13 +604,8 @@ static struct counts add_up(const struct job *jobs, size_t n)
 
 static void print_table(const struct counts *c)
 {
-    static const char *const kinds[CRASH_KIND_N] = {
-        "process killed, then power failure", "all unsynced writes lost",
-        "all unsynced writes kept",           "a torn write",
-        "lost, reordered and torn sectors",   "late writes without earlier ones"
-    };
     for (int i = 0; i < CRASH_KIND_N; i++)
-        printf("%-44s %12llu\n", kinds[i], (unsigned long long)c->kinds[i]);
+        printf("%-44s %12llu\n", kind_names[i], (unsigned long long)c->kinds[i]);
     const struct {
         const char *name;
         uint64_t n;

@@ -155,6 +155,35 @@ static void odd_bytes_are_found_anywhere(void)
     EQ_INT(wrong, 0);
 }
 
+static void no_nul_in_names(void)
+{
+    static const char *const t[][2] = {
+        { "{\"a\\u0000b\":\"\\u0000\"}", "{\"a\\ufffdb\":\"\\ufffd\"}" },
+        { "\"\\\\u0000\"", "\"\\\\u0000\"" }, /* a backslash, then text */
+        { "\"\\\\\\u0000\\u0000\"",
+          "\"\\\\\\ufffd\\ufffd\"" }, /* a backslash, then a NUL, and another */
+        { "", "" },
+        { "\\u000", "\\u000" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        char *text = mem_dup(t[i][0], strlen(t[i][0]));
+        json_hide_nul(text, strlen(text));
+        EQ_STR(str_c(text), str_c(t[i][1]));
+        free(text);
+    }
+    json_hide_nul(NULL, 0);
+}
+
+static void too_many_values_are_refused(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct json *v;
+    err_t e;
+    struct json_limits limits = { .values = 4 };
+    OK_CALL(json_parse_limited(&a, S("[1,2,3]"), &limits, &v, &e), &e);
+    OK(json_parse_limited(&a, S("[1,2,3,4]"), &limits, &v, &e) == -E2BIG);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(round_trips),
@@ -166,5 +195,7 @@ int main(void)
                                         TAP(equality_ignores_order),
                                         TAP(canonical_is_sorted),
                                         TAP(odd_bytes_are_found_anywhere),
+                                        TAP(no_nul_in_names),
+                                        TAP(too_many_values_are_refused),
                                         { 0 } });
 }

@@ -1,6 +1,7 @@
 /* Projection: every type of field, from well-formed and from odd objects, and what records cost. */
 #include "tap.h"
 
+#include "base/buf.h"
 #include "base/sum.h"
 #include "json/project.h"
 
@@ -280,9 +281,63 @@ static void bad_tables_are_refused(void)
     projector_free(j);
 }
 
+/* A NUL would end a name early for some and not for others. */
+static void no_text_holds_a_nul(void)
+{
+    static const char *const t[] = {
+        "{\"metadata\":{\"name\":\"a\\u0000b\",\"resourceVersion\":\"1\"},\"spec\":{\"nodeName\":"
+        "\"n\\u0000\",\"affinity\":{\"x\":\"\\u0000\"}}}",
+        "{\"me\\u0074adata\":{\"name\":\"a\\u0000b\",\"resourceVersion\":\"1\"},\"spec\":{\"nodeName\":"
+        "\"n\\u0000\",\"affinity\":{\"x\":\"\\u0000\"}}}", /* trimming leaves escaped names to the parser */
+    };
+    setup();
+    for (size_t i = 0; i < countof(t); i++) {
+        struct record *r;
+        err_t e;
+        if (!OK_CALL(project(pods, str_c(t[i]), &r, &e), &e))
+            continue;
+        const struct pod *p = (const struct pod *)(const void *)r;
+        EQ_STR(r->name, S("a\xef\xbf\xbd"
+                          "b"));
+        EQ_STR(p->node, S("n\xef\xbf\xbd"));
+        OK(str_find(p->spec, S("u0000")) == SIZE_MAX);
+        record_unref(r);
+    }
+    teardown();
+}
+
+static size_t peak_labels(size_t n)
+{
+    auto_buf struct buf text = { 0 };
+    struct record *r;
+    err_t e;
+    buf_put(&text, S("{\"metadata\":{\"name\":\"a\",\"labels\":{"));
+    for (size_t i = n; i--;) /* the worst order, and every key twice */
+        buf_printf(&text, "\"k%06zu\":\"old\",\"k%06zu\":\"v%zu\"%s", i, i, i, i ? "," : "");
+    buf_put(&text, S("}}}"));
+    OK_CALL(project(pods, buf_str(&text), &r, &e), &e);
+    const struct labels *l = ((const struct pod *)(const void *)r)->labels;
+    size_t kept = l ? l->n : 0;
+    EQ_STR(labels_get(l, S("k000003")), S("v3"));
+    record_unref(r);
+    return kept;
+}
+
+static void many_labels_are_sorted_in_time(void)
+{
+    setup();
+    EQ_INT((int64_t)peak_labels(10), 10);
+    EQ_INT((int64_t)peak_labels(60000), 60000); /* by insertion: minutes */
+    size_t before = projector_bytes(projector);
+    EQ_INT((int64_t)before, 0); /* all was given back */
+    teardown();
+}
+
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(every_type_is_read),
+    return tap_run((struct tap_case[]){ TAP(no_text_holds_a_nul),
+                                        TAP(many_labels_are_sorted_in_time),
+                                        TAP(every_type_is_read),
                                         TAP(odd_members_are_absent),
                                         TAP(numbers_do_not_wrap),
                                         TAP(refuses_what_is_no_object),

@@ -81,7 +81,7 @@ static void some_pods_are_left_alone(void)
     }
     struct agent_pod_view over =
         market_agent_pod_view(read_pod(&r, (struct pod_text){ .phase = "Succeeded" }), excluded);
-    EQ_INT(over.reserved_milli, 0); /* it is over: nobody needs room for it */
+    EQ_INT(over.reserved_milli, 0); /* it has ended and needs no room */
     reader_done(&r);
 }
 
@@ -151,7 +151,7 @@ static void what_a_resize_would_restart_stays(void)
     reader_done(&r);
 }
 
-/* Nine tenths, but what stays as it is keeps its own request, and nobody's reaches the limit. */
+/* 90 %, but fixed containers keep their request, and no request reaches its limit. */
 static void requests_are_such_as_a_resize_can_give(void)
 {
     struct reader r = { 0 };

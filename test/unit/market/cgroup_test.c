@@ -93,7 +93,8 @@ static void check_layout(const char *first, const char *second)
     OK_CALL(cgroup_tree_find(&tree, S(UID), &found, &e), &e);
     EQ_STR(buf_str(&found), str_c(first));
     EQ_INT(tree.place_n, 1);
-    OK_CALL(cgroup_tree_find(&tree, S(UID2), &found, &e), &e); /* beside it: from what was learnt */
+    OK_CALL(cgroup_tree_find(&tree, S(UID2), &found, &e),
+            &e); /* found through the place of the first */
     EQ_STR(buf_str(&found), str_c(second));
     EQ_INT(tree.place_n, 1);
     EQ_INT(cgroup_tree_find(&tree, S("11111111-9a47-4d0e-8f5b-1c2d3e4f5a6b"), &found, &e), -ENOENT);
@@ -240,7 +241,7 @@ static void replaced_files_are_read_anew(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", "nr_periods 20\nnr_throttled 6\n");
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     EQ_INT(stat.usage_usec, 2000000);
-    EQ_INT(stat.nr_throttled, 5); /* counting went on over the replacement */
+    EQ_INT(stat.nr_throttled, 5); /* counting continued after the replacement */
     cgroup_close(g);
     cgroup_tree_done(&tree);
     cgroup_files_done(&f);

@@ -1,4 +1,4 @@
-/* One pod between its counters and its limit: bids, boosts, and how a limit follows what the market gives. */
+/* One pod between its counters and its limit: bids, boosts, and how a limit follows allocations. */
 #include "base/clock.h"
 #include "market/market.h"
 #include "tap.h"
@@ -31,7 +31,8 @@ static void scene_end(struct scene *s)
     market_pod_done(&s->pod);
 }
 
-/* Seconds in which the pod uses so much, and is throttled in so many of its ten periods a second. */
+/* Lets the pod use this much for some seconds, throttled in so many of its ten periods per
+ * second. */
 static void run(struct scene *s, int seconds, int64_t usage_milli, uint32_t hits)
 {
     for (int i = 0; i < seconds; i++) {
@@ -85,7 +86,7 @@ static void what_is_too_small_to_be_written_adds_up(void)
     EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1080, s.now_ns),
            1080); /* 1080 - 80 * 0.9^10 is enough */
 
-    market_pod_set_limit(&s.pod, 1040, 900); /* and begins anew from there */
+    market_pod_set_limit(&s.pod, 1040, 900); /* smoothing restarts from there */
     for (int i = 0; i < 100; i++)
         EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1080, s.now_ns), 1040);
     scene_end(&s);
@@ -162,7 +163,7 @@ static void round_of_two(struct scene *a, struct scene *b, int64_t limits[static
     clear_scratch_done(&scratch);
 }
 
-/* The room is with another, who does not use it. */
+/* Another pod holds the CPU and does not use it. */
 static void an_owners_minimum_is_taken_from_who_has_too_much(void)
 {
     for (int32_t min = 510; min <= 1500; min += 90) {
@@ -194,7 +195,7 @@ static void who_lacks_little_gets_it_on_a_full_node(void)
     EQ_INT(limits[1], 1000);
     market_pod_set_limit(&a.pod, 1000, 900);
     market_pod_set_limit(&b.pod, 1000, 900);
-    run(&a, 15, 1000, 10); /* both lack something now: that nobody can change */
+    run(&a, 15, 1000, 10); /* both lack CPU now, which no allocation can change */
     run(&b, 15, 1000, 10);
     round_of_two(&a, &b, limits);
     EQ_INT(limits[0], 1000);
@@ -225,7 +226,7 @@ static void the_least_is_what_is_used_and_a_little(void)
     scene_end(&s);
 }
 
-/* Settings that nobody means must not make sums overflow. */
+/* Absurd settings must not make sums overflow. */
 static void absurd_settings_stay_numbers(void)
 {
     struct scene s;
@@ -272,7 +273,7 @@ static void the_most_is_never_less_than_the_least(void)
     scene_end(&s);
 }
 
-/* Who lacks something, or keeps others waiting, is not experimented with. */
+/* A pod that is throttled or misses its objective must not explore. */
 static void only_who_is_well_explores(void)
 {
     struct scene s;
@@ -391,7 +392,7 @@ static void a_boost_is_no_larger_than_a_step(void)
     market_pod_set_limit(&s.pod, 30000, 27000);
     run(&s, 2, 100, 0);
     EQ_INT(boost(&s, 100000), 50000);
-    s.pod.slo_milli = 0; /* missed, and nobody knows what it would take */
+    s.pod.slo_milli = 0; /* missed, and the necessary limit is unknown */
     run(&s, 2, 100, 0);
     EQ_INT(boost(&s, 100000), 36000);
     scene_end(&s);

@@ -120,6 +120,23 @@ static int load(struct agent_config *c, const char *data, const char *fast, stru
                                     e);
 }
 
+static const char *half_a_number(void *context, const char *name)
+{
+    (void)context;
+    return !strcmp(name, "MBCAS_MIN_CHANGE_PERCENT") ? "42y" : NULL;
+}
+
+static void an_invalid_number_leaves_its_field_unchanged(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct market_config config = market_config_default(MARKET_DEFAULTS);
+    struct complaints all = { 0 };
+    EQ_INT(market_config_read_env(&config, &a, half_a_number, NULL, complain, &all), 1);
+    EQ_REAL(config.min_change_percent, 5);
+    EQ_STR(str_c(all.last), S("environment variable MBCAS_MIN_CHANGE_PERCENT: invalid "
+                              "minChangePercent: \"42y\" is not a number"));
+}
+
 static void a_bad_value_leaves_the_last_good_one(void)
 {
     struct agent_config c = { 0 };
@@ -137,7 +154,7 @@ static void a_bad_value_leaves_the_last_good_one(void)
     EQ_REAL(c.market.min_change_percent, 8);        /* and the rest apply */
     EQ_INT(all.n, 1);
     OK(strstr(all.last, "slowLoopInterval") && strstr(all.last, "soon"));
-    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* who is no longer said is as if never said */
+    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* a key that was removed counts as never set */
     EQ_INT(c.market.slow_ns, INT64_C(15000000000));
     OK_CALL(load(&c, "{\"fastLoopInterval\":\"4s\"}", "3s", &all, &e), &e);
     EQ_INT(c.market.fast_ns, INT64_C(3000000000)); /* the environment wins */
@@ -201,7 +218,7 @@ static void a_missed_objective_weighs_more(void)
     EQ_REAL(latency_weight(&state, 1, INFINITY), 1);
 }
 
-/* Answers come every 5 s. How many until the fast loop acts, and until it stops? */
+/* Answers arrive every 5 s. How many until the fast loop acts, and until it stops? */
 static int steps_until(struct latency_state *state, bool over, bool burns)
 {
     int n = 1;
@@ -238,8 +255,8 @@ static void a_budget_burns(void)
     OK(!burnt); /* that is just what the objective allows */
 }
 
-/* A pod whose requests take 20 ms alone and may take 100: at 80 % it just misses, at the limit that is told it
- * just meets. */
+/* Requests take 20 ms without contention and may take 100: at 80 % usage the pod just misses its
+ * target; at the estimated limit it just attains it. */
 static void a_limit_for_an_objective(void)
 {
     struct latency_state state = { 0 };
@@ -271,6 +288,7 @@ int main(void)
                                         TAP(a_full_table_is_small),
                                         TAP(the_originals_tables_are_read),
                                         TAP(what_is_no_table_changes_nothing),
+                                        TAP(an_invalid_number_leaves_its_field_unchanged),
                                         TAP(a_bad_value_leaves_the_last_good_one),
                                         TAP(what_is_no_number_is_refused),
                                         TAP(a_whole_that_cannot_be_changes_nothing),

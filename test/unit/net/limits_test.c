@@ -372,6 +372,7 @@ static void two_readings(void)
     static const char *const requests[] = {
         "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
+        "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",

@@ -1,7 +1,9 @@
 /* The saturation ConfigMap by presence: layers, selectors, and what stays when an edit is wrong. */
 #include "base/clock.h"
 #include "saturation/config_core.h"
+#include "saturation/optimize_core.h"
 #include "saturation/snapshot.h"
+#include "saturation/status_core.h"
 #include "saturation/zero_core.h"
 #include "tap.h"
 
@@ -214,9 +216,28 @@ static void the_environment_is_under_the_configmap(void)
     sat_snapshot_unref(before);
 }
 
+/* Nobody's schema stands between a server and us. */
+static void data_of_any_shape_is_read(void)
+{
+    static const char *const shapes[] = { "[1,{},\"a\"]", "\"text\"", "7", "null", "{\"a\":[]}" };
+    for (size_t i = 0; i < countof(shapes); i++) {
+        auto_arena struct arena a = { 0 };
+        struct json *v = NULL;
+        err_t e;
+        OK_CALL(json_parse(&a, str_c(shapes[i]), &v, &e), &e);
+        EQ_INT((int64_t)zero_table_load(&a, v, NULL).table.n, 0);
+        EQ_INT((int64_t)sat_table_load(&a, v, NULL).loaded, i == 4 ? 1 : 0);
+        EQ_INT((int64_t)optimize_catalog_read(&a, v, v).accelerator_n, 0);
+        struct sat_view view = { .accelerator = S("A100"), .has_current = true };
+        struct json *patch = sat_status_patch(&a, v, &view, 1, 1780473600);
+        OK(json_is(json_get(patch, "currentAlloc"), JSON_OBJ));
+    }
+}
+
 int main(void)
 {
-    int failed = tap_run((struct tap_case[]){ TAP(a_field_that_is_zero_is_set),
+    int failed = tap_run((struct tap_case[]){ TAP(data_of_any_shape_is_read),
+                                              TAP(a_field_that_is_zero_is_set),
                                               TAP(an_override_needs_only_what_differs),
                                               TAP(the_best_fit_wins),
                                               TAP(a_bad_edit_keeps_the_last_good_entry),

@@ -128,7 +128,7 @@ static void configuration_is_live(void)
     models_edit(&w, "saturation-scaling-config", "{default: null}"); /* emptied: nothing changes */
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 3);
-    OK(models_logged(&w, "The saturation ConfigMap has no entries, the last good ones stay"));
+    OK(models_logged(&w, "The ConfigMap has no entries, the last good ones stay"));
     OK(!models_logged(&w, "not loaded yet"));
     models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
     models_pass(&w, 1);

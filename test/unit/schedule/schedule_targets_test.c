@@ -79,7 +79,7 @@ static const struct schedule_tracked *rival(const struct kept *k,
                                             const struct schedule_tracked *one)
 {
     size_t asked = 0;
-    return schedule_targets_rival(&k->targets, one, has_consent, &asked);
+    return schedule_targets_find_older(&k->targets, one, has_consent, &asked);
 }
 
 #define WEB "{\"HPAObjectRef\":{\"name\":\"web\"}}"
@@ -123,8 +123,8 @@ static void the_oldest_claim_counts(void)
     kept_stop(&k);
 }
 
-/* However old and many: who may not govern keeps nobody from it, and is asked about once. */
-static void who_may_not_govern_is_no_rival(void)
+/* Schedules without consent, however old and many, do not block the target, and consent is evaluated once. */
+static void schedules_without_consent_have_no_precedence(void)
 {
     struct kept k;
     kept_start(&k);
@@ -135,21 +135,21 @@ static void who_may_not_govern_is_no_rival(void)
         snprintf(name, sizeof(name), "b%d", i);
         put_in(&k, "b", name, "2026-01-01T00:00:00Z", abroad);
     }
-    EQ_INT(k.targets.abroad, 100);
+    EQ_INT(k.targets.cross_namespace, 100);
     EQ_INT(count(&k, "shop", "web"), 101);
     size_t asked = 0;
-    OK(!schedule_targets_rival(&k.targets, own, has_consent, &asked));
+    OK(!schedule_targets_find_older(&k.targets, own, has_consent, &asked));
     EQ_INT(asked, 1);
     const struct schedule_tracked *a = put_in(&k, "a", "late", "2026-01-04T00:00:00Z", abroad);
     OK(rival(&k, own) == a);
     put_in(&k, "a", "late", "2026-01-04T00:00:00Z", "{\"HPAObjectRef\":{\"name\":\"web\"}}");
     OK(!rival(&k, own));
-    EQ_INT(k.targets.abroad, 100);
+    EQ_INT(k.targets.cross_namespace, 100);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "b%d", i);
         schedule_targets_drop(&k.targets, S("b"), str_c(name));
     }
-    EQ_INT(k.targets.abroad, 0);
+    EQ_INT(k.targets.cross_namespace, 0);
     kept_stop(&k);
 }
 
@@ -161,14 +161,15 @@ static void records_become_objects(void)
     struct record *r = parse(&k, "a", "2026-01-01T00:00:00Z", WEB);
     struct record *again = parse(&k, "a", "2026-01-01T00:00:00Z", "{}");
     const struct schedule_record *kept = (const struct schedule_record *)(const void *)r;
-    struct schedule_object o = schedule_record_object(&a, kept, (struct schedule_defaults){ 0 });
+    struct schedule_object o =
+        schedule_record_object(&a, kept, (struct schedule_defaults){ .find_zone = tz_get });
     OK(o.has_finalizer && o.paused && !o.deleting && o.generation == 3);
     EQ_INT(o.created, 1767225600);
     EQ_STR(o.spec->hpa_name, S("web"));
     EQ_STR(json_text(json_get(o.status, "source")), S("none"));
-    OK(!schedule_record_matters(kept, kept));
-    OK(schedule_record_matters(kept, (const struct schedule_record *)(const void *)again));
-    OK(schedule_record_matters(NULL, kept) && schedule_record_matters(kept, NULL));
+    OK(!schedule_record_has_changed(kept, kept));
+    OK(schedule_record_has_changed(kept, (const struct schedule_record *)(const void *)again));
+    OK(schedule_record_has_changed(NULL, kept) && schedule_record_has_changed(kept, NULL));
     record_unref(r);
     record_unref(again);
     kept_stop(&k);
@@ -177,9 +178,9 @@ static void records_become_objects(void)
 static void an_echo_holds_until_the_cache_moves(void)
 {
     struct schedule_echo e = { .before_rv = mem_dup("7", 1), .status = mem_dup("{}", 2) };
-    OK(schedule_echo_holds(&e, S("7")));
-    OK(!schedule_echo_holds(&e, S("9")));
-    OK(!e.before_rv && !e.status && !schedule_echo_holds(&e, S("7")));
+    OK(schedule_echo_is_current(&e, S("7")));
+    OK(!schedule_echo_is_current(&e, S("9")));
+    OK(!e.before_rv && !e.status && !schedule_echo_is_current(&e, S("7")));
 }
 
 int main(void)
@@ -187,7 +188,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(targets_are_found_by_every_spelling),
         TAP(the_oldest_claim_counts),
-        TAP(who_may_not_govern_is_no_rival),
+        TAP(schedules_without_consent_have_no_precedence),
         TAP(records_become_objects),
         TAP(an_echo_holds_until_the_cache_moves),
         { 0 },

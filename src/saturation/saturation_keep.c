@@ -1,0 +1,284 @@
+/* The last good configuration, across restarts: a broken entry changes no decision, nor does a restart.
+ *
+ * Every entry of a ConfigMap that is good is kept in flyball's own ConfigMap `flyball-saturation-state` (kube/keep.h),
+ * one text each: {"ns","map","key","text","sha256","at"} under "good.HEX". It is read before the first cycle. Then
+ *
+ *   an entry that is broken                   its kept text counts
+ *   a global ConfigMap that is gone or empty  all its kept entries count, until it is there again
+ *   a key that a ConfigMap no longer has      is forgotten
+ *   a namespace's own ConfigMap that is gone  is forgotten: the global values hold again
+ *
+ * which is what happens without a restart as well. Only the leader writes, in its cycle, and only what changed. Keys
+ * that look like secrets are never copied. */
+#include "../base/duration.h"
+#include "../base/log.h"
+#include "../base/rfc3339.h"
+#include "../base/sha256.h"
+#include "saturation_state.h"
+
+#define STATE_NAME "flyball-saturation-state"
+
+static const struct metric_spec fallback_spec = {
+    "flyball_config_fallback",
+    "1 while the last good value of a configuration entry stands in; the key is empty where a whole ConfigMap is gone.",
+    METRIC_GAUGE,
+    { "map", "key" },
+};
+
+struct good { /* an entry as it is kept */
+    str ns, map, key, text;
+};
+
+struct goods {
+    struct arena *arena;
+    struct good *at;
+    size_t n, most;
+};
+
+/* ---- reading */
+
+static void add_good(void *context, str key, str text)
+{
+    struct goods *all = context;
+    struct json *tree = NULL;
+    char sum[SHA256_HEX + 1];
+    if (!str_starts(key, S("good.")) || json_parse(all->arena, text, &tree, NULL) < 0)
+        return;
+    struct good g = { json_text(json_get(tree, "ns")), json_text(json_get(tree, "map")),
+                      json_text(json_get(tree, "key")), json_text(json_get(tree, "text")) };
+    sha256_hex(g.text, sum);
+    if (g.map.n && g.key.n && str_eqc(json_text(json_get(tree, "sha256")), sum))
+        all->at[all->n++] = g;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct good *x = a, *y = b;
+    int order = str_cmp(x->ns, y->ns);
+    order = order ? order : str_cmp(x->map, y->map);
+    return order ? order : str_cmp(x->key, y->key);
+}
+
+static struct goods read_goods(struct arena *a, const struct saturation *s)
+{
+    struct goods all = { .arena = a, .most = keep_count(s->keep) };
+    all.at = arena_array(a, all.most, sizeof(*all.at));
+    keep_each(s->keep, add_good, &all);
+    if (all.n)
+        qsort(all.at, all.n, sizeof(*all.at), by_place);
+    return all;
+}
+
+/* A ConfigMap's kept entries as its data, JSON; "": none. */
+static str data_of(const struct goods *all, str ns, str map)
+{
+    struct json *data = json_new_obj(all->arena);
+    for (size_t i = 0; i < all->n; i++)
+        if (str_eq(all->at[i].ns, ns) && str_eq(all->at[i].map, map))
+            json_append(all->arena, data, all->at[i].key,
+                        json_new_str(all->arena, all->at[i].text));
+    return data->n ? json_to_str(all->arena, data) : S("");
+}
+
+str saturation_kept(const struct saturation *s, struct arena *a, str map)
+{
+    struct goods all = read_goods(a, s);
+    return data_of(&all, s->o.ns, map);
+}
+
+void saturation_kept_locals(const struct saturation *s, struct arena *a, struct sat_sources *out)
+{
+    struct goods all = read_goods(a, s);
+    struct sat_local_source *at = arena_array(a, all.n, sizeof(*at));
+    for (size_t i = 0; i < all.n; i++) {
+        str ns = all.at[i].ns;
+        if (str_eq(ns, s->o.ns) || (out->local_n && str_eq(at[out->local_n - 1].ns, ns)))
+            continue;
+        at[out->local_n++] = (struct sat_local_source){ ns, data_of(&all, ns, s->o.saturation_map),
+                                                        data_of(&all, ns, s->o.zero_map) };
+    }
+    out->locals = at;
+}
+
+/* ---- writing */
+
+static bool is_secret(str key)
+{
+    static const char *const words[] = { "TOKEN", "PASSWORD", "SECRET" };
+    for (size_t i = 0; i < countof(words); i++)
+        if (str_find(key, str_c(words[i])) != SIZE_MAX)
+            return true;
+    return false;
+}
+
+static str key_of(struct arena *a, const struct good *g)
+{
+    return keep_key(a, "good", (const str[]){ g->ns, g->map, g->key }, 3);
+}
+
+static void put_good(struct saturation *s, struct arena *a, const struct good *g)
+{
+    str key = key_of(a, g), before = keep_get(s->keep, key);
+    struct json *tree = NULL;
+    char sum[SHA256_HEX + 1], at[RFC3339_TEXT_MAX];
+    if (is_secret(g->key))
+        return;
+    if (before.n && json_parse(a, before, &tree, NULL) == 0 &&
+        str_eq(json_text(json_get(tree, "text")), g->text)) {
+        keep_put(s->keep, key, before);
+        return;
+    }
+    struct json *value = json_new_obj(a);
+    sha256_hex(g->text, sum);
+    json_set_str(a, value, "ns", g->ns);
+    json_set_str(a, value, "map", g->map);
+    json_set_str(a, value, "key", g->key);
+    json_set_str(a, value, "text", g->text);
+    json_set_str(a, value, "sha256", str_c(sum));
+    json_set_str(a, value, "at",
+                 rfc3339_text(loop_wall_ns(manager_loop(s->manager)) / NS_PER_S, at));
+    keep_put(s->keep, key, json_to_str(a, value));
+}
+
+static void show_fallback(struct saturation *s, str map, str key, bool stands_in)
+{
+    metric_set(METRIC(s->fallbacks, map, key), stands_in ? 1 : 0);
+}
+
+struct remembering {
+    struct saturation *s;
+    struct arena *arena;
+    str ns, map;
+    const struct sat_table *table; /* of the saturation ConfigMap; else NULL */
+    bool zero, optimization;
+};
+
+/* Which keys are broken, judged as the snapshot does. */
+static bool is_broken(const struct remembering *m, const struct sat_load *load, str key, str text)
+{
+    for (size_t i = 0; m->table && i < load->problem_n; i++)
+        if (str_eq(load->problems[i].key, key))
+            return true;
+    if (m->zero) {
+        struct json *alone = json_new_obj(m->arena);
+        json_append(m->arena, alone, key, json_new_str(m->arena, text));
+        return zero_table_load(m->arena, alone, NULL).problems.n > 0;
+    }
+    int64_t ns;
+    return m->optimization && str_eqc(key, "GLOBAL_OPT_INTERVAL") &&
+           (duration_parse(text, &ns, NULL) < 0 || ns < 100 * NS_PER_MS);
+}
+
+/* Keeps what is good in `data` and forgets what is no longer in it. */
+static void remember_map(const struct remembering *m, const struct goods *kept,
+                         const struct json *data)
+{
+    struct saturation *s = m->s;
+    struct sat_load load =
+        m->table ? sat_table_load(m->arena, data, m->table) : (struct sat_load){ 0 };
+    json_each(x, data) {
+        struct good g = { m->ns, m->map, x->key, json_text(x->value) };
+        bool broken = is_broken(m, &load, x->key, g.text);
+        bool stands_in = broken && keep_get(s->keep, key_of(m->arena, &g)).n;
+        if (!broken)
+            put_good(s, m->arena, &g);
+        if (str_eq(m->ns, s->o.ns))
+            show_fallback(s, m->map, x->key, stands_in);
+    }
+    for (size_t i = 0; i < kept->n; i++) {
+        const struct good *g = &kept->at[i];
+        if (str_eq(g->ns, m->ns) && str_eq(g->map, m->map) && !json_get_str(data, g->key))
+            keep_del(s->keep, key_of(m->arena, g));
+    }
+}
+
+static const struct json *parse(struct arena *a, str text)
+{
+    struct json *tree = NULL;
+    return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
+}
+
+static void remember_global(struct saturation *s, struct arena *a, const struct goods *kept)
+{
+    const struct {
+        const char *text;
+        str map;
+        struct remembering how;
+    } all[] = {
+        { s->optimization_text, s->o.optimization_map, { .optimization = true } },
+        { s->saturation_text, s->o.saturation_map, { .table = &s->snapshot->saturation } },
+        { s->zero_text, s->o.zero_map, { .zero = true } },
+        { s->costs_text, S(SAT_COSTS_MAP), { 0 } },
+        { s->classes_text, S(SAT_CLASSES_MAP), { 0 } },
+    };
+    for (size_t i = 0; i < countof(all); i++) {
+        struct remembering how = all[i].how;
+        how.s = s, how.arena = a, how.ns = s->o.ns, how.map = all[i].map;
+        bool stands_in = !all[i].text && data_of(kept, s->o.ns, all[i].map).n;
+        if (all[i].text)
+            remember_map(&how, kept, parse(a, str_c(all[i].text)));
+        if (stands_in && !(s->standing_in & 1u << i))
+            log_warn("ConfigMap not found or empty; its last good entries stay in force",
+                     KV("namespace", s->o.ns), KV("name", all[i].map));
+        if (stands_in || s->standing_in & 1u << i)
+            show_fallback(s, all[i].map, S(""), stands_in);
+        s->standing_in = stands_in ? s->standing_in | 1u << i : s->standing_in & ~(1u << i);
+    }
+}
+
+static void remember_locals(struct saturation *s, struct arena *a, const struct goods *kept)
+{
+    struct cache *const caches[] = { s->local_saturation, s->local_zero };
+    for (size_t i = 0; i < countof(caches); i++) {
+        const struct configmap_record *r;
+        cache_each(r, caches[i]) {
+            const struct sat_local *local = sat_snapshot_local(s->snapshot, r->meta.ns);
+            struct remembering how = {
+                s,      a,    r->meta.ns, r->meta.name, i == 0 && local ? &local->saturation : NULL,
+                i == 1, false
+            };
+            if (!str_eq(r->meta.ns, s->o.ns))
+                remember_map(&how, kept, parse(a, r->data));
+        }
+    }
+    for (size_t i = 0; i < kept->n; i++) {
+        const struct good *g = &kept->at[i];
+        bool zero = str_eq(g->map, s->o.zero_map);
+        if (!str_eq(g->ns, s->o.ns) && !cache_get(caches[zero], g->ns, g->map))
+            keep_del(s->keep, key_of(a, g)); /* its deletion counts */
+    }
+}
+
+void saturation_remember(struct saturation *s)
+{
+    if (s->remembered == s->snapshot->generation)
+        return;
+    s->remembered = s->snapshot->generation;
+    auto_arena struct arena a = { 0 };
+    struct goods kept = read_goods(&a, s);
+    remember_global(s, &a, &kept);
+    remember_locals(s, &a, &kept);
+}
+
+/* ---- life */
+
+static void state_read(void *context)
+{
+    saturation_restore(context);
+}
+
+int saturation_keep_start(struct saturation *s, err_t *e)
+{
+    const char *own = getenv("POD_NAMESPACE"); /* the global ConfigMaps may be elsewhere */
+    /* Instances may have other ConfigMaps, and would write over each other. */
+    str name = s->o.instance.n
+                   ? arena_printf(&s->arena, STATE_NAME "-" STR_FMT, STR_ARG(s->o.instance))
+                   : S(STATE_NAME);
+    s->fallbacks = metrics_family(manager_metrics(s->manager), &fallback_spec);
+    return keep_new(s->manager,
+                    &(struct keep_options){ .ns = own && *own ? str_c(own) : s->o.ns,
+                                            .name = name,
+                                            .on_read = state_read,
+                                            .context = s },
+                    &s->keep, e);
+}
