@@ -94,8 +94,8 @@ static void note_duplicate(void *context, str path)
 static struct json *read_patch(struct call *c, const struct write_options *o,
                                enum language language)
 {
-    struct duplicate twice = { c->arena, S("") };
-    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &twice };
+    struct duplicate duplicate = { c->arena, S("") };
+    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &duplicate };
     if (language == PATCH_APPLY && (o->strict || o->warn))
         limits.duplicate = note_duplicate;
     struct json *patch = NULL;
@@ -113,15 +113,15 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
         call_bad_request(c, "error decoding patch: it must be an object, not %s",
                          json_type_name(patch));
-    else if (twice.key.n && o->strict)
+    else if (duplicate.key.n && o->strict)
         call_bad_request(c,
                          "error strict decoding YAML: error converting YAML to JSON: yaml: "
                          "unmarshal errors: key \"" STR_FMT "\" already set in map",
-                         STR_ARG(twice.key));
+                         STR_ARG(duplicate.key));
     else {
-        if (twice.key.n)
+        if (duplicate.key.n)
             call_warn(c, arena_printf(c->arena, "key \"" STR_FMT "\" already set in map",
-                                      STR_ARG(twice.key)));
+                                      STR_ARG(duplicate.key)));
         return patch;
     }
     return NULL;
