@@ -65,7 +65,6 @@ static void on_call_finished(struct call *c)
     struct served_call *v = container_of(c, struct served_call, call);
     struct exchange *x = v->exchange;
     log_request(v);
-    /* the call lives in the exchange and goes with it when the answer begins */
     struct answer answer = c->answer;
     struct http_header fixed[] = { { S("content-type"), str_c(answer.content_type) },
                                    { S("cache-control"), S("no-cache, private") } };
@@ -86,6 +85,7 @@ static void on_call_finished(struct call *c)
     }
 }
 
+/* Creates the call in the exchange's arena and runs it, unless a test intercepts the request. */
 static void on_request(void *context, struct exchange *x)
 {
     struct apiserver *s = context;
@@ -108,7 +108,7 @@ static void on_request(void *context, struct exchange *x)
     server_handle(s->server, &v->call);
 }
 
-/* ---- life */
+/* ---- opening and closing */
 
 static bool is_loopback(const char *address)
 {
@@ -172,9 +172,10 @@ int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct a
     const char *address = o->address ? o->address : "127.0.0.1";
     if (!is_loopback(address) && (!o->allow_remote || o->insecure_http))
         return err_set(e, EPERM,
-                       o->insecure_http ? "plain HTTP is served on loopback only, not on %s"
-                                        : "listening on %s, beyond this machine, must be allowed "
-                                          "explicitly (--allow-remote)",
+                       o->insecure_http ? "cannot listen on %s: plain HTTP is limited to loopback "
+                                          "addresses; use HTTPS"
+                                        : "cannot listen on %s: not a loopback address; set "
+                                          "--allow-remote to allow it",
                        address);
     struct apiserver *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
@@ -245,7 +246,7 @@ void apiserver_free(struct apiserver *s)
         loop_turn(s->loop);
     http_server_free(s->http);
     if (s->server) {
-        while (s->server->n_watches) /* their streams are told one turn later */
+        while (s->server->n_watches)
             loop_turn(s->loop);
         auth_free(s->server->auth);
         server_free(s->server);

@@ -31,7 +31,7 @@ static bool pod_uses_claim(const struct json *pod, str claim)
 {
     const struct json *spec = json_get(pod, "spec"), *volumes = json_get(spec, "volumes");
     if (!json_text(json_get(spec, "nodeName")).n)
-        return false; /* no node will start it any more */
+        return false;
     for (size_t i = 0; i < json_len(volumes); i++)
         if (str_eq(json_text(
                        json_at(json_item(volumes, i), "persistentVolumeClaim", "claimName", NULL)),

@@ -71,7 +71,7 @@ static void serve_definition(struct server *s, const struct object *o, const str
     set->terminating = o->deleting;
 }
 
-/* ---- looking after one definition */
+/* ---- one definition */
 
 /* Deletes all objects of a terminating definition, and removes its finalizer when none is left. Objects
  * that finalizers hold are waited for. */
@@ -160,7 +160,7 @@ static void definition_on_event(struct server *s, const struct event *e)
     struct key_parts parts = key_split(object_key(e->now));
     if (str_eq(parts.group, CRD_GROUP) && str_eq(parts.resource, CRD_PLURAL)) {
         enqueue_definition(s, parts.name);
-        s->all_definitions_changed |= e->now->deleted; /* names became free */
+        s->all_definitions_changed |= e->now->deleted; /* its names are free now */
         return;
     }
     if (!e->now->deleted || !s->registry.sets.n)
@@ -191,7 +191,7 @@ static bool definition_reconcile(struct server *s)
         reconcile_definition(s, str_c(s->changed_definitions.at[i]));
         free(s->changed_definitions.at[i]);
     }
-    if (n) /* looking at one may have brought others in */
+    if (n) /* keep what was queued meanwhile */
         memmove(s->changed_definitions.at, s->changed_definitions.at + n,
                 (s->changed_definitions.n - n) * sizeof(*s->changed_definitions.at));
     s->changed_definitions.n -= n;

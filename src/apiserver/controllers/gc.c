@@ -32,7 +32,7 @@ struct owner {
 struct gc {
     struct map owners; /* uid to struct owner */
     VEC(char *) queue; /* owned keys */
-    struct map queued; /* the same, to put each in once */
+    struct map queued; /* the keys in `queue`, so that each is queued once */
 };
 
 static void gc_start(struct server *s)
@@ -177,7 +177,7 @@ static void gc_on_event(struct server *s, const struct event *e)
         index_owners(s->gc, now, add_dependent);
     if (now->deleted) {
         enqueue_dependents(s, object_span(now, now->uid));
-        enqueue_owners(s, now); /* one of them may have waited for this */
+        enqueue_owners(s, now); /* one of them may wait for this object */
         return;
     }
     bool waits = has_finalizer(now, FINALIZER_FOREGROUND);
@@ -188,19 +188,19 @@ static void gc_on_event(struct server *s, const struct event *e)
         !(was && was->deleting && has_finalizer(was, FINALIZER_FOREGROUND)))
         enqueue_dependents(s, object_span(now, now->uid));
     if (was && !same)
-        enqueue_owners(s, was); /* let go of an owner that may have waited */
+        enqueue_owners(s, was); /* an owner that lost this dependent may have waited for it */
 }
 
-/* ---- judging */
+/* ---- checks */
 
 enum owner_state {
-    OWNER_UNKNOWN, /* of a kind nobody serves: no one can say that it is gone */
+    OWNER_UNKNOWN, /* of a kind that is not served: it cannot be known to be gone */
     OWNER_GONE,
-    OWNER_WAITS, /* for its dependents */
-    OWNER_HOLDS,
+    OWNER_WAITS, /* being deleted in the foreground: waits for its dependents */
+    OWNER_HOLDS, /* exists */
 };
 
-/* As of the next commit. */
+/* The state of the owner that a reference names, as of the next commit. */
 static enum owner_state find_owner_state(struct server *s, struct arena *a, str ns,
                                          const struct json *reference)
 {
@@ -307,7 +307,7 @@ static void gc_check_dependent(struct server *s, struct arena *a, const struct o
     }
     if (!n || solid == n)
         return;
-    if (solid) { /* kept by the others: the rest is forgotten */
+    if (solid) { /* an owner is left: only remove the other references */
         for (size_t i = n; i-- > 0;)
             if (drop[i])
                 json_remove(references, i);

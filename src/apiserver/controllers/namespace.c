@@ -68,8 +68,8 @@ static void create_default_account(struct server *s, str ns)
 
 struct remaining_content {
     struct arena *arena;
-    struct json *left;       /* resource to how many of its objects there are */
-    struct json *finalizers; /* finalizer to how many objects it holds */
+    struct json *left;       /* resource to the number of its objects */
+    struct json *finalizers; /* finalizer to the number of objects that have it */
 };
 
 static void count_one(struct remaining_content *f, struct json *in, str what)
@@ -159,7 +159,7 @@ static void update_conditions(struct server *s, struct arena *a, str key, struct
     write_end_edit(s, a, namespace_kind(), key, tree);
 }
 
-/* ---- emptying */
+/* ---- deletion of the content */
 
 /* Counts the object and its finalizers among what is left. */
 static void count_object(struct remaining_content *f, const struct kind *k, const struct object *o)
@@ -209,7 +209,7 @@ static bool empty_namespace(struct server *s, str name)
     err_t e;
     (void)rfc3339_parse(json_text(json_at(tree, "metadata", "deletionTimestamp", NULL)), &since,
                         &e);
-    /* times in metadata are cut to the second: only past the next one is a whole second sure */
+    /* timestamps have whole seconds: `<=` makes sure that a full second has passed */
     if (s->loop && server_now_ns(s) / NS_PER_S <= since + PAUSE_S) {
         server_reconcile_later(s);
         return true;

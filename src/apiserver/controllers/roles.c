@@ -15,7 +15,7 @@
 #define WRITE "create delete deletecollection patch update"
 #define PAGES "/healthz /livez /readyz /version /version/"
 
-/* rules: "verbs|groups|resources" or "verbs||paths", one a line; a group "core" is "" */
+/* rules: one per line, "verbs|groups|resources" or "verbs||paths"; "core" means the group "" */
 static const struct {
     const char *name, *aggregates, *part_of, *rules;
 } roles[] = {
@@ -62,7 +62,7 @@ static const struct {
     { "system:public-info-viewer", "system:authenticated system:unauthenticated" },
 };
 
-/* ---- the first of them */
+/* ---- default roles */
 
 static struct json *split_words(struct arena *a, str text)
 {
@@ -159,7 +159,7 @@ static void roles_seed(struct server *s, bool fresh UNUSED)
             seed_binding(s, &a, i);
 }
 
-/* ---- adding up */
+/* ---- aggregation */
 
 #define PREFIX S(GROUP "/clusterroles//")
 

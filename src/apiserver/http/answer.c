@@ -11,8 +11,7 @@ void call_add_header(struct call *c, const char *name, str value)
     vec_push(&c->answer.headers, h);
 }
 
-/* RFC 7234: code, agent, quoted text. A client shows it to the user. */
-enum { WARNINGS_MAX = 64 }; /* of an answer; clients refuse heads that are too long */
+enum { WARNINGS_MAX = 64 }; /* headers per answer */
 
 /* A Warning header (RFC 7234: code, agent, quoted text), which clients show to the user. Each text is sent
  * once; at most WARNINGS_MAX headers, because clients refuse longer heads. */
@@ -30,7 +29,7 @@ void call_warn(struct call *c, str text)
         return;
     for (size_t i = 0; i < c->answer.headers.n; i++)
         if (str_eq(c->answer.headers.at[i].value, buf_str(&out)))
-            return; /* once is enough */
+            return; /* sent already */
     call_add_header(c, "Warning", buf_str(&out));
 }
 

@@ -83,7 +83,7 @@ static int add_token_line(struct auth *a, const char *path, size_t number, str l
         !user.n)
         return err_set(
             e, EINVAL,
-            "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
+            "token file %s, line %zu: expected TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
             "at least %d characters",
             path, number, TOKEN_MIN);
     str_cut(&line, ',', &uid);
@@ -156,9 +156,9 @@ static str bearer_token(const struct call *c)
  * it; one without a common name is not an identity, whatever groups it names. */
 bool call_authenticate(struct call *c)
 {
-    static const char admins[] = AUTH_ADMINS, stranger[] = "system:unauthenticated";
+    static const char admins[] = AUTH_ADMINS, anonymous_group[] = "system:unauthenticated";
     static const str masters[] = { { admins, sizeof(admins) - 1 } };
-    static const str strangers[] = { { stranger, sizeof(stranger) - 1 } };
+    static const str unauthenticated[] = { { anonymous_group, sizeof(anonymous_group) - 1 } };
     if (!c->server->auth) {
         c->user = auth_user(S("system:admin"), masters, 1);
         return true;
@@ -178,7 +178,7 @@ bool call_authenticate(struct call *c)
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;
     }
-    c->user = (struct user){ .name = S(AUTH_ANONYMOUS), .groups = strangers, .n_groups = 1 };
+    c->user = (struct user){ .name = S(AUTH_ANONYMOUS), .groups = unauthenticated, .n_groups = 1 };
     return true;
 }
 

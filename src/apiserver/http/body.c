@@ -16,25 +16,25 @@
 
 enum {
     MEMBERS_MAX = 16384,     /* of one object or array */
-    MANAGERS_MAX = 1024,     /* of managedFields, as json/apply.h has it */
-    FIELD_WARNINGS_MAX = 50, /* warnings a request, beyond which a header would be too long */
+    MANAGERS_MAX = 1024,     /* entries of managedFields, the limit of json/apply.h */
+    FIELD_WARNINGS_MAX = 50, /* unknown or duplicate fields that are reported */
 };
 
 /* Called by the parser for each key that occurs twice in an object. */
 static void note_duplicate(void *context, str path)
 {
-    struct schema_unknown *twice = context;
-    if (!schema_unknown_has_room(twice))
+    struct schema_unknown *duplicates = context;
+    if (!schema_unknown_has_room(duplicates))
         return;
-    twice->bytes += path.n;
-    if (twice->n == twice->cap) {
-        twice->cap = MAX(twice->cap * 2, (size_t)8);
-        str *more = arena_array(twice->arena, twice->cap, sizeof(*more));
-        if (twice->n)
-            memcpy(more, twice->paths, twice->n * sizeof(*more));
-        twice->paths = more;
+    duplicates->bytes += path.n;
+    if (duplicates->n == duplicates->cap) {
+        duplicates->cap = MAX(duplicates->cap * 2, (size_t)8);
+        str *more = arena_array(duplicates->arena, duplicates->cap, sizeof(*more));
+        if (duplicates->n)
+            memcpy(more, duplicates->paths, duplicates->n * sizeof(*more));
+        duplicates->paths = more;
     }
-    twice->paths[twice->n++] = arena_str(twice->arena, path);
+    duplicates->paths[duplicates->n++] = arena_str(duplicates->arena, path);
 }
 
 static void refuse_media_type(struct call *c)
@@ -50,13 +50,14 @@ static void refuse_media_type(struct call *c)
 
 /* Parses the body by its media type. -ENOTSUP: not a type for this kind; custom resources have no protobuf
  * form. */
-static int parse_body(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
+static int parse_body(struct call *c, struct schema_unknown *duplicates, struct json **ret,
+                      err_t *e)
 {
     struct json_limits limits = { .members = MEMBERS_MAX };
     str type = call_content_type(c), body = c->request->body;
-    if (twice) {
+    if (duplicates) {
         limits.duplicate = note_duplicate;
-        limits.context = twice;
+        limits.context = duplicates;
     }
     if (str_eq(type, S("application/vnd.kubernetes.protobuf")))
         return c->kind && c->kind->custom ? -ENOTSUP : protobuf_decode(c->arena, body, ret, e);
@@ -173,16 +174,17 @@ static void refuse_strict(struct call *c, const struct kind *k, str list, bool p
 }
 
 bool call_validate_fields(struct call *c, const struct kind *k, const struct write_options *o,
-                          const struct schema_unknown *unknown, const struct schema_unknown *twice,
-                          bool patched)
+                          const struct schema_unknown *unknown,
+                          const struct schema_unknown *duplicates, bool patched)
 {
-    size_t n = unknown->n + (twice ? twice->n : 0);
+    size_t n = unknown->n + (duplicates ? duplicates->n : 0);
     if (!n || (!o->strict && !o->warn))
         return true;
     auto_buf struct buf list = { 0 };
     for (size_t i = 0; i < MIN(n, (size_t)FIELD_WARNINGS_MAX); i++) {
-        bool dup = twice && i < twice->n;
-        str path = dup ? twice->paths[i] : unknown->paths[i - (twice ? twice->n : 0)];
+        bool dup = duplicates && i < duplicates->n;
+        str path =
+            dup ? duplicates->paths[i] : unknown->paths[i - (duplicates ? duplicates->n : 0)];
         str text = describe_field(c->arena, dup ? "duplicate" : "unknown", path);
         if (o->warn)
             call_warn(c, text);
@@ -197,10 +199,10 @@ bool call_validate_fields(struct call *c, const struct kind *k, const struct wri
 
 struct json *call_body_object(struct call *c, const struct kind *k, const struct write_options *o)
 {
-    struct schema_unknown unknown = { .arena = c->arena }, twice = { .arena = c->arena };
+    struct schema_unknown unknown = { .arena = c->arena }, duplicates = { .arena = c->arena };
     struct json *tree = NULL;
     err_t e = { 0 };
-    int result = parse_body(c, &twice, &tree, &e);
+    int result = parse_body(c, &duplicates, &tree, &e);
     if (result == -ENOTSUP) {
         refuse_media_type(c);
         return NULL;
@@ -227,5 +229,5 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
                          STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), e.text);
         return NULL;
     }
-    return call_validate_fields(c, k, o, &unknown, &twice, false) ? tree : NULL;
+    return call_validate_fields(c, k, o, &unknown, &duplicates, false) ? tree : NULL;
 }

@@ -142,8 +142,8 @@ struct json *call_body_tree(struct call *c);
 /* Warns about unknown and duplicate fields. False: refused, because validation is strict
  * (`patched`: with 422 instead of 400). */
 bool call_validate_fields(struct call *c, const struct kind *k, const struct write_options *o,
-                          const struct schema_unknown *unknown, const struct schema_unknown *twice,
-                          bool patched);
+                          const struct schema_unknown *unknown,
+                          const struct schema_unknown *duplicates, bool patched);
 
 /* ---- auth.c */
 bool call_authenticate(struct call *c); /* false: answered with 401 */

@@ -34,21 +34,21 @@ static int write_private_file(const char *path, str bytes, bool lasting, err_t *
     buf_printf(&temporary, "%s.new", path);
     (void)unlink(temporary.p);
     auto_close int fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || fchmod(fd, 0600) < 0) /* whatever the umask took away */
-        return err_set(e, errno, "%s cannot be made: %s", temporary.p, strerror(errno));
+    if (fd < 0 || fchmod(fd, 0600) < 0) /* the umask may have removed bits */
+        return err_set(e, errno, "cannot create %s: %s", temporary.p, strerror(errno));
     for (size_t at = 0; at < bytes.n;) {
         ssize_t n = write(fd, bytes.p + at, bytes.n - at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             int code = errno;
-            (void)unlink(temporary.p); /* on a full disk every block counts */
-            return err_set(e, code, "%s cannot be written: %s", temporary.p, strerror(code));
+            (void)unlink(temporary.p); /* frees its blocks if the disk is full */
+            return err_set(e, code, "cannot write %s: %s", temporary.p, strerror(code));
         }
         at += (size_t)n;
     }
     if ((lasting && fsync(fd) < 0) || rename(temporary.p, path) < 0)
-        return err_set(e, errno, "%s cannot be written: %s", path, strerror(errno));
+        return err_set(e, errno, "cannot write %s: %s", path, strerror(errno));
     return 0;
 }
 
@@ -69,7 +69,8 @@ static int load_token(const char *directory, const char *name, char **ret, err_t
             return result;
         str token = str_trim(buf_str(&text));
         if (!token.n)
-            return err_set(e, EINVAL, "%s is empty: remove it to get a new token", path);
+            return err_set(e, EINVAL, "token file %s is empty; remove it to create a new token",
+                           path);
         *ret = mem_dup(token.p, token.n);
         return 0;
     }
@@ -168,7 +169,7 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
     int result = write_private_file(c->kubeconfig_path, buf_str(&text), false, e);
     if (result != -ENOSPC)
         return result;
-    log_error("disk is full: kubeconfig was not updated", KV_C("file", c->kubeconfig_path),
+    log_error("kubeconfig not updated: disk is full", KV_C("file", c->kubeconfig_path),
               KV_C("server", url));
     return 0;
 }

@@ -73,8 +73,8 @@ static void put_names(struct arena *a, struct json *to, const char *key, const s
 
 /* ---- plain form */
 
-/* Changes when objects of the kind are stored in another version, which tells clients that migrate stored
- * objects to start. */
+/* Changes when objects of the kind are stored in another version, so that clients know when to migrate stored
+ * objects. */
 static str storage_hash(struct arena *a, const struct kind *k)
 {
     uint8_t digest[SHA256_BYTES];
@@ -146,7 +146,6 @@ struct json *discovery_resources(struct server *s, struct arena *a, str group, s
 
 /* ---- groups and their versions */
 
-/* Kubernetes' order of versions: v2 before v1 before v1beta2 before v1alpha1 before anything else. */
 struct version_rank {
     int stage; /* 3 stable, 2 beta, 1 alpha, 0 not a version */
     int64_t major, minor;

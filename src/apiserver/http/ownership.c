@@ -1,4 +1,4 @@
-/* See ownership.h. */
+/* Translates between http's types and those of json/apply.h; see ownership.h. */
 #include "ownership.h"
 
 #include "../../json/apply.h"

@@ -19,6 +19,7 @@
 
 #define OPENAPI_V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
+/* Only gitVersion names flyball; clients such as kubectl parse major and minor. */
 static void serve_version(struct call *c)
 {
     struct arena *a = c->arena;

@@ -111,7 +111,6 @@ static struct removed stage_removal(struct server *s, struct arena *a, const str
     r.how = goes ? REMOVAL_GONE : REMOVAL_MARKED;
     if (o->dry_run)
         return r;
-    /* a pod that goes at once is seen dying first */
     if (!goes || is_pod(k))
         r.stored = write_stage(s, a, k, key, tree, &r.error);
     if (goes && (!is_pod(k) || r.stored))

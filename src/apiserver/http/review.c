@@ -12,8 +12,9 @@
 #include "auth.h"
 #include "token.h"
 
-/* ---- may they */
+/* ---- access */
 
+/* Evaluates the access in the spec for the user; the reason names the binding that allows it. */
 static void answer_access(struct call *c, const struct user *u, struct json *review)
 {
     const struct json *spec = json_get(review, "spec"), *r = json_get(spec, "resourceAttributes"),
@@ -41,11 +42,11 @@ static struct user requested_user(struct call *c, const struct json *spec)
     for (size_t i = 0; i < json_len(list); i++)
         groups[i] = json_text(json_item(list, i));
     struct user u = auth_user(json_text(json_get(spec, "user")), groups, json_len(list));
-    u.authenticated = false; /* in the groups that were said, and no others */
+    u.authenticated = false; /* only the groups in the spec: no system:authenticated */
     return u;
 }
 
-/* ---- all that I may */
+/* ---- rules */
 
 static struct json *split_words(struct arena *a, const char *text)
 {
@@ -92,11 +93,11 @@ static void answer_rules(struct call *c, struct json *review)
     json_set(a, status, S("resourceRules"), resources);
     json_set(a, status, S("nonResourceRules"), pages);
     json_set_bool(a, status, "incomplete", json_len(own) > 0);
-    json_set(a, review, S("spec"), json_new_obj(a)); /* as the real server answers */
+    json_set(a, review, S("spec"), json_new_obj(a)); /* as kube-apiserver answers */
     call_object(c, 201, c->kind, review);
 }
 
-/* ---- who */
+/* ---- identity */
 
 /* Writes the user as a UserInfo. */
 static void describe_user(struct arena *a, const struct user *u, struct json *info)

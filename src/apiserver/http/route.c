@@ -32,7 +32,7 @@ static bool split_path(struct call *c, struct path *ret)
         if (ret->n == SEGMENTS_MAX || uri_decode(c->arena, part, false, &ret->at[ret->n]) < 0)
             return false;
         if (str_find_char(ret->at[ret->n], '/') != SIZE_MAX)
-            return false; /* an escaped slash would forge a key */
+            return false; /* would forge the key of another object */
         ret->at[ret->n] = utf8_clean(c->arena, ret->at[ret->n]);
         ret->n++;
     }
@@ -154,7 +154,7 @@ bool call_route(struct call *c)
     }
     bool core = p.n > 2 && str_eq(p.at[0], S("api"));
     if (!core && !(p.n > 3 && str_eq(p.at[0], S("apis"))))
-        return true; /* a page */
+        return true; /* not a resource: pages.c */
     c->group = core ? S("") : p.at[1];
     c->version = core ? p.at[1] : p.at[2];
     bool whole = take_resource(c, &p, core ? 2 : 3);

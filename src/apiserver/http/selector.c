@@ -20,8 +20,8 @@ enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_EQEQ, T_NE,
 
 struct lexer {
     str rest;
-    enum token token; /* the one that is looked at */
-    str text;
+    enum token token; /* the current one */
+    str text;         /* of the current token */
     err_t *e;
 };
 

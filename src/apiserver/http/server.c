@@ -34,8 +34,8 @@ enum {
     EVENT_LIFE_S = 3600,
     RECONCILE_DELAY_MS = 250,
     IDLE_MS = 100,
-    RECONCILE_ROUNDS = 100,          /* without a loop: more is a livelock */
-    QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
+    RECONCILE_ROUNDS = 100,          /* without a loop: more would be a livelock */
+    QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the longest that a commit may block the loop */
 };
 
 /* ---- time and random names */
@@ -262,8 +262,7 @@ static void run_verb(struct call *c)
         [VERB_DELETECOLLECTION] = verb_delete_collection,
     };
     c->pretty = call_query_true(c, "pretty");
-    if (c->kind && c->verb != VERB_PATCH &&
-        !call_negotiate(c)) /* a patch: once its language is known */
+    if (c->kind && c->verb != VERB_PATCH && !call_negotiate(c))
         return;
     if (c->kind && c->kind->deprecated)
         call_warn(c, c->kind->deprecation_warning);
@@ -296,7 +295,7 @@ void server_handle(struct server *s, struct call *c)
                                          .message = S("the server is shutting down"),
                                          .retry_after_s = 1 });
     } else if (call_authenticate(c)) {
-        bool found = call_route(c); /* who may not look does not learn what is there */
+        bool found = call_route(c);
         if (call_authorize(c) && found)
             run_verb(c);
     }

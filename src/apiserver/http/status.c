@@ -1,6 +1,6 @@
 /* Failures: the Status object and one function per kind of failure.
  *
- * Clients tell errors apart by `reason` and `code`, and tools compare messages, so all of it is byte for byte
+ * Clients distinguish errors by `reason` and `code`, and tools compare messages, so all of it is byte for byte
  * what kube-apiserver answers; test/conformance pins it. Messages about invalid objects name the kind
  * ("Deployment.apps"), all others the resource ("deployments.apps"). */
 #include "call.h"

@@ -11,7 +11,7 @@
 #include "auth.h"
 #include "remove.h"
 
-enum { SKEW_S = 60 }; /* by which the clock may have gone back, as the real server has it */
+enum { SKEW_S = 60 }; /* tolerated if the clock was set back, as in kube-apiserver */
 
 static void sign_text(struct server *s, str text, struct buf *out)
 {
@@ -45,7 +45,7 @@ static struct json *own_claims(struct arena *a, const struct token_claims *c)
     return own;
 }
 
-/* The claims in the order of kube-apiserver, then the signature. */
+/* Claims and signature; the validity begins now. */
 str token_make(struct server *s, struct arena *a, const struct token_claims *c)
 {
     struct json *claims = json_new_obj(a);
@@ -116,7 +116,7 @@ static bool are_claims_valid(struct server *s, struct arena *a, const struct jso
         json_int(json_get(claims, "nbf"), 0) > now + SKEW_S ||
         !is_object_present(s, a, "serviceaccounts", ns, own, "serviceaccount"))
         return false;
-    /* the node of a pod's token only says where the pod is; a token that is bound to a node has no pod */
+    /* in a pod's token the node is only information; a token that is bound to a node has no pod */
     size_t n = json_get(own, "pod") ? countof(bound) - 1 : countof(bound);
     for (size_t i = 0; i < n; i++)
         if (json_get(own, bound[i][0]) &&

@@ -171,7 +171,7 @@ static void create_review(struct call *c, const struct write_options *o, struct 
         call_invalid(c, S(""), c->kind->group, S(""), &fault.errors);
     } else {
         managed_update(c, o, NULL, object);
-        c->form = FORM_OBJECT; /* nobody has columns for it */
+        c->form = FORM_OBJECT; /* reviews have no columns */
         review_answer(c, object);
     }
 }

@@ -13,7 +13,7 @@
 
 struct delete_options {
     struct remove_options remove;
-    str uid, version; /* preconditions; "" none */
+    str uid, version; /* preconditions; "": none */
 };
 
 /* The options as one tree, from the body or the query. NULL: answered. */
@@ -215,7 +215,7 @@ void verb_delete(struct call *c)
         call_object(c, 200, c->kind, r.tree);
 }
 
-/* Answers with the list as it was. */
+/* Answers with the list of what was selected, as it was before. */
 void verb_delete_collection(struct call *c)
 {
     struct delete_options o;

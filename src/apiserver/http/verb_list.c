@@ -25,8 +25,8 @@ struct page {
     struct object **objects; /* owned references */
     size_t n;
     int64_t rev;
-    str next;          /* where below the prefix the next page starts; "" at the end */
-    int64_t remaining; /* -1: not known */
+    str next;          /* start key of the next page, below the prefix; "": the last page */
+    int64_t remaining; /* objects after this page; -1: unknown */
 };
 
 static void page_done(struct page *p)
@@ -37,9 +37,9 @@ static void page_done(struct page *p)
     *p = (struct page){ 0 };
 }
 
-/* ---- tokens, in the form of the real server: base64 of {"v", "rv", "start"}
+/* ---- continue tokens, in kube-apiserver's format: base64 of {"v", "rv", "start"}
  *
- * "start" is a key below the list's prefix. Negative versions stand for the current one. */
+ * "start" is a key below the list's prefix. A negative version means the current one. */
 
 static str make_token(struct arena *a, int64_t rev, str start)
 {
@@ -144,7 +144,8 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
         }
         if (full && !p->next.n && read_is_selected(c->kind, o, each)) {
             str last = str_from(object_key(p->objects[kept - 1]), prefix.n);
-            p->next = arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* just behind it */
+            p->next =
+                arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* the first key after it */
             p->remaining = selective ? -1 : (int64_t)(p->n - i);
         }
         object_unref(each);
@@ -281,8 +282,7 @@ static struct json *make_partial_list(struct call *c, const struct json *const *
     json_set_str(a, list, "kind", S("PartialObjectMetadataList"));
     json_set_str(a, list, "apiVersion", version);
     json_set(a, list, S("metadata"), metadata);
-    json_set(a, list, S("items"),
-             n ? all : json_new_null(a)); /* none is null, as with the real one */
+    json_set(a, list, S("items"), n ? all : json_new_null(a));
     return list;
 }
 

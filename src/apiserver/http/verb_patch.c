@@ -9,7 +9,7 @@
  *
  * kube-apiserver decodes the result of the first two as text and the others by type; check_version and
  * patch_by_type reproduce the differences that clients can see. Patches are computed against store_latest(), so
- * two patches in one batch build on each other and never conflict. */
+ * two patches in one batch build on each other and conflict only if they name a resourceVersion. */
 #include "../../json/merge.h"
 #include "../../json/patch.h"
 #include "../../json/strategic.h"
@@ -77,7 +77,7 @@ static bool check_options(struct call *c, const struct write_options *o, enum la
 
 struct duplicate {
     struct arena *arena;
-    str key; /* the last that stood twice; "" */
+    str key; /* the last that occurred twice; "": none */
 };
 
 /* Notes the last key that occurs twice in an applied configuration. */
@@ -87,15 +87,15 @@ static void note_duplicate(void *context, str path)
     str part;
     while (str_cut(&path, '.', &part))
         d->key = part;
-    d->key = arena_str(d->arena, d->key); /* the path is the parser's */
+    d->key = arena_str(d->arena, d->key); /* the parser owns the path */
 }
 
 /* Parses the patch by its format. NULL: answered. */
 static struct json *read_patch(struct call *c, const struct write_options *o,
                                enum language language)
 {
-    struct duplicate twice = { c->arena, S("") };
-    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &twice };
+    struct duplicate duplicate = { c->arena, S("") };
+    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &duplicate };
     if (language == PATCH_APPLY && (o->strict || o->warn))
         limits.duplicate = note_duplicate;
     struct json *patch = NULL;
@@ -104,7 +104,7 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
                      ? yaml_parse_limited(c->arena, c->request->body, &limits, &patch, &e)
                      : json_parse_limited(c->arena, c->request->body, &limits, &patch, &e);
     if (result == 0 &&
-        json_is(patch, JSON_NULL)) /* nothing to do, in the two that are read by type */
+        json_is(patch, JSON_NULL)) /* an empty patch in the two formats that are decoded by type */
         patch = language == PATCH_STRATEGIC ? json_new_obj(c->arena)
                 : language == PATCH_JSON    ? json_new_arr(c->arena)
                                             : patch;
@@ -113,15 +113,15 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
         call_bad_request(c, "error decoding patch: it must be an object, not %s",
                          json_type_name(patch));
-    else if (twice.key.n && o->strict)
+    else if (duplicate.key.n && o->strict)
         call_bad_request(c,
                          "error strict decoding YAML: error converting YAML to JSON: yaml: "
                          "unmarshal errors: key \"" STR_FMT "\" already set in map",
-                         STR_ARG(twice.key));
+                         STR_ARG(duplicate.key));
     else {
-        if (twice.key.n)
+        if (duplicate.key.n)
             call_warn(c, arena_printf(c->arena, "key \"" STR_FMT "\" already set in map",
-                                      STR_ARG(twice.key)));
+                                      STR_ARG(duplicate.key)));
         return patch;
     }
     return NULL;
@@ -217,7 +217,7 @@ static bool decode_result(struct call *c, const struct write_options *o, const s
 {
     struct schema_unknown unknown = { .arena = c->arena };
     err_t e = { 0 };
-    if (!k->custom && json_is(tree, JSON_OBJ)) { /* the path says what it is */
+    if (!k->custom && json_is(tree, JSON_OBJ)) { /* defaults: those of the path */
         if (!json_get(tree, "kind") || str_eq(json_text(json_get(tree, "kind")), S("")))
             json_set_str(c->arena, tree, "kind", k->kind);
         if (!json_get(tree, "apiVersion"))
@@ -281,11 +281,11 @@ static bool check_config(struct call *c, const struct kind *k, const struct obje
     const struct json *given = json_at(config, "metadata", "name", NULL);
     if (!str_eq(kind, k->kind) || !str_eq(version, wanted))
         call_bad_request(c,
-                         "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
-                         "\", but " STR_FMT " " STR_FMT " is applied here",
+                         "the configuration has apiVersion \"" STR_FMT "\", kind \"" STR_FMT
+                         "\"; expected apiVersion " STR_FMT ", kind " STR_FMT,
                          STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(k->kind));
     else if (!old && (!given || (given->type == JSON_STR &&
-                                 !json_text(given).n))) /* other types: see apply */
+                                 !json_text(given).n))) /* managed_apply() refuses other types */
         refuse_unnamed(c);
     else
         return true;
@@ -303,8 +303,7 @@ static bool check_nulls(struct call *c, const struct json *object)
     return errors.n == 0;
 }
 
-/* Server-side apply to the object or its status. The name and namespace are checked after ownership, as in
- * kube-apiserver. */
+/* Server-side apply to the object or its status. The name and namespace are checked after ownership. */
 static void apply_config(struct call *c, const struct write_options *o, const struct object *old,
                          struct json *config)
 {
@@ -326,7 +325,7 @@ static void apply_config(struct call *c, const struct write_options *o, const st
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
     struct write_options told = *o;
-    if (c->kind->custom) /* what is pruned is not told here */
+    if (c->kind->custom) /* kube-apiserver does not report fields that it prunes here */
         told.warn = told.strict = false;
     if (!object || !write_check_place(c, config) || !check_nulls(c, object) ||
         !decode_result(c, &told, c->kind, object))
@@ -373,7 +372,7 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
         return;
     }
     struct json *object = managed_apply(c, o, tree, config);
-    if (object && replicas && c->kind->custom) { /* the real server cannot either */
+    if (object && replicas && c->kind->custom) { /* fails in kube-apiserver too */
         call_status(c, &(struct status){ .code = 500,
                                          .message = S("the scale of a custom resource cannot be "
                                                       "applied: patch or replace it") });

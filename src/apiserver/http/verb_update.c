@@ -72,7 +72,8 @@ static void restore_system_metadata(struct call *c, const struct object_update *
         else
             json_del(now, str_c(kept[i]));
     }
-    for (size_t i = 0; i < countof(once_set); i++) /* setting them is refused as a change */
+    for (size_t i = 0; i < countof(once_set);
+         i++) /* a new value is kept here, and validation refuses it */
         if (json_get(old, once_set[i]))
             json_set(c->arena, now, str_c(once_set[i]), json_get(old, once_set[i]));
     if (!json_text(json_get(now, "uid")).n)
@@ -136,7 +137,7 @@ void verb_update_object(struct call *c, const struct object_update *u)
         write_answer(c, 200, NULL, u->object);
         return;
     }
-    /* the last finalizer went: the update is answered, but what is deleted is what was there */
+    /* the update removed the last finalizer: answer with it, but the tombstone shows the old state */
     stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->old_tree, &e)
                   : write_stage(c->server, c->arena, c->kind, key, u->object, &e);
     if (!stored)

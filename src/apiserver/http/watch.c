@@ -1,6 +1,6 @@
 /* Watches: how a client follows a list, and what it costs the server when the client is slow.
  *
- * The problem. A watch is a response that never ends. One write may concern hundreds of watches, and any of
+ * The problem. A watch is a response that never ends. One write may concern many watches, and any of
  * their clients may stop reading at any time. A queue of copied events per watch would let one stopped client
  * grow without limit, and would copy each event once per watch.
  *
@@ -75,7 +75,7 @@ struct watch {
     char *prefix; /* owned: "group/resource/[namespace/]" */
     char *name;   /* owned; watch only this object; NULL: all */
 
-    struct object **initial; /* owned references, sent up to `sent` */
+    struct object **initial; /* the initial state: owned references, those from `sent` on */
     size_t n_initial, sent;
     bool bookmark_initial_end;
 

@@ -10,7 +10,7 @@
 #include "../../json/seen.h"
 #include "read.h"
 
-enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
+enum { USUAL_BYTES = 1000 }; /* first allocation: enough for most objects */
 
 /* Encodes the tree and stages it. The limit does not apply to tombstones, because an object that exists
  * must be deletable. */
@@ -32,7 +32,7 @@ static struct object *stage_object(struct server *s, struct arena *a, const stru
     }
     object_text(a, stored, rev, &text);
     if (text.n > OBJECT_BYTES_MAX && !deleted) {
-        err_set(e, E2BIG, "the object has %zu bytes, but at most %d are stored", text.n,
+        err_set(e, E2BIG, "object is too large: %zu bytes; the limit is %d bytes", text.n,
                 OBJECT_BYTES_MAX);
         return NULL;
     }
@@ -41,7 +41,7 @@ static struct object *stage_object(struct server *s, struct arena *a, const stru
                  json_new_str(a, arena_printf(a, "%lld", (long long)rev)));
     struct object *o = NULL;
     int result = object_new(key, buf_str(&text), rev, deleted, &o);
-    assert(result == 0); /* object_text wrote it */
+    assert(result == 0); /* object_text() wrote the text */
     store_stage(s->store, o);
     server_commit_soon(s);
     return o;
@@ -69,7 +69,7 @@ void call_stage_error(struct call *c, const err_t *e)
                                      .message = arena_str(c->arena, str_c(e->text)) });
 }
 
-/* ---- what kinds may ask for */
+/* ---- lookups for kinds */
 
 static const struct json *env_lookup(void *context, const struct kind *k, str ns, str name)
 {
@@ -79,7 +79,7 @@ static const struct json *env_lookup(void *context, const struct kind *k, str ns
     return o ? read_tree(e->env.arena, k, o) : NULL;
 }
 
-/* Whether any committed service contains the text; used to find IP addresses that are taken. */
+/* Whether any committed service contains the text, such as a quoted IP address. */
 static bool env_service_holds(void *context, str text)
 {
     struct write_env *e = context;
@@ -129,7 +129,7 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .warn = env_warn };
 }
 
-/* quoted: kube-apiserver. Warnings come in reverse order, as there. */
+/* quoted: kube-apiserver */
 void write_dedupe_owners(struct call *c, const struct json *object)
 {
     struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
@@ -157,7 +157,7 @@ void write_dedupe_owners(struct call *c, const struct json *object)
         owners->n = kept;
 }
 
-/* ---- answers, comparisons */
+/* ---- answers and comparisons */
 
 /* Answers with the stored bytes if they are what the client asked for, else with the tree in its form. */
 void write_answer(struct call *c, int status, const struct object *stored, struct json *tree)
@@ -173,7 +173,7 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
     }
     if (c->kind->custom && c->kind != c->kind->storage)
         kind_from_storage(c->kind, c->arena,
-                          tree); /* what the stored version has no place for is lost */
+                          tree); /* fields that the stored version lacks are lost */
     bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
     if (!stored || !plain || c->kind != c->kind->storage) {
         call_object(c, status, c->kind, tree);
