@@ -113,7 +113,8 @@ static int64_t world_resize(struct world *w, int pod, int64_t limit, int second)
 {
     auto_arena struct arena a = { 0 };
     int64_t now = w->groups[pod].limit_milli;
-    struct step step = step_check(&a, now, limit, (second - w->changed_s[pod]) * NS_PER_S);
+    struct resize_step step =
+        resize_step_check(&a, now, limit, (second - w->changed_s[pod]) * NS_PER_S);
     if (w->pending[pod] || step.allowed_milli == now)
         return w->pending[pod] ? w->pending[pod] : now;
     w->pending[pod] = step.allowed_milli;
@@ -123,17 +124,17 @@ static int64_t world_resize(struct world *w, int pod, int64_t limit, int second)
     return step.allowed_milli;
 }
 
-static struct cpu_stat read_stat(const struct cfs_group *g)
+static struct demand_cpu_stat read_stat(const struct cfs_group *g)
 {
-    return (struct cpu_stat){ (int64_t)g->usage_usec, (int64_t)g->throttled_usec,
-                              (uint32_t)g->nr_periods, (uint32_t)g->nr_throttled };
+    return (struct demand_cpu_stat){ (int64_t)g->usage_usec, (int64_t)g->throttled_usec,
+                                     (uint32_t)g->nr_periods, (uint32_t)g->nr_throttled };
 }
 
 /* ---- ours */
 
 struct ours {
     struct market_config config;
-    struct pod_rules rules;
+    struct market_pod_rules rules;
     struct market_pod pods[PODS];
     struct clear_scratch scratch;
     int64_t capacity;
@@ -142,11 +143,11 @@ struct ours {
 static void ours_init(struct ours *o, struct world *w, uint64_t seed)
 {
     o->config = market_config_default(MARKET_DEFAULTS);
-    o->rules = pod_rules_from(&o->config);
+    o->rules = market_pod_rules_from(&o->config);
     o->capacity = (int64_t)(w->cores * 1000 * (1 - o->config.system_reserve_percent / 100));
     for (int i = 0; i < PODS; i++) {
-        pod_init(&o->pods[i], &o->config, 1, seed + (uint64_t)i);
-        pod_applied(&o->pods[i], w->groups[i].limit_milli, w->groups[i].request_milli);
+        market_pod_init(&o->pods[i], &o->config, 1, seed + (uint64_t)i);
+        market_pod_set_limit(&o->pods[i], w->groups[i].limit_milli, w->groups[i].request_milli);
     }
 }
 
@@ -160,8 +161,8 @@ static void ours_apply(struct ours *o, struct world *w, int pod, int64_t limit, 
     int64_t applied = world_resize(w, pod, limit, second);
     if (applied == o->pods[pod].limit_milli)
         return;
-    pod_applied(&o->pods[pod], applied, limit_request(applied));
-    pod_resize_took(&o->pods[pod], 1);
+    market_pod_set_limit(&o->pods[pod], applied, limit_request(applied));
+    market_pod_note_resize_time(&o->pods[pod], 1);
 }
 
 static void ours_second(struct ours *o, struct world *w, int second)
@@ -171,7 +172,7 @@ static void ours_second(struct ours *o, struct world *w, int second)
     int64_t limits[PODS], now = (second + 1) * NS_PER_S + 1;
     for (int i = 0; i < PODS; i++) {
         pods[i] = &o->pods[i];
-        pod_sample(pods[i], &o->rules, read_stat(&w->groups[i]), now);
+        market_pod_sample(pods[i], &o->rules, read_stat(&w->groups[i]), now);
     }
     struct round round = { o->capacity, pods, PODS, now, &o->scratch, &a };
     if (second % 15 == 14)
@@ -193,7 +194,7 @@ struct original {
     struct agent_rules rules;
     struct compat_agent agents[PODS];
     struct compat_pod pods[PODS];
-    struct cpu_stat sample[PODS]; /* one slot, shared by both loops: its best-known fault */
+    struct demand_cpu_stat sample[PODS]; /* one slot, shared by both loops: its best-known fault */
     int64_t sample_ns[PODS];
     int written_s[PODS];
     bool known; /* agents exist after the first slow step */
@@ -203,7 +204,7 @@ struct original {
 static void original_init(struct original *o, struct world *w, uint64_t seed)
 {
     o->config = market_config_default(MARKET_DEFAULTS_COMPAT);
-    o->rules = pod_rules_from(&o->config).agent;
+    o->rules = market_pod_rules_from(&o->config).agent;
     o->rules.infinite_reward = true;
     o->capacity = (int64_t)(w->cores * 900);
     for (int i = 0; i < PODS; i++) {
@@ -212,15 +213,15 @@ static void original_init(struct original *o, struct world *w, uint64_t seed)
     }
 }
 
-static struct cpu_window original_read(struct original *o, struct world *w, int pod, int64_t now,
-                                       double fallback)
+static struct demand_window original_read(struct original *o, struct world *w, int pod, int64_t now,
+                                          double fallback)
 {
-    struct cpu_stat stat = read_stat(&w->groups[pod]);
-    struct cpu_window window = { 0 };
+    struct demand_cpu_stat stat = read_stat(&w->groups[pod]);
+    struct demand_window window = { 0 };
     if (o->sample_ns[pod]) {
         int64_t elapsed = now - o->sample_ns[pod];
         window =
-            cpu_window(o->sample[pod], stat, elapsed > 0 ? elapsed : (int64_t)(fallback * 1e9));
+            demand_measure(o->sample[pod], stat, elapsed > 0 ? elapsed : (int64_t)(fallback * 1e9));
     }
     o->sample[pod] = stat;
     o->sample_ns[pod] = now;
@@ -232,9 +233,10 @@ static void original_slow(struct original *o, struct world *w, int second, int64
     struct bid bids[PODS];
     int64_t x[PODS];
     for (int i = 0; i < PODS; i++) {
-        struct cpu_window m = original_read(o, w, i, now, 5);
+        struct demand_window m = original_read(o, w, i, now, 5);
         compat_learn(&o->agents[i], &o->rules,
-                     (struct outcome){ m.usage_milli, w->groups[i].limit_milli, m.demand, false });
+                     (struct agent_outcome){ m.usage_milli, w->groups[i].limit_milli, m.demand,
+                                             false });
         bool grace = second < o->config.grace_ns / NS_PER_S;
         bids[i] = compat_bid(&o->agents[i], &o->rules, agent_choose(&o->agents[i].agent, 0, true),
                              0, grace);
@@ -263,7 +265,7 @@ static void original_second(struct original *o, struct world *w, int second)
     int64_t now = (second + 1) * NS_PER_S;
     if (second % 2 == 1 && o->known)
         for (int i = 0; i < PODS; i++) {
-            struct cpu_window m = original_read(o, w, i, now, 2);
+            struct demand_window m = original_read(o, w, i, now, 2);
             struct compat_write write = compat_fast_step(&o->pods[i], m.demand, 0.1, 0.2, 0.4);
             if (write.written)
                 world_resize(w, i, write.limit_milli, second);
@@ -346,7 +348,7 @@ static struct figures run(enum regime regime, double cores, int seconds, uint64_
     };
     clear_scratch_done(&ours->scratch);
     for (int i = 0; i < PODS; i++) {
-        pod_done(&ours->pods[i]);
+        market_pod_done(&ours->pods[i]);
         agent_done(&original->agents[i].agent);
     }
     free(ours);

@@ -44,14 +44,14 @@ static double render_ns(void)
     auto_arena struct arena a = { 0 }, scratch = { 0 };
     auto_buf struct buf path = { 0 };
     const struct json *service = parse(&a, service_text);
-    struct path_template t;
-    struct path_problem problem;
-    if (path_compile(&a, str_c(template_text), &t, &problem) < 0)
+    struct aim_path_template t;
+    struct aim_path_problem problem;
+    if (aim_path_compile(&a, str_c(template_text), &t, &problem) < 0)
         abort();
     int64_t before = clock_cpu_ns();
     for (int i = 0; i < RENDERS; i++) {
         buf_clear(&path);
-        if (path_render(&t, service, &scratch, &path, &problem) < 0)
+        if (aim_path_render(&t, service, &scratch, &path, &problem) < 0)
             abort();
     }
     double ns = (double)(clock_cpu_ns() - before) / RENDERS;
@@ -88,30 +88,30 @@ static struct aim_record make_record(struct arena *a, int i)
 }
 
 static size_t decide(struct arena *a, const struct aim_record *record,
-                     const struct resolve_config *config)
+                     const struct aim_resolve_config *config)
 {
-    static const struct route_template template = { true, STR_INIT("llama-latency"),
-                                                    STR_INIT("meta-llama-3-8b"), STR_INIT("") };
+    static const struct aim_route_template template = { true, STR_INIT("llama-latency"),
+                                                        STR_INIT("meta-llama-3-8b"), STR_INIT("") };
     const struct resource *resource = &aim_kinds(AIM_GROUP)->at[AIM_SERVICE];
     struct json *object = aim_record_object(a, resource, record);
-    struct resolve_question q = { record->config_name, record->meta.ns, S("kaiwo-system") };
-    struct resolve_config own_config = *config;
+    struct aim_resolve_question q = { record->config_name, record->meta.ns, S("kaiwo-system") };
+    struct aim_resolve_config own_config = *config;
     own_config.object = json_copy(a, config->object);
-    struct resolved resolved = resolve_kept(&q, &own_config, NULL);
+    struct aim_resolved resolved = aim_resolve_hashed(&q, &own_config, NULL);
     struct runtimeconfig_spec settings = runtimeconfig_spec_read(resolved.spec, false),
                               own = runtimeconfig_spec_read(json_get(object, "spec"), false);
-    struct route_question route = { .group = AIM_GROUP,
-                                    .service = object,
-                                    .own = &own,
-                                    .config = &settings,
-                                    .template = &template };
-    struct route_plan plan = route_plan(a, &route);
-    struct json *desired = route_object(a, &route, &plan);
+    struct aim_route_question route = { .group = AIM_GROUP,
+                                        .service = object,
+                                        .own = &own,
+                                        .config = &settings,
+                                        .template = &template };
+    struct aim_route_plan plan = aim_route_plan(a, &route);
+    struct json *desired = aim_route_object(a, &route, &plan);
     str body = json_to_str(a, desired);
     size_t bytes = body.n + map_hash(body) % 2;
     struct aim_status s;
     aim_status_begin(&s, a, json_get(object, "status"), 1780000000, record->generation);
-    json_set(a, s.next, S("effectiveRuntimeConfig"), resolve_effective(a, &resolved));
+    json_set(a, s.next, S("effectiveRuntimeConfig"), aim_resolve_effective(a, &resolved));
     json_set_str(a, json_make(a, s.next, "routing", NULL), "path", plan.served);
     aim_status_condition(&s, &(struct aim_condition){ "ConfigResolved", AIM_TRUE,
                                                       "RuntimeConfigResolved", S("m") });
@@ -123,13 +123,13 @@ static size_t decide(struct arena *a, const struct aim_record *record,
 static double edit_ms(size_t *ret_bytes)
 {
     auto_arena struct arena kept = { 0 }, turn = { 0 };
-    struct resolve_config config = { .object = parse(&kept, config_text) };
+    struct aim_resolve_config config = { .object = parse(&kept, config_text) };
     struct aim_record *records = mem_zero(SERVICES, sizeof(*records));
     for (int i = 0; i < SERVICES; i++)
         records[i] = make_record(&kept, i);
     *ret_bytes = 0;
     int64_t before = clock_cpu_ns();
-    resolve_hash(config.object, config.hash);
+    aim_resolve_hash(config.object, config.hash);
     for (int i = 0; i < SERVICES; i++) {
         *ret_bytes += decide(&turn, &records[i], &config);
         arena_reset(&turn, (struct arena_mark){ 0 });

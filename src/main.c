@@ -1,5 +1,5 @@
-/* The table of commands: `flyball COMMAND ...` looks its word up here. And the table of features, which
- * `operator` and `agent` choose from. */
+/* The table of commands, and the table of features, from which `operator` and `agent` run those
+ * that --controllers selects. */
 #include "cmd/cmd.h"
 #include "cmd/runtime.h"
 #include "market/market_agent.h"
@@ -18,12 +18,13 @@ static const struct command commands[] = {
     { "agent", "run the controllers of one node", cmd_agent },
     { "apiserver", "run a Kubernetes API server on this machine", cmd_apiserver },
     { "completion", "print a script that completes flyball's commands in a shell", cmd_completion },
-    { "explain", "say why flyball decided as it did", cmd_explain },
+    { "explain", "explain why flyball made a decision", cmd_explain },
     { "install", "print the manifests that run flyball in a cluster", cmd_install },
     { "operator", "run the controllers of a cluster", cmd_operator },
     { "render", "show which configuration and route model services get, without a cluster",
       cmd_render },
     { "schedule", "show what a schedule will do, without a cluster", cmd_schedule },
+    { "simulate", "compare scaling policies on a recorded trace, without a cluster", cmd_simulate },
     { "up", "run everything on this machine, without a cluster", cmd_up },
     { "version", "print the version", cmd_version },
 };
@@ -36,7 +37,7 @@ static void print_help(FILE *out)
         out);
     for (size_t i = 0; i < countof(commands); i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`flyball COMMAND --help` tells what a command takes.\n", out);
+    fputs("\nRun \"flyball COMMAND --help\" for the flags of a command.\n", out);
 }
 
 int main(int argc, char **argv)
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
         if (!strcmp(word, commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
     if (*word)
-        fprintf(stderr, "flyball: there is no command '%s'\n\n", word);
+        fprintf(stderr, "flyball: unknown command \"%s\"\n\n", word);
     print_help(stderr);
     return EXIT_USAGE;
 }

@@ -3,8 +3,9 @@
 
 A folder sees itself and the folders listed for it, nothing else. Two kinds of file see less: a
 `*_core` or `*_spec` (the pure part of a feature) reaches only base, json and its own folder,
-however many headers lie between. Every external library has exactly one folder that may include
-it, so that it can be replaced there.
+however many headers are in between. A `*_core.c` also calls nothing impure: no clock, log, file, environment,
+time zone database or random seed; what it needs of these is passed in. Every external library has exactly one
+folder that may include it, so that it can be replaced there.
 """
 import pathlib
 import re
@@ -21,7 +22,12 @@ MAY_SEE = {
     "net": ["base", "json"],
     "kube": BELOW_KUBE,
     "prom": BELOW_KUBE,
-    "apiserver": BELOW_KUBE,
+    "apiserver/schema": BELOW_KUBE,
+    "apiserver/kinds": BELOW_KUBE + ["apiserver/schema"],
+    "apiserver/store": BELOW_KUBE,
+    "apiserver/http": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store"],
+    "apiserver/controllers": BELOW_KUBE + ["apiserver/schema", "apiserver/kinds", "apiserver/store", "apiserver/http"],
+    "apiserver": BELOW_KUBE + ["apiserver/store", "apiserver/http", "apiserver/controllers"],
     **{feature: BELOW_FEATURE for feature in FEATURES},
     "testbed": BELOW_FEATURE + FEATURES,
     "web": BELOW_FEATURE + FEATURES,
@@ -38,16 +44,20 @@ EXTERNAL = {
     "nghttp2/": "net",
     "llhttp.h": "net",
     "zlib.h": "net",
-    "sqlite3.h": "apiserver",
+    "sqlite3.h": "apiserver/store",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 PURE = re.compile(r".*_(core|spec)\.[ch]")
+IMPURE_CALL = re.compile(
+    r"\b(clock_(?:wall|mono)_ns|time|gettimeofday|clock_gettime|getenv|fopen|open|openat|read|write|stat|printf|fprintf|"
+    r"log_\w+|file_\w+|tz_get|tz_refresh|random_seed|loop_\w+|rand|random|srand)\s*\(")
+TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/', re.S)
 
 
 def folder_of(path, src):
     parts = path.relative_to(src).parts
-    return parts[0] if len(parts) > 1 else "."
+    return "/".join(parts[:-1]) if len(parts) > 1 else "."
 
 
 def includes(path):
@@ -86,6 +96,9 @@ def faults_of(path, src):
             for prefix, owner in EXTERNAL.items():
                 if name.startswith(prefix) and here != owner:
                     yield f"{shown} includes <{name}>, which belongs to {owner} alone"
+    if path.name.endswith(("_core.c", "_spec.c")):
+        for m in IMPURE_CALL.finditer(TEXT.sub(" ", path.read_text(encoding="utf-8"))):
+            yield f"{shown} is pure but calls {m[1]}()"
     if PURE.fullmatch(path.name):
         for target in sorted(reach(path, src, set())):
             there = folder_of(target, src)

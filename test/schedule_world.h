@@ -1,162 +1,47 @@
-/* A world of one schedule and one HPA, without a server: carries out what schedule_plan() asks for, and
- * remembers what an API server would. Time stands where the test puts it. */
+/* One schedule and one HPA without a server: carries out what schedule_plan() asks for and stores what an API
+ * server would. The test sets the time. */
 #ifndef FLYBALL_SCHEDULE_WORLD_H
 #define FLYBALL_SCHEDULE_WORLD_H
 
-#include "schedule/schedule_plan.h"
-#include "json/merge.h"
+#include "schedule/schedule_plan_core.h"
 
-struct world_event {
+struct schedule_world_event {
     int64_t at;
     bool warning;
     const char *reason;
     str message;
 };
 
-enum { WORLD_EVENTS = 400, WORLD_PASSES = 20 };
+enum { SCHEDULE_WORLD_EVENTS = 400, SCHEDULE_WORLD_PASSES = 20 };
 
-struct world {
+struct schedule_world {
     struct arena arena;
     struct json *spec, *status;
     int64_t now, created, generation;
     bool gone, deleting, finalizer, paused;
     struct schedule_hpa hpa;
-    int64_t workload; /* its replicas; -1: cannot be scaled */
-    str rival;
+    int64_t workload; /* its replicas; -1: it cannot be scaled */
+    str managed_by;
     struct schedule_memory memory;
-    int failures;    /* so many writes to come are refused with a conflict */
-    bool rejecting;  /* the server refuses the bounds... */
-    bool forbidding; /* ...because they may not be written, not for what they are */
+    int failures;    /* the next writes that fail with a conflict */
+    bool rejecting;  /* the server rejects the bounds... */
+    bool forbidding; /* ...because of RBAC, not because they are invalid */
 
     int64_t wake;
     struct schedule_plan plan; /* the last one */
     size_t hpa_writes, status_writes, scale_writes;
-    struct world_event events[WORLD_EVENTS];
+    struct schedule_world_event events[SCHEDULE_WORLD_EVENTS];
     size_t events_n;
 };
 
-static UNUSED void world_done(struct world *w)
-{
-    arena_done(&w->arena);
-}
+void schedule_world_done(struct schedule_world *w);
 
-static UNUSED bool world_said_since(const struct world *w, const char *reason, int64_t since)
-{
-    for (size_t i = 0; i < w->events_n; i++)
-        if (w->events[i].at >= since && str_eqc(str_c(w->events[i].reason), reason))
-            return true;
-    return false;
-}
+/* One pass as the controller makes it: plans and applies until a plan needs no write. */
+void schedule_world_pass(struct schedule_world *w);
 
-static UNUSED size_t world_count(const struct world *w, const char *reason)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < w->events_n; i++)
-        n += str_eqc(str_c(w->events[i].reason), reason);
-    return n;
-}
-
-static void world_patch_hpa(struct world *w, const struct json *patch)
-{
-    const struct json *spec = json_get(patch, "spec");
-    w->hpa.bounds.min = (int32_t)json_int(json_get(spec, "minReplicas"), w->hpa.bounds.min);
-    w->hpa.bounds.max = (int32_t)json_int(json_get(spec, "maxReplicas"), w->hpa.bounds.max);
-    const struct json *note = json_at(patch, "metadata", "annotations", SCHEDULE_BASELINE, NULL);
-    if (note)
-        w->hpa.baseline = arena_str(&w->arena, json_text(note));
-    w->hpa_writes++;
-}
-
-static void world_tell(struct world *w, const struct schedule_plan *plan)
-{
-    for (size_t i = 0; i < plan->events_n && w->events_n < WORLD_EVENTS; i++)
-        w->events[w->events_n++] =
-            (struct world_event){ w->now, plan->events[i].warning, plan->events[i].reason,
-                                  plan->events[i].message };
-}
-
-/* Carries out one plan; true when the pass goes on with another. */
-static bool world_obey(struct world *w, struct schedule_pass *pass,
-                       const struct schedule_plan *plan)
-{
-    if (plan->add_finalizer)
-        w->finalizer = pass->object.has_finalizer = true;
-    if (plan->create) {
-        w->hpa.found = w->hpa.ours = true;
-        world_patch_hpa(w, plan->create);
-        pass->hpa = w->hpa;
-        pass->template_found = true;
-        return true;
-    }
-    if (plan->patch && w->failures > 0) {
-        w->failures--;
-        return true; /* the queue brings it back within milliseconds */
-    }
-    if (plan->patch && w->rejecting) {
-        pass->rejected = true;
-        w->memory.forbidden += w->forbidding;
-        pass->trouble = S("the server refused the bounds");
-        return true;
-    }
-    if (plan->patch) {
-        pass->changed = true;
-        pass->changed_from = pass->hpa.bounds;
-        world_patch_hpa(w, plan->patch);
-        if (plan->reverts)
-            schedule_memory_revert(&w->memory, w->now);
-        pass->hpa = w->hpa;
-        return true;
-    }
-    if (plan->scale) {
-        bool down = plan->replicas < w->workload;
-        pass->scaled = w->workload < 0 ? SCHEDULE_SCALE_FAILED : SCHEDULE_SCALE_DONE;
-        pass->trouble = S("the workload cannot be scaled");
-        if (w->workload >= 0 && plan->replicas != w->workload && (!down || plan->scale_down_too)) {
-            w->workload = w->hpa.replicas = plan->replicas;
-            w->scale_writes++;
-        }
-        return true;
-    }
-    return false;
-}
-
-/* One pass as the controller makes it. */
-static UNUSED void world_pass(struct world *w)
-{
-    if (w->gone)
-        return;
-    struct arena *a = &w->arena;
-    struct schedule_pass pass = {
-        .object = { .ns = S("shop"),
-                    .name = S("office"),
-                    .uid = S("u1"),
-                    .generation = w->generation,
-                    .created = w->created,
-                    .deleting = w->deleting,
-                    .has_finalizer = w->finalizer,
-                    .paused = w->paused,
-                    .spec = schedule_spec_read(a, w->spec, (struct schedule_defaults){ 0 }),
-                    .status = w->status },
-        .hpa = w->hpa,
-        .template_found = w->hpa.found,
-        .rival = w->rival,
-        .now = w->now,
-        .memory = &w->memory,
-    };
-    for (int i = 0; i < WORLD_PASSES; i++) {
-        w->plan = schedule_plan(a, &pass);
-        if (world_obey(w, &pass, &w->plan))
-            continue;
-        world_tell(w, &w->plan);
-        if (w->plan.remove_finalizer)
-            w->gone = true;
-        if (w->plan.status) {
-            w->status = merge_patch(a, w->status, w->plan.status);
-            w->status_writes++;
-        }
-        w->wake = w->plan.wake;
-        return;
-    }
-}
+bool schedule_world_has_event_since(const struct schedule_world *w, const char *reason,
+                                    int64_t since);
+size_t schedule_world_count(const struct schedule_world *w,
+                            const char *reason); /* events with this reason */
 
 #endif

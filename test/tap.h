@@ -21,8 +21,9 @@ struct tap_case {
 
 #define TAP(function) { #function, function }
 
-static UNUSED int tap_failures;
-static UNUSED const char *tap_skip_reason;
+/* Weak: one of each per program, although a test may have several files. */
+__attribute__((weak)) int tap_failures;
+__attribute__((weak)) const char *tap_skip_reason;
 
 static UNUSED PRINTF_LIKE(3, 4) bool tap_note(const char *file, int line, const char *format, ...)
 {

@@ -84,3 +84,24 @@ str utf8_trim(str text)
             end = text.n - rest.n;
     return str_upto(text, end);
 }
+
+/* U+FFFD itself takes three bytes: as one byte it stands for one that begins no code point. */
+static bool is_clean(str text)
+{
+    while (text.n) {
+        size_t before = text.n;
+        if (utf8_next(&text) == 0xfffd && before - text.n == 1)
+            return false;
+    }
+    return true;
+}
+
+str utf8_clean(struct arena *a, str text)
+{
+    if (is_clean(text))
+        return text;
+    auto_buf struct buf out = { 0 };
+    while (text.n)
+        utf8_put(&out, utf8_next(&text));
+    return arena_str(a, buf_str(&out));
+}

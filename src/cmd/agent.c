@@ -1,4 +1,4 @@
-/* flyball agent: what runs once on every node. */
+/* flyball agent: the controllers that run once per node, and the local mode. */
 #include "agent_local.h"
 #include "cmd.h"
 #include "runtime.h"
@@ -8,12 +8,12 @@ int cmd_agent(int argc, char **argv)
     static const struct runtime_spec spec = {
         .name = "agent",
         .summary =
-            "Runs flyball's controllers for one node. It needs no leader: every node has its "
-            "own.\nOn a machine without Kubernetes: flyball agent --local CGROUP (--local x --help "
-            "tells more).",
+            "Runs the controllers of one node. There is no leader election: each node has its own "
+            "agent.\nWithout Kubernetes: flyball agent --local CGROUP (flyball agent --local x "
+            "--help).",
         .on_node = true,
     };
-    if (agent_is_local(argc, argv))
-        return agent_local(argc, argv);
+    if (cmd_agent_local_is_requested(argc, argv))
+        return cmd_agent_local_run(argc, argv);
     return runtime_run(&spec, argc, argv);
 }

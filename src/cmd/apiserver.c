@@ -1,4 +1,8 @@
-/* flyball apiserver: a Kubernetes API server on this machine, until told to stop. */
+/* flyball apiserver: runs the embedded Kubernetes API server until a signal arrives.
+ *
+ * The first SIGTERM or SIGINT drains: watches are closed, pending requests completed, for at
+ * most 10 s. A second one ends the process. The line on standard output is for scripts: it is
+ * printed when the server accepts connections. */
 #include "../apiserver/apiserver.h"
 
 #include "../base/log.h"
@@ -9,18 +13,18 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* Most clients that ask one thing after another ask again within this. */
+/* Most clients that send requests in sequence send the next one within this time. */
 static const int64_t LINGER_NS = 200 * 1000;
 
-static const char about[] =
+static const char usage[] =
     "Usage: flyball apiserver [FLAGS]\n\n"
     "Runs a Kubernetes API server on this machine, without a cluster. Use it with kubectl or any\n"
-    "Kubernetes client; what is acknowledged is on disk.\n\n";
+    "Kubernetes client. Acknowledged writes are on disk.\n\n";
 
-static const char more[] =
-    "\nWhen ready it prints one line with the server's URL and the path of a kubeconfig. In the data\n"
-    "directory are also admin.token and reader.token (group flyball:readers: may look, but not at\n"
-    "secrets). SIGTERM or SIGINT ends it: watches are closed and requests under way are answered.\n";
+static const char usage_end[] =
+    "\nWhen the server is ready, it prints one line with its URL and the path of a kubeconfig. The data\n"
+    "directory also contains admin.token and reader.token (group flyball:readers: read access, except\n"
+    "to secrets). On SIGTERM or SIGINT, the server closes watches and completes pending requests.\n";
 
 struct run {
     struct loop *loop;
@@ -28,20 +32,21 @@ struct run {
     bool stopping;
 };
 
-static void drained(void *context)
+static void on_drained(void *context)
 {
     loop_stop(((struct run *)context)->loop);
 }
 
+/* Drains the server, which takes at most 10 s. */
 static void on_signal(void *context)
 {
     struct run *r = context;
-    if (r->stopping) { /* a second signal does not wait */
+    if (r->stopping) { /* the second signal: do not wait */
         loop_stop(r->loop);
         return;
     }
     r->stopping = true;
-    apiserver_drain(r->server, 10 * NS_PER_S, drained, r);
+    apiserver_drain(r->server, 10 * NS_PER_S, on_drained, r);
 }
 
 struct options {
@@ -50,20 +55,23 @@ struct options {
     bool help;
 };
 
-static int parse(int argc, char **argv, struct options *o, err_t *e)
+/* Parses the flags and sets up logging; prints the help if requested. */
+static int parse_flags(int argc, char **argv, struct options *o, err_t *e)
 {
     const struct flag flags[] = {
-        { "data", "DIR", FLAG_TEXT, &o->server.data, "where state, keys and tokens are kept" },
+        { "data", "DIR", FLAG_TEXT, &o->server.data, "Directory for state, keys and tokens" },
         { "listen", "ADDR:PORT", FLAG_TEXT, &o->listen,
-          "where to listen; port 0 picks a free one" },
+          "Address to listen on; port 0 selects a free port" },
         { "token-file", "FILE", FLAG_TEXT, &o->server.token_file,
-          "more users: lines of TOKEN,USER[,UID[,\"GROUP,GROUP\"]]" },
-        { "in-memory", NULL, FLAG_BOOL, &o->server.in_memory, "keep only keys and tokens on disk" },
-        { "insecure-http", NULL, FLAG_BOOL, &o->server.insecure_http, "no TLS (loopback only)" },
+          "File with additional users: lines of TOKEN,USER[,UID[,\"GROUP,GROUP\"]]" },
+        { "in-memory", NULL, FLAG_BOOL, &o->server.in_memory,
+          "Store only keys and tokens on disk" },
+        { "insecure-http", NULL, FLAG_BOOL, &o->server.insecure_http,
+          "Disable TLS; loopback addresses only" },
         { "allow-remote", NULL, FLAG_BOOL, &o->server.allow_remote,
-          "allow --listen to name an address beyond this machine" },
-        { "log-requests", NULL, FLAG_BOOL, &o->server.log_requests, "log one line a request" },
-        { "log-level", "LEVEL", FLAG_TEXT, &o->level, "debug, info, warn or error" },
+          "Allow --listen on an address that other machines can reach" },
+        { "log-requests", NULL, FLAG_BOOL, &o->server.log_requests, "Log one line per request" },
+        { "log-level", "LEVEL", FLAG_TEXT, &o->level, "Log level: debug, info, warn or error" },
         { 0 },
     };
     enum log_level level = LOG_INFO;
@@ -71,16 +79,18 @@ static int parse(int argc, char **argv, struct options *o, err_t *e)
     if (result == 0 && o->help) {
         auto_buf struct buf text = { 0 };
         flags_help(&text, flags);
-        printf("%s%s%s", about, text.p, more);
+        printf("%s%s%s", usage, text.p, usage_end);
         return 0;
     }
     if (result == 0 && log_level_parse(str_c(o->level), &level) < 0)
-        result = err_set(e, EINVAL, "--log-level is debug, info, warn or error, not %s", o->level);
+        result = err_set(e, EINVAL, "--log-level is \"%s\", but must be debug, info, warn or error",
+                         o->level);
     log_setup(level, LOG_TEXT);
     return result;
 }
 
-static int serve(const struct apiserver_options *o)
+/* Runs the server until a signal; returns the exit code. */
+static int run_server(const struct apiserver_options *o)
 {
     struct run r = { 0 };
     struct signal_watch *term = NULL, *interrupt = NULL;
@@ -109,15 +119,14 @@ int cmd_apiserver(int argc, char **argv)
                          .listen = "127.0.0.1:6443",
                          .level = "info" };
     err_t e = { 0 };
-    int result = parse(argc, argv, &o, &e);
+    int result = parse_flags(argc, argv, &o, &e);
     if (o.help && result == 0)
         return EXIT_SUCCESS;
     auto_free char *listen = mem_dup(o.listen, strlen(o.listen));
     if (result == 0)
-        result = listen_split("listen", listen, &o.server.address, &o.server.port, &e);
+        result = flags_split_listen("listen", listen, &o.server.address, &o.server.port, &e);
     if (result == 0)
-        return serve(&o.server);
-    fprintf(stderr, "flyball apiserver: %s\n`flyball apiserver --help` tells what it takes.\n",
-            e.text);
+        return run_server(&o.server);
+    fprintf(stderr, "flyball apiserver: %s\nRun \"flyball apiserver --help\" for usage.\n", e.text);
     return EXIT_USAGE;
 }

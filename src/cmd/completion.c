@@ -1,5 +1,8 @@
-/* flyball completion: scripts that complete commands and flags. They ask `flyball help` and `flyball COMMAND
- * --help` at the moment of completion, so there is no second list of flags that could grow old. */
+/* flyball completion: scripts that complete commands and flags.
+ *
+ * They run `flyball help` and `flyball COMMAND --help` at completion time, so there is no second
+ * list of flags that could become outdated. In return, the layout of the help is an interface:
+ * commands and kinds are indented by two spaces, and flags begin with two dashes. */
 #include "cmd.h"
 
 #include <stdio.h>
@@ -54,11 +57,12 @@ static const struct {
     const char *shell, *script;
 } scripts[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
 
-static const char usage[] = "Usage: flyball completion bash|zsh|fish\n\n"
-                            "Prints a script that completes flyball's commands and flags:\n\n"
-                            "  bash   source <(flyball completion bash)\n"
-                            "  zsh    source <(flyball completion zsh)\n"
-                            "  fish   flyball completion fish | source\n";
+static const char usage[] =
+    "Usage: flyball completion bash|zsh|fish\n\n"
+    "Prints a shell script that completes commands and flags. To load it:\n\n"
+    "  bash   source <(flyball completion bash)\n"
+    "  zsh    source <(flyball completion zsh)\n"
+    "  fish   flyball completion fish | source\n";
 
 int cmd_completion(int argc, char **argv)
 {
@@ -70,7 +74,8 @@ int cmd_completion(int argc, char **argv)
         if (!strcmp(argv[1], scripts[i].shell))
             return fputs(scripts[i].script, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     if (argc > 1)
-        fprintf(stderr, "flyball completion: knows bash, zsh and fish, not \"%s\"\n\n", argv[1]);
+        fprintf(stderr, "flyball completion: unknown shell \"%s\"; must be bash, zsh or fish\n\n",
+                argv[1]);
     fputs(usage, stderr);
     return EXIT_USAGE;
 }

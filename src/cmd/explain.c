@@ -1,4 +1,15 @@
-/* See explain.h. */
+/* flyball explain: see explain.h.
+ *
+ *      cmd_explain()        flags, kind and name
+ *        explain_object()   loop, client
+ *          run()            of the explainer: fetches objects, decides as the controller would, writes
+ *                           to x->out
+ *          explain_changes()  the last events
+ *
+ * Requests are synchronous: fetch() runs the loop until its reply arrives, which keeps
+ * explainers readable from top to bottom; a command line tool has nothing else to do meanwhile.
+ * Everything fetched lives in the arena of struct explain until the command ends. Nothing is
+ * printed before everything succeeded. */
 #include "explain.h"
 
 #include "../base/rfc3339.h"
@@ -14,9 +25,10 @@ static const struct explainer *const explainers[] = {
 
 struct options {
     const char *kubeconfig, *context, *ns, *at;
+    bool insecure_token;
 };
 
-/* ---- one request, waited for */
+/* ---- synchronous requests */
 
 struct fetch {
     struct explain *x;
@@ -25,7 +37,8 @@ struct fetch {
     err_t *e;
 };
 
-static void fetched(void *context, const struct kube_reply *reply)
+/* Copies the object, because the reply is valid only during this call. */
+static void on_fetched(void *context, const struct kube_reply *reply)
 {
     struct fetch *f = context;
     f->done = true;
@@ -34,15 +47,16 @@ static void fetched(void *context, const struct kube_reply *reply)
     else if (reply->object)
         f->object = json_copy(&f->x->arena, reply->object);
     else
-        err_set(f->e, EPROTO, "the API server's answer is no JSON");
+        err_set(f->e, EPROTO, "the response of the API server is not JSON");
 }
 
+/* Sends a GET and runs the loop until the reply arrives. */
 static int fetch(struct explain *x, struct kube_request request, struct json **ret, err_t *e)
 {
     struct fetch f = { .x = x, .e = e };
     request.verb = KUBE_GET;
     request.timeout_ns = 30 * NS_PER_S;
-    request.done = fetched;
+    request.done = on_fetched;
     request.context = &f;
     kube_send(x->kube, &request);
     while (!f.done)
@@ -62,20 +76,20 @@ int explain_get(struct explain *x, const struct resource *resource, str ns, str 
     return r;
 }
 
-/* ---- what changed */
+/* ---- events */
 
-enum { CHANGES_MAX = 6 };
+enum { CHANGES_MAX = 10 };
 
-static str time_of(const struct json *event)
+static str event_time(const struct json *event)
 {
     str last = json_text(json_get(event, "lastTimestamp"));
     return last.n ? last : json_text(json_at(event, "metadata", "creationTimestamp", NULL));
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_events(const void *a, const void *b)
 {
     const struct json *const *x = a, *const *y = b;
-    return str_cmp(time_of(*x), time_of(*y));
+    return str_cmp(event_time(*x), event_time(*y));
 }
 
 int explain_changes(struct explain *x, err_t *e)
@@ -97,11 +111,12 @@ int explain_changes(struct explain *x, err_t *e)
     const struct json **events = arena_array(&x->arena, n, sizeof(*events));
     for (size_t i = 0; i < n; i++)
         events[i] = json_item(items, i);
-    qsort(events, n, sizeof(*events), by_time);
+    qsort(events, n, sizeof(*events), compare_events);
     buf_put(&x->out, S("\nLast changes:\n"));
     for (size_t i = n > CHANGES_MAX ? n - CHANGES_MAX : 0; i < n; i++)
         buf_printf(&x->out, "  " STR_FMT "  " STR_FMT ": " STR_FMT "\n",
-                   STR_ARG(time_of(events[i])), STR_ARG(json_text(json_get(events[i], "reason"))),
+                   STR_ARG(event_time(events[i])),
+                   STR_ARG(json_text(json_get(events[i], "reason"))),
                    STR_ARG(json_text(json_get(events[i], "message"))));
     return 0;
 }
@@ -117,20 +132,21 @@ static const struct explainer *find_explainer(const char *word)
     return NULL;
 }
 
-static int choose(const struct flag_words *given, const struct explainer **ret, err_t *e)
+/* Finds the explainer of the kind; the error lists all kinds. */
+static int choose_explainer(const struct flag_words *given, const struct explainer **ret, err_t *e)
 {
     auto_buf struct buf kinds = { 0 };
     if (given->n != 2)
-        return err_set(e, EINVAL, "a kind and a name are wanted, not %zu words; see --help",
+        return err_set(e, EINVAL, "got %zu arguments, but needs KIND and NAME; see --help",
                        given->n);
     if ((*ret = find_explainer(given->at[0])))
         return 0;
     for (size_t i = 0; i < countof(explainers); i++)
         buf_printf(&kinds, "%s%s", i ? ", " : "", explainers[i]->words[0]);
-    return err_set(e, EINVAL, "the kind \"%s\" cannot be explained; there is: %s", given->at[0],
-                   kinds.p);
+    return err_set(e, EINVAL, "unknown kind \"%s\"; must be one of %s", given->at[0], kinds.p);
 }
 
+/* Uses the same kubeconfig rules as the operator, so that both see the same cluster. */
 static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
 {
     struct kube_config *config;
@@ -141,13 +157,17 @@ static int connect_cluster(const struct options *o, struct explain *x, err_t *e)
     if (r < 0)
         return r;
     x->ns = arena_str(&x->arena, config->ns);
-    r = kube_new(&(struct kube_options){ .loop = x->loop, .config = config }, &x->kube, e);
+    r = kube_new(&(struct kube_options){ .loop = x->loop,
+                                         .config = config,
+                                         .insecure_token = o->insecure_token },
+                 &x->kube, e);
     kube_config_free(config);
     return r;
 }
 
-static int run(const struct options *o, const struct explainer *explainer, struct explain *x,
-               err_t *e)
+/* Runs the explainer, and appends the last events of the object. */
+static int explain_object(const struct options *o, const struct explainer *explainer,
+                          struct explain *x, err_t *e)
 {
     int r = loop_new(&(struct loop_options){ 0 }, &x->loop, e);
     if (r < 0)
@@ -164,7 +184,7 @@ static void print_help(const struct flag *flags)
 {
     auto_buf struct buf text = { 0 };
     buf_put(&text,
-            S("Usage: flyball explain KIND NAME [FLAGS]\n\nSays why flyball decided as it did, "
+            S("Usage: flyball explain KIND NAME [FLAGS]\n\nExplains why flyball made a decision, "
               "from the objects in the cluster.\n\nKinds:\n"));
     for (size_t i = 0; i < countof(explainers); i++)
         buf_printf(&text, "  %-12s %s\n", explainers[i]->words[0], explainers[i]->help);
@@ -173,8 +193,8 @@ static void print_help(const struct flag *flags)
     fputs(text.p, stdout);
 }
 
-/* Short names as kubectl has them. */
-static void lengthen(int argc, char **argv)
+/* Replaces kubectl's short names of flags. */
+static void expand_short_flags(int argc, char **argv)
 {
     static char ns[] = "--namespace";
     for (int i = 1; i < argc; i++)
@@ -186,26 +206,31 @@ int cmd_explain(int argc, char **argv)
 {
     struct options o = { 0 };
     const struct flag flags[] = {
-        { "namespace", "NAME", FLAG_TEXT, &o.ns, "namespace of the object, -n for short" },
-        { "at", "TIME", FLAG_TEXT, &o.at, "another moment than now, as 2026-06-03T09:00:00Z" },
-        { "kubeconfig", "FILE", FLAG_TEXT, &o.kubeconfig, "kubeconfig to use" },
-        { "context", "NAME", FLAG_TEXT, &o.context, "context in it, in place of the current one" },
+        { "namespace", "NAME", FLAG_TEXT, &o.ns,
+          "Namespace of the object; short: -n (default: that of the context)" },
+        { "at", "TIME", FLAG_TEXT, &o.at,
+          "Explain this time, such as 2026-06-03T09:00:00Z (default: now)" },
+        { "kubeconfig", "FILE", FLAG_TEXT, &o.kubeconfig, "Path of the kubeconfig" },
+        { "context", "NAME", FLAG_TEXT, &o.context,
+          "Context of the kubeconfig (default: the current one)" },
+        { "allow-insecure-token", NULL, FLAG_BOOL, &o.insecure_token,
+          "Send the token over plain HTTP, even to a host that is not loopback" },
         { 0 },
     };
     auto_free const char **words = mem_zero((size_t)argc, sizeof(*words));
     struct flag_words given = { words, 0 };
     bool help = false;
     err_t e;
-    lengthen(argc, argv);
+    expand_short_flags(argc, argv);
     if (flags_parse(flags, argc, argv, &help, &given, &e) < 0)
         return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
     if (help)
         return print_help(flags), EXIT_SUCCESS;
     const struct explainer *explainer;
-    if (choose(&given, &explainer, &e) < 0)
+    if (choose_explainer(&given, &explainer, &e) < 0)
         return fprintf(stderr, "flyball explain: %s\n", e.text), EXIT_USAGE;
     struct explain x = { .name = str_c(words[1]) };
-    int r = run(&o, explainer, &x, &e);
+    int r = explain_object(&o, explainer, &x, &e);
     if (r == 0)
         fputs(x.out.p ? x.out.p : "", stdout);
     else

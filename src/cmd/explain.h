@@ -1,5 +1,5 @@
-/* flyball explain: why a feature decided as it did, from the objects in the cluster and the same pure
- * code that the controllers run. Each feature has one file, explain_<feature>.c. */
+/* flyball explain: why a feature made a decision, from the objects in the cluster and the same
+ * pure code that the controllers run. Each feature has one file, explain_<feature>.c. */
 #ifndef FLYBALL_CMD_EXPLAIN_H
 #define FLYBALL_CMD_EXPLAIN_H
 
@@ -9,23 +9,23 @@
 struct explain {
     struct loop *loop;
     struct kube *kube;
-    struct arena arena; /* of what was fetched */
-    str ns, name;       /* which object */
-    str kind;           /* of it, once it was fetched; "": any of that name */
-    int64_t at;         /* seconds since 1970: the moment in question */
-    struct buf out;     /* the answer */
+    struct arena arena; /* owns the fetched objects */
+    str ns, name;       /* of the object */
+    str kind;           /* of the object, once fetched; "": not known yet */
+    int64_t at;         /* the time to explain, in seconds since 1970 */
+    struct buf out;     /* the text to print */
 };
 
 struct explainer {
-    const char *const *words; /* what a user may call the kind; NULL-ended */
+    const char *const *words; /* names that users may give the kind; ends with NULL */
     const char *help;         /* one line */
     int (*run)(struct explain *x, err_t *e);
 };
 
-/* The last events that speak of the object, newest last: what changed, and when. */
+/* Appends the last events about the object, newest last. */
 int explain_changes(struct explain *x, err_t *e);
 
-/* Fetches one object and waits for it. -ENOENT: there is none. */
+/* Fetches one object, or a list if the name is empty, and waits for it. -ENOENT: not found. */
 int explain_get(struct explain *x, const struct resource *resource, str ns, str name,
                 struct json **ret, err_t *e);
 

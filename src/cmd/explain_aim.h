@@ -1,4 +1,4 @@
-/* What the explainers of AIM's kinds share. */
+/* Shared by the explainers of AIM's kinds. */
 #ifndef FLYBALL_CMD_EXPLAIN_AIM_H
 #define FLYBALL_CMD_EXPLAIN_AIM_H
 
@@ -6,7 +6,8 @@
 #include "../runtimeconfig/runtimeconfig_spec.h"
 #include "explain.h"
 
-/* What stands behind a service: model, template and why this one, storage, runtime. `config` governs it. */
+/* Appends what a service is based on: model, template and why it was chosen, storage, runtime.
+ * `config` is the runtime configuration in effect. */
 int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
                           const struct json *service, const struct runtimeconfig_spec *config,
                           err_t *e);

@@ -1,10 +1,13 @@
-/* flyball explain aimconfig and aimcache: whom a runtime configuration governs and who would break, and what
- * a template's cache waits for. */
+/* flyball explain aimconfig and aimcache: which services a runtime configuration applies to and
+ * which of them fail because of it, and what a cache is waiting for.
+ *
+ * Unlike the other explainers, these only show what the operator wrote into the status:
+ * consumers of a configuration can be in namespaces that the user may not read. */
 #include "explain_aim.h"
 
-/* In the namespace or the cluster, of either generation of AIM. */
-static int find(struct explain *x, enum aim_kind in_namespace, enum aim_kind elsewhere,
-                struct json **ret, err_t *e)
+/* Looks in the namespace, then in the cluster, for both API groups of AIM. */
+static int find_object(struct explain *x, enum aim_kind in_namespace, enum aim_kind elsewhere,
+                       struct json **ret, err_t *e)
 {
     static const char *const groups[] = { AIM_GROUP, AIM_GROUP_NEWER };
     for (size_t i = 0; i < countof(groups); i++) {
@@ -17,11 +20,12 @@ static int find(struct explain *x, enum aim_kind in_namespace, enum aim_kind els
             return r;
     }
     const struct aim_kinds *kinds = aim_kinds(AIM_GROUP);
-    return err_set(e, ENOENT, "there is neither %s " STR_FMT "/" STR_FMT " nor %s " STR_FMT,
+    return err_set(e, ENOENT, "neither %s " STR_FMT "/" STR_FMT " nor %s " STR_FMT " found",
                    kinds->at[in_namespace].kind, STR_ARG(x->ns), STR_ARG(x->name),
                    kinds->at[elsewhere].kind, STR_ARG(x->name));
 }
 
+/* Shows how many objects use the configuration, by kind, and which of them fail. */
 static void put_consumers(struct explain *x, const struct json *consumers)
 {
     buf_printf(&x->out, "  governs        %lld consumers",
@@ -35,14 +39,15 @@ static void put_consumers(struct explain *x, const struct json *consumers)
     buf_putc(&x->out, '\n');
     const struct json *failing = json_get(consumers, "failingNames");
     for (size_t i = 0; i < json_len(failing); i++)
-        buf_printf(&x->out, "  %-14s " STR_FMT " gets no path from it\n", i ? "" : "fails",
+        buf_printf(&x->out, "  %-14s " STR_FMT " has no valid path\n", i ? "" : "fails",
                    STR_ARG(json_text(json_item(failing, i))));
 }
 
+/* Shows routing, hash and consumers of a runtime configuration. */
 static int explain_config(struct explain *x, err_t *e)
 {
     struct json *config;
-    int r = find(x, AIM_CONFIG, AIM_CLUSTER_CONFIG, &config, e);
+    int r = find_object(x, AIM_CONFIG, AIM_CLUSTER_CONFIG, &config, e);
     if (r < 0)
         return r;
     const struct json *status = json_get(config, "status"),
@@ -54,7 +59,7 @@ static int explain_config(struct explain *x, err_t *e)
                STR_ARG(json_text(json_get(status, "hash"))));
     buf_printf(&x->out, "  routing        %s\n",
                json_bool(json_get(routing, "enabled"), false) ? "on"
-                                                              : "off, unless a service says so");
+                                                              : "off, unless a service enables it");
     if (template.n)
         buf_printf(&x->out, "  template       " STR_FMT "\n", STR_ARG(template));
     if (gateway.n)
@@ -64,10 +69,11 @@ static int explain_config(struct explain *x, err_t *e)
     return 0;
 }
 
+/* Shows what a cache downloads, where to, and its status. */
 static int explain_cache(struct explain *x, err_t *e)
 {
     struct json *cache;
-    int r = find(x, AIM_TEMPLATE_CACHE, AIM_MODEL_CACHE, &cache, e);
+    int r = find_object(x, AIM_TEMPLATE_CACHE, AIM_MODEL_CACHE, &cache, e);
     if (r < 0)
         return r;
     const struct json *spec = json_get(cache, "spec"), *status = json_get(cache, "status");
@@ -103,11 +109,11 @@ static const char *const cache_words[] = { "aimcache",      "aimtemplatecache", 
 
 const struct explainer explain_aimconfig = {
     .words = config_words,
-    .help = "whom an AIMRuntimeConfig governs, and who fails because of it",
+    .help = "the services that an AIMRuntimeConfig applies to, and which fail because of it",
     .run = explain_config,
 };
 const struct explainer explain_aimcache = {
     .words = cache_words,
-    .help = "what an AIMTemplateCache or AIMModelCache waits for",
+    .help = "what an AIMTemplateCache or AIMModelCache is waiting for",
     .run = explain_cache,
 };

@@ -1,5 +1,10 @@
-/* flyball explain aimservice, aimmodel and aimtemplate: which model and template stand behind a service and why these, and
- * what keeps a model or a template from being ready. The same functions decide in the operator. */
+/* flyball explain aimservice, aimmodel and aimtemplate: which model and template a service uses
+ * and why, and what a model or a template still needs to be ready.
+ *
+ * The decisions are those of the operator (template_select, model_state, template_state), fed
+ * with objects that are fetched here. Objects may be in the namespace or in the cluster, and in
+ * either of AIM's two API groups, so each lookup tries several places; a kind that is not
+ * installed counts as empty. */
 #include "../runtimeconfig/model_core.h"
 #include "../runtimeconfig/names_core.h"
 #include "../runtimeconfig/service_children_core.h"
@@ -12,13 +17,13 @@ static str meta_text(const struct json *object, const char *key)
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static str word_of(const struct json *object)
+static str status_word(const struct json *object)
 {
     str word = json_text(json_at(object, "status", "status", NULL));
-    return word.n ? word : S("not judged yet");
+    return word.n ? word : S("not evaluated yet");
 }
 
-static int get_if_there(struct explain *x, const struct resource *resource, str ns, str name,
+static int get_optional(struct explain *x, const struct resource *resource, str ns, str name,
                         struct json **ret, err_t *e)
 {
     *ret = NULL;
@@ -26,26 +31,27 @@ static int get_if_there(struct explain *x, const struct resource *resource, str 
     return r == -ENOENT ? 0 : r;
 }
 
-/* Of the namespace first, then of the cluster; the kind after `ns_kind` is the cluster's. */
-static int find(struct explain *x, const struct aim_kinds *kinds, enum aim_kind ns_kind, str name,
-                struct json **ret, err_t *e)
+/* Looks in the namespace, then in the cluster; the cluster's kind follows `ns_kind` in the enum. */
+static int find_scoped(struct explain *x, const struct aim_kinds *kinds, enum aim_kind ns_kind,
+                       str name, struct json **ret, err_t *e)
 {
-    int r = get_if_there(x, &kinds->at[ns_kind], x->ns, name, ret, e);
-    return r < 0 || *ret ? r : get_if_there(x, &kinds->at[ns_kind + 1], S(""), name, ret, e);
+    int r = get_optional(x, &kinds->at[ns_kind], x->ns, name, ret, e);
+    return r < 0 || *ret ? r : get_optional(x, &kinds->at[ns_kind + 1], S(""), name, ret, e);
 }
 
-/* All objects of a kind, appended to the list; a kind that is not installed has none. */
+/* Appends all objects of a kind to the list; none if the kind is not installed. */
 static int list_into(struct explain *x, const struct resource *resource, str ns, struct json *list,
                      err_t *e)
 {
     struct json *answer;
-    int r = get_if_there(x, resource, ns, S(""), &answer, e);
+    int r = get_optional(x, resource, ns, S(""), &answer, e);
     const struct json *items = json_get(answer, "items");
     for (size_t i = 0; r == 0 && i < json_len(items); i++)
         json_push(&x->arena, list, json_item(items, i));
     return r;
 }
 
+/* Collects the GPU models of all nodes from their labels. */
 static int list_gpus(struct explain *x, struct json **ret, err_t *e)
 {
     struct json *nodes = json_new_arr(&x->arena);
@@ -54,8 +60,8 @@ static int list_gpus(struct explain *x, struct json **ret, err_t *e)
         return r;
     *ret = json_new_arr(&x->arena);
     for (size_t i = 0; i < nodes->n; i++)
-        template_gpus_of_node(&x->arena, json_at(nodes->items[i], "metadata", "labels", NULL),
-                              *ret);
+        aim_template_gpus_of_node(&x->arena, json_at(nodes->items[i], "metadata", "labels", NULL),
+                                  *ret);
     return 0;
 }
 
@@ -72,15 +78,16 @@ void explain_conditions(struct explain *x, const struct json *status)
     }
 }
 
-/* ---- behind a service */
+/* ---- services */
 
+/* Finds the model by reference, or else by image. */
 static int find_model(struct explain *x, const struct aim_kinds *kinds, const struct json *service,
                       struct json **ret, err_t *e)
 {
-    str name = service_model_ref(service), image = service_model_image(service);
+    str name = aim_service_model_ref(service), image = aim_service_model_image(service);
     *ret = NULL;
     if (name.n)
-        return find(x, kinds, AIM_MODEL, name, ret, e);
+        return find_scoped(x, kinds, AIM_MODEL, name, ret, e);
     struct json *models = json_new_arr(&x->arena);
     int r = list_into(x, &kinds->at[AIM_MODEL], x->ns, models, e);
     r = r < 0 ? r : list_into(x, &kinds->at[AIM_CLUSTER_MODEL], S(""), models, e);
@@ -90,6 +97,7 @@ static int find_model(struct explain *x, const struct aim_kinds *kinds, const st
     return r;
 }
 
+/* The service names no template: shows which one the operator selects, and why not the others. */
 static int put_selection(struct explain *x, const struct aim_kinds *kinds, str model, err_t *e)
 {
     struct json *templates = json_new_arr(&x->arena), *gpus;
@@ -98,30 +106,31 @@ static int put_selection(struct explain *x, const struct aim_kinds *kinds, str m
     r = r < 0 ? r : list_gpus(x, &gpus, e);
     if (r < 0)
         return r;
-    struct template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
+    struct aim_template_candidate *at = arena_array(&x->arena, templates->n + 1, sizeof(*at));
     size_t n = 0;
     for (size_t i = 0; i < templates->n; i++)
         if (str_eq(json_text(json_at(templates->items[i], "spec", "modelName", NULL)), model))
-            at[n++] = template_candidate_of(&x->arena, kinds->group, templates->items[i]);
-    struct template_selection s = template_select(&x->arena, model, at, n, gpus);
+            at[n++] = aim_template_candidate_of(&x->arena, kinds->group, templates->items[i]);
+    struct aim_template_selection s = aim_template_select(&x->arena, model, at, n, gpus);
     if (s.chosen)
         buf_printf(&x->out, "  runs with      " STR_FMT ", the best of the model's templates\n",
                    STR_ARG(s.chosen->name));
     else
         buf_printf(&x->out, "  runs with      no template: %s: " STR_FMT "\n", s.reason,
                    STR_ARG(s.message));
-    template_report(&x->out, &s, at, n, gpus);
+    aim_template_report(&x->out, &s, at, n, gpus);
     return 0;
 }
 
+/* Shows the template that the service names, or how one is selected. */
 static int put_template(struct explain *x, const struct aim_kinds *kinds,
                         const struct json *service, const struct json *model, err_t *e)
 {
-    str name = service_template_ref(service);
+    str name = aim_service_template_ref(service);
     struct json *template;
     if (!name.n)
         return model ? put_selection(x, kinds, meta_text(model, "name"), e) : 0;
-    int r = find(x, kinds, AIM_TEMPLATE, name, &template, e);
+    int r = find_scoped(x, kinds, AIM_TEMPLATE, name, &template, e);
     if (r < 0)
         return r;
     if (template)
@@ -129,11 +138,10 @@ static int put_template(struct explain *x, const struct aim_kinds *kinds,
                    "  runs with      " STR_FMT " " STR_FMT ", named by the service; it is " STR_FMT
                    "\n",
                    STR_ARG(json_text(json_get(template, "kind"))), STR_ARG(name),
-                   STR_ARG(word_of(template)));
+                   STR_ARG(status_word(template)));
     else
         buf_printf(&x->out,
-                   "  runs with      nothing: the service names the template " STR_FMT
-                   ", which does not exist\n",
+                   "  runs with      nothing: template " STR_FMT " of the service does not exist\n",
                    STR_ARG(name));
     return 0;
 }
@@ -142,19 +150,19 @@ static void put_storage(struct explain *x, const struct json *service,
                         const struct runtimeconfig_spec *config)
 {
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
-    struct service_basis b = { .service = service, .config = config, .own = &own };
-    str class = service_storage_class(&b);
-    buf_printf(&x->out, "  storage        %s, class " STR_FMT ", %lld %% to spare\n",
-               service_wants_cache(service) ? "a cache of the template" : "a volume of its own",
-               STR_ARG(class.n ? class : S("of the cluster's choice")),
-               (long long)service_headroom(&b));
+    struct aim_service_basis b = { .service = service, .config = config, .own = &own };
+    str class = aim_service_storage_class(&b);
+    buf_printf(&x->out, "  storage        %s, class " STR_FMT ", %lld %% headroom\n",
+               aim_service_wants_cache(service) ? "template cache" : "separate volume",
+               STR_ARG(class.n ? class : S("default")), (long long)aim_service_headroom(&b));
 }
 
+/* Shows whether the InferenceService of the service is ready. */
 static int put_runtime(struct explain *x, err_t *e)
 {
-    str name = names_inference_service(&x->arena, x->name, x->ns);
+    str name = aim_names_inference_service(&x->arena, x->name, x->ns);
     struct json *runtime;
-    int r = get_if_there(x, &resource_inference_services, x->ns, name, &runtime, e);
+    int r = get_optional(x, &aim_resource_inference_services, x->ns, name, &runtime, e);
     if (r < 0)
         return r;
     const struct json *list = json_at(runtime, "status", "conditions", NULL);
@@ -184,7 +192,7 @@ int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
     if (model)
         buf_printf(&x->out, "  model          " STR_FMT " " STR_FMT " is " STR_FMT "\n",
                    STR_ARG(json_text(json_get(model, "kind"))), STR_ARG(meta_text(model, "name")),
-                   STR_ARG(word_of(model)));
+                   STR_ARG(status_word(model)));
     else
         buf_put(&x->out, S("  model          does not exist\n"));
     r = put_template(x, kinds, service, model, e);
@@ -194,23 +202,23 @@ int explain_service_basis(struct explain *x, const struct aim_kinds *kinds,
 
 /* ---- models and templates */
 
-/* Both generations of AIM, and both scopes. */
+/* Tries both API groups of AIM and both scopes. */
 static int find_any(struct explain *x, enum aim_kind ns_kind, const struct aim_kinds **ret_kinds,
                     struct json **ret, err_t *e)
 {
     static const char *const groups[] = { AIM_GROUP, AIM_GROUP_NEWER };
     for (size_t i = 0; i < countof(groups); i++) {
         *ret_kinds = aim_kinds(groups[i]);
-        int r = find(x, *ret_kinds, ns_kind, x->name, ret, e);
+        int r = find_scoped(x, *ret_kinds, ns_kind, x->name, ret, e);
         if (r < 0 || *ret)
             return r;
     }
-    return err_set(e, ENOENT, "there is neither %s " STR_FMT "/" STR_FMT " nor %s " STR_FMT,
+    return err_set(e, ENOENT, "neither %s " STR_FMT "/" STR_FMT " nor %s " STR_FMT " found",
                    aim_kinds(AIM_GROUP)->at[ns_kind].kind, STR_ARG(x->ns), STR_ARG(x->name),
                    aim_kinds(AIM_GROUP)->at[ns_kind + 1].kind, STR_ARG(x->name));
 }
 
-/* The configuration that the object says governs it; none when it says nothing. */
+/* Fetches the configuration that the status of the object refers to; empty if there is none. */
 static int get_config(struct explain *x, const struct aim_kinds *kinds, const struct json *object,
                       struct runtimeconfig_spec *ret, err_t *e)
 {
@@ -218,7 +226,7 @@ static int get_config(struct explain *x, const struct aim_kinds *kinds, const st
     const struct json *in_ns = json_get(effective, "namespaceRef");
     const struct json *ref = in_ns ? in_ns : json_get(effective, "clusterRef");
     struct json *config = NULL;
-    int r = ref ? get_if_there(x, &kinds->at[in_ns ? AIM_CONFIG : AIM_CLUSTER_CONFIG],
+    int r = ref ? get_optional(x, &kinds->at[in_ns ? AIM_CONFIG : AIM_CLUSTER_CONFIG],
                                json_text(json_get(ref, "namespace")),
                                json_text(json_get(ref, "name")), &config, e)
                 : 0;
@@ -226,6 +234,7 @@ static int get_config(struct explain *x, const struct aim_kinds *kinds, const st
     return r;
 }
 
+/* Did the operator fail to resolve the configuration? Then `ret_message` is its reason. */
 static bool lacks_config(const struct json *object, str *ret_message)
 {
     const struct json *list = json_at(object, "status", "conditions", NULL);
@@ -247,6 +256,7 @@ void explain_title(struct explain *x, const struct json *object)
                STR_ARG(meta_text(object, "name")));
 }
 
+/* Shows the templates of a model, and the state that follows from them. */
 static int explain_model(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;
@@ -262,9 +272,9 @@ static int explain_model(struct explain *x, err_t *e)
         r = list_into(x, &kinds->at[AIM_CLUSTER_TEMPLATE], S(""), templates, e);
     if (r < 0)
         return r;
-    struct model_facts f = { .object = model, .config = &config };
+    struct aim_model_facts f = { .object = model, .config = &config };
     f.config_missing = lacks_config(model, &f.config_message);
-    str made_key = names_label_key(&x->arena, kinds->group, "auto-generated");
+    str made_key = aim_names_label_key(&x->arena, kinds->group, "auto-generated");
     explain_title(x, model);
     buf_printf(&x->out, "  image          " STR_FMT "\n",
                STR_ARG(json_text(json_at(model, "spec", "image", NULL))));
@@ -273,13 +283,13 @@ static int explain_model(struct explain *x, err_t *e)
         if (!str_eq(json_text(json_at(t, "spec", "modelName", NULL)), x->name))
             continue;
         bool made = json_get_str(json_at(t, "metadata", "labels", NULL), made_key) != NULL;
-        model_count_template(made ? &f.made : &f.other,
-                             json_text(json_at(t, "status", "status", NULL)));
+        aim_model_count_template(made ? &f.made : &f.other,
+                                 json_text(json_at(t, "status", "status", NULL)));
         buf_printf(&x->out, "  template       " STR_FMT " is " STR_FMT "%s\n",
-                   STR_ARG(meta_text(t, "name")), STR_ARG(word_of(t)),
-                   made ? ", made from the image's recommendations" : "");
+                   STR_ARG(meta_text(t, "name")), STR_ARG(status_word(t)),
+                   made ? ", created from the image's recommendations" : "");
     }
-    struct model_state state = model_state(&x->arena, &f);
+    struct aim_model_state state = aim_model_state(&x->arena, &f);
     buf_printf(&x->out, "  metadata       " STR_FMT "\n  therefore      %s, %s: " STR_FMT "\n",
                STR_ARG(state.extracted_message), state.status, state.reason,
                STR_ARG(state.message));
@@ -287,6 +297,7 @@ static int explain_model(struct explain *x, err_t *e)
     return 0;
 }
 
+/* Shows the model and the GPUs that a template needs, and the state that follows. */
 static int explain_template(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;
@@ -295,20 +306,22 @@ static int explain_template(struct explain *x, err_t *e)
     if (r < 0)
         return r;
     str name = json_text(json_at(template, "spec", "modelName", NULL));
-    r = find(x, kinds, AIM_MODEL, name, &model, e);
+    r = find_scoped(x, kinds, AIM_MODEL, name, &model, e);
     r = r < 0 ? r : list_gpus(x, &gpus, e);
     if (r < 0)
         return r;
-    struct template_facts f = { .object = template, .model_found = model != NULL, .gpus = gpus };
+    struct aim_template_facts f = { .object = template,
+                                    .model_found = model != NULL,
+                                    .gpus = gpus };
     f.config_missing = lacks_config(template, &f.config_message);
-    struct template_state state = template_state(&x->arena, &f);
-    str gpu = template_gpu_model(json_get(template, "spec"));
+    struct aim_template_state state = aim_template_state(&x->arena, &f);
+    str gpu = aim_template_gpu_model(json_get(template, "spec"));
     explain_title(x, template);
     buf_printf(&x->out, "  model          " STR_FMT "%s\n", STR_ARG(name),
                model ? "" : ", which does not exist");
     if (gpu.n)
         buf_printf(&x->out, "  GPU            " STR_FMT ": %s\n", STR_ARG(gpu),
-                   template_gpu_present(gpus, gpu) ? "a node has it" : "no node has it");
+                   aim_template_has_gpu(gpus, gpu) ? "a node has it" : "no node has it");
     buf_printf(&x->out, "  therefore      %s, %s: " STR_FMT "\n", state.status, state.reason,
                STR_ARG(state.message));
     explain_conditions(x, json_get(template, "status"));
@@ -331,12 +344,12 @@ static const char *const template_words[] = { "aimtemplate",
 
 const struct explainer explain_aimmodel = {
     .words = model_words,
-    .help = "what is known of an AIMModel, and what it waits for",
+    .help = "what is known about an AIMModel, and what it is waiting for",
     .run = explain_model,
 };
 
 const struct explainer explain_aimtemplate = {
     .words = template_words,
-    .help = "what an AIMServiceTemplate waits for",
+    .help = "what an AIMServiceTemplate is waiting for",
     .run = explain_template,
 };

@@ -1,17 +1,21 @@
-/* flyball explain aimservice: which configuration governs an AIMService and why, how its path comes
- * about, and what its status says. */
-#include "../runtimeconfig/runtimeconfig_report.h"
+/* flyball explain aimservice: which runtime configuration applies to an AIMService and why, how
+ * its path is built, and its status.
+ *
+ * The configuration is resolved with the controller's own function from up to three objects:
+ * that of the namespace, that of the cluster, and the default of the cluster. If the result
+ * differs from the published hash, the operator is behind or not running. */
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "explain_aim.h"
 
-/* An object that may be missing. */
-static int get_if_there(struct explain *x, const struct resource *resource, str ns, str name,
+/* Fetches an object that may be missing. */
+static int get_optional(struct explain *x, const struct resource *resource, str ns, str name,
                         struct json **ret, err_t *e)
 {
     int r = explain_get(x, resource, ns, name, ret, e);
     return r == -ENOENT ? 0 : r;
 }
 
-/* Both generations of AIM are tried, as nobody says which one a cluster has. */
+/* Tries both API groups of AIM: a cluster may have either. */
 static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, struct json **ret,
                         err_t *e)
 {
@@ -27,6 +31,7 @@ static int find_service(struct explain *x, const struct aim_kinds **ret_kinds, s
     return 0;
 }
 
+/* Compares what the operator published with what follows from the present objects. */
 static void put_published(struct explain *x, const struct json *status,
                           const struct runtimeconfig_answer *answer)
 {
@@ -34,14 +39,16 @@ static void put_published(struct explain *x, const struct json *status,
     str path = json_text(json_at(status, "routing", "path", NULL));
     str url = json_text(json_at(status, "routing", "url", NULL));
     if (!str_eqc(hash, answer->config.hash))
-        buf_put(&x->out, S("  published      another configuration: the operator has not seen this "
-                           "one yet, or is not running\n"));
+        buf_put(&x->out,
+                S("  published      a different configuration: the operator has not processed "
+                  "this one yet, or is not running\n"));
     if (path.n)
         buf_printf(&x->out, "  published      path " STR_FMT "%s" STR_FMT "\n", STR_ARG(path),
                    url.n ? ", reached at " : "", STR_ARG(url));
 }
 
-static int explain(struct explain *x, err_t *e)
+/* Resolves the configuration as the controller does, and compares it with the published one. */
+static int explain_service(struct explain *x, err_t *e)
 {
     const struct aim_kinds *kinds;
     struct json *service = NULL, *in_ns = NULL, *in_cluster = NULL, *fallback = NULL;
@@ -51,9 +58,9 @@ static int explain(struct explain *x, err_t *e)
     str name = json_text(json_at(service, "spec", "runtimeConfigName", NULL));
     name = name.n ? name : S(RUNTIMECONFIG_DEFAULT);
     const struct resource *cluster = &kinds->at[AIM_CLUSTER_CONFIG];
-    r = get_if_there(x, &kinds->at[AIM_CONFIG], x->ns, name, &in_ns, e);
-    r = r < 0 ? r : get_if_there(x, cluster, S(""), name, &in_cluster, e);
-    r = r < 0 ? r : get_if_there(x, cluster, S(""), S(RUNTIMECONFIG_DEFAULT), &fallback, e);
+    r = get_optional(x, &kinds->at[AIM_CONFIG], x->ns, name, &in_ns, e);
+    r = r < 0 ? r : get_optional(x, cluster, S(""), name, &in_cluster, e);
+    r = r < 0 ? r : get_optional(x, cluster, S(""), S(RUNTIMECONFIG_DEFAULT), &fallback, e);
     if (r < 0)
         return r;
     struct runtimeconfig_case c = { .group = kinds->group,
@@ -74,6 +81,6 @@ static const char *const words[] = { "aimsvc", "aimservice", "aimservices", NULL
 
 const struct explainer explain_runtimeconfig = {
     .words = words,
-    .help = "which runtime configuration governs an AIMService, and how its path comes about",
-    .run = explain,
+    .help = "which runtime configuration applies to an AIMService, and how its path is built",
+    .run = explain_service,
 };

@@ -1,11 +1,16 @@
-/* See flags.h. */
+/* Flags: see flags.h.
+ *
+ * Every flag is one row of the caller's table: name, kind, target. Parsing writes the target in
+ * place, so the order of sources is the order of calls, and a caller that wants flags to
+ * override the environment parses them again afterwards. Texts are borrowed from argv or the
+ * environment. */
 #include "flags.h"
 
 #include "../base/duration.h"
 
 #include <ctype.h>
 
-static const struct flag *find(const struct flag *flags, str name)
+static const struct flag *find_flag(const struct flag *flags, str name)
 {
     for (; flags->name; flags++)
         if (flags->kind != FLAG_TITLE && str_eqc(name, flags->name))
@@ -13,6 +18,7 @@ static const struct flag *find(const struct flag *flags, str name)
     return NULL;
 }
 
+/* Accepts true, false, 1 and 0, in upper or lower case. */
 static int set_bool(const struct flag *f, str value, err_t *e)
 {
     bool on = str_eq_nocase(value, S("true")) || str_eq(value, S("1"));
@@ -24,7 +30,8 @@ static int set_bool(const struct flag *f, str value, err_t *e)
     return 0;
 }
 
-static int set(const struct flag *f, const char *text, err_t *e)
+/* Parses the text into the target; the target is unchanged on failure. */
+static int set_value(const struct flag *f, const char *text, err_t *e)
 {
     str value = str_c(text);
     int r;
@@ -51,7 +58,7 @@ static int set(const struct flag *f, const char *text, err_t *e)
 static int take_word(struct flag_words *words, const char *word, err_t *e)
 {
     if (!words)
-        return err_set(e, EINVAL, "\"%s\" is no flag, and nothing else is taken", word);
+        return err_set(e, EINVAL, "unexpected argument \"%s\"; see --help", word);
     words->at[words->n++] = word;
     return 0;
 }
@@ -60,25 +67,25 @@ static int take_word(struct flag_words *words, const char *word, err_t *e)
 static bool is_short(const struct flag *flags, const char *word)
 {
     str text = str_from(str_c(word), 1);
-    return word[0] == '-' && find(flags, str_upto(text, str_find_char(text, '=')));
+    return word[0] == '-' && find_flag(flags, str_upto(text, str_find_char(text, '=')));
 }
 
-/* One flag of argv; `*at` is moved past its value. */
+/* Parses one flag of argv; moves `*at` past its value. */
 static int take_flag(const struct flag *flags, char **argv, int *at, err_t *e)
 {
     str text = str_from(str_c(argv[*at]), argv[*at][1] == '-' ? 2 : 1);
     size_t equals = str_find_char(text, '=');
-    const struct flag *f = find(flags, str_upto(text, equals));
+    const struct flag *f = find_flag(flags, str_upto(text, equals));
     if (!f)
-        return err_set(e, EINVAL, "there is no flag --" STR_FMT "; see --help",
+        return err_set(e, EINVAL, "unknown flag --" STR_FMT "; see --help",
                        STR_ARG(str_upto(text, equals)));
     if (equals != SIZE_MAX)
-        return set(f, text.p + equals + 1, e);
+        return set_value(f, text.p + equals + 1, e);
     if (f->kind == FLAG_BOOL)
-        return set(f, "true", e);
+        return set_value(f, "true", e);
     if (!argv[*at + 1])
         return err_set(e, EINVAL, "--%s needs a value (%s)", f->name, f->value);
-    return set(f, argv[++*at], e);
+    return set_value(f, argv[++*at], e);
 }
 
 int flags_parse(const struct flag *flags, int argc, char **argv, bool *ret_help,
@@ -108,7 +115,7 @@ int flags_from_env(const struct flag *flags, err_t *e)
         for (size_t i = 0; f->name[i] && i + 1 < sizeof(name); i++)
             name[i] = (char)(f->name[i] == '-' ? '_' : toupper((unsigned char)f->name[i]));
         const char *value = f->kind != FLAG_TITLE ? getenv(name) : NULL;
-        if (value && *value && set(f, value, e) < 0)
+        if (value && *value && set_value(f, value, e) < 0)
             return err_wrap(e, "$%s", name);
     }
     return 0;
@@ -118,6 +125,7 @@ int flags_from_env(const struct flag *flags, err_t *e)
 
 enum { HELP_COLUMN = 30, HELP_WIDTH = 100 };
 
+/* Appends the present value of the target as the default; nothing for empty and false ones. */
 static void put_default(struct buf *out, const struct flag *f)
 {
     char text[DURATION_TEXT_MAX];
@@ -145,7 +153,7 @@ static void put_default(struct buf *out, const struct flag *f)
     }
 }
 
-/* The text in lines that fit, each after the first indented to the help's column. */
+/* Appends the text, wrapped; all lines but the first are indented to the help's column. */
 static void put_wrapped(struct buf *out, str text)
 {
     size_t column = HELP_COLUMN;
@@ -172,7 +180,8 @@ void flags_help(struct buf *out, const struct flag *flags)
             continue;
         }
         auto_buf struct buf head = { 0 }, text = { 0 };
-        buf_printf(&head, "  --%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+        buf_printf(&head, "  %s%s%s%s", f->name[1] ? "--" : "-", f->name, f->value ? " " : "",
+                   f->value ? f->value : "");
         buf_printf(&text, "%s", f->help);
         put_default(&text, f);
         if (head.n + 2 > HELP_COLUMN)
@@ -183,14 +192,15 @@ void flags_help(struct buf *out, const struct flag *flags)
     }
 }
 
-int listen_split(const char *flag, char *text, const char **ret_address, uint16_t *ret_port,
-                 err_t *e)
+int flags_split_listen(const char *flag, char *text, const char **ret_address, uint16_t *ret_port,
+                       err_t *e)
 {
     char *colon = strrchr(text, ':');
     int64_t port;
     if (!colon || str_to_i64(str_c(colon + 1), &port) < 0 || port < 0 || port > UINT16_MAX)
-        return err_set(e, EINVAL, "--%s wants ADDRESS:PORT such as 127.0.0.1:6443, not \"%s\"",
-                       flag, text);
+        return err_set(e, EINVAL,
+                       "--%s is \"%s\", but must be ADDRESS:PORT, such as 127.0.0.1:6443", flag,
+                       text);
     *colon = '\0';
     size_t n = strlen(text);
     if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {

@@ -1,4 +1,16 @@
-/* See guard.h. */
+/* Authorization of /metrics: see guard.h.
+ *
+ *      request -> cached verdict? ------------------------------> serve, or 401 / 403
+ *                   | no
+ *                   v
+ *                 limit exceeded? --------------------------> 429
+ *                   | no
+ *                   v
+ *                 TokenReview -> SubjectAccessReview -> cache -> serve, or 401 / 403 / 500
+ *
+ * Verdicts are kept in a ring of 16; the oldest is overwritten. Every entry is compared in
+ * constant time. A pending review owns its token and its exchange until finish_review(). A 500
+ * is not cached, because it is not a statement about the token. */
 #include "guard.h"
 
 #include "../base/log.h"
@@ -10,7 +22,7 @@ static const struct resource access_reviews = { "authorization.k8s.io", "v1",
                                                 false };
 static const int64_t allowed_ns = 60 * NS_PER_S, refused_ns = 10 * NS_PER_S,
                      review_timeout_ns = 10 * NS_PER_S;
-enum { REMEMBERED = 16, REVIEWS_PER_SECOND = 10, TOKEN_MAX = 16 << 10 };
+enum { VERDICTS = 16, REVIEWS_PER_SECOND = 10, TOKEN_MAX = 16 << 10 };
 
 struct verdict {
     char *token; /* owned; NULL: free */
@@ -18,7 +30,7 @@ struct verdict {
     int64_t until_ns;
 };
 
-struct review { /* under way */
+struct review { /* pending */
     struct guard *guard;
     struct review *next;
     struct exchange *x;
@@ -30,10 +42,10 @@ struct review { /* under way */
 
 struct guard {
     struct kube *kube;
-    struct verdict verdicts[REMEMBERED];
-    size_t next; /* to be forgotten */
+    struct verdict verdicts[VERDICTS];
+    size_t next; /* to be overwritten */
     struct review *reviews;
-    int64_t second_ns; /* the second that `reviews_in_it` counts */
+    int64_t second_ns; /* monotonic second that `reviews_in_it` counts */
     int reviews_in_it;
 };
 
@@ -60,34 +72,36 @@ void guard_free(struct guard *g)
         exchange_abort(r->x);
         review_free(r);
     }
-    for (size_t i = 0; i < REMEMBERED; i++)
+    for (size_t i = 0; i < VERDICTS; i++)
         free(g->verdicts[i].token);
     free(g);
 }
 
 /* ---- the end of a review */
 
-static void refuse(struct exchange *x, int status)
+/* Answers with the reason as plain text. */
+static void answer_refusal(struct exchange *x, int status)
 {
     static const struct http_header plain = { STR_INIT("content-type"), STR_INIT("text/plain") };
-    str why = status == 401   ? S("a bearer token that the API server knows is needed\n")
-              : status == 403 ? S("this token's user may not get this path\n")
-              : status == 429 ? S("too many unknown tokens, come back later\n")
-                              : S("the API server could not be asked about the token\n");
+    str why = status == 401   ? S("a valid bearer token is required\n")
+              : status == 403 ? S("the user of this token is not allowed to get this path\n")
+              : status == 429 ? S("too many unknown tokens; try again later\n")
+                              : S("cannot review the token: API server unreachable\n");
     if (status == 401)
         exchange_add_header(x, S("www-authenticate"), S("Bearer"));
     exchange_answer(x, status, (struct http_headers){ &plain, 1 }, why);
 }
 
-static void remember(struct guard *g, char *token, int status)
+static void cache_verdict(struct guard *g, char *token, int status)
 {
     int64_t now = loop_mono_ns(kube_loop(g->kube));
-    struct verdict *v = &g->verdicts[g->next++ % REMEMBERED];
+    struct verdict *v = &g->verdicts[g->next++ % VERDICTS];
     free(v->token);
     *v = (struct verdict){ token, status, now + (status == 200 ? allowed_ns : refused_ns) };
 }
 
-static void end(struct review *r, int status)
+/* Ends a review: unlinks it, caches the verdict, and serves or refuses the request. */
+static void finish_review(struct review *r, int status)
 {
     struct guard *g = r->guard;
     for (struct review **at = &g->reviews; *at; at = &(*at)->next)
@@ -95,26 +109,28 @@ static void end(struct review *r, int status)
             *at = r->next;
             break;
         }
-    if (status != 500) /* that says nothing about the token */
-        remember(g, take(r->token), status);
+    if (status != 500) /* not a statement about the token */
+        cache_verdict(g, take(r->token), status);
     if (status == 200)
         r->serve(r->context, r->x);
     else
-        refuse(r->x, status);
+        answer_refusal(r->x, status);
     review_free(r);
 }
 
-static bool is_answer(const struct kube_reply *reply)
+static bool check_reply(const struct kube_reply *reply)
 {
     if (reply->failure)
-        log_warn("who reads the metrics cannot be checked", KV_C("error", reply->failure));
+        log_warn("cannot authorize a client of /metrics", KV_C("error", reply->failure));
     return !reply->failure;
 }
 
-/* ---- the two questions */
+/* ---- the two reviews */
 
-static void ask(struct review *r, const struct resource *resource, struct arena *a,
-                struct json *spec, kube_reply_fn *done)
+/* Sends a review object. It is sent by a replica that is not the leader too, and before requests
+ * that wait for the rate limit, so that scrapes work while the operator is busy. */
+static void send_review(struct review *r, const struct resource *resource, struct arena *a,
+                        struct json *spec, kube_reply_fn *done)
 {
     struct json *body = json_new_obj(a);
     auto_buf struct buf version = { 0 };
@@ -131,19 +147,20 @@ static void ask(struct review *r, const struct resource *resource, struct arena 
                                                                 .context = r });
 }
 
-static void access_reviewed(void *context, const struct kube_reply *reply)
+static void on_access_reviewed(void *context, const struct kube_reply *reply)
 {
     struct review *r = context;
     bool allowed = json_bool(json_at(reply->object, "status", "allowed", NULL), false);
-    end(r, !is_answer(reply) ? 500 : allowed ? 200 : 403);
+    finish_review(r, !check_reply(reply) ? 500 : allowed ? 200 : 403);
 }
 
-static void token_reviewed(void *context, const struct kube_reply *reply)
+/* The token is valid: asks whether its user may get /metrics. */
+static void on_token_reviewed(void *context, const struct kube_reply *reply)
 {
     struct review *r = context;
     const struct json *status = json_get(reply->object, "status"), *user = json_get(status, "user");
-    if (!is_answer(reply) || !json_bool(json_get(status, "authenticated"), false)) {
-        end(r, reply->failure ? 500 : 401);
+    if (!check_reply(reply) || !json_bool(json_get(status, "authenticated"), false)) {
+        finish_review(r, reply->failure ? 500 : 401);
         return;
     }
     struct json *spec = json_new_obj(reply->arena), *path = json_new_obj(reply->arena);
@@ -156,16 +173,18 @@ static void token_reviewed(void *context, const struct kube_reply *reply)
         if (json_get(user, parts[i]))
             json_set(reply->arena, spec, str_c(parts[i]),
                      json_copy(reply->arena, json_get(user, parts[i])));
-    ask(r, &access_reviews, reply->arena, spec, access_reviewed);
+    send_review(r, &access_reviews, reply->arena, spec, on_access_reviewed);
 }
 
 /* ---- requests */
 
-static int remembered(const struct guard *g, str token)
+/* Returns the status of a cached verdict that is still valid; 0: none. Compares all entries, so
+ * that the time does not depend on the token. */
+static int find_verdict(const struct guard *g, str token)
 {
     int64_t now = loop_mono_ns(kube_loop(g->kube));
     int status = 0;
-    for (size_t i = 0; i < REMEMBERED; i++) {
+    for (size_t i = 0; i < VERDICTS; i++) {
         const struct verdict *v = &g->verdicts[i];
         if (v->token && now < v->until_ns && tls_same_secret(str_c(v->token), token))
             status = v->status;
@@ -173,7 +192,7 @@ static int remembered(const struct guard *g, str token)
     return status;
 }
 
-static bool may_ask(struct guard *g)
+static bool allow_review(struct guard *g)
 {
     int64_t second = loop_mono_ns(kube_loop(g->kube)) / NS_PER_S;
     if (second != g->second_ns)
@@ -182,7 +201,7 @@ static bool may_ask(struct guard *g)
     return g->reviews_in_it++ < REVIEWS_PER_SECOND;
 }
 
-static str bearer(struct exchange *x)
+static str bearer_token(struct exchange *x)
 {
     str rest = exchange_header(x, S("authorization")), scheme = S("");
     bool two = rest.p && str_cut(&rest, ' ', &scheme) && rest.p;
@@ -192,16 +211,16 @@ static str bearer(struct exchange *x)
 void guard_pass(struct guard *g, struct exchange *x,
                 void (*serve)(void *context, struct exchange *x), void *context)
 {
-    str token = bearer(x);
-    int status = !token.n || token.n > TOKEN_MAX ? 401 : remembered(g, token);
-    if (!status && !may_ask(g))
+    str token = bearer_token(x);
+    int status = !token.n || token.n > TOKEN_MAX ? 401 : find_verdict(g, token);
+    if (!status && !allow_review(g))
         status = 429;
     if (status == 200) {
         serve(context, x);
         return;
     }
     if (status) {
-        refuse(x, status);
+        answer_refusal(x, status);
         return;
     }
     struct review *r = mem_zero(1, sizeof(*r));
@@ -215,5 +234,5 @@ void guard_pass(struct guard *g, struct exchange *x,
     auto_arena struct arena a = { 0 };
     struct json *spec = json_new_obj(&a);
     json_set_str(&a, spec, "token", token);
-    ask(r, &token_reviews, &a, spec, token_reviewed);
+    send_review(r, &token_reviews, &a, spec, on_token_reviewed);
 }

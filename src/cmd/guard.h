@@ -1,8 +1,10 @@
-/* Who may read our metrics, as controller-runtime has it: the bearer token of a request is shown to the API
- * server (TokenReview), and who it belongs to must be allowed to get /metrics (SubjectAccessReview).
+/* Authorization of /metrics, as in controller-runtime: the API server authenticates the bearer
+ * token of a request (TokenReview), and its user must be allowed to get /metrics
+ * (SubjectAccessReview).
  *
- * Answers are remembered for a minute, refusals for ten seconds. Of new tokens only a few a second are looked
- * at, so that a stranger who guesses costs the API server little; beyond that the answer is 429. */
+ * Results are cached, for a minute if allowed and for ten seconds if not. Only a few new tokens
+ * per second are reviewed, so a client that guesses tokens cannot load the API server; the
+ * others get 429. */
 #ifndef FLYBALL_CMD_GUARD_H
 #define FLYBALL_CMD_GUARD_H
 
@@ -12,10 +14,11 @@
 struct guard;
 
 struct guard *guard_new(struct kube *kube);
-/* `serve` is called with the exchange when it is allowed, at once or later; else it is answered here: 401 without
- * a token that is known, 403 where that is not enough, 500 when the API server cannot be asked. */
+/* Calls `serve` with the exchange if it is allowed, at once or later. Otherwise answers it: 401
+ * without a valid token, 403 if the user is not allowed, 500 if the API server cannot be
+ * reached. */
 void guard_pass(struct guard *g, struct exchange *x,
                 void (*serve)(void *context, struct exchange *x), void *context);
-void guard_free(struct guard *g); /* who waits is not answered any more */
+void guard_free(struct guard *g); /* aborts pending exchanges */
 
 #endif

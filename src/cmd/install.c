@@ -1,5 +1,9 @@
-/* flyball install: the manifests that run flyball in a cluster, for `kubectl apply -f -`. They are the files
- * of deploy/, which name the namespace flyball-system and the image flyball; only these two are set here. */
+/* flyball install: prints the manifests that run flyball in a cluster, for `kubectl apply -f -`.
+ *
+ * They are the files of deploy/, embedded in the program. Only the namespaces (flyball-system
+ * and flyball-agent) and the image are replaced, in the parsed objects rather than in the text:
+ * a namespace also occurs in role bindings and, as part of a service account's name, in
+ * admission policies. */
 #include "cmd.h"
 #include "flags.h"
 #include "manifests.h"
@@ -9,26 +13,67 @@
 #include <stdio.h>
 
 struct options {
-    const char *ns, *image;
-    bool crds, monitors;
+    const char *ns, *agent_ns, *image;
+    bool crds, monitors, policies;
 };
 
 static const char usage[] =
     "Usage: flyball install [FLAGS] | kubectl apply --server-side -f -\n\n"
-    "Prints what a cluster needs to run flyball: custom resource definitions, one role a component with\n"
-    "the least it needs, the operator's Deployment, the agent's DaemonSet, their services and monitors.\n"
-    "Nothing is contacted. The same command with `kubectl delete -f -` takes it away again.\n\nFlags:\n";
+    "Prints the manifests to run flyball in a cluster: custom resource definitions, one role per\n"
+    "component, admission policies, the operator's Deployment, the agent's DaemonSet, services and\n"
+    "monitors. Does not contact a cluster. To uninstall, pipe the output of the same command to\n"
+    "`kubectl delete -f -`.\n\nFlags:\n";
 
-static void set_namespace(struct arena *a, struct json *o, str ns)
+#define AGENT_NAMESPACE "flyball-agent" /* as in the manifests */
+
+/* The configured namespace for the one that a manifest names. */
+static str replace_namespace(const struct options *o, const struct json *name)
 {
-    struct json *meta = json_get(o, "metadata");
-    if (str_eqc(json_text(json_get(o, "kind")), "Namespace"))
-        json_set_str(a, meta, "name", ns);
-    if (json_get(meta, "namespace"))
-        json_set_str(a, meta, "namespace", ns);
-    const struct json *subjects = json_get(o, "subjects");
+    return str_c(str_eqc(json_text(name), AGENT_NAMESPACE) ? o->agent_ns : o->ns);
+}
+
+static void replace_member(struct arena *a, const struct options *o, struct json *object,
+                           const char *key)
+{
+    const struct json *name = json_get(object, key);
+    if (name)
+        json_set_str(a, object, key, replace_namespace(o, name));
+}
+
+/* Policies refer to the agent's service account by user name, and to its namespace by the label
+ * that every namespace has. */
+static void replace_in_policy(struct arena *a, const struct options *o, struct json *object)
+{
+    const struct json *conditions = json_at(object, "spec", "matchConditions", NULL);
+    const str account = S("serviceaccount:" AGENT_NAMESPACE ":");
+    for (size_t i = 0; i < json_len(conditions); i++) {
+        struct json *one = json_item(conditions, i);
+        str text = json_text(json_get(one, "expression"));
+        size_t at = str_find(text, account);
+        if (at == SIZE_MAX)
+            continue;
+        str rest = str_from(text, at + account.n);
+        json_set_str(a, one, "expression",
+                     arena_printf(a, STR_FMT "serviceaccount:%s:" STR_FMT,
+                                  STR_ARG(str_upto(text, at)), o->agent_ns, STR_ARG(rest)));
+    }
+    struct json *labels =
+        json_at(object, "spec", "matchConstraints", "namespaceSelector", "matchLabels", NULL);
+    if (labels)
+        replace_member(a, o, labels, "kubernetes.io/metadata.name");
+}
+
+/* Replaces the namespace wherever an object names one: its own, subjects of bindings, policies. */
+static void replace_namespaces(struct arena *a, struct json *object, const struct options *o)
+{
+    struct json *meta = json_get(object, "metadata");
+    if (str_eqc(json_text(json_get(object, "kind")), "Namespace"))
+        replace_member(a, o, meta, "name");
+    replace_member(a, o, meta, "namespace");
+    const struct json *subjects = json_get(object, "subjects");
     for (size_t i = 0; i < json_len(subjects); i++)
-        json_set_str(a, json_item(subjects, i), "namespace", ns);
+        replace_member(a, o, json_item(subjects, i), "namespace");
+    replace_in_policy(a, o, object);
 }
 
 static void set_image(struct arena *a, struct json *o, str image)
@@ -43,6 +88,12 @@ static bool is_monitor(const struct json *o)
     return str_starts(json_text(json_get(o, "apiVersion")), S("monitoring.coreos.com/"));
 }
 
+static bool is_policy(const struct json *o)
+{
+    return str_starts(json_text(json_get(o, "apiVersion")), S("admissionregistration.k8s.io/"));
+}
+
+/* Appends the documents of a manifest, except those that flags exclude. */
 static int put_manifest(struct buf *out, const struct manifest *m, const struct options *o,
                         err_t *e)
 {
@@ -53,9 +104,9 @@ static int put_manifest(struct buf *out, const struct manifest *m, const struct 
         return r;
     for (size_t i = 0; i < json_len(documents); i++) {
         struct json *object = json_item(documents, i);
-        if (is_monitor(object) && !o->monitors)
+        if ((is_monitor(object) && !o->monitors) || (is_policy(object) && !o->policies))
             continue;
-        set_namespace(&a, object, str_c(o->ns));
+        replace_namespaces(&a, object, o);
         set_image(&a, object, str_c(o->image));
         buf_put(out, S("---\n"));
         yaml_write(out, object);
@@ -73,30 +124,50 @@ static int put_all(struct buf *out, const struct options *o, err_t *e)
     return r;
 }
 
-/* A DNS label, as the API server wants it: checked here, so that nothing is applied by half. */
-static int check_namespace(const char *ns, err_t *e)
+/* Must be a DNS label. Checked here, because otherwise the API server would reject only a part
+ * of the manifests. */
+static int check_namespace(const char *flag, const char *ns, err_t *e)
 {
     size_t n = strlen(ns);
     bool good = n > 0 && n <= 63 && strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-") == n &&
                 ns[0] != '-' && ns[n - 1] != '-';
     return good ? 0
-                : err_set(
-                      e, EINVAL,
-                      "--namespace is \"%s\", but must be 1 to 63 lower-case letters, digits and "
-                      "inner dashes",
-                      ns);
+                : err_set(e, EINVAL,
+                          "--%s is \"%s\", but must be 1 to 63 lower-case letters, digits and "
+                          "inner dashes",
+                          flag, ns);
+}
+
+/* Pod security is set per namespace: in a common one the operator would be allowed what only the
+ * agent needs. */
+static int check_namespaces(const struct options *o, err_t *e)
+{
+    int r = check_namespace("namespace", o->ns, e);
+    r = r < 0 ? r : check_namespace("agent-namespace", o->agent_ns, e);
+    return r < 0 || strcmp(o->ns, o->agent_ns) != 0
+               ? r
+               : err_set(e, EINVAL,
+                         "--namespace and --agent-namespace are both \"%s\", but must differ: only "
+                         "the agent's namespace allows pods to mount host paths",
+                         o->ns);
 }
 
 int cmd_install(int argc, char **argv)
 {
-    struct options o = { "flyball-system", "flyball:" FLYBALL_VERSION, true, true };
+    struct options o = {
+        "flyball-system", AGENT_NAMESPACE, "flyball:" FLYBALL_VERSION, true, true, true
+    };
     const struct flag flags[] = {
-        { "namespace", "NAME", FLAG_TEXT, &o.ns, "where flyball runs" },
-        { "image", "IMAGE", FLAG_TEXT, &o.image, "of both, built with deploy/Containerfile" },
-        { "crds", NULL, FLAG_BOOL, &o.crds, "print the custom resource definitions too" },
+        { "namespace", "NAME", FLAG_TEXT, &o.ns, "Namespace of the operator" },
+        { "agent-namespace", "NAME", FLAG_TEXT, &o.agent_ns, "Namespace of the agent" },
+        { "image", "IMAGE", FLAG_TEXT, &o.image, "Image of both, built with deploy/Containerfile" },
+        { "crds", NULL, FLAG_BOOL, &o.crds, "Include the custom resource definitions" },
         { "monitors", NULL, FLAG_BOOL, &o.monitors,
-          "print ServiceMonitor and PodMonitor too; --monitors=false where the cluster has no "
-          "Prometheus operator" },
+          "Include ServiceMonitor and PodMonitor; set to false if the cluster has no Prometheus "
+          "operator" },
+        { "policies", NULL, FLAG_BOOL, &o.policies,
+          "Include admission policies; set to false before Kubernetes 1.30 (then the agent of one node "
+          "can write PodAllocations of another)" },
         { 0 },
     };
     err_t e = { 0 };
@@ -106,7 +177,7 @@ int cmd_install(int argc, char **argv)
     if (r >= 0 && help) {
         buf_put(&out, str_c(usage));
         flags_help(&out, flags);
-    } else if (r >= 0 && (r = check_namespace(o.ns, &e)) >= 0) {
+    } else if (r >= 0 && (r = check_namespaces(&o, &e)) >= 0) {
         r = put_all(&out, &o, &e);
     }
     if (r < 0) {

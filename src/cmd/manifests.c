@@ -1,4 +1,5 @@
-/* Unpacks what deploy/embed.py has packed: see manifests.h. */
+/* Decompresses embedded manifests: see manifests.h. Nothing is cached: each is read once per
+ * run, and the parsed tree is larger than the text. */
 #include "manifests.h"
 
 #include "../json/yaml.h"
@@ -10,7 +11,7 @@ void manifest_text(const struct manifest *m, struct buf *out)
     str rest = { (const char *)m->packed, m->packed_bytes };
     while (!gzip_complete(z))
         if (gzip_read(z, &rest, out, SIZE_MAX) < 0)
-            abort(); /* we packed it */
+            abort(); /* packed at build time: cannot fail */
     gzip_free(z);
 }
 

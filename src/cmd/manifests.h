@@ -1,5 +1,6 @@
-/* Manifests of deploy/ and examples/ that are part of the program, so that `flyball install` and `flyball up`
- * need no files beside it. deploy/embed.py writes the tables; packed, they take a third of the room. */
+/* Manifests of deploy/ and examples/ that are embedded in the program, so that `flyball install`
+ * and `flyball up` need no other files. deploy/embed.py writes the tables; compressed, they take
+ * a third of the space. */
 #ifndef FLYBALL_MANIFESTS_H
 #define FLYBALL_MANIFESTS_H
 
@@ -14,12 +15,12 @@ struct manifest {
 };
 
 extern const struct manifest manifests_crds[];
-extern const struct manifest manifests_shapes[];   /* kinds of others, for where they are not */
+extern const struct manifest manifests_shapes[];   /* CRDs of other projects, for `flyball up` */
 extern const struct manifest manifests_install[];  /* namespace, roles, workloads, monitors */
 extern const struct manifest manifests_examples[]; /* scenarios of `flyball up` */
 
 void manifest_text(const struct manifest *m, struct buf *out);
-/* Its documents, as a list that lives in the arena. */
+/* Parses the documents into an array in the arena. */
 int manifest_read(const struct manifest *m, struct arena *a, struct json **ret, err_t *e);
 
 #endif

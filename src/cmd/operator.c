@@ -7,8 +7,8 @@ int cmd_operator(int argc, char **argv)
     static const struct runtime_spec spec = {
         .name = "operator",
         .summary =
-            "Runs flyball's controllers against a Kubernetes cluster. Several may run at once: one "
-            "leads,\nthe others are ready to take over.",
+            "Runs flyball's controllers against a Kubernetes cluster. You can run several replicas: one "
+            "is the\nleader, the others are ready to take over.",
     };
     return runtime_run(&spec, argc, argv);
 }

@@ -1,10 +1,10 @@
-/* The process flags of the Workload-Variant-Autoscaler, so that a manifest of its needs another image and
- * command only: `flyball operator --wva` with its arguments and environment behind it.
+/* The process flags of the Workload-Variant-Autoscaler (WVA), so that its manifests work with
+ * another image and command: `flyball operator --wva`, with the same arguments and environment.
  *
- * Its flags are always taken. With --wva its defaults hold for what is not said, and a flag's environment
- * variable (--metrics-secure: METRICS_SECURE) and the keys of --config-file count as they do there: a flag wins
- * over the variable, the variable over the file. What the keys of the file mean to the controllers they read
- * from the environment themselves, so the file is put there. */
+ * These flags are always accepted. With --wva, WVA's defaults apply, and the environment
+ * variable of a flag (--metrics-secure: METRICS_SECURE) and the keys of --config-file have the
+ * same meaning as in WVA: a flag overrides the variable, which overrides the file. Controllers
+ * read some of these keys from the environment themselves, so the file is copied into it. */
 #include "../base/clock.h"
 #include "../base/file.h"
 #include "../base/log.h"
@@ -15,57 +15,48 @@ enum { CONFIG_FILE_MAX = 1 << 20 };
 
 void operator_flags_add(struct runtime *rt)
 {
-    struct original *o = &rt->original;
+    struct wva_flags *o = &rt->wva;
     const struct flag flags[] = {
-        { "As the Workload-Variant-Autoscaler has it:", NULL, FLAG_TITLE, NULL, NULL },
-        { "wva", NULL, FLAG_BOOL, &o->all,
-          "be it: its defaults, its environment, only the controller saturation" },
+        { "Compatibility with the Workload-Variant-Autoscaler:", NULL, FLAG_TITLE, NULL, NULL },
+        { "wva", NULL, FLAG_BOOL, &o->enabled,
+          "Act as a drop-in replacement for WVA: its defaults, its environment, only the controller "
+          "saturation" },
         { "config-file", "FILE", FLAG_TEXT, &o->config_file,
-          "YAML with what --wva would else look for in the environment" },
-        { "metrics-bind-address", "ADDRESS", FLAG_TEXT, &o->metrics_listen,
-          "where /metrics is, in place of --listen; 0 for nowhere" },
-        { "metrics-secure", NULL, FLAG_BOOL, &o->secure,
-          "there by HTTPS, for whom the API server lets get /metrics" },
-        { "metrics-cert-path", "DIR", FLAG_TEXT, &o->cert_path,
-          "where its certificate is; without it one is made" },
-        { "metrics-cert-name", "FILE", FLAG_TEXT, &o->cert_name, "its certificate in there" },
-        { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "its key in there" },
-        { "enable-http2", NULL, FLAG_BOOL, &o->http2, "HTTP/2 there too" },
+          "YAML file with settings that --wva otherwise reads from the environment" },
         { "health-probe-bind-address", "ADDRESS", FLAG_TEXT, &o->health_listen,
-          "where /healthz and /readyz are, in place of --listen; 0 for nowhere. Without both flags: at "
-          "8080 and 8081" },
-        { "leader-election-id", "NAME", FLAG_TEXT, &rt->lease_name, "--lease-name" },
+          "Address to serve /healthz and /readyz on, instead of --listen; 0: none (default: ports 8080 "
+          "and 8081)" },
+        { "leader-election-id", "NAME", FLAG_TEXT, &rt->lease_name, "Same as --lease-name" },
         { "leader-election-lease-duration", "TIME", FLAG_DURATION, &rt->lease_duration_ns,
-          "--lease-duration" },
+          "Same as --lease-duration" },
         { "leader-election-renew-deadline", "TIME", FLAG_DURATION, &rt->renew_deadline_ns,
-          "--renew-deadline" },
+          "Same as --renew-deadline" },
         { "leader-election-retry-period", "TIME", FLAG_DURATION, &rt->retry_period_ns,
-          "--retry-period" },
+          "Same as --retry-period" },
         { "rest-client-timeout", "TIME", FLAG_DURATION, &rt->timeout_ns,
-          "of a request to the API server" },
-        { "v", "NUMBER", FLAG_INT, &o->verbosity, "4 or more: --log-level debug" },
-        { "zap-log-level", "LEVEL", FLAG_TEXT, &o->zap_level, "debug, info, error or a number" },
-        { "zap-encoder", "FORMAT", FLAG_TEXT, &o->zap_encoder, "json or console" },
-        { "zap-devel", NULL, FLAG_BOOL, &o->zap_devel, "debug" },
+          "Timeout of a request to the API server" },
+        { "v", "NUMBER", FLAG_INT, &o->verbosity, "Verbosity; 4 or more is --log-level debug" },
+        { "zap-log-level", "LEVEL", FLAG_TEXT, &o->zap_level,
+          "Log level: debug, info, error or a number" },
+        { "zap-encoder", "FORMAT", FLAG_TEXT, &o->zap_encoder, "Log format: json or console" },
+        { "zap-devel", NULL, FLAG_BOOL, &o->zap_devel, "Same as --log-level debug" },
     };
-    static const char *const idle[] = { "webhook-cert-path", "webhook-cert-name",
-                                        "webhook-cert-key", "zap-stacktrace-level",
-                                        "zap-time-encoding" };
-    static_assert(countof(idle) <= countof(o->idle), "one place for each");
-    o->secure = true;
+    static const char *const ignored[] = { "webhook-cert-path", "webhook-cert-name",
+                                           "webhook-cert-key", "zap-stacktrace-level",
+                                           "zap-time-encoding" };
+    static_assert(countof(ignored) <= countof(o->ignored), "each ignored flag needs a target");
     o->verbosity = 2;
-    o->cert_name = "tls.crt";
-    o->cert_key = "tls.key";
     rt->timeout_ns = 60 * NS_PER_S;
     for (size_t i = 0; i < countof(flags); i++)
         vec_push(&rt->flags, flags[i]);
-    for (size_t i = 0; i < countof(idle); i++)
-        vec_push(&rt->flags, ((struct flag){ idle[i], "VALUE", FLAG_TEXT, &o->idle[i],
-                                             "taken, without any meaning here" }));
+    for (size_t i = 0; i < countof(ignored); i++)
+        vec_push(&rt->flags, ((struct flag){ ignored[i], "VALUE", FLAG_TEXT, &o->ignored[i],
+                                             "Accepted for compatibility; ignored" }));
 }
 
 /* ---- --wva */
 
+/* Copies the scalar values of the file into the environment; variables that are set already win. */
 static int read_config_file(const char *path, err_t *e)
 {
     auto_buf struct buf text = { 0 };
@@ -82,13 +73,15 @@ static int read_config_file(const char *path, err_t *e)
         buf_put(&copy, value);
         if (m->value->type != JSON_NULL && m->value->type <= JSON_STR && value.n && m->key.n &&
             setenv(key.p, copy.p, 0) < 0)
-            return err_set(e, errno, "--config-file %s: key \"%s\" can be no variable", path,
+            return err_set(e, errno,
+                           "--config-file %s: key \"%s\" is not a valid name of a variable", path,
                            key.p);
     }
     return 0;
 }
 
-/* Flags that have a variable there. Others of ours must not: a $NAMESPACE may mean anything. */
+/* Flags that have a variable in WVA. Our own flags have none: $NAMESPACE, for instance, may mean
+ * anything. */
 static bool has_variable(const char *name)
 {
     static const char *const names[] = { "metrics-",        "webhook-", "health-",
@@ -100,6 +93,7 @@ static bool has_variable(const char *name)
     return false;
 }
 
+/* Sets flags from the variables that WVA reads. */
 static int read_environment(struct runtime *rt, err_t *e)
 {
     VEC(struct flag) flags = { 0 };
@@ -112,10 +106,10 @@ static int read_environment(struct runtime *rt, err_t *e)
     return r;
 }
 
-int operator_flags_original(struct runtime *rt, err_t *e)
+int operator_flags_apply_wva(struct runtime *rt, err_t *e)
 {
-    struct original *o = &rt->original;
-    if (!o->all)
+    struct wva_flags *o = &rt->wva;
+    if (!o->enabled)
         return 0;
     rt->controllers = "saturation";
     rt->elect = false;
@@ -133,11 +127,11 @@ int operator_flags_original(struct runtime *rt, err_t *e)
     return read_environment(rt, e);
 }
 
-/* ---- what they mean */
+/* ---- effects */
 
-int operator_flags_log(struct runtime *rt, err_t *e)
+int operator_flags_apply_log(struct runtime *rt, err_t *e)
 {
-    struct original *o = &rt->original;
+    struct wva_flags *o = &rt->wva;
     int64_t number = 0;
     if (o->zap_encoder)
         rt->log_format = strcmp(o->zap_encoder, "console") != 0 ? o->zap_encoder : "text";
@@ -150,7 +144,7 @@ int operator_flags_log(struct runtime *rt, err_t *e)
     return 0;
 }
 
-void operator_flags_tell_idle(const struct runtime *rt)
+void operator_flags_log_ignored(const struct runtime *rt)
 {
     static const char *const variables[] = { "WVA_LIMITED_MODE",
                                              "WVA_NODE_SELECTOR",
@@ -164,14 +158,14 @@ void operator_flags_tell_idle(const struct runtime *rt)
                                              "LOG_LEVEL" };
     auto_buf struct buf names = { 0 };
     for (const struct flag *f = rt->flags.at; f->name; f++)
-        for (size_t i = 0; i < countof(rt->original.idle); i++)
-            if (f->target == &rt->original.idle[i] && rt->original.idle[i])
+        for (size_t i = 0; i < countof(rt->wva.ignored); i++)
+            if (f->target == &rt->wva.ignored[i] && rt->wva.ignored[i])
                 buf_printf(&names, "%s--%s", names.n ? ", " : "", f->name);
-    for (size_t i = 0; rt->original.all && i < countof(variables); i++) {
+    for (size_t i = 0; rt->wva.enabled && i < countof(variables); i++) {
         const char *value = getenv(variables[i]);
         if (value && *value && strcmp(value, "false") != 0)
             buf_printf(&names, "%s$%s", names.n ? ", " : "", variables[i]);
     }
     if (names.n)
-        log_info("these have no meaning here and are ignored", KV("settings", buf_str(&names)));
+        log_info("settings without effect ignored", KV("settings", buf_str(&names)));
 }

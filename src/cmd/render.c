@@ -1,12 +1,18 @@
-/* flyball render: which configuration AIMServices get and which route, from files alone. The
- * decisions are the controller's own; what the API server would fill in (defaults of the definitions,
- * a namespace, a uid) is filled in first, so that hash and path are those of the cluster. */
+/* flyball render: shows the runtime configuration and the route of AIMServices, from files only.
+ *
+ *      read_file()         documents of -c and -f
+ *        complete_object() what the API server would add: schema defaults, namespace, uid
+ *      render_service()    per AIMService: runtimeconfig_answer(), the controller's own decision
+ *        report as comments, then the HTTPRoute as YAML
+ *
+ * Because of the second step, hash and path are those of a cluster. The output is valid YAML, so
+ * it can be piped to kubectl. All documents live in one arena until the command ends. */
 #include "cmd.h"
 
 #include "../base/file.h"
 #include "../json/yaml.h"
 #include "../runtimeconfig/aim_kinds.h"
-#include "../runtimeconfig/runtimeconfig_report.h"
+#include "../runtimeconfig/runtimeconfig_report_core.h"
 #include "flags.h"
 #include "manifests.h"
 
@@ -16,28 +22,28 @@ enum { RENDER_BYTES_MAX = 4 << 20 };
 
 struct render {
     const char *file, *config, *ns, *operator_ns, *group, *encoding_name;
-    enum path_encoding encoding;
+    enum aim_path_encoding encoding;
     bool explain;
     struct arena arena;
-    struct json *documents; /* all that was read */
+    struct json *documents; /* all that were read */
     struct buf out;
     size_t services, failures;
 };
 
-static const char about[] =
+static const char usage[] =
     "Usage: flyball render -f FILE [-c FILE] [FLAGS]\n\n"
-    "Renders AIMServices without a cluster: the runtime configuration that governs each, its hash, the\n"
-    "HTTP path and the HTTPRoute. FILE is YAML or JSON, - is standard input; services, configurations and\n"
-    "templates may be in either. The exit code is 1 when a service would be degraded.\n\nFlags:\n";
+    "Renders AIMServices without a cluster: the runtime configuration of each, its hash, the HTTP path\n"
+    "and the HTTPRoute. FILE is YAML or JSON; - is standard input. Both files may contain services,\n"
+    "configurations and templates. The exit code is 1 if a service would be degraded.\n\nFlags:\n";
 
 /* ---- reading */
 
-/* Defaults of a definition's schema, as the API server would set them. */
-static void fill_in(struct arena *a, const struct json *schema, struct json *value)
+/* Sets the defaults of a schema, as the API server would. */
+static void set_defaults(struct arena *a, const struct json *schema, struct json *value)
 {
     if (json_is(value, JSON_ARR))
         for (uint32_t i = 0; i < value->n; i++)
-            fill_in(a, json_get(schema, "items"), value->items[i]);
+            set_defaults(a, json_get(schema, "items"), value->items[i]);
     if (!json_is(value, JSON_OBJ))
         return;
     json_each(p, json_get(schema, "properties")) {
@@ -47,11 +53,12 @@ static void fill_in(struct arena *a, const struct json *schema, struct json *val
             member = json_copy(a, otherwise);
             json_set(a, value, p->key, member);
         }
-        fill_in(a, p->value, member);
+        set_defaults(a, p->value, member);
     }
 }
 
-static const struct json *schema_of(struct arena *a, str kind)
+/* The schema of the kind's spec in the embedded CRDs; NULL for other kinds. */
+static const struct json *find_schema(struct arena *a, str kind)
 {
     for (const struct manifest *m = manifests_crds; m->name; m++) {
         struct json *documents = NULL;
@@ -70,7 +77,8 @@ static bool is_cluster_kind(str kind)
     return str_starts(kind, S("AIMCluster"));
 }
 
-static void complete(struct render *r, struct json *object)
+/* Adds what the API server would add before the operator sees the object. */
+static void complete_object(struct render *r, struct json *object)
 {
     struct arena *a = &r->arena;
     struct json *metadata = json_make(a, object, "metadata", NULL);
@@ -79,9 +87,10 @@ static void complete(struct render *r, struct json *object)
         json_set_str(a, metadata, "namespace", str_c(r->ns));
     if (str_eqc(kind, "AIMService") && !json_get(metadata, "uid"))
         json_set_str(a, metadata, "uid", S("00000000-0000-0000-0000-000000000000"));
-    fill_in(a, schema_of(a, kind), json_make(a, object, "spec", NULL));
+    set_defaults(a, find_schema(a, kind), json_make(a, object, "spec", NULL));
 }
 
+/* Appends the documents of a file or of standard input. */
 static int read_file(struct render *r, const char *file, err_t *e)
 {
     auto_buf struct buf text = { 0 };
@@ -94,14 +103,15 @@ static int read_file(struct render *r, const char *file, err_t *e)
     for (size_t i = 0; i < json_len(documents); i++) {
         struct json *object = json_item(documents, i);
         if (!json_is(object, JSON_OBJ))
-            return err_set(e, EINVAL, "%s: document %zu is no object", file, i + 1);
-        complete(r, object);
+            return err_set(e, EINVAL, "%s: document %zu is not an object", file, i + 1);
+        complete_object(r, object);
         json_push(&r->arena, r->documents, object);
     }
     return 0;
 }
 
-static const struct json *find(const struct render *r, const char *kind, str ns, str name)
+/* Finds a document by kind and name, and by namespace unless that is empty. */
+static const struct json *find_object(const struct render *r, const char *kind, str ns, str name)
 {
     for (size_t i = 0; i < json_len(r->documents); i++) {
         const struct json *o = json_item(r->documents, i), *metadata = json_get(o, "metadata");
@@ -115,18 +125,18 @@ static const struct json *find(const struct render *r, const char *kind, str ns,
 
 /* ---- rendering */
 
-/* What serves: the template that is named, from the files if it is there. */
-static struct route_template template_of(const struct render *r, const struct json *service)
+/* The template that the service names, from the files if it is there. */
+static struct aim_route_template find_template(const struct render *r, const struct json *service)
 {
     const struct json *spec = json_get(service, "spec");
     str ns = json_text(json_at(service, "metadata", "namespace", NULL));
     str name = json_text(json_get(spec, "templateRef"));
     name = name.n ? name : json_text(json_at(spec, "template", "name", NULL));
-    const struct json *t = find(r, "AIMServiceTemplate", ns, name);
-    t = t ? t : find(r, "AIMClusterServiceTemplate", S(""), name);
+    const struct json *t = find_object(r, "AIMServiceTemplate", ns, name);
+    t = t ? t : find_object(r, "AIMClusterServiceTemplate", S(""), name);
     const struct json *source = json_item(json_at(t, "spec", "modelSources", NULL), 0);
     str model = json_text(json_at(t, "spec", "modelName", NULL));
-    return (struct route_template){
+    return (struct aim_route_template){
         .ready = true,
         .name = name,
         .model_name = model.n ? model : json_text(json_at(spec, "model", "ref", NULL)),
@@ -140,6 +150,7 @@ static void put_commented(struct buf *out, str text)
         buf_printf(out, "# " STR_FMT "\n", STR_ARG(line));
 }
 
+/* Appends the report of a service as comments, and its route as YAML. */
 static void render_service(struct render *r, const struct json *service)
 {
     str name = json_text(json_at(service, "spec", "runtimeConfigName", NULL));
@@ -148,10 +159,11 @@ static void render_service(struct render *r, const struct json *service)
         .group = r->group,
         .service = service,
         .operator_ns = str_c(r->operator_ns),
-        .in_namespace = find(r, "AIMRuntimeConfig", ns, name),
-        .in_cluster = find(r, "AIMClusterRuntimeConfig", S(""), name),
-        .cluster_default = find(r, "AIMClusterRuntimeConfig", S(""), S(RUNTIMECONFIG_DEFAULT)),
-        .template = template_of(r, service),
+        .in_namespace = find_object(r, "AIMRuntimeConfig", ns, name),
+        .in_cluster = find_object(r, "AIMClusterRuntimeConfig", S(""), name),
+        .cluster_default =
+            find_object(r, "AIMClusterRuntimeConfig", S(""), S(RUNTIMECONFIG_DEFAULT)),
+        .template = find_template(r, service),
         .encoding = r->encoding,
     };
     auto_buf struct buf report = { 0 };
@@ -166,7 +178,8 @@ static void render_service(struct render *r, const struct json *service)
     buf_done(&answer.trace);
 }
 
-static int run(struct render *r, err_t *e)
+/* Renders all services of both files; degraded services are an error, but all are shown. */
+static int render_files(struct render *r, err_t *e)
 {
     r->documents = json_new_arr(&r->arena);
     int failed = r->config ? read_file(r, r->config, e) : 0;
@@ -178,15 +191,15 @@ static int run(struct render *r, err_t *e)
             render_service(r, json_item(r->documents, i));
     fputs(r->out.p ? r->out.p : "", stdout);
     if (!r->services)
-        return err_set(e, ENOENT, "%s holds no AIMService", r->file);
+        return err_set(e, ENOENT, "%s contains no AIMService", r->file);
     if (r->failures)
         return err_set(e, EINVAL, "%zu of %zu services would be degraded", r->failures,
                        r->services);
     return 0;
 }
 
-/* Short names as kubectl has them. */
-static void lengthen(int argc, char **argv)
+/* Replaces kubectl's short names of flags. */
+static void expand_short_flags(int argc, char **argv)
 {
     static char file[] = "--file", config[] = "--config", ns[] = "--namespace";
     for (int i = 1; i < argc; i++)
@@ -199,7 +212,7 @@ static void lengthen(int argc, char **argv)
 static void print_help(FILE *out, const struct flag *flags)
 {
     auto_buf struct buf text = { 0 };
-    buf_put(&text, str_c(about));
+    buf_put(&text, str_c(usage));
     flags_help(&text, flags);
     fputs(text.p, out);
 }
@@ -211,27 +224,28 @@ int cmd_render(int argc, char **argv)
                         .group = AIM_GROUP,
                         .encoding_name = "rfc3986" };
     const struct flag flags[] = {
-        { "file", "FILE", FLAG_TEXT, &r.file, "services to render, -f for short" },
-        { "config", "FILE", FLAG_TEXT, &r.config, "runtime configurations, -c for short" },
-        { "explain", NULL, FLAG_BOOL, &r.explain, "show the value of every placeholder" },
-        { "namespace", "NAME", FLAG_TEXT, &r.ns, "of objects that name none, -n for short" },
+        { "file", "FILE", FLAG_TEXT, &r.file, "File with the services to render; short: -f" },
+        { "config", "FILE", FLAG_TEXT, &r.config, "File with runtime configurations; short: -c" },
+        { "explain", NULL, FLAG_BOOL, &r.explain, "Show the value of every placeholder" },
+        { "namespace", "NAME", FLAG_TEXT, &r.ns, "Namespace of objects that have none; short: -n" },
         { "aim-group", "GROUP", FLAG_TEXT, &r.group, "API group of AIM" },
-        { "aim-path-encoding", "NAME", FLAG_TEXT, &r.encoding_name, "rfc3986 or rfc1123" },
+        { "aim-path-encoding", "NAME", FLAG_TEXT, &r.encoding_name,
+          "Encoding of paths: rfc3986 or rfc1123" },
         { 0 },
     };
     bool help = false;
     err_t e;
-    lengthen(argc, argv);
+    expand_short_flags(argc, argv);
     if (flags_parse(flags, argc, argv, &help, NULL, &e) < 0)
         return fprintf(stderr, "flyball render: %s\n", e.text), EXIT_USAGE;
     if (help || !r.file)
         return print_help(help ? stdout : stderr, flags), help ? EXIT_SUCCESS : EXIT_USAGE;
     if (!aim_kinds(r.group))
-        return fprintf(stderr, "flyball render: --aim-group is %s, want %s or %s\n", r.group,
-                       AIM_GROUP, AIM_GROUP_NEWER),
+        return fprintf(stderr, "flyball render: --aim-group is \"%s\", but must be %s or %s\n",
+                       r.group, AIM_GROUP, AIM_GROUP_NEWER),
                EXIT_USAGE;
-    int failed = path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
-    failed = failed ? failed : run(&r, &e);
+    int failed = aim_path_encoding_parse(str_c(r.encoding_name), &r.encoding, &e);
+    failed = failed ? failed : render_files(&r, &e);
     if (failed)
         fprintf(stderr, "flyball render: %s\n", e.text);
     buf_done(&r.out);

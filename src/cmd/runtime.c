@@ -1,4 +1,13 @@
-/* See runtime.h. */
+/* Running the controllers: see runtime.h.
+ *
+ *      flags -> loop, metrics -> client -> manager with its features -> HTTP server -> loop_run()
+ *      SIGTERM -> manager_stop(): pending writes, lease -> drain the HTTP server -> loop_stop()
+ *
+ * A process that loses its lease ends with exit code 1: its view may be outdated, and it is
+ * restarted as a candidate. A second signal ends it at once.
+ *
+ * Memory is returned to the system twice after the start (runtime_trim.c), and malloc is tuned
+ * for one thread with a small heap; the budgets of docs/operations.md depend on it. */
 #include "../base/log.h"
 #include "../base/random.h"
 #include "runtime_internal.h"
@@ -9,30 +18,31 @@
 #include <unistd.h>
 
 static const int64_t drain_ns = 2 * NS_PER_S;
-static const int64_t settle_ns[] = { 2 * NS_PER_S,
-                                     40 * NS_PER_S }; /* connected; first work is done */
+static const int64_t trim_after_ns[] = {
+    2 * NS_PER_S, 40 * NS_PER_S
+}; /* after connecting; after the first work */
 
-/* ---- the end */
+/* ---- shutdown */
 
-static void stopped(void *context)
+static void on_manager_stopped(void *context)
 {
     runtime_serve_stop(context, drain_ns);
 }
 
+/* The first signal stops gracefully, the second at once. */
 static void on_signal(void *context)
 {
     struct runtime *rt = context;
     if (rt->stopping) {
-        log_warn("asked twice to stop: ending at once");
+        log_warn("second signal: exiting immediately");
         _exit(EXIT_FAILURE);
     }
     rt->stopping = true;
     log_info("stopping");
-    manager_stop(rt->manager, stopped, rt);
+    manager_stop(rt->manager, on_manager_stopped, rt);
 }
 
-/* A process that lost the lease ends: whatever it believed may be outdated, and the one that runs it
- * starts it again as a candidate. */
+/* A process that lost the lease must end: its view may be outdated. */
 static void on_lost(void *context)
 {
     struct runtime *rt = context;
@@ -40,19 +50,23 @@ static void on_lost(void *context)
     loop_stop(rt->loop);
 }
 
-/* ---- the beginning */
+/* ---- startup */
 
-static const char *setting(void *context, const char *name)
+/* Looks up a setting of a feature by the name of its flag. */
+static const char *find_setting(void *context, const char *name)
 {
     const struct runtime *rt = context;
     if (!strcmp(name, "node-name"))
         return rt->node_name;
+    if (!strcmp(name, "allow-insecure-token"))
+        return rt->insecure_token ? "true" : NULL;
     for (size_t i = 0; i < rt->settings.n; i++)
         if (!strcmp(rt->settings.at[i]->name, name))
             return rt->settings.at[i]->value;
     return NULL;
 }
 
+/* Loads the kubeconfig and creates the client. */
 static int connect_cluster(struct runtime *rt, err_t *e)
 {
     struct kube_config *config;
@@ -62,18 +76,21 @@ static int connect_cluster(struct runtime *rt, err_t *e)
                              &config, e);
     if (r < 0)
         return r;
-    log_info("using the cluster", KV("server", config->server), KV("from", config->where));
+    log_info("connecting to the cluster", KV("server", config->server), KV("from", config->where));
     r = kube_new(&(struct kube_options){ .loop = rt->loop,
                                          .config = config,
                                          .rate = rt->qps,
                                          .burst = rt->burst,
                                          .timeout_ns = rt->timeout_ns,
-                                         .metrics = rt->metrics },
+                                         .metrics = rt->metrics,
+                                         .insecure_token = rt->insecure_token },
                  &rt->kube, e);
     kube_config_free(config);
     return r;
 }
 
+/* Creates the manager with the enabled features and runs it. The identity is unique per process,
+ * as leases require. */
 static int start_manager(struct runtime *rt, err_t *e)
 {
     char host[128] = "unknown", identity[160];
@@ -93,50 +110,52 @@ static int start_manager(struct runtime *rt, err_t *e)
                       .lease_duration_ns = rt->lease_duration_ns,
                       .renew_deadline_ns = rt->renew_deadline_ns,
                       .retry_period_ns = rt->retry_period_ns },
-        .setting = setting,
+        .setting = find_setting,
         .on_lost = on_lost,
         .context = rt,
     };
     int r = manager_new(&o, &rt->manager, e);
     for (const struct feature *const *f = features; r >= 0 && *f; f++)
-        if (runtime_wants(rt, *f))
+        if (runtime_is_enabled(rt, *f))
             r = manager_add(rt->manager, *f, e);
     return r < 0 ? r : manager_run(rt->manager, e);
 }
 
-static void settle_soon(struct runtime *rt);
+static void schedule_trim(struct runtime *rt);
 
-static void settle_fired(struct timer *timer)
+static void on_trim_timer(struct timer *timer)
 {
-    runtime_settle();
-    settle_soon(container_of(timer, struct runtime, settle));
+    runtime_trim();
+    schedule_trim(container_of(timer, struct runtime, start_trim));
 }
 
-static void settle_soon(struct runtime *rt)
+static void schedule_trim(struct runtime *rt)
 {
-    if (rt->settled < countof(settle_ns))
-        timer_set(rt->loop, &rt->settle, loop_mono_ns(rt->loop) + settle_ns[rt->settled++],
-                  settle_fired);
+    if (rt->trims < countof(trim_after_ns))
+        timer_set(rt->loop, &rt->start_trim, loop_mono_ns(rt->loop) + trim_after_ns[rt->trims++],
+                  on_trim_timer);
 }
 
-static int start(struct runtime *rt, err_t *e)
+/* Starts everything in the order of the drawing above; free_runtime() frees what exists after a
+ * failure. */
+static int start_runtime(struct runtime *rt, err_t *e)
 {
     int r = loop_new(&(struct loop_options){ 0 }, &rt->loop, e);
     if (r < 0)
         return r;
     rt->metrics = metrics_new();
-    process_metrics(rt->metrics, loop_wall_ns(rt->loop));
+    process_metrics_register(rt->metrics, loop_wall_ns(rt->loop));
     if ((r = connect_cluster(rt, e)) < 0 || (r = start_manager(rt, e)) < 0)
         return r;
-    settle_soon(rt);
+    schedule_trim(rt);
     signal_watch_new(rt->loop, SIGTERM, on_signal, rt, &rt->term);
     signal_watch_new(rt->loop, SIGINT, on_signal, rt, &rt->interrupt);
     return runtime_serve(rt, e);
 }
 
-static void finish(struct runtime *rt)
+static void free_runtime(struct runtime *rt)
 {
-    timer_stop(&rt->settle);
+    timer_stop(&rt->start_trim);
     signal_watch_free(rt->term);
     signal_watch_free(rt->interrupt);
     runtime_serve_done(rt);
@@ -152,22 +171,22 @@ int runtime_run(const struct runtime_spec *spec, int argc, char **argv)
     struct runtime rt = { .spec = spec };
     err_t e;
     int code = EXIT_SUCCESS;
-    mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a long answer's memory goes back to the system */
-    mallopt(M_TOP_PAD, 16 << 10);         /* nor is more asked for than is needed */
+    mallopt(M_MMAP_THRESHOLD, 128 << 10); /* memory of a long response returns to the system */
+    mallopt(M_TOP_PAD, 16 << 10);         /* do not reserve more than needed */
     mallopt(M_TRIM_THRESHOLD, 64 << 10);
-    mallopt(M_ARENA_MAX, 1); /* one thread allocates; each further arena would cost address space */
+    mallopt(M_ARENA_MAX, 1); /* only one thread allocates; more arenas would cost address space */
     if (runtime_flags(&rt, argc, argv, &e) < 0) {
         fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);
         code = 2;
     } else if (rt.help) {
         runtime_help(&rt);
-    } else if (start(&rt, &e) < 0) {
+    } else if (start_runtime(&rt, &e) < 0) {
         fprintf(stderr, "flyball %s: %s\n", spec->name, e.text);
         code = EXIT_FAILURE;
     } else {
         loop_run(rt.loop);
         code = rt.lost ? EXIT_FAILURE : EXIT_SUCCESS;
     }
-    finish(&rt);
+    free_runtime(&rt);
     return code;
 }

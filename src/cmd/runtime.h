@@ -1,17 +1,17 @@
-/* What `flyball operator` and `flyball agent` have in common: flags, client, manager, the server for
- * /healthz /readyz /metrics, signals, and an orderly end. */
+/* What `flyball operator` and `flyball agent` have in common: flags, client, manager, the server
+ * for /healthz, /readyz and /metrics, signals, and a graceful shutdown. */
 #ifndef FLYBALL_CMD_RUNTIME_H
 #define FLYBALL_CMD_RUNTIME_H
 
 #include "../kube/manager.h"
 
-/* Everything a cluster's features are chosen from; NULL ends it. main.c lists them. */
+/* All features, for both commands; ends with NULL. Defined in main.c. */
 extern const struct feature *const features[];
 
 struct runtime_spec {
     const char *name;    /* of the command */
     const char *summary; /* first paragraph of its help */
-    bool on_node;        /* the agent: features that run on a node, no election */
+    bool on_node;        /* the agent: features of a node, no leader election */
 };
 
 int runtime_run(const struct runtime_spec *spec, int argc, char **argv); /* the exit code */

@@ -1,58 +1,97 @@
-/* The flags of `flyball operator` and `flyball agent`, with those that the features add. */
+/* The flags of `flyball operator` and `flyball agent`, including those of the features.
+ *
+ * The table is built at run time: common flags, metrics, leader election, compatibility with
+ * WVA, then one group per feature from its settings. A feature declares a setting with name,
+ * default and help, and reads it with manager_setting(); it does not know about flags.
+ *
+ * The table is parsed twice: the first pass finds --wva, which changes defaults and reads the
+ * environment; the second lets explicit flags override both. */
 #include "../base/clock.h"
 #include "../base/log.h"
 #include "runtime_internal.h"
 
 #include <stdio.h>
 
-static void add(struct runtime *rt, struct flag flag)
+static void add_flag(struct runtime *rt, struct flag flag)
 {
     vec_push(&rt->flags, flag);
 }
 
-static void add_common(struct runtime *rt)
+/* Flags of both commands. */
+static void add_common_flags(struct runtime *rt)
 {
     const struct flag flags[] = {
-        { "Which cluster:", NULL, FLAG_TITLE, NULL, NULL },
+        { "Cluster:", NULL, FLAG_TITLE, NULL, NULL },
         { "kubeconfig", "FILE", FLAG_TEXT, &rt->kubeconfig,
-          "kubeconfig to use; without it $KUBECONFIG, then the service account of the pod, then "
-          "~/.kube/config" },
+          "Path of the kubeconfig (default: $KUBECONFIG, then the service account of the pod, then "
+          "~/.kube/config)" },
         { "context", "NAME", FLAG_TEXT, &rt->context,
-          "context in it, in place of the current one" },
+          "Context of the kubeconfig (default: the current one)" },
         { "namespace", "NAME", FLAG_TEXT, &rt->ns,
-          "namespace to work from, in place of the context's" },
+          "Namespace of flyball itself (default: that of the context or the pod)" },
         { "watch-namespace", "NAME", FLAG_TEXT, &rt->watch_namespace,
-          "look only at objects in this namespace; without it at all" },
-        { "qps", "NUMBER", FLAG_REAL, &rt->qps, "requests a second to the API server" },
-        { "burst", "NUMBER", FLAG_REAL, &rt->burst, "requests at once" },
-        { "What it shows:", NULL, FLAG_TITLE, NULL, NULL },
+          "Only watch objects in this namespace (default: all namespaces)" },
+        { "qps", "NUMBER", FLAG_REAL, &rt->qps, "Maximum requests per second to the API server" },
+        { "burst", "NUMBER", FLAG_REAL, &rt->burst, "Maximum burst of requests" },
+        { "allow-insecure-token", NULL, FLAG_BOOL, &rt->insecure_token,
+          "Send tokens and passwords over plain HTTP, even to hosts that are not loopback" },
+        { "Metrics, health and logs:", NULL, FLAG_TITLE, NULL, NULL },
         { "listen", "ADDRESS", FLAG_TEXT, &rt->listen,
-          "where /healthz, /readyz and /metrics are served; none for nowhere" },
-        { "log-level", "LEVEL", FLAG_TEXT, &rt->log_level, "debug, info, warn or error" },
-        { "log-format", "FORMAT", FLAG_TEXT, &rt->log_format, "text or json" },
+          "Address to serve /healthz and /readyz on, and /metrics if the address is loopback; none: do "
+          "not listen" },
+        { "open-metrics", NULL, FLAG_BOOL, &rt->open_metrics,
+          "Serve /metrics on --listen to all clients, without TLS, whatever the address" },
+        { "log-level", "LEVEL", FLAG_TEXT, &rt->log_level,
+          "Log level: debug, info, warn or error" },
+        { "log-format", "FORMAT", FLAG_TEXT, &rt->log_format, "Log format: text or json" },
     };
     for (size_t i = 0; i < countof(flags); i++)
-        add(rt, flags[i]);
+        add_flag(rt, flags[i]);
 }
 
-static void add_election(struct runtime *rt)
+/* Flags of both commands, with the names of controller-runtime. */
+static void add_metrics_flags(struct runtime *rt)
+{
+    struct wva_flags *o = &rt->wva;
+    const struct flag flags[] = {
+        { "metrics-bind-address", "ADDRESS", FLAG_TEXT, &o->metrics_listen,
+          "Address to serve /metrics on, instead of --listen; 0: do not serve it" },
+        { "metrics-secure", NULL, FLAG_BOOL, &o->secure,
+          "Serve /metrics over HTTPS to clients authorized by RBAC" },
+        { "metrics-cert-path", "DIR", FLAG_TEXT, &o->cert_path,
+          "Directory of the certificate (default: self-signed)" },
+        { "metrics-cert-name", "FILE", FLAG_TEXT, &o->cert_name, "File name of the certificate" },
+        { "metrics-cert-key", "FILE", FLAG_TEXT, &o->cert_key, "File name of the private key" },
+        { "enable-http2", NULL, FLAG_BOOL, &o->http2, "Enable HTTP/2 for /metrics" },
+    };
+    o->secure = true;
+    o->cert_name = "tls.crt";
+    o->cert_key = "tls.key";
+    for (size_t i = 0; i < countof(flags); i++)
+        add_flag(rt, flags[i]);
+}
+
+static void add_election_flags(struct runtime *rt)
 {
     const struct flag flags[] = {
-        { "One leader among several:", NULL, FLAG_TITLE, NULL, NULL },
-        { "leader-elect", NULL, FLAG_BOOL, &rt->elect, "work only while holding the lease" },
-        { "lease-name", "NAME", FLAG_TEXT, &rt->lease_name, "name of the lease" },
+        { "Leader election:", NULL, FLAG_TITLE, NULL, NULL },
+        { "leader-elect", NULL, FLAG_BOOL, &rt->elect, "Work only while holding the lease" },
+        { "lease-name", "NAME", FLAG_TEXT, &rt->lease_name, "Name of the lease" },
         { "lease-namespace", "NAME", FLAG_TEXT, &rt->lease_namespace,
-          "where it is; without it where --namespace says" },
+          "Namespace of the lease (default: --namespace)" },
         { "lease-duration", "TIME", FLAG_DURATION, &rt->lease_duration_ns,
-          "how long others wait for a leader that is silent" },
+          "Time until another replica takes over from a leader that stopped renewing" },
         { "renew-deadline", "TIME", FLAG_DURATION, &rt->renew_deadline_ns,
-          "a leader that could not renew for so long stops" },
-        { "retry-period", "TIME", FLAG_DURATION, &rt->retry_period_ns, "between tries" },
+          "Step down if the lease is not renewed within this time" },
+        { "retry-period", "TIME", FLAG_DURATION, &rt->retry_period_ns,
+          "Time between attempts to acquire or renew the lease" },
     };
     for (size_t i = 0; i < countof(flags); i++)
-        add(rt, flags[i]);
+        add_flag(rt, flags[i]);
 }
 
+/* Adds one group per feature, headed by its summary. Values are owned by the runtime, because
+ * the table points to them. */
 static void add_settings(struct runtime *rt, const struct feature *feature)
 {
     for (const struct feature_setting *s = feature->settings; s && s->name; s++) {
@@ -60,33 +99,36 @@ static void add_settings(struct runtime *rt, const struct feature *feature)
         *setting = (struct runtime_setting){ s->name, s->value };
         vec_push(&rt->settings, setting);
         if (s == feature->settings)
-            add(rt, (struct flag){ feature->summary, NULL, FLAG_TITLE, NULL, NULL });
-        add(rt, (struct flag){ s->name, "VALUE", FLAG_TEXT, &setting->value, s->help });
+            add_flag(rt, (struct flag){ feature->summary, NULL, FLAG_TITLE, NULL, NULL });
+        add_flag(rt, (struct flag){ s->name, "VALUE", FLAG_TEXT, &setting->value, s->help });
     }
 }
 
-static void add_all(struct runtime *rt)
+/* Builds the table in the order of the help. */
+static void build_flags(struct runtime *rt)
 {
     if (rt->spec->on_node)
-        add(rt, (struct flag){ "node-name", "NAME", FLAG_TEXT, &rt->node_name,
-                               "the node this runs on; without it $NODE_NAME" });
-    add(rt, (struct flag){ "controllers", "LIST", FLAG_TEXT, &rt->controllers,
-                           "which to run, by name with commas between; * is all, -NAME leaves one "
-                           "out" });
-    add_common(rt);
+        add_flag(rt, (struct flag){ "node-name", "NAME", FLAG_TEXT, &rt->node_name,
+                                    "Name of the node (default: $NODE_NAME)" });
+    add_flag(rt,
+             (struct flag){ "controllers", "LIST", FLAG_TEXT, &rt->controllers,
+                            "Comma-separated controllers to run; * is all, -NAME excludes one" });
+    add_common_flags(rt);
+    add_metrics_flags(rt);
     if (!rt->spec->on_node) {
-        add_election(rt);
+        add_election_flags(rt);
         operator_flags_add(rt);
     }
     for (const struct feature *const *f = features; *f; f++)
         if ((*f)->on_node == rt->spec->on_node)
             add_settings(rt, *f);
-    add(rt, (struct flag){ 0 });
+    add_flag(rt, (struct flag){ 0 });
 }
 
 /* ---- --controllers */
 
-bool runtime_wants(const struct runtime *rt, const struct feature *feature)
+/* Evaluates --controllers from left to right, so that "*,-market" means all but market. */
+bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature)
 {
     if (feature->on_node != rt->spec->on_node)
         return false;
@@ -94,14 +136,15 @@ bool runtime_wants(const struct runtime *rt, const struct feature *feature)
     str word, rest = str_c(rt->controllers);
     while (str_cut(&rest, ',', &word)) {
         word = str_trim(word);
-        bool not = str_starts(word, S("-"));
-        str name = not ? str_from(word, 1) : word;
+        bool exclude = str_starts(word, S("-"));
+        str name = exclude ? str_from(word, 1) : word;
         if (str_eq(name, S("*")) || str_eqc(name, feature->name))
-            wanted = !not;
+            wanted = !exclude;
     }
     return wanted;
 }
 
+/* Rejects names that no feature has: a typo must not disable a controller silently. */
 static int check_controllers(const struct runtime *rt, err_t *e)
 {
     str word, rest = str_c(rt->controllers);
@@ -118,13 +161,14 @@ static int check_controllers(const struct runtime *rt, err_t *e)
         }
         if (!known)
             return err_set(e, EINVAL,
-                           "--controllers names \"" STR_FMT
-                           "\", which does not exist; there is: " STR_FMT,
+                           "--controllers contains \"" STR_FMT
+                           "\", which does not exist; must be one of " STR_FMT,
                            STR_ARG(name), STR_ARG(buf_str(&all)));
     }
     return 0;
 }
 
+/* Logging starts only after the flags are valid; errors before are printed as text. */
 static int setup_log(const struct runtime *rt, err_t *e)
 {
     enum log_level level;
@@ -152,21 +196,21 @@ int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e)
     rt->retry_period_ns = 2 * NS_PER_S;
     rt->qps = 20;
     rt->burst = 30;
-    add_all(rt);
+    build_flags(rt);
     int r = flags_parse(rt->flags.at, argc, argv, &rt->help, NULL, e);
     if (r < 0 || rt->help)
         return r;
-    if ((r = operator_flags_original(rt, e)) < 0 || /* then what was said counts again */
+    if ((r = operator_flags_apply_wva(rt, e)) < 0 || /* explicit flags override it */
         (r = flags_parse(rt->flags.at, argc, argv, &rt->help, NULL, e)) < 0 ||
-        (r = operator_flags_log(rt, e)) < 0)
+        (r = operator_flags_apply_log(rt, e)) < 0)
         return r;
     if (!rt->node_name)
         rt->node_name = getenv("NODE_NAME");
     if ((r = check_controllers(rt, e)) < 0 || (r = setup_log(rt, e)) < 0)
         return r;
     if (rt->spec->on_node && (!rt->node_name || !*rt->node_name))
-        return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
-    operator_flags_tell_idle(rt);
+        return err_set(e, EINVAL, "node name unknown; set --node-name or $NODE_NAME");
+    operator_flags_log_ignored(rt);
     return 0;
 }
 
@@ -188,7 +232,9 @@ void runtime_help(const struct runtime *rt)
             buf_printf(&out, "  %-16s%s\n", (*f)->name, (*f)->summary);
     buf_put(&out, S("\nFlags:\n"));
     flags_help(&out, rt->flags.at);
-    buf_put(&out, S("\nIt ends with 0 when asked to (SIGTERM, SIGINT), with 1 when it cannot go on "
-                    "or loses the lease,\nand with 2 when it was called wrongly.\n"));
+    buf_put(
+        &out,
+        S("\nExit codes: 0 after SIGTERM or SIGINT, 1 on failure or if the lease is lost, 2 on a "
+          "usage error.\n"));
     fputs(out.p, stdout);
 }

@@ -1,4 +1,4 @@
-/* What the files of runtime.h share, and operator_flags.c; nobody else includes this. */
+/* Shared by runtime*.c and operator_flags.c only. */
 #ifndef FLYBALL_CMD_RUNTIME_INTERNAL_H
 #define FLYBALL_CMD_RUNTIME_INTERNAL_H
 
@@ -11,25 +11,27 @@
 #define OPERATOR_LISTEN "0.0.0.0:8080"
 #define OPERATOR_PROBES ":8081"
 
-struct runtime_setting { /* of a feature, as given */
+struct runtime_setting { /* of a feature; value borrowed from argv or the feature */
     const char *name, *value;
 };
 
-struct original { /* operator_flags.c: flags of the Workload-Variant-Autoscaler */
-    bool all;     /* its defaults too */
-    const char *config_file, *metrics_listen, *health_listen; /* addresses NULL: --listen */
+/* Flags of the Workload-Variant-Autoscaler; the agent has those of metrics and TLS too. */
+struct wva_flags {
+    bool enabled;                                             /* --wva: use its defaults too */
+    const char *config_file, *metrics_listen, *health_listen; /* addresses; NULL: use --listen */
     const char *cert_path, *cert_name, *cert_key;
     const char *zap_level, *zap_encoder;
     bool secure, http2, zap_devel;
     int64_t verbosity;
-    const char *idle[5]; /* without a meaning here */
+    const char *ignored[5]; /* accepted without effect */
 };
 
-struct runtime_place { /* an address that we serve at */
+struct runtime_place { /* an address to serve on */
     struct runtime *rt;
-    struct http_server *server; /* NULL: not open */
-    struct guard *guard;        /* NULL: anybody may look */
-    bool health, metrics;       /* what is there */
+    struct http_server *server; /* NULL: not listening */
+    struct guard *guard;        /* NULL: no authorization */
+    bool health, metrics;       /* what is served there */
+    bool closed;                /* /metrics is refused because the address is not loopback */
 };
 
 struct runtime {
@@ -38,15 +40,15 @@ struct runtime {
     /* flags */
     const char *kubeconfig, *context, *ns, *watch_namespace, *controllers, *listen, *node_name;
     const char *lease_name, *lease_namespace, *log_level, *log_format;
-    bool elect, help;
+    bool elect, help, insecure_token, open_metrics;
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     double qps, burst;
-    int64_t timeout_ns; /* of a request to the API server; 0: the client's own */
-    struct original original;
+    int64_t timeout_ns; /* of a request to the API server; 0: the client's default */
+    struct wva_flags wva;
     VEC(struct flag) flags;
     VEC(struct runtime_setting *) settings; /* owned */
 
-    /* what runs */
+    /* state */
     struct metrics *metrics;
     struct loop *loop;
     struct kube *kube;
@@ -54,9 +56,9 @@ struct runtime {
     struct runtime_place places[3];
     size_t draining;
     struct signal_watch *term, *interrupt;
-    struct timer settle;
-    struct timer trim; /* after a large scrape */
-    size_t settled;    /* how often, or about to */
+    struct timer start_trim; /* see runtime_trim() */
+    struct timer trim;       /* after a large scrape */
+    size_t trims;            /* how many were scheduled */
     int64_t started_ns;
     bool ready, stopping, lost;
 };
@@ -65,23 +67,23 @@ struct runtime {
 int runtime_flags(struct runtime *rt, int argc, char **argv, err_t *e);
 void runtime_flags_done(struct runtime *rt);
 void runtime_help(const struct runtime *rt);
-bool runtime_wants(const struct runtime *rt, const struct feature *feature);
+bool runtime_is_enabled(const struct runtime *rt, const struct feature *feature);
 
 /* runtime_serve.c */
 int runtime_serve(struct runtime *rt, err_t *e);
-void runtime_serve_stop(struct runtime *rt, int64_t limit_ns); /* then the loop stops */
+void runtime_serve_stop(struct runtime *rt, int64_t limit_ns); /* then stops the loop */
 void runtime_serve_done(struct runtime *rt);
 
 /* operator_flags.c */
 void operator_flags_add(struct runtime *rt);
-int operator_flags_original(struct runtime *rt, err_t *e); /* --wva: its defaults and environment */
-int operator_flags_log(struct runtime *rt, err_t *e);
-void operator_flags_tell_idle(const struct runtime *rt);
+int operator_flags_apply_wva(struct runtime *rt, err_t *e); /* --wva */
+int operator_flags_apply_log(struct runtime *rt, err_t *e);
+void operator_flags_log_ignored(const struct runtime *rt);
 
-/* runtime_settle.c */
-void runtime_settle(void);
+/* runtime_trim.c */
+void runtime_trim(void);
 
 /* process_metrics.c */
-void process_metrics(struct metrics *m, int64_t start_wall_ns);
+void process_metrics_register(struct metrics *m, int64_t start_wall_ns);
 
 #endif

@@ -1,5 +1,10 @@
-/* flyball schedule: what a SmartHorizontalPodAutoscaler manifest will do, without a cluster: who
- * governs now and why, what changes next, and a week as a picture. */
+/* flyball schedule: shows what a SmartHorizontalPodAutoscaler manifest will do, without a
+ * cluster: which trigger applies now and why, the next changes, and a timeline as text, SVG or
+ * JSON.
+ *
+ * The decisions are those of the controller (schedule_core.h). A manifest without a creation
+ * timestamp is treated as old, so that resting values apply. All manifests of the file are
+ * shown; the first error decides the message and the exit code. */
 #include "cmd.h"
 
 #include "../base/civil.h"
@@ -23,16 +28,17 @@ static const char usage[] =
     "Usage: flyball schedule FILE [--at TIME] [--from TIME] [--to TIME] [--timezone ZONE] [-o FORMAT]\n"
     "\n"
     "Reads SmartHorizontalPodAutoscaler manifests (YAML or JSON, - for standard input) and shows which\n"
-    "trigger governs and why, the next changes, and a timeline. Nothing is contacted.\n"
+    "trigger applies and why, the next changes, and a timeline. Does not contact a cluster.\n"
     "\n"
-    "  --at TIME        explain this instant instead of now\n"
-    "  --from, --to     the timeline (default: today and the six days after)\n"
-    "  --timezone ZONE  whose wall clock to draw (default: the first trigger's)\n"
-    "  -o FORMAT        text (default), svg or json\n"
+    "  --at TIME        Time to explain (default: now)\n"
+    "  --from, --to     Start and end of the timeline (default: seven days from today)\n"
+    "  --timezone ZONE  Time zone of the timeline (default: that of the first trigger)\n"
+    "  -o FORMAT        Output format: text, svg or json (default text)\n"
     "\n"
-    "TIME is 2026-06-03T09:00:00Z, or 2026-06-03 for that day's start on the wall clock.\n"
-    "The exit code is 1 when a manifest has errors.\n";
+    "TIME is an instant (2026-06-03T09:00:00Z) or a day (2026-06-03), which means its start.\n"
+    "The exit code is 1 if a manifest has errors.\n";
 
+/* Parses the flags; prints the error itself. */
 static int parse_flags(int argc, char **argv, struct options *o)
 {
     const struct {
@@ -51,7 +57,8 @@ static int parse_flags(int argc, char **argv, struct options *o)
                        -EINVAL;
             *flags[k].value = argv[i];
         } else if ((argv[i][0] == '-' && argv[i][1]) || o->file) {
-            return fprintf(stderr, "flyball schedule: unexpected '%s'\n\n%s", argv[i], usage),
+            return fprintf(stderr, "flyball schedule: unexpected argument \"%s\"\n\n%s", argv[i],
+                           usage),
                    -EINVAL;
         } else {
             o->file = argv[i];
@@ -60,7 +67,7 @@ static int parse_flags(int argc, char **argv, struct options *o)
     if (!o->file)
         return fputs(usage, stderr), -EINVAL;
     if (strcmp(o->output, "text") && strcmp(o->output, "svg") && strcmp(o->output, "json"))
-        return fprintf(stderr, "flyball schedule: -o %s is unknown, want text, svg or json\n",
+        return fprintf(stderr, "flyball schedule: -o is \"%s\", but must be text, svg or json\n",
                        o->output),
                -EINVAL;
     return 0;
@@ -71,7 +78,8 @@ static int64_t day_start(const struct tz *zone, int64_t day)
     return tz_resolve(zone, day * CIVIL_DAY_S).first;
 }
 
-/* An instant, or the start of a day on the zone's wall; `otherwise` when not given. */
+/* Parses an instant, or a day, which means its start in the zone; `otherwise` if there is no
+ * text. */
 static int parse_time(const char *text, const struct tz *zone, int64_t otherwise, int64_t *ret,
                       err_t *e)
 {
@@ -93,7 +101,8 @@ struct picture {
     str title;
 };
 
-static int frame(const struct options *o, struct picture *p, err_t *e)
+/* Sets zone, time and range of the timeline from the flags and the first trigger. */
+static int set_times(const struct options *o, struct picture *p, err_t *e)
 {
     p->zone = p->spec->triggers_n ? p->spec->triggers[0].zone : tz_utc();
     if (o->zone_name && tz_get(str_c(o->zone_name), &p->zone, e) < 0)
@@ -108,17 +117,18 @@ static int frame(const struct options *o, struct picture *p, err_t *e)
     if (parse_time(o->to, p->zone, day_start(p->zone, first + WEEK_DAYS), &p->to, e) < 0)
         return err_wrap(e, "--to");
     if (p->to <= p->from || p->to - p->from > TIMELINE_DAYS_MAX * CIVIL_DAY_S)
-        return err_set(e, EINVAL, "the timeline must end after it begins and within %d days",
+        return err_set(e, EINVAL, "--to must be after --from, and at most %d days later",
                        TIMELINE_DAYS_MAX);
     return 0;
 }
 
+/* One object per stretch of the timeline: from, to, source, bounds. */
 static void put_json(struct buf *out, const struct schedule_timeline *line)
 {
     auto_arena struct arena a = { 0 };
     struct json *list = json_new_arr(&a);
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
         struct json *one = json_new_obj(&a);
         char text[RFC3339_TEXT_MAX];
@@ -132,7 +142,8 @@ static void put_json(struct buf *out, const struct schedule_timeline *line)
     buf_putc(out, '\n');
 }
 
-static void show(const struct options *o, const struct picture *p, struct buf *out)
+/* Writes the timeline in the requested format; only text includes the explanation. */
+static void show_picture(const struct options *o, const struct picture *p, struct buf *out)
 {
     auto_arena struct arena a = { 0 };
     struct schedule_timeline line = schedule_timeline(&a, p->spec, p->created, p->from, p->to);
@@ -148,18 +159,19 @@ static void show(const struct options *o, const struct picture *p, struct buf *o
     }
 }
 
-/* One manifest. Its creation time, when it has none, is "long ago": resting values hold. */
+/* Shows one manifest, and prints its problems to standard error. */
 static int show_manifest(struct arena *a, const struct options *o, const struct json *object,
                          struct buf *out, err_t *e)
 {
     const struct json *metadata = json_get(object, "metadata");
     struct picture p = { .title = json_text(json_get(metadata, "name")) };
-    p.spec = schedule_spec_read(a, json_get(object, "spec"), (struct schedule_defaults){ 0 });
+    p.spec = schedule_spec_read(a, json_get(object, "spec"),
+                                (struct schedule_defaults){ .find_zone = tz_get });
     if (rfc3339_parse(json_text(json_get(metadata, "creationTimestamp")), &p.created, NULL) < 0)
         p.created = 0;
-    if (frame(o, &p, e) < 0)
+    if (set_times(o, &p, e) < 0)
         return -e->code;
-    show(o, &p, out);
+    show_picture(o, &p, out);
     auto_buf struct buf problems = { 0 };
     schedule_draw_problems(&problems, p.spec);
     fputs(problems.p ? problems.p : "", stderr);
@@ -169,7 +181,8 @@ static int show_manifest(struct arena *a, const struct options *o, const struct 
     return 0;
 }
 
-static int run(const struct options *o, err_t *e)
+/* Shows all manifests of the file; returns the first failure. */
+static int show_file(const struct options *o, err_t *e)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf text = { 0 }, out = { 0 };
@@ -185,7 +198,7 @@ static int run(const struct options *o, err_t *e)
         const struct json *object = json_item(documents, i);
         if (!str_eqc(json_text(json_get(object, "kind")), "SmartHorizontalPodAutoscaler"))
             continue;
-        err_t *slot = result ? NULL : e; /* the first failure is told, all are shown */
+        err_t *slot = result ? NULL : e; /* report the first failure, show all manifests */
         err_t ignored;
         int one = show_manifest(&a, o, object, &out, slot ? slot : &ignored);
         result = result ? result : one;
@@ -193,7 +206,7 @@ static int run(const struct options *o, err_t *e)
     }
     fputs(out.p ? out.p : "", stdout);
     if (!found)
-        return err_set(e, ENOENT, "%s holds no SmartHorizontalPodAutoscaler", o->file);
+        return err_set(e, ENOENT, "%s contains no SmartHorizontalPodAutoscaler", o->file);
     return result;
 }
 
@@ -205,7 +218,7 @@ int cmd_schedule(int argc, char **argv)
     if (parse_flags(argc, argv, &o) < 0)
         return EXIT_USAGE;
     err_t e;
-    if (run(&o, &e) == 0)
+    if (show_file(&o, &e) == 0)
         return EXIT_SUCCESS;
     fprintf(stderr, "flyball schedule: %s\n", e.text);
     return EXIT_FAILURE;

@@ -1,9 +1,14 @@
-/* flyball up: the whole thing on one machine. The embedded API server, our CRDs, all controllers and a
- * simulated cluster share one loop and one process, and meet only through the API.
+/* flyball up: everything on one machine. The embedded API server, our CRDs, all controllers and
+ * a simulated cluster run in one process on one loop, and communicate only through the API.
  *
- * Order of a start: server; definitions; controllers and simulated cluster; the scenario's manifests. Each
- * step begins when the one before it was answered. A second run finds the state of the first in the
- * data directory and goes on from there: only what is missing of the scenario is made. */
+ *      start   server -> CRDs -> controllers, simulated cluster -> scenario -> summary
+ *      stop    controllers -> node agents, in sequence -> simulated cluster -> server -> loop
+ *
+ * Each step begins when the one before it has completed. A second run continues from the state
+ * in the data directory: only missing objects of the scenario are created.
+ *
+ * struct up owns everything and is freed by free_up(). A failure after the start is reported by
+ * abort_run(), which stops in the same order. */
 #include "up.h"
 
 #include "../base/log.h"
@@ -19,88 +24,90 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char about[] =
+static const char usage[] =
     "Usage: flyball up [FLAGS]\n\n"
     "Runs flyball on this machine without a cluster: a Kubernetes API server, all controllers and a\n"
-    "simulated cluster to watch them work. Everything is kept in the data directory.\n\n";
+    "simulated cluster. All state is kept in the data directory.\n\n";
 
-/* ---- the end */
+/* ---- shutdown, in the order of the calls */
 
-static void server_drained(void *context)
+static void on_server_drained(void *context)
 {
     loop_stop(((struct up *)context)->loop);
 }
 
-static void testbed_stopped(void *context)
+static void on_testbed_stopped(void *context)
 {
     struct up *up = context;
-    apiserver_drain(up->server, 5 * NS_PER_S, server_drained, up);
+    apiserver_drain(up->server, 5 * NS_PER_S, on_server_drained, up);
 }
 
-void up_agents_ended(struct up *up)
+void up_on_agents_stopped(struct up *up)
 {
     if (up->testbed)
-        manager_stop(up->testbed, testbed_stopped, up);
+        manager_stop(up->testbed, on_testbed_stopped, up);
     else
-        testbed_stopped(up);
+        on_testbed_stopped(up);
 }
 
-static void controllers_stopped(void *context)
+static void on_controllers_stopped(void *context)
 {
     up_agents_stop(context);
 }
 
-static void stop(struct up *up)
+/* Stops in the order of the drawing above. Called again, it exits at once. */
+static void stop_all(struct up *up)
 {
     if (up->stopping)
-        _exit(EXIT_FAILURE); /* asked twice */
+        _exit(EXIT_FAILURE); /* the second signal: do not wait */
     up->stopping = true;
     timer_stop(&up->ending);
     timer_stop(&up->summary);
-    apply_free(up->apply);
+    manifest_apply_free(up->apply);
     up->apply = NULL;
     if (up->controllers)
-        manager_stop(up->controllers, controllers_stopped, up);
+        manager_stop(up->controllers, on_controllers_stopped, up);
     else
-        controllers_stopped(up);
+        on_controllers_stopped(up);
 }
 
 static void on_signal(void *context)
 {
-    stop(context);
+    stop_all(context);
 }
 
-static void time_is_over(struct timer *timer)
+static void on_deadline(struct timer *timer)
 {
-    stop(container_of(timer, struct up, ending));
+    stop_all(container_of(timer, struct up, ending));
 }
 
-static void give_up(struct up *up, const char *why)
+static void abort_run(struct up *up, const char *why)
 {
     fprintf(stderr, "flyball up: %s\n", why);
     up->exit_code = EXIT_FAILURE;
-    stop(up);
+    stop_all(up);
 }
 
-/* ---- the beginning, backwards: each step is called by the answer to the one above it */
+/* ---- startup, last step first: each is called when the one below it has completed */
 
-static void scenario_applied(void *context, const char *failure)
+/* The last step of the start: the cluster is complete. */
+static void on_scenario_applied(void *context, const char *failure)
 {
     struct up *up = context;
     if (failure) {
-        give_up(up, failure);
+        abort_run(up, failure);
         return;
     }
     up->ready = true;
     up->ready_ms = (clock_mono_ns() - up->started_ns) / NS_PER_MS;
-    apply_free(up->apply);
+    manifest_apply_free(up->apply);
     up->apply = NULL;
-    arena_done(&up->arena); /* the documents were applied */
-    up_print_where(up);
+    arena_done(&up->arena); /* the documents are no longer needed */
+    up_summary_print_urls(up);
     up_summary_start(up);
 }
 
-static const char *setting(void *context, const char *name)
+static const char *find_setting(void *context, const char *name)
 {
     const struct up *up = context;
     if (!strcmp(name, "testbed-metrics-url"))
@@ -116,11 +123,13 @@ static int start_manager(struct up *up, struct kube *kube, const char *identity,
     return manager_new(&(struct manager_options){ .kube = kube,
                                                   .identity = str_c(identity),
                                                   .seed = random_seed(),
-                                                  .setting = setting,
+                                                  .setting = find_setting,
                                                   .context = up },
                        ret, e);
 }
 
+/* Two managers: one for the controllers under test, one for the simulated cluster with its own
+ * client. */
 static int start_controllers(struct up *up, err_t *e)
 {
     int r = start_manager(up, up->kube, "flyball-up", &up->controllers, e);
@@ -135,23 +144,25 @@ static int start_controllers(struct up *up, err_t *e)
     return r < 0 ? r : manager_run(up->testbed, e);
 }
 
-static void definitions_applied(void *context, const char *failure)
+/* All kinds are served: controllers can watch them now. */
+static void on_definitions_applied(void *context, const char *failure)
 {
     struct up *up = context;
     err_t e;
-    if (failure) { /* its words are the apply's */
-        give_up(up, failure);
+    if (failure) { /* names the object that failed */
+        abort_run(up, failure);
         return;
     }
-    apply_free(up->apply);
+    manifest_apply_free(up->apply);
     up->apply = NULL;
     if (start_controllers(up, &e) < 0)
-        give_up(up, e.text);
+        abort_run(up, e.text);
     else
-        up->apply =
-            apply_start(up->kube, APPLY_MISSING, up->scenario_documents, scenario_applied, up);
+        up->apply = manifest_apply_start(up->kube, MANIFEST_APPLY_MISSING, up->scenario_documents,
+                                         on_scenario_applied, up);
 }
 
+/* Appends the documents of a table of embedded manifests to the definitions. */
 static int read_manifests(struct up *up, const struct manifest *m, err_t *e)
 {
     for (; m->name; m++) {
@@ -180,22 +191,25 @@ int up_connect(struct up *up, struct metrics *metrics, struct kube **ret, err_t 
                              &config, e);
     if (r < 0)
         return r;
-    r = kube_new(&(struct kube_options){ .loop = up->loop,
-                                         .config = config,
-                                         .rate = -1, /* the server is ours alone */
-                                         .metrics = metrics },
-                 ret, e);
+    r = kube_new(
+        &(struct kube_options){ .loop = up->loop,
+                                .config = config,
+                                .rate = -1, /* no rate limit: no other client uses this server */
+                                .metrics = metrics },
+        ret, e);
     kube_config_free(config);
     return r;
 }
 
-static int start(struct up *up, err_t *e)
+/* Starts the server and begins to apply the CRDs; the rest follows in callbacks. */
+static int start_up(struct up *up, err_t *e)
 {
     int r = read_definitions(up, e);
-    r = r < 0 ? r : up_read_scenario(up, e);
+    r = r < 0 ? r : up_scenario_read(up, e);
     if (r < 0)
         return r;
-    /* Load moves five times a second, or in time that is faster a hundred times a real second. */
+    /* The load is updated five times per simulated second, but at most a hundred times per real
+     * second. */
     snprintf(up->tick, sizeof(up->tick), "%dms", (int)MAX(200, up->speed * 10));
     if (snprintf(up->cgroup_root, sizeof(up->cgroup_root), "%s/nodes", up->data) >=
         (int)sizeof(up->cgroup_root))
@@ -213,7 +227,7 @@ static int start(struct up *up, err_t *e)
     if (strlen(up->listen) >= sizeof(listen))
         return err_set(e, EINVAL, "--listen is too long");
     strcpy(listen, up->listen);
-    r = listen_split("listen", listen, &o.address, &o.port, e);
+    r = flags_split_listen("listen", listen, &o.address, &o.port, e);
     r = r < 0 ? r : apiserver_new(up->loop, &o, &up->server, e);
     if (r < 0)
         return r;
@@ -228,16 +242,18 @@ static int start(struct up *up, err_t *e)
     if (up->for_ns)
         timer_set(up->loop, &up->ending,
                   loop_mono_ns(up->loop) + (int64_t)((double)up->for_ns * MAX(up->speed, 1)),
-                  time_is_over);
-    up->apply = apply_start(up->kube, APPLY_ALL, up->definitions, definitions_applied, up);
+                  on_deadline);
+    up->apply = manifest_apply_start(up->kube, MANIFEST_APPLY_ALL, up->definitions,
+                                     on_definitions_applied, up);
     return 0;
 }
 
-static void finish(struct up *up)
+/* Frees in the reverse order of creation. */
+static void free_up(struct up *up)
 {
     signal_watch_free(up->term);
     signal_watch_free(up->interrupt);
-    apply_free(up->apply);
+    manifest_apply_free(up->apply);
     up_agents_done(up);
     manager_free(up->testbed);
     manager_free(up->controllers);
@@ -253,20 +269,21 @@ static void finish(struct up *up)
     arena_done(&up->arena);
 }
 
-static int parse(struct up *up, int argc, char **argv, err_t *e)
+/* Parses the flags and sets up logging; prints the help if requested. */
+static int parse_flags(struct up *up, int argc, char **argv, err_t *e)
 {
     const struct flag flags[] = {
-        { "data", "DIR", FLAG_TEXT, &up->data, "where everything is kept" },
+        { "data", "DIR", FLAG_TEXT, &up->data, "Directory for all state" },
         { "listen", "ADDR:PORT", FLAG_TEXT, &up->listen,
-          "where the API server listens; port 0 picks one" },
+          "Address of the API server; port 0 selects a free port" },
         { "testbed", "SCENARIO", FLAG_TEXT, &up->scenario,
-          "what to show: a name or a file of manifests" },
-        { "speed", "N", FLAG_REAL, &up->speed, "how fast time passes, 1 to 1000" },
-        { "for", "DURATION", FLAG_DURATION, &up->for_ns,
-          "stop after this long, by the real clock; 0: never" },
+          "Scenario to run: a name, or a file with manifests" },
+        { "speed", "N", FLAG_REAL, &up->speed, "Speed of simulated time, 1 to 1000" },
+        { "for", "DURATION", FLAG_DURATION, &up->for_ns, "Stop after this real time; 0: never" },
         { "clock", "TIME", FLAG_TEXT, &up->clock,
-          "what the clock shows at the start, such as 2026-10-25T00:00:00Z; without it the time" },
-        { "log-level", "LEVEL", FLAG_TEXT, &up->log_level, "debug, info, warn or error" },
+          "Simulated time at the start, such as 2026-10-25T00:00:00Z (default: now)" },
+        { "log-level", "LEVEL", FLAG_TEXT, &up->log_level,
+          "Log level: debug, info, warn or error" },
         { 0 },
     };
     enum log_level level = LOG_ERROR;
@@ -274,7 +291,7 @@ static int parse(struct up *up, int argc, char **argv, err_t *e)
     if (r == 0 && up->help) {
         auto_buf struct buf text = { 0 };
         flags_help(&text, flags);
-        printf("%s%s\nScenarios:", about, text.p);
+        printf("%s%s\nScenarios:", usage, text.p);
         for (const struct manifest *m = manifests_examples; m->name; m++)
             printf(" %.*s", (int)strcspn(m->name, "."), m->name);
         printf("\n");
@@ -285,7 +302,8 @@ static int parse(struct up *up, int argc, char **argv, err_t *e)
     if (r == 0 && up->clock && (r = rfc3339_parse(str_c(up->clock), &up->clock_s, e)) < 0)
         err_wrap(e, "--clock");
     if (r == 0 && log_level_parse(str_c(up->log_level), &level) < 0)
-        r = err_set(e, EINVAL, "--log-level is debug, info, warn or error, not %s", up->log_level);
+        r = err_set(e, EINVAL, "--log-level is \"%s\", but must be debug, info, warn or error",
+                    up->log_level);
     log_setup(level, LOG_TEXT);
     return r;
 }
@@ -299,19 +317,19 @@ int cmd_up(int argc, char **argv)
                      .speed = 1,
                      .started_ns = clock_mono_ns() };
     err_t e;
-    if (parse(&up, argc, argv, &e) < 0) {
+    if (parse_flags(&up, argc, argv, &e) < 0) {
         fprintf(stderr, "flyball up: %s\n", e.text);
         return EXIT_USAGE;
     }
     if (up.help)
         return EXIT_SUCCESS;
-    if (start(&up, &e) < 0) {
+    if (start_up(&up, &e) < 0) {
         fprintf(stderr, "flyball up: %s\n", e.text);
         up.exit_code = EXIT_FAILURE;
     } else {
         loop_run(up.loop);
-        up_print_end(&up);
+        up_summary_print_totals(&up);
     }
-    finish(&up);
+    free_up(&up);
     return up.exit_code;
 }

@@ -1,5 +1,7 @@
-/* A node agent for every simulated node: the same features that `flyball agent` runs, each with a client of
- * its own, on the cgroup files that the simulated node has. Nodes may come and go. */
+/* Runs a node agent for every simulated node: the same features that `flyball agent` runs, each
+ * agent with its own client, on the cgroup files of the simulated node. A controller on nodes
+ * starts and frees agents, so they follow nodes that are added or removed. struct up owns the
+ * agents. */
 #include "up.h"
 
 #include "../base/random.h"
@@ -24,17 +26,20 @@ static const struct field node_fields[] = {
 static const struct cache_spec node_cache = { .resource = &resource_nodes,
                                               .keep = FIELDS(struct up_node, node_fields) };
 
-static const char *agent_setting(void *context, const char *name)
+/* Settings that `flyball agent` would get as flags. */
+static const char *up_agent_setting(void *context, const char *name)
 {
     const struct up_agent *agent = context;
     if (!strcmp(name, "node-name"))
         return agent->node;
     if (!strcmp(name, "cgroup-root"))
         return agent->root;
+    if (!strcmp(name, "market-config-namespace"))
+        return "mbcas-system"; /* as in the examples */
     return NULL;
 }
 
-static void agent_free(struct up_agent *agent)
+static void up_agent_free(struct up_agent *agent)
 {
     manager_free(agent->manager);
     kube_free(agent->kube);
@@ -43,14 +48,15 @@ static void agent_free(struct up_agent *agent)
     free(agent);
 }
 
-static int agent_run(struct up_agent *agent, err_t *e)
+/* Runs all features of a node, as `flyball agent` does. */
+static int up_agent_run(struct up_agent *agent, err_t *e)
 {
     int r = up_connect(agent->up, NULL, &agent->kube, e);
     r = r < 0 ? r
               : manager_new(&(struct manager_options){ .kube = agent->kube,
                                                        .identity = str_c(agent->node),
                                                        .seed = random_seed(),
-                                                       .setting = agent_setting,
+                                                       .setting = up_agent_setting,
                                                        .context = agent },
                             &agent->manager, e);
     for (const struct feature *const *f = features; r >= 0 && *f; f++)
@@ -59,7 +65,9 @@ static int agent_run(struct up_agent *agent, err_t *e)
     return r < 0 ? r : manager_run(agent->manager, e);
 }
 
-static int agent_start(struct up *up, str node, err_t *e)
+/* Starts an agent. Creates its cgroup folder first, which the simulated node may not have done
+ * yet. */
+static int up_agent_start(struct up *up, str node, err_t *e)
 {
     struct up_agent *agent = mem_zero(1, sizeof(*agent));
     struct buf root = { 0 }, pods = { 0 };
@@ -70,15 +78,16 @@ static int agent_start(struct up *up, str node, err_t *e)
     agent->root = buf_take(&root);
     int r = cpu_files_make(up->cgroup_root, node, pods.p, e);
     buf_done(&pods);
-    r = r < 0 ? r : agent_run(agent, e);
+    r = r < 0 ? r : up_agent_run(agent, e);
     if (r < 0) {
-        agent_free(agent);
+        up_agent_free(agent);
         return err_wrap(e, "the agent of node " STR_FMT, STR_ARG(node));
     }
     vec_push(&up->agents, agent);
     return 0;
 }
 
+/* Starts or frees the agent of a node, so that agents and nodes correspond. */
 static struct reconciled reconcile_node(struct reconcile *r)
 {
     struct up *up = r->context;
@@ -86,11 +95,11 @@ static struct reconciled reconcile_node(struct reconcile *r)
     err_t e;
     while (at < up->agents.n && !str_eqc(r->name, up->agents.at[at]->node))
         at++;
-    bool wanted = cache_get(up->nodes, S(""), r->name), there = at < up->agents.n;
-    if (wanted && !there && agent_start(up, r->name, &e) < 0)
+    bool wanted = cache_get(up->nodes, S(""), r->name), exists = at < up->agents.n;
+    if (wanted && !exists && up_agent_start(up, r->name, &e) < 0)
         return reconciled_failed(r, "%s", e.text);
-    if (!wanted && there) {
-        agent_free(up->agents.at[at]);
+    if (!wanted && exists) {
+        up_agent_free(up->agents.at[at]);
         vec_remove(&up->agents, at);
     }
     return reconciled();
@@ -114,9 +123,9 @@ int up_agents_start(struct up *up, struct manager *m, err_t *e)
     return 0;
 }
 
-/* ---- the end: one after the other, so that what they learnt is written */
+/* ---- shutdown, in sequence, so that each agent saves its Q-tables */
 
-static void agent_stopped(void *context)
+static void on_agent_stopped(void *context)
 {
     up_agents_stop(context);
 }
@@ -124,15 +133,15 @@ static void agent_stopped(void *context)
 void up_agents_stop(struct up *up)
 {
     if (up->agents_stopped == up->agents.n) {
-        up_agents_ended(up);
+        up_on_agents_stopped(up);
         return;
     }
-    manager_stop(up->agents.at[up->agents_stopped++]->manager, agent_stopped, up);
+    manager_stop(up->agents.at[up->agents_stopped++]->manager, on_agent_stopped, up);
 }
 
 void up_agents_done(struct up *up)
 {
     for (size_t i = 0; i < up->agents.n; i++)
-        agent_free(up->agents.at[i]);
+        up_agent_free(up->agents.at[i]);
     vec_done(&up->agents);
 }

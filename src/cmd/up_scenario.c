@@ -1,11 +1,11 @@
-/* The scenario of `flyball up`: manifests, of ours by name or from a file, and what they include.
+/* The scenario of `flyball up`: manifests, embedded ones by name or from a file, with includes.
  *
  *     apiVersion: testbed.flyball.dev/v1
  *     kind: Include
  *     files: [schedule, market]
  *
- * stands for the documents of those scenarios, in its place. Definitions of kinds are taken out: they are
- * applied before anybody watches. */
+ * is replaced by the documents of those scenarios. CustomResourceDefinitions are separated: they
+ * are applied before the controllers start to watch. */
 #include "up.h"
 
 #include "../base/file.h"
@@ -16,6 +16,7 @@
 
 enum { INCLUDE_DEPTH = 4 };
 
+/* An embedded scenario wins over a file of the same name. */
 static int read_documents(struct up *up, const char *scenario, struct json **ret, err_t *e)
 {
     char name[256];
@@ -26,7 +27,7 @@ static int read_documents(struct up *up, const char *scenario, struct json **ret
     auto_buf struct buf text = { 0 };
     int r = file_read(scenario, 16 << 20, &text, e);
     if (r < 0)
-        return err_wrap(e, "--testbed is neither a scenario of ours nor a file");
+        return err_wrap(e, "--testbed: neither a known scenario nor a readable file");
     r = yaml_parse_all(&up->arena, buf_str(&text), NULL, ret, e);
     return r < 0 ? err_wrap(e, "%s", scenario) : 0;
 }
@@ -37,6 +38,7 @@ static bool is_include(const struct json *document)
            str_starts(json_text(json_get(document, "apiVersion")), S(TESTBED_DOMAIN "/"));
 }
 
+/* Appends the documents of a scenario and of its includes. */
 static int add_documents(struct up *up, const char *scenario, int depth, err_t *e)
 {
     struct json *documents;
@@ -44,7 +46,7 @@ static int add_documents(struct up *up, const char *scenario, int depth, err_t *
     if (r < 0)
         return r;
     if (depth > INCLUDE_DEPTH)
-        return err_set(e, ELOOP, "the scenario %s includes itself", scenario);
+        return err_set(e, ELOOP, "scenario %s: includes are nested too deeply", scenario);
     for (size_t i = 0; r == 0 && i < json_len(documents); i++) {
         struct json *document = json_item(documents, i);
         bool defines = str_eqc(json_text(json_get(document, "kind")), "CustomResourceDefinition");
@@ -59,7 +61,7 @@ static int add_documents(struct up *up, const char *scenario, int depth, err_t *
     return r;
 }
 
-int up_read_scenario(struct up *up, err_t *e)
+int up_scenario_read(struct up *up, err_t *e)
 {
     up->scenario_documents = json_new_arr(&up->arena);
     return add_documents(up, up->scenario, 0, e);

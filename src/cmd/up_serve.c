@@ -1,5 +1,6 @@
-/* /metrics and /healthz of everything that `flyball up` runs, on a loopback port of its own. The simulated
- * autoscalers read their external metrics here. */
+/* Serves /metrics and /healthz of `flyball up` on a separate loopback port. The simulated
+ * autoscalers read their external metrics from it, so it also takes the place of a metrics
+ * adapter. There is neither TLS nor authorization. */
 #include "up.h"
 
 #include "../net/http_server.h"
@@ -20,7 +21,7 @@ static void on_request(void *context, struct exchange *x)
     } else if (str_eq(path, S("/healthz"))) {
         exchange_answer(x, 200, plain, S("ok\n"));
     } else {
-        exchange_answer(x, 404, plain, S("there is /metrics and /healthz\n"));
+        exchange_answer(x, 404, plain, S("not found; try /metrics or /healthz\n"));
     }
 }
 

@@ -1,8 +1,17 @@
-/* What `flyball up` says: where things are, what happens meanwhile, and what was done in the end.
+/* The output of `flyball up`: URLs at the start, decisions while it runs, totals at the end.
  *
- * In a terminal a few lines at the bottom are drawn over again: one a feature, with how often it decided and
- * what it decided last, and below them as many of the last decisions as the screen has room for. A terminal
- * whose size changed is drawn anew. Elsewhere each decision is a line, when it is made. */
+ * On a terminal a summary at the bottom is redrawn in place: one line per feature, with the
+ * number of its decisions and the last one, and below them as many recent decisions as the
+ * screen has room for:
+ *
+ *      57s, 2026-11-16T05:57:43Z by its clock; 186 requests, 0 errors
+ *      saturation         3  <last decision>
+ *      ...
+ *      05:57:40  market   <decision>
+ *
+ * If the size of the terminal changes, everything is redrawn. Log lines replace the summary,
+ * which moves down. Only the loop's thread draws. Without a terminal each decision is printed as
+ * one line. */
 #include "up.h"
 
 #include "../base/clock.h"
@@ -17,16 +26,16 @@
 
 static const int64_t redraw_ns = NS_PER_S;
 
-enum { WHERE_LINES = 13, SUMMARY_LINES = 1 + UP_FEATURE_N };
+enum { URL_LINES = 13, SUMMARY_LINES = 1 + UP_FEATURE_N };
 
-static bool on_screen(void)
+static bool is_terminal(void)
 {
     const char *terminal = getenv("TERM");
     return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* WHERE_LINES of it. */
-void up_print_where(const struct up *up)
+/* Prints URL_LINES lines. */
+void up_summary_print_urls(const struct up *up)
 {
     printf("flyball is up: %s, ready after %lld ms\n\n", apiserver_url(up->server),
            (long long)up->ready_ms);
@@ -36,7 +45,7 @@ void up_print_where(const struct up *up)
            "  kubectl get va,shpa,podallocations,aimservices,httproutes -A\n"
            "  kubectl get events -A --watch\n\n"
            "Metrics: %s/metrics\n"
-           "Ctrl-C stops; the same command goes on from where it was.\n\n",
+           "Press Ctrl-C to stop. The same command continues from the saved state.\n\n",
            up->metrics_url);
     fflush(stdout);
 }
@@ -45,7 +54,7 @@ struct tally {
     double reconciles, errors, requests;
 };
 
-static void add(void *context, const struct metric_view *view)
+static void add_to_tally(void *context, const struct metric_view *view)
 {
     struct tally *t = context;
     if (!strcmp(view->spec->name, "controller_runtime_reconcile_total"))
@@ -56,28 +65,28 @@ static void add(void *context, const struct metric_view *view)
         t->requests += view->value;
 }
 
-static struct tally count(const struct up *up)
+static struct tally count_totals(const struct up *up)
 {
     struct tally t = { 0 };
-    metrics_read(up->metrics, &(struct metrics_reader){ .series = add, .context = &t });
+    metrics_read(up->metrics, &(struct metrics_reader){ .series = add_to_tally, .context = &t });
     return t;
 }
 
-/* ---- meanwhile */
+/* ---- while it runs */
 
-static const char *const colours[UP_FEATURE_N] = { "\033[32m", "\033[36m", "\033[33m", "\033[35m" };
+static const char *const colors[UP_FEATURE_N] = { "\033[32m", "\033[36m", "\033[33m", "\033[35m" };
 
-static const char *colour(size_t feature)
+static const char *feature_color(size_t feature)
 {
-    return getenv("NO_COLOR") ? "" : colours[feature];
+    return getenv("NO_COLOR") ? "" : colors[feature];
 }
 
-static const char *plain(void)
+static const char *reset_color(void)
 {
     return getenv("NO_COLOR") ? "" : "\033[0m";
 }
 
-/* As much of a text as has room, cut between code points. */
+/* Appends as much of a text as fits, cut between code points. */
 static void put_fitting(struct buf *out, str text, size_t columns)
 {
     str rest = text;
@@ -91,8 +100,8 @@ static void put_fitting(struct buf *out, str text, size_t columns)
     buf_put(out, whole ? S("") : S("…"));
 }
 
-/* Whether the terminal has another size than before. */
-static bool measure(struct up_screen *screen)
+/* Measures the terminal; true if its size changed. */
+static bool measure_terminal(struct up_screen *screen)
 {
     struct winsize size = { 0 };
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
@@ -107,40 +116,42 @@ static bool measure(struct up_screen *screen)
 static void draw_feature(struct buf *out, const struct up *up, size_t feature)
 {
     const struct up_decisions *d = &up->decisions[feature];
-    buf_printf(out, "\033[K%s%-14s%s%6lld  ", colour(feature), up_feature_name(feature), plain(),
-               (long long)d->count);
+    buf_printf(out, "\033[K%s%-14s%s%6lld  ", feature_color(feature),
+               up_events_feature_name(feature), reset_color(), (long long)d->count);
     put_fitting(out, d->last.n ? buf_str(&d->last) : S("no decision yet"), up->screen.columns - 23);
     buf_putc(out, '\n');
 }
 
-/* Below where things are, the summary, an empty line and the line of the cursor. */
-static size_t room_for_news(const struct up_screen *screen)
+/* Lines left below the URLs, the summary, an empty line and the line of the cursor. */
+static size_t count_news_lines(const struct up_screen *screen)
 {
-    size_t taken = WHERE_LINES + SUMMARY_LINES + 2;
+    size_t taken = URL_LINES + SUMMARY_LINES + 2;
     size_t room = screen->rows > taken ? screen->rows - taken : 0;
     return MIN(room, MIN(screen->news_count, countof(screen->news)));
 }
 
+/* Draws the most recent decisions, oldest first; returns the number of lines. */
 static size_t draw_news(struct buf *out, const struct up_screen *screen)
 {
-    size_t n = room_for_news(screen);
+    size_t n = count_news_lines(screen);
     if (!n)
         return 0;
     buf_put(out, S("\033[K\n"));
     for (size_t i = screen->news_count - n; i < screen->news_count; i++) {
         size_t at = i % countof(screen->news);
         buf_printf(out, "\033[K%s  %s%-15s%s", screen->news[at].clock,
-                   colour(screen->news[at].feature), up_feature_name(screen->news[at].feature),
-                   plain());
+                   feature_color(screen->news[at].feature),
+                   up_events_feature_name(screen->news[at].feature), reset_color());
         put_fitting(out, buf_str(&screen->news[at].text), screen->columns - 26);
         buf_putc(out, '\n');
     }
     return n + 1;
 }
 
+/* Draws run time, simulated time, and totals of requests and errors. */
 static void draw_status(struct buf *out, const struct up *up)
 {
-    struct tally t = count(up);
+    struct tally t = count_totals(up);
     char text[DURATION_TEXT_MAX], moment[RFC3339_TEXT_MAX], line[200];
     str since = duration_text((clock_mono_ns() - up->started_ns) / NS_PER_S * NS_PER_S, text);
     str now = rfc3339_text(loop_wall_ns(up->loop) / NS_PER_S, moment);
@@ -151,13 +162,14 @@ static void draw_status(struct buf *out, const struct up *up)
     buf_putc(out, '\n');
 }
 
-static void draw(struct up *up)
+/* Redraws the summary in one write, which avoids flicker. */
+static void draw_summary(struct up *up)
 {
     struct up_screen *screen = &up->screen;
     auto_buf struct buf out = { 0 };
-    if (measure(screen)) {
+    if (measure_terminal(screen)) {
         printf("\033[H\033[2J");
-        up_print_where(up);
+        up_summary_print_urls(up);
         screen->lines = 0;
     }
     if (screen->lines)
@@ -170,17 +182,18 @@ static void draw(struct up *up)
     fflush(stdout);
 }
 
-static void redraw(struct timer *timer)
+static void on_redraw_timer(struct timer *timer)
 {
     struct up *up = container_of(timer, struct up, summary);
-    draw(up);
+    draw_summary(up);
     timer_set(up->loop, &up->summary,
-              loop_mono_ns(up->loop) + (int64_t)((double)redraw_ns * MAX(up->speed, 1)), redraw);
+              loop_mono_ns(up->loop) + (int64_t)((double)redraw_ns * MAX(up->speed, 1)),
+              on_redraw_timer);
 }
 
-/* A line of the log takes the place of the summary, which moves down. Threads that log leave its place empty
- * until it is drawn again, as only the loop's thread may draw. */
-static void log_line(void *context, str line)
+/* A log line replaces the summary, which moves down. If another thread logs, the summary stays
+ * empty until the loop's thread draws again. */
+static void draw_log_line(void *context, str line)
 {
     struct up *up = context;
     auto_buf struct buf out = { 0 };
@@ -191,17 +204,17 @@ static void log_line(void *context, str line)
         buf_putc(&out, '\n');
     (void)!write(STDERR_FILENO, out.p, out.n);
     if (pthread_equal(pthread_self(), up->thread))
-        draw(up);
+        draw_summary(up);
 }
 
 void up_summary_start(struct up *up)
 {
-    if (!on_screen())
+    if (!is_terminal())
         return;
     up->thread = pthread_self();
     if (isatty(STDERR_FILENO))
-        log_redirect(log_line, up);
-    timer_set(up->loop, &up->summary, loop_mono_ns(up->loop), redraw);
+        log_redirect(draw_log_line, up);
+    timer_set(up->loop, &up->summary, loop_mono_ns(up->loop), on_redraw_timer);
 }
 
 void up_summary_done(struct up *up)
@@ -210,7 +223,8 @@ void up_summary_done(struct up *up)
         buf_done(&up->screen.news[i].text);
 }
 
-static void keep(struct up_screen *screen, size_t feature, const struct up_news *news)
+/* Keeps a decision in the ring, with the time of day only. */
+static void store_decision(struct up_screen *screen, size_t feature, const struct up_decision *news)
 {
     size_t at = screen->news_count++ % countof(screen->news);
     struct buf *text = &screen->news[at].text;
@@ -218,47 +232,47 @@ static void keep(struct up_screen *screen, size_t feature, const struct up_news 
              str_from(news->time, strlen("2026-01-01T")).p);
     screen->news[at].feature = feature;
     buf_clear(text);
-    buf_printf(text, "%s" STR_FMT " (" STR_FMT "/" STR_FMT ")", news->warning ? "warns: " : "",
+    buf_printf(text, "%s" STR_FMT " (" STR_FMT "/" STR_FMT ")", news->warning ? "warning: " : "",
                STR_ARG(news->message), STR_ARG(news->ns), STR_ARG(news->name));
 }
 
-void up_print_decision(struct up *up, size_t feature, const struct up_news *news)
+void up_summary_add_decision(struct up *up, size_t feature, const struct up_decision *news)
 {
     char text[RFC3339_TEXT_MAX];
     if (str_cmp(news->time, rfc3339_text(up->started_s, text)) < 0)
-        return; /* of a run before this one */
-    if (on_screen()) {
-        keep(&up->screen, feature, news);
+        return; /* from an earlier run */
+    if (is_terminal()) {
+        store_decision(&up->screen, feature, news);
     } else if (up->ready) {
         printf(STR_FMT " %s %s" STR_FMT "/" STR_FMT " " STR_FMT ": " STR_FMT "\n",
-               STR_ARG(news->time), up_feature_name(feature), news->warning ? "warns of " : "",
-               STR_ARG(news->ns), STR_ARG(news->name), STR_ARG(news->reason),
-               STR_ARG(news->message));
+               STR_ARG(news->time), up_events_feature_name(feature),
+               news->warning ? "warning " : "", STR_ARG(news->ns), STR_ARG(news->name),
+               STR_ARG(news->reason), STR_ARG(news->message));
         fflush(stdout);
     }
 }
 
-/* ---- in the end */
+/* ---- totals */
 
 static void print_last(const struct up *up, size_t feature)
 {
     const struct up_decisions *d = &up->decisions[feature];
     auto_buf struct buf last = { 0 };
-    put_fitting(&last, buf_str(&d->last), on_screen() ? up->screen.columns - 31 : SIZE_MAX);
-    printf("  %-14s%6lld%s" STR_FMT "\n", up_feature_name(feature), (long long)d->count,
+    put_fitting(&last, buf_str(&d->last), is_terminal() ? up->screen.columns - 31 : SIZE_MAX);
+    printf("  %-14s%6lld%s" STR_FMT "\n", up_events_feature_name(feature), (long long)d->count,
            last.n ? "  last: " : "", STR_ARG(buf_str(&last)));
 }
 
-void up_print_end(struct up *up)
+void up_summary_print_totals(struct up *up)
 {
-    struct tally t = count(up);
-    measure(&up->screen);
-    log_redirect(NULL, NULL); /* the summary stays as it is */
+    struct tally t = count_totals(up);
+    measure_terminal(&up->screen);
+    log_redirect(NULL, NULL); /* keep the summary on the screen */
     if (up->ready)
-        printf("\nDecisions that were applied, as the events in the API tell:\n");
+        printf("\nDecisions that were applied, from the events in the API:\n");
     for (size_t i = 0; up->ready && i < UP_FEATURE_N; i++)
         print_last(up, i);
     printf("stopped: %.0f reconciles, %.0f requests, %.0f errors\n", t.reconciles, t.requests,
            t.errors);
-    printf("Everything is kept in %s\n", up->data);
+    printf("All state is kept in %s\n", up->data);
 }

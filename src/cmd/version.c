@@ -1,4 +1,4 @@
-/* flyball version: which build this is. */
+/* flyball version: prints the version. */
 #include "cmd.h"
 
 #include <stdio.h>

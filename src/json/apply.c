@@ -37,25 +37,13 @@ static const struct json *seen_at(const struct work *w, str version, const struc
     return w->r->view(w->r->context, version, object);
 }
 
-/* A node of its own with the members of another. */
-static struct json *shallow(struct arena *a, const struct json *v)
-{
-    struct json *copy = arena_new(a, struct json);
-    *copy = *v;
-    copy->cap = v->n;
-    copy->members = arena_array(a, v->n, sizeof(*copy->members));
-    if (v->n)
-        memcpy(copy->members, v->members, v->n * sizeof(*copy->members));
-    return copy;
-}
-
 /* Shares everything below with `object`: only its metadata are ever set. */
 static struct json *without_managed(struct arena *a, const struct json *object)
 {
     const struct json *metadata = json_get(object, "metadata");
     if (!json_is(metadata, JSON_OBJ))
         return json_copy(a, object);
-    struct json *copy = shallow(a, object), *own = shallow(a, metadata);
+    struct json *copy = json_shallow(a, object), *own = json_shallow(a, metadata);
     json_del(own, S("managedFields"));
     json_set(a, copy, S("metadata"), own);
     return copy;
@@ -127,6 +115,7 @@ static struct clash *find_clashes(struct work *w, const struct manager *self,
     struct clash *clashes = arena_array(w->arena, w->managed.n, sizeof(*clashes));
     struct typed_changes changes = changes_at(w, w->r->shape, old, new);
     const struct shape *seen = w->r->shape;
+    struct fieldset set = fieldset_union(w->arena, &changes.modified, &changes.added);
     *ret_changes = changes;
     for (size_t i = 0; i < w->managed.n; i++) {
         struct manager *m = &w->managed.at[i];
@@ -138,8 +127,8 @@ static struct clash *find_clashes(struct work *w, const struct manager *self,
             changes =
                 changes_at(w, shape, seen_at(w, m->version, old), seen_at(w, m->version, new));
             seen = shape;
+            set = fieldset_union(w->arena, &changes.modified, &changes.added);
         }
-        struct fieldset set = fieldset_union(w->arena, &changes.modified, &changes.added);
         clashes[i].set = fieldset_intersection(w->arena, &m->set, &set);
         m->set = fieldset_difference(w->arena, &m->set, &changes.removed);
     }
@@ -228,7 +217,8 @@ static void starting_managers(struct work *w)
     if (!w->r->subresource.n) {
         if (is_reset(brought))
             return;
-        if (managed_parse(w->arena, brought, &w->managed, &ignored) == 0 && w->managed.n)
+        if (json_len(brought) <= APPLY_MANAGERS_MAX &&
+            managed_parse(w->arena, brought, &w->managed, &ignored) == 0 && w->managed.n)
             return;
     }
     if (managed_parse(w->arena, stored, &w->managed, &ignored) < 0)
@@ -269,18 +259,27 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
 
 /* ---- apply: removing what is no longer applied */
 
+/* Two by two: one after the other would copy the result once for each set. */
+static struct fieldset union_of(struct arena *a, const struct fieldset *sets, size_t n)
+{
+    if (n <= 1)
+        return n ? sets[0] : (struct fieldset){ 0 };
+    struct fieldset left = union_of(a, sets, n / 2), right = union_of(a, sets + n / 2, n - n / 2);
+    return fieldset_union(a, &left, &right);
+}
+
 /* Fields of `merged` that neither `pruned` has nor anybody owns leave. */
 static struct json *add_back_owned(struct work *w, const struct shape *shape, str version,
                                    const struct json *merged, const struct json *pruned)
 {
-    struct fieldset kept = typed_fields(w->arena, shape, pruned);
-    kept = fieldset_with_parents(w->arena, &kept, shape);
-    for (size_t i = 0; i < w->managed.n; i++) {
-        if (!str_eq(w->managed.at[i].version, version))
-            continue;
-        struct fieldset owned = fieldset_with_parents(w->arena, &w->managed.at[i].set, shape);
-        kept = fieldset_union(w->arena, &kept, &owned);
-    }
+    struct fieldset *sets = arena_array(w->arena, w->managed.n + 1, sizeof(*sets)), kept;
+    size_t n = 0;
+    kept = typed_fields(w->arena, shape, pruned);
+    sets[n++] = fieldset_with_parents(w->arena, &kept, shape);
+    for (size_t i = 0; i < w->managed.n; i++)
+        if (str_eq(w->managed.at[i].version, version))
+            sets[n++] = fieldset_with_parents(w->arena, &w->managed.at[i].set, shape);
+    kept = union_of(w->arena, sets, n);
     struct fieldset all = typed_fields(w->arena, shape, merged);
     all = fieldset_with_parents(w->arena, &all, shape);
     struct fieldset gone = fieldset_difference(w->arena, &all, &kept);
@@ -332,16 +331,21 @@ static struct json *prune(struct work *w, struct json *merged, const struct mana
 
 /* ---- apply: conflicts */
 
+enum { CONFLICT_BYTES_MAX = 1024 * 1024 }; /* of paths; others are not listed */
+
 struct listing {
     struct arena *arena;
     struct apply_conflict *at;
-    size_t n, cap;
+    size_t n, cap, bytes;
     str message; /* of the manager in hand */
 };
 
 static void list_conflict(void *context, str path)
 {
     struct listing *l = context;
+    if (l->bytes > CONFLICT_BYTES_MAX)
+        return; /* the longest keys around the most fields would be a product */
+    l->bytes += path.n;
     if (l->n == l->cap) {
         l->cap = l->cap ? l->cap * 2 : 8;
         struct apply_conflict *larger = arena_array(l->arena, l->cap, sizeof(*larger));

@@ -20,6 +20,10 @@
 
 #include "fieldset.h"
 
+/* Entries of managedFields that an object may bring along: each is compared with the others and with what
+ * changes. More of them are treated like entries that cannot be read. */
+enum { APPLY_MANAGERS_MAX = 1024 };
+
 struct apply_request {
     const struct shape *shape; /* of the whole object at `version`, with metadata */
     /* The shape at another version, for entries written there; NULL result: no longer served, the

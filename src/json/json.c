@@ -1,9 +1,20 @@
-/* The tree: build, read, compare. Members are an array searched linearly: Kubernetes objects have a
- * handful of keys a level, and order must be kept. Readers of strangers' bytes bound `members`.
- * Parsing is in parse.c, writing in write.c. */
+/* The tree: build, read, compare. Parsing is in parse.c, writing in write.c.
+ *
+ * Members are an array in the order they came. Up to INDEX_FROM of them are searched linearly, as
+ * Kubernetes objects have a handful of keys per level; a larger object carries an index, so that n
+ * lookups cost n and not its square:
+ *
+ *     members[0 .. cap)  |  slots: 1 + place of a member, 0: free; open addressing, a power of two
+ *
+ * Both lie in one block of the arena. Every function here keeps the index; code that changes
+ * `members` by hand calls json_reindex(). */
 #include "json.h"
 
+#include "../base/map.h"
+
 #include <stdarg.h>
+
+enum { INDEX_FROM = 32 };
 
 static struct json *make(struct arena *a, enum json_type type)
 {
@@ -57,21 +68,82 @@ struct json *json_new_obj(struct arena *a)
     return make(a, JSON_OBJ);
 }
 
+/* ---- members and their index */
+
+static uint32_t *slots_of(const struct json *obj)
+{
+    return (uint32_t *)(void *)(obj->members + obj->cap);
+}
+
+static void index_member(struct json *obj, uint32_t at)
+{
+    uint32_t *slots = slots_of(obj), mask = obj->slots - 1;
+    uint32_t i = (uint32_t)map_hash(obj->members[at].key) & mask;
+    while (slots[i])
+        i = (i + 1) & mask;
+    slots[i] = at + 1;
+}
+
+void json_reindex(struct json *obj)
+{
+    if (!obj->slots)
+        return;
+    memset(slots_of(obj), 0, obj->slots * sizeof(uint32_t));
+    for (uint32_t i = 0; i < obj->n; i++)
+        index_member(obj, i);
+}
+
+/* Moves the members to a block for `cap` of them. The old one stays in the arena: trees are
+ * short-lived. */
+static void move_members(struct arena *a, struct json *obj, uint32_t cap)
+{
+    const struct json_member *old = obj->members;
+    uint32_t slots = 0;
+    if (cap > INDEX_FROM)
+        for (slots = 2 * INDEX_FROM; slots < cap + cap / 2;)
+            slots *= 2;
+    size_t index = (slots * sizeof(uint32_t) + sizeof(*old) - 1) / sizeof(*old);
+    obj->members = arena_array(a, cap + index, sizeof(*old));
+    obj->cap = cap;
+    obj->slots = slots;
+    if (obj->n)
+        memcpy(obj->members, old, obj->n * sizeof(*old));
+    json_reindex(obj);
+}
+
+void json_reserve(struct arena *a, struct json *obj, uint32_t members)
+{
+    assert(json_is(obj, JSON_OBJ));
+    if (members > obj->cap)
+        move_members(a, obj, members);
+}
+
+struct json *json_shallow(struct arena *a, const struct json *v)
+{
+    struct json *copy = arena_new(a, struct json);
+    *copy = *v;
+    copy->cap = v->n;
+    if (v->type == JSON_OBJ) {
+        move_members(a, copy, v->n);
+    } else if (v->type == JSON_ARR) {
+        copy->items = arena_array(a, v->n, sizeof(struct json *));
+        if (v->n)
+            memcpy(copy->items, v->items, v->n * sizeof(struct json *));
+    }
+    return copy;
+}
+
 struct json *json_copy(struct arena *a, const struct json *v)
 {
     if (!v)
         return NULL;
-    struct json *copy = arena_new(a, struct json);
-    *copy = *v;
-    copy->cap = v->n;
+    struct json *copy = json_shallow(a, v);
     if (v->type == JSON_STR) {
         copy->text = arena_str(a, (str){ v->text, v->n }).p;
     } else if (v->type == JSON_ARR) {
-        copy->items = arena_array(a, v->n, sizeof(*copy->items));
         for (uint32_t i = 0; i < v->n; i++)
             copy->items[i] = json_copy(a, v->items[i]);
     } else if (v->type == JSON_OBJ) {
-        copy->members = arena_array(a, v->n, sizeof(*copy->members));
         for (uint32_t i = 0; i < v->n; i++) {
             copy->members[i].key = arena_str(a, v->members[i].key);
             copy->members[i].value = json_copy(a, v->members[i].value);
@@ -80,21 +152,19 @@ struct json *json_copy(struct arena *a, const struct json *v)
     return copy;
 }
 
-/* Room for one more entry. The old array stays in the arena: trees are short-lived. */
-static void *roomier(struct arena *a, struct json *v, void *entries, size_t bytes)
+static struct json_member *find_indexed(const struct json *obj, str key)
 {
-    if (v->n < v->cap)
-        return entries;
-    assert(v->cap < UINT32_MAX / 2);
-    v->cap = v->cap ? v->cap * 2 : 4;
-    void *larger = arena_array(a, v->cap, bytes);
-    if (v->n)
-        memcpy(larger, entries, v->n * bytes);
-    return larger;
+    const uint32_t *slots = slots_of(obj), mask = obj->slots - 1;
+    for (uint32_t i = (uint32_t)map_hash(key) & mask; slots[i]; i = (i + 1) & mask)
+        if (str_eq(obj->members[slots[i] - 1].key, key))
+            return &obj->members[slots[i] - 1];
+    return NULL;
 }
 
-static struct json_member *find(const struct json *obj, str key)
+struct json_member *json_find(const struct json *obj, str key)
 {
+    if (json_is(obj, JSON_OBJ) && obj->slots)
+        return find_indexed(obj, key);
     json_each(m, obj)
         if (str_eq(m->key, key))
             return m;
@@ -104,7 +174,7 @@ static struct json_member *find(const struct json *obj, str key)
 void json_set(struct arena *a, struct json *obj, str key, struct json *value)
 {
     assert(json_is(obj, JSON_OBJ));
-    struct json_member *m = find(obj, key);
+    struct json_member *m = json_find(obj, key);
     if (m) {
         m->value = value;
         return;
@@ -114,21 +184,60 @@ void json_set(struct arena *a, struct json *obj, str key, struct json *value)
 
 void json_append(struct arena *a, struct json *obj, str key, struct json *value)
 {
-    assert(json_is(obj, JSON_OBJ));
-    obj->members = roomier(a, obj, obj->members, sizeof(*obj->members));
+    assert(json_is(obj, JSON_OBJ) && obj->cap < UINT32_MAX / 4);
+    if (obj->n == obj->cap)
+        move_members(a, obj, obj->cap ? obj->cap * 2 : 4);
     obj->members[obj->n++] = (struct json_member){ arena_str(a, key), value };
+    if (obj->slots)
+        index_member(obj, obj->n - 1);
+}
+
+/* Takes the member out of the index and counts those behind it down: no key is hashed but those of
+ * the run that closes the gap. */
+static void unindex_member(struct json *obj, uint32_t at)
+{
+    uint32_t *slots = slots_of(obj), mask = obj->slots - 1;
+    uint32_t hole = (uint32_t)map_hash(obj->members[at].key) & mask;
+    while (slots[hole] != at + 1)
+        hole = (hole + 1) & mask;
+    for (uint32_t i = (hole + 1) & mask; slots[i]; i = (i + 1) & mask) {
+        uint32_t home = (uint32_t)map_hash(obj->members[slots[i] - 1].key) & mask;
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            slots[hole] = slots[i];
+            hole = i;
+        }
+    }
+    slots[hole] = 0;
+    for (uint32_t i = 0; i <= mask; i++)
+        slots[i] -= slots[i] > at + 1;
 }
 
 bool json_del(struct json *obj, str key)
 {
-    struct json_member *m = find(obj, key);
+    struct json_member *m = json_find(obj, key);
     if (!m)
         return false;
     size_t after = (size_t)(obj->members + obj->n - m) - 1;
+    if (obj->slots)
+        unindex_member(obj, (uint32_t)(m - obj->members));
     memmove(m, m + 1, after * sizeof(*m));
     obj->n--;
     return true;
 }
+
+void json_sweep(struct json *obj)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < obj->n; i++)
+        if (obj->members[i].value)
+            obj->members[kept++] = obj->members[i];
+    if (kept == obj->n)
+        return;
+    obj->n = kept;
+    json_reindex(obj);
+}
+
+/* ---- elements */
 
 void json_push(struct arena *a, struct json *arr, struct json *value)
 {
@@ -137,8 +246,14 @@ void json_push(struct arena *a, struct json *arr, struct json *value)
 
 void json_insert(struct arena *a, struct json *arr, size_t at, struct json *value)
 {
-    assert(json_is(arr, JSON_ARR) && at <= arr->n);
-    arr->items = roomier(a, arr, arr->items, sizeof(struct json *));
+    assert(json_is(arr, JSON_ARR) && at <= arr->n && arr->cap < UINT32_MAX / 2);
+    if (arr->n == arr->cap) {
+        arr->cap = arr->cap ? arr->cap * 2 : 4;
+        struct json **larger = arena_array(a, arr->cap, sizeof(struct json *));
+        if (arr->n)
+            memcpy(larger, arr->items, arr->n * sizeof(struct json *));
+        arr->items = larger;
+    }
     memmove(arr->items + at + 1, arr->items + at, (arr->n - at) * sizeof(struct json *));
     arr->items[at] = value;
     arr->n++;
@@ -167,7 +282,7 @@ struct json *json_make(struct arena *a, struct json *obj, ...)
 
 struct json *json_get_str(const struct json *obj, str key)
 {
-    struct json_member *m = find(obj, key);
+    struct json_member *m = json_find(obj, key);
     return m ? m->value : NULL;
 }
 
@@ -248,7 +363,7 @@ static bool objects_eq(const struct json *a, const struct json *b)
         /* the same place is the common case and spares the search */
         const struct json_member *m = str_eq(a->members[i].key, b->members[i].key)
                                           ? &b->members[i]
-                                          : find(b, a->members[i].key);
+                                          : json_find(b, a->members[i].key);
         if (!m || !json_eq(a->members[i].value, m->value))
             return false;
     }
@@ -279,5 +394,49 @@ bool json_eq(const struct json *a, const struct json *b)
         return a->n == b->n && objects_eq(a, b);
     default:
         return true;
+    }
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+static uint64_t hash_number(const struct json *v)
+{
+    int64_t whole = v->integer;
+    if (v->type == JSON_REAL) {
+        bool fits = v->real >= -0x1p63 && v->real < 0x1p63;
+        if (!fits || (double)(int64_t)v->real != v->real)
+            return map_hash((str){ (const char *)&v->real, sizeof(v->real) });
+        whole = (int64_t)v->real;
+    }
+    return map_hash((str){ (const char *)&whole, sizeof(whole) });
+}
+
+uint64_t json_hash(const struct json *v)
+{
+    if (!v)
+        return 0;
+    uint64_t hash = v->type;
+    switch (v->type) {
+    case JSON_BOOL:
+        return mix(hash + 16 + v->boolean);
+    case JSON_INT:
+    case JSON_REAL:
+        return hash_number(v);
+    case JSON_STR:
+        return map_hash((str){ v->text, v->n });
+    case JSON_ARR:
+        for (uint32_t i = 0; i < v->n; i++)
+            hash = mix(hash) + json_hash(v->items[i]);
+        return mix(hash);
+    case JSON_OBJ: /* a sum: the order of members does not count */
+        for (uint32_t i = 0; i < v->n; i++)
+            hash += mix(map_hash(v->members[i].key) + mix(json_hash(v->members[i].value)));
+        return mix(hash);
+    default:
+        return mix(hash);
     }
 }

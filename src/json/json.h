@@ -4,6 +4,7 @@
  *   yaml        YAML in, the same tree out
  *   pointer, jsonpath, hash, patch, merge, strategic, apply     what is done with trees
  *   shape, fieldset                                             what apply and strategic know of types
+ *   seen        which values of a list were there before
  *   project     fields out of a byte stream, without a tree (for the watch cache)
  *
  * Memory: a tree lives in the arena it was made in and dies with it; nodes have no owner of their
@@ -25,6 +26,7 @@ struct json_member;
 struct json {
     enum json_type type;
     uint32_t n, cap; /* elements, members, or bytes of text */
+    uint32_t slots;  /* of the index behind the members of a large object; 0: none (see json.c) */
     union {
         bool boolean;
         int64_t integer;
@@ -43,6 +45,8 @@ struct json_member {
 enum { JSON_DEPTH_MAX = 256 };
 
 /* ---- parse */
+
+enum { JSON_PATH_BYTES = 1024 }; /* of a path to a duplicate, which is told for each of them */
 
 struct json_limits {
     size_t depth;   /* 0: JSON_DEPTH_MAX */
@@ -78,6 +82,15 @@ void json_set(struct arena *a, struct json *obj, str key, struct json *value); /
 /* The same for a key that is known not to be there yet: no search. */
 void json_append(struct arena *a, struct json *obj, str key, struct json *value);
 bool json_del(struct json *obj, str key); /* true when it was there */
+/* Many deletions in one pass: set the values of members to NULL, then sweep the object. */
+struct json_member *json_find(const struct json *obj, str key); /* NULL: absent */
+void json_sweep(struct json *obj);
+/* Room for so many members, and their index. */
+void json_reserve(struct arena *a, struct json *obj, uint32_t members);
+/* To be called by whoever moves or removes entries of `members` by hand. */
+void json_reindex(struct json *obj);
+/* A node of its own with the same members or elements. */
+struct json *json_shallow(struct arena *a, const struct json *v);
 void json_push(struct arena *a, struct json *arr, struct json *value);
 void json_insert(struct arena *a, struct json *arr, size_t at, struct json *value);
 void json_remove(struct json *arr, size_t at);
@@ -146,6 +159,7 @@ bool json_deeper(const struct json *v, size_t levels); /* nested more than that?
 
 /* Deep equality: the order of members does not count, 1 equals 1.0, NULL equals NULL only. */
 bool json_eq(const struct json *a, const struct json *b);
+uint64_t json_hash(const struct json *v); /* the same for equal values; differs between runs */
 
 /* for each member m of an object: json_each(m, obj) use(m->key, m->value); */
 #define json_each(m, obj)                                                                          \
@@ -158,7 +172,8 @@ bool json_eq(const struct json *a, const struct json *b);
 void json_write(struct buf *out, const struct json *v);           /* compact, in order */
 void json_write_pretty(struct buf *out, const struct json *v);    /* two blanks a level */
 void json_write_canonical(struct buf *out, const struct json *v); /* compact, sorted by key */
-void json_write_text(struct buf *out, str text);                  /* one quoted string */
+void json_write_start(struct buf *out, const struct json *v, size_t most); /* the first bytes */
+void json_write_text(struct buf *out, str text);                           /* one quoted string */
 void json_write_real(struct buf *out, double value);    /* shortest that reads back equal */
 str json_to_str(struct arena *a, const struct json *v); /* compact */
 

@@ -21,11 +21,13 @@ static struct json *merge_into(struct arena *a, struct json *target, const struc
     if (!json_is(patch, JSON_OBJ) || !json_is(target, JSON_OBJ))
         return without_nulls(a, patch);
     json_each(m, patch) {
-        if (m->value->type == JSON_NULL)
-            json_del(target, m->key);
-        else
-            json_set(a, target, m->key, merge_into(a, json_get_str(target, m->key), m->value));
+        struct json_member *at = json_find(target, m->key);
+        if (m->value->type != JSON_NULL)
+            json_set(a, target, m->key, merge_into(a, at ? at->value : NULL, m->value));
+        else if (at)
+            at->value = NULL;
     }
+    json_sweep(target);
     return target;
 }
 

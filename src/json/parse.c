@@ -2,8 +2,6 @@
  * into our tree, bounding depth and width and finding keys that stand twice. */
 #include "json.h"
 
-#include "../base/map.h"
-
 #include <yyjson.h>
 
 struct parse {
@@ -14,16 +12,16 @@ struct parse {
     err_t *e;
 };
 
-enum { FEW_MEMBERS = 24 }; /* up to here a linear search beats a hash set */
-
 static struct json *convert(struct parse *p, yyjson_val *from, size_t depth);
 
 static size_t enter(struct parse *p, str key)
 {
     size_t before = p->path.n;
+    if (before > JSON_PATH_BYTES)
+        return before;
     if (before)
         buf_putc(&p->path, '.');
-    buf_put(&p->path, key);
+    buf_put(&p->path, str_upto(key, JSON_PATH_BYTES));
     return before;
 }
 
@@ -64,7 +62,7 @@ static struct json *array(struct parse *p, yyjson_val *from, size_t depth)
     yyjson_val *item;
     yyjson_arr_foreach(from, i, n, item)
     {
-        if (p->limits->duplicate)
+        if (p->limits->duplicate && before <= JSON_PATH_BYTES)
             buf_printf(&p->path, "[%zu]", i);
         if (!(v->items[i] = convert(p, item, depth + 1)))
             return NULL;
@@ -73,36 +71,22 @@ static struct json *array(struct parse *p, yyjson_val *from, size_t depth)
     return v;
 }
 
-static struct json_member *seen_before(struct json *v, struct map *seen, str key)
-{
-    if (v->cap > FEW_MEMBERS)
-        return map_get(seen, key);
-    for (uint32_t i = 0; i < v->n; i++)
-        if (str_eq(v->members[i].key, key))
-            return &v->members[i];
-    return NULL;
-}
-
 static struct json *object(struct parse *p, yyjson_val *from, size_t depth)
 {
     struct json *v = json_new_obj(p->arena);
-    v->cap = (uint32_t)yyjson_obj_size(from);
-    v->members = arena_array(p->arena, v->cap, sizeof(*v->members));
-    auto_map struct map seen = { 0 };
+    json_reserve(p->arena, v, (uint32_t)yyjson_obj_size(from));
     size_t i, n;
     yyjson_val *name, *value;
     yyjson_obj_foreach(from, i, n, name, value)
     {
         str key = { yyjson_get_str(name), yyjson_get_len(name) };
         size_t before = p->limits->duplicate ? enter(p, key) : 0;
-        struct json_member *m = seen_before(v, &seen, key);
+        struct json_member *m = json_find(v, key);
         if (m && p->limits->duplicate)
             p->limits->duplicate(p->limits->context, buf_str(&p->path));
         if (!m) {
-            m = &v->members[v->n++];
-            m->key = arena_str(p->arena, key);
-            if (v->cap > FEW_MEMBERS)
-                map_put(&seen, m->key, m);
+            json_append(p->arena, v, key, NULL);
+            m = &v->members[v->n - 1];
         }
         if (!(m->value = convert(p, value, depth + 1)))
             return NULL;

@@ -10,6 +10,7 @@ struct work {
     struct arena *arena;
     struct json *root;
     size_t copied; /* bytes, by "copy" */
+    size_t moved;  /* entries that made room or closed a gap */
     size_t number; /* of the operation, from 0 */
     str op, path, from;
     const struct json *value;
@@ -40,11 +41,13 @@ static bool index_in(size_t n, str token, size_t *ret)
     return true;
 }
 
-static struct json *step(struct json *v, str token)
+static struct json *step(struct work *w, struct json *v, str token)
 {
     size_t at;
     if (!json_is(v, JSON_ARR))
-        return pointer_member(v, token);
+        return json_get_str(v, str_find_char(token, '~') == SIZE_MAX
+                                   ? token
+                                   : pointer_unescape(w->arena, token));
     return index_in(v->n, token, &at) ? json_item(v, at) : NULL;
 }
 
@@ -58,7 +61,7 @@ static int locate(struct work *w, str path, size_t room, struct place *ret)
         return not_applicable(w, path, "a path starts with \"/\" and names a part of the object");
     struct json *v = w->root;
     for (str token; v && pointer_next(&parent, &token);)
-        v = step(v, token);
+        v = step(w, v, token);
     if (!json_is(v, JSON_ARR) && !json_is(v, JSON_OBJ))
         return not_applicable(w, path, "there is no such path");
     *ret = (struct place){ .in = v, .name = pointer_unescape(w->arena, last) };
@@ -77,17 +80,30 @@ static struct json *current(const struct place *p) /* NULL: nothing there */
     return p->in->type == JSON_OBJ ? json_get_str(p->in, p->name) : json_item(p->in, p->at);
 }
 
+/* Ten thousand operations at the front of a list of a million would move terabytes. */
+static int count_moved(struct work *w, str path, size_t entries)
+{
+    w->moved += entries;
+    if (w->moved <= PATCH_MOVES_MAX)
+        return 0;
+    return not_applicable(w, path,
+                          "the patch moves too many elements; replace the whole list instead");
+}
+
 static int put(struct work *w, str path, struct json *value)
 {
     struct place p;
     int result = locate(w, path, 1, &p);
     if (result < 0)
         return result;
-    if (p.in->type == JSON_OBJ)
+    if (p.in->type == JSON_OBJ) {
         json_set(w->arena, p.in, p.name, value);
-    else
+        return 0;
+    }
+    result = count_moved(w, path, p.in->n - p.at);
+    if (result == 0)
         json_insert(w->arena, p.in, p.at, value);
-    return 0;
+    return result;
 }
 
 static struct json *new_value(struct work *w)
@@ -109,6 +125,9 @@ static int take_out(struct work *w, str path, struct json **ret)
     struct json *was = current(&p);
     if (!was)
         return not_applicable(w, path, "there is nothing to remove");
+    result = count_moved(w, path, p.in->n - (p.in->type == JSON_ARR ? p.at : 0));
+    if (result < 0)
+        return result;
     if (p.in->type == JSON_OBJ)
         json_del(p.in, p.name);
     else

@@ -1,6 +1,10 @@
-/* Lookups in shapes. Fields are searched linearly: the largest type served has some forty, and
- * lengths differ before bytes are compared. */
+/* Lookups in shapes. Few fields are searched linearly: the largest built-in type has some forty, and
+ * lengths differ before bytes are compared. Custom types may have thousands, which are sorted. */
 #include "shape.h"
+
+#include <stdlib.h>
+
+enum { FEW_FIELDS = 48 };
 
 const struct shape shape_any = { .kind = SHAPE_ANY, .element = &shape_any };
 const struct shape shape_scalar = { .kind = SHAPE_SCALAR };
@@ -17,8 +21,45 @@ const struct shape shape_scalar_set = { .kind = SHAPE_LIST,
 static const struct shape any_map = { .kind = SHAPE_OBJ, .element = &shape_any };
 static const struct shape any_list = { .kind = SHAPE_LIST, .element = &shape_any };
 
+static int by_field_name(const void *a, const void *b, void *fields)
+{
+    const struct shape_field *at = fields;
+    return str_cmp(at[*(const uint32_t *)a].name, at[*(const uint32_t *)b].name);
+}
+
+void shape_sort_fields(struct arena *a, struct shape *s)
+{
+    s->by_name = NULL;
+    if (s->n_fields <= FEW_FIELDS)
+        return;
+    uint32_t *order = arena_array(a, s->n_fields, sizeof(*order));
+    for (uint32_t i = 0; i < s->n_fields; i++)
+        order[i] = i;
+    qsort_r(order, s->n_fields, sizeof(*order), by_field_name, (void *)(uintptr_t)s->fields);
+    s->by_name = order;
+}
+
+static const struct shape_field *find_sorted(const struct shape *s, str name)
+{
+    uint32_t low = 0, high = s->n_fields;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct shape_field *f = &s->fields[s->by_name[middle]];
+        int order = str_cmp(f->name, name);
+        if (order == 0)
+            return f;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
 const struct shape_field *shape_field(const struct shape *s, str name)
 {
+    if (s && s->by_name)
+        return find_sorted(s, name);
     for (uint32_t i = 0; s && i < s->n_fields; i++)
         if (str_eq(s->fields[i].name, name))
             return &s->fields[i];

@@ -70,6 +70,7 @@ struct shape {
     bool atomic;                      /* SHAPE_OBJ: owned as a whole */
     const struct shape_field *fields; /* SHAPE_OBJ: n_fields of them, in any order */
     uint32_t n_fields;
+    const uint32_t *by_name; /* SHAPE_OBJ: places in `fields`, sorted by name; NULL: few fields */
     uint32_t n_keys;
     const str *keys;             /* SHAPE_MAP_LIST: names of the key fields, n_keys of them */
     const struct shape *element; /* of a list; of a map: any name that is not in `fields` */
@@ -85,6 +86,9 @@ extern const struct shape shape_scalar_set;  /* finalizers */
 
 /* The declared field of that name, or NULL. */
 const struct shape_field *shape_field(const struct shape *s, str name);
+/* Sorts the names of a shape with many fields, once they are all there: definitions of strangers have
+ * thousands. */
+void shape_sort_fields(struct arena *a, struct shape *s);
 
 /* The shape of a member: its field's, else the map element's, else (type declared without it) NULL. */
 const struct shape *shape_member(const struct shape *s, str name);

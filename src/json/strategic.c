@@ -4,6 +4,8 @@
  * Kubernetes does by deleting handled members from the patch is done here by skipping them. */
 #include "strategic_list.h"
 
+#include "../base/map.h"
+
 static const str set_order = STR_INIT("$setElementOrder");
 static const str delete_from = STR_INIT("$deleteFromPrimitiveList");
 
@@ -64,14 +66,6 @@ static struct json *map_directive(struct strategic *w, const struct json *direct
     return strategic_as_is(w->arena, patch);
 }
 
-static bool lists_text(const struct json *list, str text)
-{
-    for (size_t i = 0; i < json_len(list); i++)
-        if (json_is(list->items[i], JSON_STR) && str_eq(json_text(list->items[i]), text))
-            return true;
-    return false;
-}
-
 /* "$retainKeys": every member of the patch must be listed, and others leave the object. */
 static int retain_keys(struct strategic *w, struct json *object, const struct json *patch)
 {
@@ -80,16 +74,28 @@ static int retain_keys(struct strategic *w, struct json *object, const struct js
         return 0;
     if (keys->type != JSON_ARR)
         return err_set(w->e, EINVAL, "invalid patch format of retainKeys: it must be a list");
+    auto_map struct map listed = { 0 };
+    for (size_t i = 0; i < keys->n; i++)
+        if (keys->items[i]->type == JSON_STR)
+            map_put(&listed, json_text(keys->items[i]), keys->items[i]);
     json_each(m, patch)
-        if (m->value->type != JSON_NULL && !is_directive(m->key) && !lists_text(keys, m->key))
+        if (m->value->type != JSON_NULL && !is_directive(m->key) && !map_get(&listed, m->key))
             return err_set(w->e, EINVAL,
                            "invalid patch format of retainKeys: it does not list \"" STR_FMT
                            "\", which the patch sets",
                            STR_ARG(m->key));
-    for (uint32_t i = object->n; i-- > 0;)
-        if (!lists_text(keys, object->members[i].key))
-            json_del(object, object->members[i].key);
+    json_each(m, object)
+        if (!map_get(&listed, m->key))
+            m->value = NULL;
+    json_sweep(object);
     return 0;
+}
+
+static void delete_member(struct json *object, str name) /* until the object is swept */
+{
+    struct json_member *m = json_find(object, name);
+    if (m)
+        m->value = NULL;
 }
 
 static struct strategic_field field_at(const struct shape *shape, str name)
@@ -190,7 +196,7 @@ static int merge_member(struct strategic *w, const struct shape *shape, struct j
                        "\" names no field, expected $deleteFromPrimitiveList/<field>",
                        STR_ARG(m->key));
     if (m->value->type == JSON_NULL) {
-        json_del(object, name);
+        delete_member(object, name);
         return 0;
     }
     struct json *live = json_get_str(object, name), *merged;
@@ -204,7 +210,7 @@ static int merge_member(struct strategic *w, const struct shape *shape, struct j
         if (!merged)
             return -w->e->code;
     } else if (!(merged = strategic_clean(w->arena, m->value))) {
-        json_del(object, name);
+        delete_member(object, name);
         return 0;
     }
     json_set(w->arena, object, name, merged);
@@ -227,6 +233,7 @@ struct json *strategic_merge_map(struct strategic *w, const struct shape *shape,
             !was_ordered(w, patch, m->key))
             result = merge_member(w, shape, object, m);
     }
+    json_sweep(object);
     return result == 0 ? object : NULL;
 }
 

@@ -220,6 +220,38 @@ void json_write(struct buf *out, const struct json *v)
     write_value(out, v, COMPACT, 0);
 }
 
+/* Writes no more than needed: a large value is shown in many errors. */
+static void write_start(struct buf *out, const struct json *v, size_t end)
+{
+    if (!json_is(v, JSON_ARR) && !json_is(v, JSON_OBJ)) {
+        struct json cut = v ? *v : (struct json){ .type = JSON_NULL };
+        if (cut.type == JSON_STR)
+            cut.n =
+                (uint32_t)MIN((size_t)cut.n, end + 8); /* no byte shrinks; no character is cut */
+        write_value(out, &cut, COMPACT, 0);
+        return;
+    }
+    buf_putc(out, v->type == JSON_ARR ? '[' : '{');
+    for (uint32_t i = 0; i < v->n && out->n < end; i++) {
+        if (i)
+            buf_putc(out, ',');
+        if (v->type == JSON_OBJ) {
+            json_write_text(out, str_upto(v->members[i].key, end + 8));
+            buf_putc(out, ':');
+        }
+        write_start(out, v->type == JSON_ARR ? v->items[i] : v->members[i].value, end);
+    }
+    buf_putc(out, v->type == JSON_ARR ? ']' : '}');
+}
+
+void json_write_start(struct buf *out, const struct json *v, size_t most)
+{
+    size_t start = out->n;
+    write_start(out, v, start + most);
+    if (out->n > start + most)
+        out->n = start + most;
+}
+
 void json_write_pretty(struct buf *out, const struct json *v)
 {
     write_value(out, v, PRETTY, 0);

@@ -24,8 +24,6 @@ struct reader {
     err_t *e;
 };
 
-enum { FEW_MEMBERS = 24 };
-
 static struct json *node(struct reader *r, size_t depth);
 
 static void reader_done(struct reader *r)
@@ -97,39 +95,11 @@ static struct json *alias(struct reader *r)
 
 struct mapping {
     struct json *obj;
-    struct map seen; /* key to 1 + index; filled once there are many */
 };
-
-static size_t mapping_find(const struct mapping *m, str key) /* 1 + index, 0: absent */
-{
-    if (m->obj->n > FEW_MEMBERS)
-        return (size_t)(uintptr_t)map_get(&m->seen, key);
-    for (uint32_t i = 0; i < m->obj->n; i++)
-        if (str_eq(m->obj->members[i].key, key))
-            return i + 1;
-    return 0;
-}
 
 static void mapping_put(struct reader *r, struct mapping *m, str key, struct json *value)
 {
-    struct json *obj = m->obj;
-    size_t at = mapping_find(m, key);
-    if (at) {
-        obj->members[at - 1].value = value;
-        return;
-    }
-    if (obj->n == obj->cap) {
-        obj->cap = obj->cap ? obj->cap * 2 : 4;
-        struct json_member *larger = arena_array(r->arena, obj->cap, sizeof(*larger));
-        if (obj->n)
-            memcpy(larger, obj->members, obj->n * sizeof(*larger));
-        obj->members = larger;
-    }
-    obj->members[obj->n++] = (struct json_member){ key, value };
-    if (obj->n <= FEW_MEMBERS)
-        return;
-    for (uint32_t i = m->seen.n ? obj->n - 1 : 0; i < obj->n; i++)
-        map_put(&m->seen, obj->members[i].key, (void *)(uintptr_t)(i + 1));
+    json_set(r->arena, m->obj, key, value);
 }
 
 static bool merge_one(struct reader *r, struct mapping *m, const struct json *from)
@@ -179,8 +149,9 @@ static bool key_text(struct reader *r, const struct json *key, str *ret)
 static size_t path_key(struct reader *r, str key)
 {
     size_t before = r->path.n;
-    if (r->limits->duplicate)
-        buf_printf(&r->path, before ? "." STR_FMT : STR_FMT, STR_ARG(key));
+    if (r->limits->duplicate && before <= JSON_PATH_BYTES)
+        buf_printf(&r->path, before ? "." STR_FMT : STR_FMT,
+                   STR_ARG(str_upto(key, JSON_PATH_BYTES)));
     return before;
 }
 
@@ -193,7 +164,7 @@ static bool entry(struct reader *r, struct mapping *m, size_t depth)
     if (!key || !key_text(r, key, &name))
         return false;
     size_t before = path_key(r, name);
-    if (!merges && r->limits->duplicate && mapping_find(m, name))
+    if (!merges && r->limits->duplicate && json_find(m->obj, name))
         r->limits->duplicate(r->limits->context, buf_str(&r->path));
     struct json *value = next(r) ? node(r, depth) : NULL;
     if (!value)
@@ -222,7 +193,6 @@ static struct json *mapping(struct reader *r, size_t depth)
     bool fine = next(r);
     while (fine && r->event.type != YAML_MAPPING_END_EVENT)
         fine = entry(r, &m, depth) && fits(r, m.obj->n) && next(r);
-    map_done(&m.seen);
     return fine ? anchor_close(r, anchor, m.obj) : NULL;
 }
 
@@ -239,7 +209,7 @@ static struct json *sequence(struct reader *r, size_t depth)
             return NULL;
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             return anchor_close(r, anchor, list);
-        if (r->limits->duplicate)
+        if (r->limits->duplicate && before <= JSON_PATH_BYTES)
             buf_printf(&r->path, "[%u]", list->n);
         struct json *item = node(r, depth);
         if (!item)

@@ -165,6 +165,14 @@ static void metrics_init(struct kube *k, struct metrics *given)
     k->host = str_upto(k->host, str_find_char(k->host, '/'));
 }
 
+/* A plugin may bring a token at any time, so having one counts as a token. */
+static int check_secret(const struct kube_options *o, err_t *e)
+{
+    const struct kube_config *c = o->config;
+    bool secret = c->token.n || c->token_file.n || c->password.n || c->exec;
+    return secret && !o->insecure_token ? uri_check_secret(c->server, e) : 0;
+}
+
 int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
 {
     struct kube *k = mem_zero(1, sizeof(*k));
@@ -182,7 +190,7 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
                 9); /* virtual time: the same each run */
     metrics_init(k, o->metrics);
     k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
-    if (link_new(k, &k->link, e) < 0) {
+    if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {
         err_wrap(e, STR_FMT, STR_ARG(k->config->where));
         kube_free(k);
         return -e->code;

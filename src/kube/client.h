@@ -39,6 +39,7 @@ struct kube_options {
     double rate, burst;               /* requests a second; 0: 20 and 30; negative: no limit */
     int64_t timeout_ns;               /* of a request that says none; 0: 60 s */
     struct metrics *metrics;          /* where to count; NULL: in a registry of its own */
+    bool insecure_token; /* send tokens and passwords without TLS to other machines too */
 };
 
 int kube_new(const struct kube_options *options, struct kube **ret, err_t *e);

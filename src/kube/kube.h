@@ -9,6 +9,7 @@
  *   workqueue     keys to reconcile: once each, with backoff (pure: time is an argument)
  *   controller    caches -> keys -> reconcile() -> writes
  *   complaints    what went wrong, told without flooding the log
+ *   grant         may an object name another in another namespace? grants: the same, watched
  *   events        what users see in `kubectl describe`
  *   election      one leader, by a Lease
  *   keep          what must survive a restart: named texts in ConfigMaps of ours

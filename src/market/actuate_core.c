@@ -1,4 +1,52 @@
-/* The controller's step: see actuate_core.h. */
+/* What to do next about one pod: see actuate_core.h.
+ *
+ * The problem. An agent desires CPU for a pod; the API server accepts a resize; the kubelet
+ * admits it, defers it or rejects it; the runtime enacts it. Each party can be slow, refuse or
+ * restart, and the controller sees only what the watch shows. So it keeps no state machine of
+ * its own: every step derives the position from the pod, the status and the clock, and returns
+ * one action.
+ *
+ *   not found, ending                            Failed PodNotFound, no status
+ *   opted out, --market-restore   restore_originals()
+ *     |- spec is not the originals               Pending Restoring    patch back
+ *     `- spec is, and the node has enacted it    Applied Excluded     delete the originals
+ *   static, Windows, BestEffort, Guaranteed      Failed or Applied    leave the pod alone
+ *   otherwise                     follow_spec()
+ *     |- quantities are invalid                  Failed InvalidDesiredCPU
+ *     |- spec is not the target
+ *     |    |- refused a short time ago           Failed, as before    wait
+ *     |    |- resized less than 5 s ago          Pending RateLimited  wait
+ *     |    |- other pods must shrink first       Pending WaitingForRoom
+ *     |    `- else                               Pending Applying     patch, in a bounded step
+ *     `- spec is the target       check_node()
+ *          |- Infeasible                         Failed Infeasible    withdraw, for 10 minutes
+ *          |- Deferred for 60 s                  Failed Deferred      withdraw, for 2 minutes
+ *          |- Deferred, in progress, error       Pending              wait
+ *          `- enacted                            Applied Applied      verified
+ *
+ * The invariants.
+ *
+ *   - Applied means that the node reports the values for every container, not that the API
+ *     server accepted them.
+ *   - The originals are in the status before the first patch is sent. After a crash in between we
+ *     must not take our own numbers for the owner's.
+ *   - Whatever does not end with an event sets `wake_ns`.
+ *   - A refused amount is withdrawn from the spec, because a pending resize reserves CPU on the
+ *     node, and is not sent again before its time.
+ *
+ * How an amount becomes a patch. The pod's limit and request are split over the containers in
+ * proportion to their originals (resize_split). Fixed containers keep what they have. A step is
+ * at most a factor of 10 or 20 cores; a target further away is reached in several steps, 5 s
+ * apart.
+ *
+ * What was rejected. Splitting by the present values, as MBCAS does: rounding makes shares drift
+ * with every resize. Comparing requests with what the runtime reports: it knows them as shares,
+ * which are coarser than millicores, so the request that the node admitted decides (is_enacted).
+ * Removing an added limit when the pod opts out: Kubernetes does not allow it, so the pod gets a
+ * limit of 256 cores, which has the same effect.
+ *
+ * Memory: messages are allocated in the caller's arena; targets are written into the pod's
+ * containers. */
 #include "actuate_core.h"
 
 #include "limit_core.h"
@@ -9,7 +57,7 @@
 const char *const actuate_phase_names[ACTUATE_PHASE_N] = { "Pending", "Applied", "Failed" };
 
 static const int64_t backoff_first_ns = 5 * NS_PER_S, backoff_most_ns = 300 * NS_PER_S;
-static const int64_t look_again_ns = 5 * NS_PER_S, room_look_ns = NS_PER_S;
+static const int64_t recheck_ns = 5 * NS_PER_S, room_recheck_ns = NS_PER_S;
 
 static const char restore_failed[] = "RestoreFailed";
 
@@ -49,7 +97,7 @@ int64_t actuate_least_limit(const struct actuate_pod *pod)
     return sum;
 }
 
-/* What the node says is in force: -1 where it does not say. */
+/* Adds up what the node reports as in force; -1 if a container is not reported. */
 static void sum_in_force(const struct actuate_pod *pod, struct actuate_plan *plan)
 {
     plan->in_force_request = plan->in_force_limit = 0;
@@ -75,7 +123,7 @@ static bool has_limits(const struct actuate_pod *pod)
 
 /* ---- targets */
 
-/* The weights are what the containers had when nobody had touched them. */
+/* The weight of a container in the split: what it had before the first resize. */
 static int64_t original_share(const struct actuate_container *c, bool has_originals)
 {
     int64_t limit = has_originals ? c->original_limit : c->limit_milli;
@@ -96,8 +144,10 @@ static void fill_shares(const struct actuate_input *in, struct container_share *
     }
 }
 
-static int split(struct arena *a, const struct actuate_input *in, int64_t limit, int64_t request,
-                 err_t *e)
+/* Sets the targets so that they add up to the limit and the request, as far as the pod can have
+ * them. */
+static int split_targets(struct arena *a, const struct actuate_input *in, int64_t limit,
+                         int64_t request, err_t *e)
 {
     struct container_share *shares = arena_array(a, in->pod.n, sizeof(*shares));
     struct resize_room room = { 0 };
@@ -119,7 +169,7 @@ static int split(struct arena *a, const struct actuate_input *in, int64_t limit,
     return 0;
 }
 
-/* A limit that was added cannot be taken away again, only be made to mean nothing. */
+/* A limit that was added cannot be removed again; a very large one has the same effect. */
 static void target_originals(const struct actuate_pod *pod)
 {
     for (size_t i = 0; i < pod->n; i++) {
@@ -136,7 +186,7 @@ static void target_originals(const struct actuate_pod *pod)
     }
 }
 
-/* Back to what the node admitted; false when it does not say. */
+/* Sets the targets to what the node admitted; false if it does not report that. */
 static bool target_admitted(const struct actuate_pod *pod)
 {
     for (size_t i = 0; i < pod->n; i++) {
@@ -170,12 +220,13 @@ static int64_t target_limit(const struct actuate_pod *pod)
 
 /* ---- verdicts */
 
-static struct actuate_plan verdict(enum actuate_phase phase, const char *reason, str message)
+static struct actuate_plan make_verdict(enum actuate_phase phase, const char *reason, str message)
 {
     return (struct actuate_plan){ .phase = phase, .reason = reason, .message = message };
 }
 
-/* The runtime knows requests only as shares, which are coarser: what the node admitted decides. */
+/* The runtime reports requests only as shares, which are coarser: a request that the node
+ * admitted counts too. */
 static bool is_enacted(const struct actuate_pod *pod)
 {
     for (size_t i = 0; i < pod->n; i++) {
@@ -192,16 +243,17 @@ static int64_t error_backoff(int n)
     return n >= 7 ? backoff_most_ns : MIN(backoff_first_ns << MAX(n - 1, 0), backoff_most_ns);
 }
 
-/* The spec is as it should be: has the node followed? `done` is what to say then. */
-static struct actuate_plan follow(struct arena *a, const struct actuate_input *in,
-                                  struct actuate_plan done)
+/* The spec equals the targets. Returns `done` if the node has enacted it, otherwise what it is
+ * waiting for. */
+static struct actuate_plan check_progress(struct arena *a, const struct actuate_input *in,
+                                          struct actuate_plan done)
 {
     const struct actuate_pod *pod = &in->pod;
     if (str_eqc(pod->progress, "Error")) {
         struct actuate_plan plan =
-            verdict(ACTUATE_PENDING, "ResizeError",
-                    arena_printf(a, "the node could not carry out the resize: " STR_FMT,
-                                 STR_ARG(pod->progress_message)));
+            make_verdict(ACTUATE_PENDING, "ResizeError",
+                         arena_printf(a, "the node failed to resize the pod: " STR_FMT,
+                                      STR_ARG(pod->progress_message)));
         plan.wake_ns = error_backoff(in->memory.error_n + 1);
         return plan;
     }
@@ -210,14 +262,14 @@ static struct actuate_plan follow(struct arena *a, const struct actuate_input *i
         return done;
     }
     struct actuate_plan plan =
-        verdict(ACTUATE_PENDING, "Applying",
-                pod->progressing ? S("the node is carrying out the resize")
-                                 : S("the resize was accepted; the node has not taken it up yet"));
-    plan.wake_ns = look_again_ns;
+        make_verdict(ACTUATE_PENDING, "Applying",
+                     pod->progressing ? S("the resize is in progress on the node")
+                                      : S("the resize was accepted; waiting for the node"));
+    plan.wake_ns = recheck_ns;
     return plan;
 }
 
-static struct actuate_plan send(struct actuate_plan plan, const struct actuate_input *in)
+static struct actuate_plan plan_patch(struct actuate_plan plan, const struct actuate_input *in)
 {
     plan.patch = true;
     plan.from_milli = actuate_spec_limit(&in->pod);
@@ -225,51 +277,59 @@ static struct actuate_plan send(struct actuate_plan plan, const struct actuate_i
     return plan;
 }
 
-/* The node said no: the spec goes back, so that the room it reserves is free again. */
-static struct actuate_plan withdraw(struct arena *a, const struct actuate_input *in, bool for_good)
+/* The node refused: the spec returns to what the node admitted, which releases the CPU that it
+ * reserves. */
+static struct actuate_plan withdraw_resize(struct arena *a, const struct actuate_input *in,
+                                           bool infeasible)
 {
     const struct actuate_pod *pod = &in->pod;
     struct actuate_plan plan =
-        for_good ? verdict(ACTUATE_FAILED, "Infeasible",
-                           arena_printf(a, "the node can never give that: " STR_FMT,
+        infeasible
+            ? make_verdict(ACTUATE_FAILED, "Infeasible",
+                           arena_printf(a, "the resize cannot fit on the node: " STR_FMT,
                                         STR_ARG(pod->pending_message)))
-                 : verdict(ACTUATE_FAILED, "Deferred",
-                           arena_printf(a, "the node had no room for a minute: " STR_FMT,
-                                        STR_ARG(pod->pending_message)));
-    plan.infeasible_milli = for_good ? actuate_spec_limit(pod) : 0;
-    plan.wake_ns = for_good ? ACTUATE_INFEASIBLE_NS : ACTUATE_REFUSED_NS;
-    return target_admitted(pod) && !spec_is_target(pod) ? send(plan, in) : plan;
+            : make_verdict(
+                  ACTUATE_FAILED, "Deferred",
+                  arena_printf(a,
+                               "the node had no room for 60 s; the resize was withdrawn: " STR_FMT,
+                               STR_ARG(pod->pending_message)));
+    plan.infeasible_milli = infeasible ? actuate_spec_limit(pod) : 0;
+    plan.wake_ns = infeasible ? ACTUATE_INFEASIBLE_NS : ACTUATE_REFUSED_NS;
+    return target_admitted(pod) && !spec_is_target(pod) ? plan_patch(plan, in) : plan;
 }
 
-/* What the node says about a spec that is what we want. */
-static struct actuate_plan settle(struct arena *a, const struct actuate_input *in,
-                                  struct actuate_plan done)
+/* The spec equals the targets: evaluates the PodResizePending condition, then the progress. */
+static struct actuate_plan check_node(struct arena *a, const struct actuate_input *in,
+                                      struct actuate_plan done)
 {
     const struct actuate_pod *pod = &in->pod;
     if (str_eqc(pod->pending, "Infeasible"))
-        return withdraw(a, in, true);
+        return withdraw_resize(a, in, true);
     if (str_eqc(pod->pending, "Deferred")) {
         int64_t since = pod->pending_since_ns ? pod->pending_since_ns : in->memory.attempted_ns;
         int64_t waited = in->now_ns - since;
         if (since && waited >= ACTUATE_DEFERRED_NS)
-            return withdraw(a, in, false);
-        struct actuate_plan plan = verdict(ACTUATE_PENDING, "Deferred",
-                                           arena_printf(a, "the node has no room yet: " STR_FMT,
-                                                        STR_ARG(pod->pending_message)));
+            return withdraw_resize(a, in, false);
+        struct actuate_plan plan =
+            make_verdict(ACTUATE_PENDING, "Deferred",
+                         arena_printf(a, "the node has no room yet: " STR_FMT,
+                                      STR_ARG(pod->pending_message)));
         plan.wake_ns = since ? ACTUATE_DEFERRED_NS - MAX(waited, (int64_t)0) : ACTUATE_DEFERRED_NS;
         return plan;
     }
-    return follow(a, in, done);
+    return check_progress(a, in, done);
 }
 
-/* ---- pods that are not ours to resize */
+/* ---- pods that must not be resized */
 
-static struct actuate_plan give_back(struct arena *a, const struct actuate_input *in)
+/* The pod opted out, or the market is being uninstalled: restores the originals, then forgets
+ * them. */
+static struct actuate_plan restore_originals(struct arena *a, const struct actuate_input *in)
 {
     struct actuate_plan done =
-        verdict(ACTUATE_APPLIED, "Excluded",
-                in->restore ? S("the market gives all pods back: this one has what it had before")
-                            : S("the pod opted out of the market"));
+        make_verdict(ACTUATE_APPLIED, "Excluded",
+                     in->restore ? S("--market-restore is set: the pod has its original resources")
+                                 : S("the pod opted out with mbcas.io/managed: \"false\""));
     if (!in->memory.has_originals) {
         done.verified = true;
         return done;
@@ -283,14 +343,16 @@ static struct actuate_plan give_back(struct arena *a, const struct actuate_input
                                           .message = in->memory.refusal_message,
                                           .wake_ns = in->memory.attempted_ns + ACTUATE_REFUSED_NS -
                                                      in->now_ns };
-        return send(verdict(ACTUATE_PENDING, "Restoring", S("the pod gets back what it had")), in);
+        return plan_patch(make_verdict(ACTUATE_PENDING, "Restoring",
+                                       S("restoring the original resources of the pod")),
+                          in);
     }
-    struct actuate_plan plan = follow(a, in, done);
-    plan.forget_originals = plan.verified;
+    struct actuate_plan plan = check_progress(a, in, done);
+    plan.delete_originals = plan.verified;
     return plan;
 }
 
-static bool can_move(const struct actuate_pod *pod)
+static bool has_resizable_container(const struct actuate_pod *pod)
 {
     for (size_t i = 0; i < pod->n; i++)
         if (!pod->containers[i].fixed)
@@ -298,36 +360,39 @@ static bool can_move(const struct actuate_pod *pod)
     return false;
 }
 
+/* Pods that the market must leave alone, with the verdict in `ret`. */
 static bool is_out_of_scope(const struct actuate_pod *pod, struct actuate_plan *ret)
 {
     if (pod->mirror)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable", S("static pods cannot be resized"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable", S("static pods cannot be resized"));
     else if (pod->windows)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable", S("Windows pods cannot be resized"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable", S("Windows pods cannot be resized"));
     else if (pod->qos == QOS_BEST_EFFORT)
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable",
-                       S("a BestEffort pod cannot be given CPU: its QoS class would change"));
+        *ret = make_verdict(ACTUATE_FAILED, "Unmanageable",
+                            S("BestEffort pods cannot be resized: their QoS class would change"));
     else if (pod->qos == QOS_GUARANTEED && !pod->guaranteed_too)
-        *ret = verdict(ACTUATE_APPLIED, "GuaranteedQoS",
-                       S("Guaranteed pods are left alone; the annotation mbcas.io/skip-guaranteed: "
-                         "\"false\" gives them to the market"));
-    else if (!can_move(pod))
-        *ret = verdict(ACTUATE_FAILED, "Unmanageable",
-                       S("a resize would restart the pod's containers; the annotation "
-                         "mbcas.io/allow-restart: \"true\" allows that"));
+        *ret =
+            make_verdict(ACTUATE_APPLIED, "GuaranteedQoS",
+                         S("Guaranteed pods are not resized; to include this one, annotate it with "
+                           "mbcas.io/skip-guaranteed: \"false\""));
+    else if (!has_resizable_container(pod))
+        *ret = make_verdict(
+            ACTUATE_FAILED, "Unmanageable",
+            S("a resize would restart the pod's containers; to allow that, annotate it "
+              "with mbcas.io/allow-restart: \"true\""));
     else
         return false;
     return true;
 }
 
-/* ---- the wish */
+/* ---- the spec */
 
 static int read_amount(str text, const char *field, int64_t *ret, err_t *e)
 {
     if (quantity_parse_milli(text, ret, e) < 0)
         return err_wrap(e, "spec.%s", field);
     if (*ret <= 0)
-        return err_set(e, EINVAL, "spec.%s is \"" STR_FMT "\", want more than 0", field,
+        return err_set(e, EINVAL, "spec.%s is \"" STR_FMT "\", but must be greater than 0", field,
                        STR_ARG(text));
     return 0;
 }
@@ -340,13 +405,15 @@ static int read_desired(const struct actuate_input *in, int64_t *ret_limit, int6
         r = read_amount(in->desired_request, "desiredCPURequest", ret_request, e);
     if (r == 0 && *ret_request > *ret_limit)
         r = err_set(e, EINVAL,
-                    "spec.desiredCPURequest is \"" STR_FMT "\", want at most the limit, " STR_FMT,
+                    "spec.desiredCPURequest is \"" STR_FMT
+                    "\", but must not exceed spec.desiredCPULimit, \"" STR_FMT "\"",
                     STR_ARG(in->desired_request), STR_ARG(in->desired_limit));
     return r;
 }
 
-/* Was the same, or something smaller, refused a short time ago? A node that refused no more than the pod has
- * resizes it to nothing else either. */
+/* Was this amount, or a smaller one, refused a short time ago? A node that rejected no more than
+ * the pod already has (for instance with a static CPU manager) will reject every other amount
+ * too. */
 static bool is_refused(struct arena *a, const struct actuate_input *in, int64_t limit,
                        struct actuate_plan *ret)
 {
@@ -359,15 +426,19 @@ static bool is_refused(struct arena *a, const struct actuate_input *in, int64_t 
     int64_t until = too_large ? m->infeasible_until_ns : m->attempted_ns + ACTUATE_REFUSED_NS;
     if ((!too_large && !refused) || in->now_ns >= until)
         return false;
-    *ret = verdict(ACTUATE_FAILED, too_large ? "Infeasible" : m->refusal_reason.p,
-                   refused ? m->refusal_message
-                           : arena_printf(a, "the node could not give %lldm a short time ago",
-                                          (long long)m->infeasible_milli));
+    *ret =
+        make_verdict(ACTUATE_FAILED, too_large ? "Infeasible" : m->refusal_reason.p,
+                     refused
+                         ? m->refusal_message
+                         : arena_printf(a,
+                                        "the node recently rejected a limit of %lldm as infeasible",
+                                        (long long)m->infeasible_milli));
     ret->wake_ns = until - in->now_ns;
     return true;
 }
 
-/* May the pod be resized to its targets now? If not, the plan says until when to wait. */
+/* Must the resize wait, for its cooldown or for room? Then `ret` is Pending, with the time to
+ * wait. */
 static bool must_wait(struct arena *a, const struct actuate_input *in, int64_t grows_by,
                       struct actuate_plan *ret)
 {
@@ -376,81 +447,86 @@ static bool must_wait(struct arena *a, const struct actuate_input *in, int64_t g
     int64_t pause =
         str_eqc(in->pod.progress, "Error") ? error_backoff(m->error_n + 1) : STEP_COOLDOWN_NS;
     if (since < pause) {
-        *ret = verdict(ACTUATE_PENDING, "RateLimited",
-                       arena_printf(a, "the next resize may come %lld s after the last one",
-                                    (long long)(pause / NS_PER_S)));
+        *ret = make_verdict(ACTUATE_PENDING, "RateLimited",
+                            arena_printf(a, "waiting until %lld s after the last resize",
+                                         (long long)(pause / NS_PER_S)));
         ret->wake_ns = pause - since;
         return true;
     }
     if (grows_by <= in->room_milli)
         return false;
-    *ret = verdict(ACTUATE_PENDING, "WaitingForRoom",
-                   S("others on the node give up CPU first; then this pod gets it"));
-    ret->wake_ns = room_look_ns;
+    *ret = make_verdict(ACTUATE_PENDING, "WaitingForRoom",
+                        S("waiting for other pods on the node to release CPU"));
+    ret->wake_ns = room_recheck_ns;
     return true;
 }
 
-/* Bounds the step; a limit where there was none is no step. */
-static struct step bound_step(struct arena *a, const struct actuate_input *in, int64_t limit)
+/* Limits the size of the step. Adding a first limit is not a step. */
+static struct resize_step bound_step(struct arena *a, const struct actuate_input *in, int64_t limit)
 {
     if (!has_limits(&in->pod))
-        return (struct step){ STEP_OK, limit, 0, S("") };
-    return step_check(a, actuate_spec_limit(&in->pod), limit, -1);
+        return (struct resize_step){ STEP_OK, limit, 0, S("") };
+    return resize_step_check(a, actuate_spec_limit(&in->pod), limit, -1);
 }
 
-static struct actuate_plan pursue(struct arena *a, const struct actuate_input *in)
+/* The pod takes part in the market: brings it towards the spec. */
+static struct actuate_plan follow_spec(struct arena *a, const struct actuate_input *in)
 {
     int64_t limit = 0, request = 0;
     struct actuate_plan plan;
     err_t e;
-    if (read_desired(in, &limit, &request, &e) < 0 || split(a, in, limit, request, &e) < 0)
-        return verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
+    if (read_desired(in, &limit, &request, &e) < 0 || split_targets(a, in, limit, request, &e) < 0)
+        return make_verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
     if (spec_is_target(&in->pod))
-        return settle(a, in, verdict(ACTUATE_APPLIED, "Applied", S("")));
+        return check_node(a, in, make_verdict(ACTUATE_APPLIED, "Applied", S("")));
     if (is_refused(a, in, limit, &plan))
         return plan;
-    struct step step = bound_step(a, in, limit);
+    struct resize_step step = bound_step(a, in, limit);
     if (step.allowed_milli != limit &&
-        split(a, in, step.allowed_milli, MIN(request, limit_request(step.allowed_milli)), &e) < 0)
-        return verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
+        split_targets(a, in, step.allowed_milli, MIN(request, limit_request(step.allowed_milli)),
+                      &e) < 0)
+        return make_verdict(ACTUATE_FAILED, "InvalidDesiredCPU", arena_str(a, str_c(e.text)));
     if (must_wait(a, in, target_limit(&in->pod) - actuate_claimed_limit(&in->pod), &plan)) {
-        if (step.verdict == STEP_TOO_LARGE) { /* that one waits between its steps is no news */
+        if (step.verdict == STEP_TOO_LARGE) { /* pausing between steps is not worth a new reason */
             plan.reason = "StepSizeExceeded";
             plan.message = step.reason;
         }
         return plan;
     }
     if (in->dry_run) {
-        plan = verdict(ACTUATE_PENDING, "DryRun",
-                       arena_printf(a, "the CPU limit would go from %lldm to %lldm",
-                                    (long long)actuate_spec_limit(&in->pod),
-                                    (long long)target_limit(&in->pod)));
-        return in->memory.dry_run_done ? plan : send(plan, in);
+        plan =
+            make_verdict(ACTUATE_PENDING, "DryRun",
+                         arena_printf(a, "dry run: the CPU limit would change from %lldm to %lldm",
+                                      (long long)actuate_spec_limit(&in->pod),
+                                      (long long)target_limit(&in->pod)));
+        return in->memory.dry_run_done ? plan : plan_patch(plan, in);
     }
     plan = step.allowed_milli == limit
-               ? verdict(ACTUATE_PENDING, "Applying", S("the resize is being sent"))
-               : verdict(ACTUATE_PENDING, "StepSizeExceeded", step.reason);
-    plan.remember_originals = !in->memory.has_originals;
+               ? make_verdict(ACTUATE_PENDING, "Applying", S("sending the resize"))
+               : make_verdict(ACTUATE_PENDING, "StepSizeExceeded", step.reason);
+    plan.record_originals = !in->memory.has_originals;
     plan.wake_ns = STEP_COOLDOWN_NS;
-    return send(plan, in);
+    return plan_patch(plan, in);
 }
 
-struct actuate_plan actuate(struct arena *a, const struct actuate_input *in)
+struct actuate_plan actuate_decide(struct arena *a, const struct actuate_input *in)
 {
     const struct actuate_pod *pod = &in->pod;
     struct actuate_plan plan;
     if (!pod->found)
-        plan = verdict(ACTUATE_FAILED, "PodNotFound", S("there is no such pod, or another one"));
+        plan = make_verdict(
+            ACTUATE_FAILED, "PodNotFound",
+            S("the pod does not exist, or was replaced by another one of the same name"));
     else if (pod->ending)
-        plan = (struct actuate_plan){ .reason = "PodEnding", .leave = true };
+        plan = (struct actuate_plan){ .reason = "PodEnding", .skip_status = true };
     else if (pod->opted_out || in->restore)
-        plan = give_back(a, in);
+        plan = restore_originals(a, in);
     else if (is_out_of_scope(pod, &plan))
         ;
     else if (!pod->running)
-        plan = verdict(ACTUATE_PENDING, "PodNotRunning", S("the pod does not run yet"));
+        plan = make_verdict(ACTUATE_PENDING, "PodNotRunning", S("the pod is not running yet"));
     else
-        plan = pursue(a, in);
+        plan = follow_spec(a, in);
     sum_in_force(pod, &plan);
     return plan;
 }

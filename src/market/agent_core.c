@@ -1,5 +1,16 @@
-/* The learning agent: see agent_core.h. The order of operations in the formulas is that of the
- * original, so that both give the same last bit. */
+/* The learning agent: see agent_core.h.
+ *
+ *      agent_learn(outcome)   Q[state][action] += alpha · (reward + gamma · max Q[state'] − Q)
+ *            |
+ *            v
+ *      agent_choose(price)    state from usage, throttling and allocation; greedy or random action
+ *            |
+ *            v
+ *      the pod's bid          an action is a weight (1.2, 1.0, 0.8) and a headroom
+ *
+ * The order of operations in every formula is that of MBCAS, so both produce the same last bit;
+ * the golden vectors depend on it. The table is an unordered array of the rows in use, because a
+ * pod visits few states: all 27 rows would be 864 of the 1,800 bytes that a pod costs. */
 #include "agent_core.h"
 
 #include "milli.h"
@@ -20,7 +31,7 @@ static const char *const usage_names[] = { "low", "medium", "high" };
 static const char *const throttle_names[] = { "none", "some", "high" };
 static const char *const allocation_names[] = { "low", "adequate", "excess" };
 
-static const double price_that_counts = 0.3;
+static const double price_threshold = 0.3; /* below, agents ignore the price */
 static const double epsilon_decay = 0.999, epsilon_floor = 0.01;
 
 void agent_init(struct agent *agent, double epsilon, uint64_t seed)
@@ -111,7 +122,7 @@ enum agent_action agent_greedy(const double q[AGENT_ACTION_N], double price)
 {
     double value[AGENT_ACTION_N];
     memcpy(value, q, sizeof(value));
-    if (price > price_that_counts) {
+    if (price > price_threshold) {
         value[AGENT_AGGRESSIVE] -= 5 * price;
         value[AGENT_CONSERVATIVE] += 2 * price;
     }
@@ -138,7 +149,7 @@ enum agent_action agent_choose(struct agent *agent, double price, bool explore)
 
 /* ---- learning */
 
-double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t previous_milli)
+double agent_reward(const struct agent_rules *rules, struct agent_outcome o, int64_t previous_milli)
 {
     double usage = (double)o.usage_milli, allocation = (double)o.allocation_milli;
     double reward = 0;
@@ -162,17 +173,17 @@ double agent_reward(const struct agent_rules *rules, struct outcome o, int64_t p
     return reward;
 }
 
-static double best_known(const struct agent *agent, int state)
+static double best_value(const struct agent *agent, int state)
 {
     const double *q = agent_row(agent, state)->q;
-    double best = 0; /* what was never tried counts as 0 */
+    double best = 0; /* an action that was never tried counts as 0 */
     for (int a = 0; a < AGENT_ACTION_N; a++)
         if (q[a] > best)
             best = q[a];
     return best;
 }
 
-double agent_learn(struct agent *agent, const struct agent_rules *rules, struct outcome o)
+double agent_learn(struct agent *agent, const struct agent_rules *rules, struct agent_outcome o)
 {
     agent->usage_milli = milli32(o.usage_milli);
     int64_t previous = agent->allocation_milli;
@@ -184,7 +195,7 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
         struct agent_row *row = agent_add_row(agent, agent->state);
         double *q = &row->q[agent->action];
         double value =
-            *q + rules->learning_rate * (reward + rules->discount * best_known(agent, now) - *q);
+            *q + rules->learning_rate * (reward + rules->discount * best_value(agent, now) - *q);
         if (isfinite(value) || rules->infinite_reward) {
             *q = value;
             row->known |= (uint8_t)(1 << agent->action);
@@ -198,7 +209,7 @@ double agent_learn(struct agent *agent, const struct agent_rules *rules, struct 
 
 int64_t agent_price_response(int64_t demand_milli, double price)
 {
-    if (price <= price_that_counts)
+    if (price <= price_threshold)
         return demand_milli;
     return (int64_t)((double)demand_milli * MAX(1 - price * 0.5, 0.5));
 }

@@ -1,4 +1,21 @@
-/* Reading and setting one cgroup: see cgroup_reader.h. */
+/* Reading and setting one cgroup: see cgroup_reader.h.
+ *
+ * A group is an array of levels. levels[0] is the cgroup itself, the others are its children (at
+ * most 63). Each level has an open descriptor of its cpu.stat and the counters of its last
+ * reading; a reading adds the differences to the caller's total:
+ *
+ *      levels[0]  pod          --- usage ------------------------------> total.usage
+ *                              --- throttled time --.
+ *      levels[1]  container    --- throttled time --+---- sum ---------> total.throttled
+ *      levels[2]  container    --- throttled time --'
+ *                              --- periods, hits ------ worst level ---> total.periods, total.hits
+ *
+ * The invariant: totals never decrease. A level that restarts, or that is read for the first
+ * time, contributes nothing to this interval. Readings are made once a second for every pod, so
+ * system calls are saved where possible: a cgroup that used no CPU was not throttled, and only
+ * its usage is read; children are listed only if the link count of the directory changed.
+ *
+ * cgroup v1 keeps usage in a separate file (cpuacct.usage) and the quota in two. */
 #include "cgroup_reader.h"
 
 #include "../base/sum.h"
@@ -12,13 +29,13 @@
 #include <unistd.h>
 
 enum { LEVELS_MAX = 64, FILE_MAX = 1024, PERIOD_USEC = 100000, QUOTA_MIN_USEC = 1000 };
-enum { KEPT_FROM = 512 }; /* descriptors below are left to connections */
+enum { KEPT_FROM = 512 }; /* lower descriptors are left to connections */
 
 struct level { /* one cgroup whose throttling is read */
     int fd;    /* of its cpu.stat; -1: not open */
     uint32_t name_sum : 30;
-    uint32_t known : 1; /* the counters are a reading */
-    uint32_t seen : 1;  /* during a scan */
+    uint32_t known : 1; /* the counters are those of a reading */
+    uint32_t seen : 1;  /* found by the current scan */
     uint32_t nr_periods, nr_throttled;
     int64_t throttled_usec;
 };
@@ -27,9 +44,9 @@ struct cgroup {
     const struct cgroup_tree *tree;
     struct level *levels; /* owned; the first is the cgroup itself */
     int usage_fd;         /* v1: cpuacct.usage */
-    uint16_t links;       /* of the directory when last scanned: two, and one a directory inside */
+    uint16_t links;       /* of the directory at the last scan: 2 plus one per child */
     uint8_t level_n;
-    bool rescan;
+    bool rescan; /* list the children before the next reading */
     char path[];
 };
 
@@ -48,13 +65,13 @@ static int open_file(const struct cgroup *g, const char *root, const char *insid
 {
     char path[PATH_MAX];
     if (!file_path(g, root, inside, file, path))
-        return err_set(e, ENAMETOOLONG, "cgroup %s: its path is too long", g->path);
+        return err_set(e, ENAMETOOLONG, "cgroup %s: path too long", g->path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? fd : err_set(e, errno, "%s: %s", path, strerror(errno));
 }
 
-/* One that stays open, out of the way: the loop's table of descriptors is as long as the highest of a
- * connection, which would come to lie above thousands of these. */
+/* Opens a file that stays open, with a high descriptor: libuv's table is as long as the highest
+ * descriptor of a connection, which should not come after thousands of these. */
 static int open_kept(const struct cgroup *g, const char *root, const char *inside, const char *file,
                      err_t *e)
 {
@@ -66,8 +83,8 @@ static int open_kept(const struct cgroup *g, const char *root, const char *insid
     return kept;
 }
 
-/* The whole file from a kept descriptor. */
-static int read_fd(int fd, char out[static FILE_MAX], str *ret)
+/* Reads the whole file from an open descriptor. */
+static int read_open_file(int fd, char out[static FILE_MAX], str *ret)
 {
     ssize_t n;
     while ((n = pread(fd, out, FILE_MAX, 0)) < 0 && errno == EINTR)
@@ -78,14 +95,14 @@ static int read_fd(int fd, char out[static FILE_MAX], str *ret)
     return 0;
 }
 
-/* The whole of a file that is looked at rarely. */
+/* Reads a file that is rarely needed and not kept open. */
 static int read_file(const struct cgroup *g, const char *file, char out[static FILE_MAX], str *ret,
                      err_t *e)
 {
     auto_close int fd = open_file(g, g->tree->cpu, "", file, e);
     if (fd < 0)
         return fd;
-    int r = read_fd(fd, out, ret);
+    int r = read_open_file(fd, out, ret);
     return r < 0 ? err_set(e, r, "cgroup %s: %s: %s", g->path, file, strerror(-r)) : 0;
 }
 
@@ -98,7 +115,7 @@ static void close_fd(int *fd)
 
 /* ---- levels */
 
-static struct level *level_named(struct cgroup *g, uint32_t name_sum)
+static struct level *level_find(struct cgroup *g, uint32_t name_sum)
 {
     for (uint16_t i = 1; i < g->level_n; i++)
         if (g->levels[i].name_sum == name_sum)
@@ -106,7 +123,7 @@ static struct level *level_named(struct cgroup *g, uint32_t name_sum)
     return NULL;
 }
 
-static void level_drop(struct cgroup *g, size_t at)
+static void level_remove(struct cgroup *g, size_t at)
 {
     close_fd(&g->levels[at].fd);
     memmove(g->levels + at, g->levels + at + 1, (g->level_n - at - 1) * sizeof(*g->levels));
@@ -120,10 +137,10 @@ static void level_add(struct cgroup *g, uint32_t name_sum, int fd)
         (struct level){ .fd = fd, .name_sum = name_sum & 0x3fffffff, .seen = true };
 }
 
-static void see_inside(struct cgroup *g, const char *name)
+static void level_note_child(struct cgroup *g, const char *name)
 {
     uint32_t sum = (uint32_t)sum64(str_c(name), 0) >> 2; /* as wide as name_sum */
-    struct level *level = level_named(g, sum);
+    struct level *level = level_find(g, sum);
     if (level)
         level->seen = true;
     if ((level && level->fd >= 0) || (!level && g->level_n >= LEVELS_MAX))
@@ -135,14 +152,14 @@ static void see_inside(struct cgroup *g, const char *name)
         level_add(g, sum, fd);
 }
 
-/* Asking how many directories are inside costs a fifth of listing them. One that went for one that came is
- * noticed by the read that fails. */
+/* Checking the link count costs a fifth of listing the directory. If one child replaced another,
+ * the count is the same, but reading the removed one fails and triggers a rescan. */
 void cgroup_rescan(struct cgroup *g)
 {
     char path[PATH_MAX];
     struct stat st;
     if (!file_path(g, g->tree->cpu, "", "", path) || stat(path, &st) < 0)
-        return; /* gone: the next reading says so */
+        return; /* removed: the next reading fails */
     if (!g->rescan && st.st_nlink >= 2 && st.st_nlink == g->links)
         return;
     DIR *folder = opendir(path);
@@ -153,22 +170,22 @@ void cgroup_rescan(struct cgroup *g)
         g->levels[i].seen = false;
     for (struct dirent *entry; (entry = readdir(folder));)
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            see_inside(g, entry->d_name);
+            level_note_child(g, entry->d_name);
     closedir(folder);
     for (size_t i = g->level_n; i-- > 1;)
         if (!g->levels[i].seen)
-            level_drop(g, i);
+            level_remove(g, i);
     g->rescan = false;
 }
 
-size_t cgroup_levels(const struct cgroup *g)
+size_t cgroup_level_count(const struct cgroup *g)
 {
     return g->level_n;
 }
 
 /* ---- life */
 
-static int open_own(struct cgroup *g, err_t *e)
+static int open_counters(struct cgroup *g, err_t *e)
 {
     int fd = open_kept(g, g->tree->cpu, "", "cpu.stat", e);
     if (fd < 0)
@@ -188,7 +205,7 @@ int cgroup_open(const struct cgroup_tree *tree, str path, struct cgroup **ret, e
     g->usage_fd = -1;
     memcpy(g->path, path.p, path.n);
     level_add(g, 0, -1);
-    int r = open_own(g, e);
+    int r = open_counters(g, e);
     if (r < 0) {
         cgroup_close(g);
         return r;
@@ -211,7 +228,7 @@ void cgroup_close(struct cgroup *g)
 
 /* ---- counters */
 
-/* Ordinary files that were replaced keep their old text for who has them open. */
+/* An ordinary file that was replaced keeps its old content for open descriptors: open it again. */
 static int reopen_replaced(struct cgroup *g, err_t *e)
 {
     struct stat st;
@@ -220,7 +237,7 @@ static int reopen_replaced(struct cgroup *g, err_t *e)
     for (uint16_t i = 0; i < g->level_n; i++)
         close_fd(&g->levels[i].fd);
     close_fd(&g->usage_fd);
-    int r = open_own(g, e);
+    int r = open_counters(g, e);
     g->rescan = true;
     return r;
 }
@@ -229,7 +246,8 @@ struct throttling { /* of one level since its last reading */
     int64_t usec, periods, hits;
 };
 
-static struct throttling level_advance(struct level *level, struct cpu_stat now)
+/* Stores the reading and returns the difference to the last one; zero if a counter was reset. */
+static struct throttling level_advance(struct level *level, struct demand_cpu_stat now)
 {
     struct throttling since = { 0 };
     int64_t periods = (int32_t)(now.nr_periods - level->nr_periods),
@@ -244,20 +262,20 @@ static struct throttling level_advance(struct level *level, struct cpu_stat now)
 }
 
 /* Did `a` hit its quota in a larger share of its periods? */
-static bool is_worse(struct throttling a, struct throttling b)
+static bool is_throttled_more(struct throttling a, struct throttling b)
 {
     return (double)a.hits * (double)MAX(b.periods, (int64_t)1) >
                (double)b.hits * (double)MAX(a.periods, (int64_t)1) ||
            (a.hits == 0 && b.hits == 0 && a.periods > b.periods);
 }
 
-static int read_level(const struct level *level, struct cpu_stat *ret)
+static int read_level(const struct level *level, struct demand_cpu_stat *ret)
 {
     char text[FILE_MAX];
     str stat;
-    int r = level->fd < 0 ? -ENODEV : read_fd(level->fd, text, &stat);
+    int r = level->fd < 0 ? -ENODEV : read_open_file(level->fd, text, &stat);
     if (r == 0)
-        *ret = cpu_stat_parse(stat);
+        *ret = demand_cpu_stat_parse(stat);
     return r;
 }
 
@@ -266,7 +284,7 @@ static int read_usage(const struct cgroup *g, int64_t *ret_usec)
     char text[FILE_MAX];
     str number;
     int64_t ns;
-    int r = read_fd(g->usage_fd, text, &number);
+    int r = read_open_file(g->usage_fd, text, &number);
     if (r == 0 && !cgroup_text_number(number, &ns))
         r = -EINVAL;
     if (r == 0)
@@ -274,34 +292,35 @@ static int read_usage(const struct cgroup *g, int64_t *ret_usec)
     return r;
 }
 
-static struct throttling worst_of_inside(struct cgroup *g, struct throttling worst,
-                                         int64_t *total_usec)
+/* Reads the children, adds their throttled time, and returns the worst of them and `worst`. */
+static struct throttling read_children(struct cgroup *g, struct throttling worst,
+                                       int64_t *total_usec)
 {
     for (size_t i = g->level_n; i-- > 1;) {
-        struct cpu_stat stat;
+        struct demand_cpu_stat stat;
         if (read_level(&g->levels[i], &stat) < 0) {
-            level_drop(g, i); /* the container ended; another may have come in its place */
+            level_remove(g, i); /* the container ended; another may have replaced it */
             g->rescan = true;
             continue;
         }
         struct throttling since = level_advance(&g->levels[i], stat);
         *total_usec += since.usec;
-        if (is_worse(since, worst))
+        if (is_throttled_more(since, worst))
             worst = since;
     }
     return worst;
 }
 
-/* Who used nothing was not throttled: only what ran can have hit its quota, so the other counters stand. */
-static bool is_idle(const struct cgroup *g, const struct cpu_stat *total, int64_t usage_usec)
+/* A cgroup that used no CPU cannot have hit its quota: the other counters are unchanged. */
+static bool is_idle(const struct cgroup *g, const struct demand_cpu_stat *total, int64_t usage_usec)
 {
     return g->levels[0].known && usage_usec == total->usage_usec;
 }
 
-int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e)
+int cgroup_read(struct cgroup *g, struct demand_cpu_stat *total, err_t *e)
 {
     bool v1 = g->tree->version == 1;
-    struct cpu_stat own;
+    struct demand_cpu_stat own;
     int64_t usage_usec = 0;
     int r = reopen_replaced(g, e);
     if (r < 0)
@@ -314,17 +333,17 @@ int cgroup_read(struct cgroup *g, struct cpu_stat *total, err_t *e)
     if (r == 0 && v1 && (r = read_level(&g->levels[0], &own)) == 0)
         own.usage_usec = usage_usec;
     if (r < 0)
-        return err_set(e, r, "cgroup %s: counters cannot be read: %s", g->path, strerror(-r));
+        return err_set(e, r, "cgroup %s: cannot read counters: %s", g->path, strerror(-r));
     struct throttling worst = level_advance(&g->levels[0], own);
     total->throttled_usec += worst.usec;
-    worst = worst_of_inside(g, worst, &total->throttled_usec);
+    worst = read_children(g, worst, &total->throttled_usec);
     total->nr_periods += (uint32_t)worst.periods;
     total->nr_throttled += (uint32_t)worst.hits;
     total->usage_usec = own.usage_usec;
     return 0;
 }
 
-int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec)
+int cgroup_read_pressure(const struct cgroup *g, int64_t *ret_usec)
 {
     char text[FILE_MAX];
     str pressure;
@@ -336,27 +355,28 @@ int cgroup_pressure(const struct cgroup *g, int64_t *ret_usec)
 
 /* ---- quota */
 
-static int unreadable(const struct cgroup *g, const char *file, str text, err_t *e)
+/* Sets the error for a quota file that does not contain one. */
+static int fail_bad_quota(const struct cgroup *g, const char *file, str text, err_t *e)
 {
-    return err_set(e, EINVAL, "cgroup %s: %s says \"" STR_FMT "\", which is no quota", g->path,
-                   file, STR_ARG(str_trim(text)));
+    return err_set(e, EINVAL, "cgroup %s: %s contains \"" STR_FMT "\", which is not a quota",
+                   g->path, file, STR_ARG(str_trim(text)));
 }
 
-int cgroup_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e)
+int cgroup_read_limit(const struct cgroup *g, int64_t *ret_milli, err_t *e)
 {
     char text[FILE_MAX], other[FILE_MAX];
     str quota, period;
     if (g->tree->version == 2) {
         int r = read_file(g, "cpu.max", text, &quota, e);
         if (r == 0 && !cgroup_text_max(quota, ret_milli))
-            r = unreadable(g, "cpu.max", quota, e);
+            r = fail_bad_quota(g, "cpu.max", quota, e);
         return r;
     }
     int r = read_file(g, "cpu.cfs_quota_us", text, &quota, e);
     if (r == 0)
         r = read_file(g, "cpu.cfs_period_us", other, &period, e);
     if (r == 0 && !cgroup_text_quota(quota, period, ret_milli))
-        r = unreadable(g, "cpu.cfs_quota_us", quota, e);
+        r = fail_bad_quota(g, "cpu.cfs_quota_us", quota, e);
     return r;
 }
 
@@ -364,36 +384,35 @@ static int write_file(const struct cgroup *g, const char *file, str text, err_t 
 {
     char path[PATH_MAX];
     if (!file_path(g, g->tree->cpu, "", file, path))
-        return err_set(e, ENAMETOOLONG, "cgroup %s: its path is too long", g->path);
+        return err_set(e, ENAMETOOLONG, "cgroup %s: path too long", g->path);
     auto_close int fd = open(path, O_WRONLY | O_CLOEXEC | (g->tree->plain ? O_TRUNC : 0));
     if (fd < 0)
         return err_set(e, errno, "%s: %s", path, strerror(errno));
     ssize_t n = write(fd, text.p, text.n);
     if (n != (ssize_t)text.n)
-        return err_set(e, n < 0 ? errno : EIO, "%s: \"" STR_FMT "\" was refused: %s", path,
+        return err_set(e, n < 0 ? errno : EIO, "%s: cannot write \"" STR_FMT "\": %s", path,
                        STR_ARG(text), strerror(n < 0 ? errno : EIO));
     return 0;
 }
 
-/* v1 keeps the period in a file of its own, which is left as it is. */
-static int64_t period_of(const struct cgroup *g)
+/* v1 keeps the period in a separate file, which is not changed. */
+static int64_t read_period(const struct cgroup *g)
 {
     char text[FILE_MAX];
     str period;
     int64_t usec = 0;
-    bool told = g->tree->version == 1 &&
-                read_file(g, "cpu.cfs_period_us", text, &period, NULL) == 0 &&
-                cgroup_text_number(period, &usec);
-    return told && usec > 0 ? usec : PERIOD_USEC;
+    bool known = g->tree->version == 1 &&
+                 read_file(g, "cpu.cfs_period_us", text, &period, NULL) == 0 &&
+                 cgroup_text_number(period, &usec);
+    return known && usec > 0 ? usec : PERIOD_USEC;
 }
 
 int cgroup_set_limit(const struct cgroup *g, int64_t milli, err_t *e)
 {
     char text[64];
-    int64_t period = period_of(g), quota = 0;
+    int64_t period = read_period(g), quota = 0;
     if (milli >= 0 && __builtin_mul_overflow(milli, period, &quota))
-        return err_set(e, ERANGE, "cgroup %s: a limit of %lldm is more than can be written",
-                       g->path, (long long)milli);
+        return err_set(e, ERANGE, "cgroup %s: limit %lldm is too large", g->path, (long long)milli);
     quota = MAX(quota / 1000, (int64_t)QUOTA_MIN_USEC);
     bool v2 = g->tree->version == 2;
     if (milli < 0 && v2)

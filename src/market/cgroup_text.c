@@ -1,9 +1,10 @@
-/* Reading what the kernel writes about cgroups: see cgroup_text.h. */
+/* Parsers for the kernel's files about cgroups: see cgroup_text.h. Fuzzed by
+ * test/fuzz/cgroup_fuzz.c. */
 #include "cgroup_text.h"
 
 #include "../base/buf.h"
 
-/* The next word of the line, which blanks separate; empty at the end. */
+/* Removes and returns the next word of the line; empty at the end. */
 static str next_word(str *line)
 {
     while (line->n && (line->p[0] == ' ' || line->p[0] == '\t'))
@@ -69,8 +70,8 @@ bool cgroup_text_pressure(str text, int64_t *ret_some_usec)
 
 /* ---- mounts */
 
-/* A path of mountinfo: blanks and backslashes are written \ooo. */
-static str unescape(struct arena *a, str text)
+/* Decodes a path of mountinfo, where blanks and backslashes are written as \ooo. */
+static str unescape_path(struct arena *a, str text)
 {
     auto_buf struct buf out = { 0 };
     for (size_t i = 0; i < text.n; i++) {
@@ -98,7 +99,8 @@ static bool is_below(str path, str base)
     return str_starts(path, base) && (path.n == base.n || path.p[base.n] == '/');
 }
 
-static void note(str *known, str path)
+/* The first mount of a kind wins. */
+static void set_if_empty(str *known, str path)
 {
     if (!known->n)
         *known = path;
@@ -111,7 +113,7 @@ struct cgroup_mounts cgroup_text_mounts(struct arena *a, str mountinfo, str base
     for (str line; str_cut(&mountinfo, '\n', &line);) {
         for (int i = 0; i < BEFORE_MOUNT_POINT; i++)
             next_word(&line);
-        str at = unescape(a, next_word(&line)), word;
+        str at = unescape_path(a, next_word(&line)), word;
         while ((word = next_word(&line)).n && !str_eq(word, S("-")))
             ; /* options, and any number of optional fields */
         str type = next_word(&line);
@@ -120,11 +122,11 @@ struct cgroup_mounts cgroup_text_mounts(struct arena *a, str mountinfo, str base
         if (!is_below(at, base))
             continue;
         if (str_eq(type, S("cgroup2")))
-            note(&found.unified, at);
+            set_if_empty(&found.unified, at);
         else if (str_eq(type, S("cgroup")) && has_option(options, S("cpu")))
-            note(&found.cpu, at);
+            set_if_empty(&found.cpu, at);
         if (str_eq(type, S("cgroup")) && has_option(options, S("cpuacct")))
-            note(&found.cpuacct, at);
+            set_if_empty(&found.cpuacct, at);
     }
     return found;
 }

@@ -1,8 +1,11 @@
-/* Finding pods: see cgroup_tree.h.
+/* Finding the cgroup of a pod: see cgroup_tree.h.
  *
- * A pod is looked for in the directories where others were found, then where kubelets put them (in the
- * order of the original), then in the four uppermost levels of the whole tree. The last costs a walk,
- * but once a node: what it finds is a place for all pods of that class. */
+ *      1. places     directories where other pods were found        one access() per place
+ *      2. patterns   where kubelets put pods, in MBCAS' order       one access() or a few listings
+ *      3. walk       the four uppermost levels of the tree          expensive, limited per tick
+ *
+ * What 2 and 3 find becomes a place, so that a node pays for the walk once per QoS class, not
+ * per pod. At most CGROUP_PLACES_MAX places are kept; the oldest is dropped. */
 #include "cgroup_tree.h"
 
 #include "cgroup_text.h"
@@ -105,8 +108,9 @@ void cgroup_tree_done(struct cgroup_tree *tree)
 
 /* ---- patterns */
 
-/* A uid becomes part of a path and of a pattern: only what the API server and kubelets make up passes. */
-static bool uid_is_plain(str uid)
+/* A uid becomes part of a path and of a pattern: accept only what API servers and kubelets
+ * generate. */
+static bool is_valid_uid(str uid)
 {
     for (size_t i = 0; i < uid.n; i++)
         if (!isalnum((unsigned char)uid.p[i]) && uid.p[i] != '-' && uid.p[i] != '_')
@@ -138,7 +142,7 @@ static bool has_counters(const char *root, str path)
     return n > 0 && (size_t)n < sizeof(file) && access(file, F_OK) == 0;
 }
 
-static struct dirent **list(const char *root, str path, int *ret_n)
+static struct dirent **list_folder(const char *root, str path, int *ret_n)
 {
     char folder[PATH_MAX];
     struct dirent **entries = NULL;
@@ -154,8 +158,8 @@ static void list_free(struct dirent **entries, int n)
     free(entries);
 }
 
-/* Follows the pattern's parts, trying every name where a part has a star. `path` grows on success. */
-static bool follow(const char *root, struct buf *path, str pattern)
+/* Resolves a pattern part by part, trying every name that matches. Appends to `path` on success. */
+static bool match_pattern(const char *root, struct buf *path, str pattern)
 {
     str part;
     if (!str_cut(&pattern, '/', &part))
@@ -164,13 +168,13 @@ static bool follow(const char *root, struct buf *path, str pattern)
     char wanted[NAME_MAX + 1];
     snprintf(wanted, sizeof(wanted), STR_FMT, STR_ARG(part));
     int n;
-    struct dirent **entries = list(root, buf_str(path), &n);
+    struct dirent **entries = list_folder(root, buf_str(path), &n);
     bool found = false;
     for (int i = 0; i < n && !found; i++) {
         if (fnmatch(wanted, entries[i]->d_name, 0) != 0)
             continue;
         buf_printf(path, "%s%s", before ? "/" : "", entries[i]->d_name);
-        found = follow(root, path, pattern);
+        found = match_pattern(root, path, pattern);
         if (!found) {
             path->n = before;
             path->p[before] = '\0';
@@ -180,13 +184,13 @@ static bool follow(const char *root, struct buf *path, str pattern)
     return found;
 }
 
-bool cgroup_tree_find_original(const char *root, str uid, struct buf *ret_path)
+bool cgroup_tree_find_by_pattern(const char *root, str uid, struct buf *ret_path)
 {
     auto_buf struct buf pattern = { 0 };
-    for (size_t i = 0; uid_is_plain(uid) && i < countof(patterns); i++) {
+    for (size_t i = 0; is_valid_uid(uid) && i < countof(patterns); i++) {
         put_pattern(&pattern, patterns[i], uid);
         buf_clear(ret_path);
-        if (strchr(pattern.p, '*') ? follow(root, ret_path, buf_str(&pattern))
+        if (strchr(pattern.p, '*') ? match_pattern(root, ret_path, buf_str(&pattern))
                                    : has_counters(root, buf_str(&pattern))) {
             if (!ret_path->n)
                 buf_put(ret_path, buf_str(&pattern));
@@ -220,15 +224,15 @@ static size_t last_slash(str path)
     return SIZE_MAX;
 }
 
-/* Others like this pod will be beside it. The oldest place goes when there are too many. */
+/* Other pods of the same class are in the same directory: remember it. */
 static void learn_place(struct cgroup_tree *tree, str path, str uid)
 {
-    auto_buf struct buf spelt = { 0 };
-    put_uid(&spelt, uid, true);
+    auto_buf struct buf underscored = { 0 };
+    put_uid(&underscored, uid, true);
     size_t slash = last_slash(path);
     str folder = slash == SIZE_MAX ? S(".") : str_upto(path, slash);
     str name = slash == SIZE_MAX ? path : str_from(path, slash + 1);
-    size_t at = str_find(name, buf_str(&spelt));
+    size_t at = str_find(name, buf_str(&underscored));
     bool underscores = at != SIZE_MAX;
     if (!underscores && (at = str_find(name, uid)) == SIZE_MAX)
         return;
@@ -246,30 +250,32 @@ static void learn_place(struct cgroup_tree *tree, str path, str uid)
 
 /* ---- the whole tree */
 
-/* Does the text begin with the uid, and not with a longer one? */
-static bool begins_with(str text, str uid)
+/* Does the text begin with this uid, rather than with a longer one? */
+static bool starts_with_uid(str text, str uid)
 {
     return str_starts(text, uid) && (text.n == uid.n || !isalnum((unsigned char)text.p[uid.n]));
 }
 
-/* "…pod<uid>…" of this pod? `other` is set for what looks like another pod: nothing of ours is in there. */
-static bool names_pod(str name, str uid, str spelt, bool *ret_other)
+/* Is this the "…pod<uid>…" directory of the pod? `ret_other`: it belongs to another pod, do not
+ * descend. */
+static bool is_pod_folder(str name, str uid, str underscored, bool *ret_other)
 {
     size_t at = str_find(name, S("pod"));
     *ret_other = false;
     for (str rest = name; at != SIZE_MAX; at = str_find(rest, S("pod"))) {
         rest = str_from(rest, at + 3);
-        if (begins_with(rest, uid) || begins_with(rest, spelt))
+        if (starts_with_uid(rest, uid) || starts_with_uid(rest, underscored))
             return true;
         *ret_other |= rest.n >= 32;
     }
     return false;
 }
 
-static bool walk(const char *root, struct buf *path, str uid, str spelt, int levels)
+/* Searches the tree depth first, `levels` deep. Appends to `path` on success. */
+static bool walk_tree(const char *root, struct buf *path, str uid, str underscored, int levels)
 {
     int n;
-    struct dirent **entries = list(root, buf_str(path), &n);
+    struct dirent **entries = list_folder(root, buf_str(path), &n);
     size_t before = path->n;
     bool found = false;
     for (int i = 0; i < n && !found; i++) {
@@ -278,9 +284,9 @@ static bool walk(const char *root, struct buf *path, str uid, str spelt, int lev
         if (entries[i]->d_type != DT_DIR || name.p[0] == '.')
             continue;
         buf_printf(path, "%s%s", before ? "/" : "", name.p);
-        found = names_pod(name, uid, spelt, &other) && has_counters(root, buf_str(path));
+        found = is_pod_folder(name, uid, underscored, &other) && has_counters(root, buf_str(path));
         if (!found && !other && levels > 1)
-            found = walk(root, path, uid, spelt, levels - 1);
+            found = walk_tree(root, path, uid, underscored, levels - 1);
         if (!found) {
             path->n = before;
             path->p[before] = '\0';
@@ -292,20 +298,20 @@ static bool walk(const char *root, struct buf *path, str uid, str spelt, int lev
 
 int cgroup_tree_find(struct cgroup_tree *tree, str uid, struct buf *ret_path, err_t *e)
 {
-    if (!uid_is_plain(uid))
-        return err_set(e, EINVAL, "pod uid \"" STR_FMT "\" is not one", STR_ARG(uid));
+    if (!is_valid_uid(uid))
+        return err_set(e, EINVAL, "invalid pod uid \"" STR_FMT "\"", STR_ARG(uid));
     if (find_in_places(tree, uid, ret_path))
         return 0;
-    auto_buf struct buf spelt = { 0 };
-    put_uid(&spelt, uid, true);
-    bool found = cgroup_tree_find_original(tree->cpu, uid, ret_path);
+    auto_buf struct buf underscored = { 0 };
+    put_uid(&underscored, uid, true);
+    bool found = cgroup_tree_find_by_pattern(tree->cpu, uid, ret_path);
     if (!found && tree->walks > 0) {
         tree->walks--;
         buf_clear(ret_path);
-        found = walk(tree->cpu, ret_path, uid, buf_str(&spelt), WALK_LEVELS);
+        found = walk_tree(tree->cpu, ret_path, uid, buf_str(&underscored), WALK_LEVELS);
     }
     if (!found)
-        return err_set(e, ENOENT, "no cgroup of the pod with uid " STR_FMT " is below %s",
+        return err_set(e, ENOENT, "cgroup of the pod with uid " STR_FMT " not found below %s",
                        STR_ARG(uid), tree->cpu);
     learn_place(tree, buf_str(ret_path), uid);
     return 0;

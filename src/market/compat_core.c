@@ -1,11 +1,17 @@
-/* The original's arithmetic, bit for bit: see compat_core.h. */
+/* MBCAS' arithmetic, bit for bit: see compat_core.h.
+ *
+ * Every truncation, every constant and the order of every operation is that of the original and
+ * is pinned by test/golden/vectors/mbcas-*. Do not simplify. Known faults that are reproduced:
+ * truncated shares lose capacity, the overload branch hands out at least 10m to each pod and so
+ * exceeds the node, a bid's maximum can be below its minimum, and a container's share is raised
+ * to 100m after the split. */
 #include "compat_core.h"
 
 #include <math.h>
 
-static const double throttling_that_counts = 0.05;
+static const double throttling_threshold = 0.05;
 
-static void overload(int64_t capacity, const struct bid *bids, size_t n, int64_t *x)
+static void clear_overloaded(int64_t capacity, const struct bid *bids, size_t n, int64_t *x)
 {
     double weighted = 0;
     for (size_t i = 0; i < n; i++)
@@ -17,7 +23,8 @@ static void overload(int64_t capacity, const struct bid *bids, size_t n, int64_t
                                    (int64_t)((double)bids[i].min_milli * bids[i].weight * scale));
 }
 
-/* One round: every active bid gets its truncated share, the capped ones leave. */
+/* One round: every active bid gets its truncated share, and capped bids are removed. Returns the
+ * sum. */
 static int64_t hand_out(int64_t rest, const struct bid *bids, size_t *active, size_t *n, int64_t *x)
 {
     double weight = 0;
@@ -49,7 +56,7 @@ void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int6
     for (size_t i = 0; i < n; i++)
         base += bids[i].min_milli;
     if (base > capacity_milli) {
-        overload(capacity_milli, bids, n, ret_milli);
+        clear_overloaded(capacity_milli, bids, n, ret_milli);
         return;
     }
     auto_free size_t *active = mem_zero(n, sizeof(*active));
@@ -65,7 +72,7 @@ void compat_clear(int64_t capacity_milli, const struct bid *bids, size_t n, int6
 
 /* ---- bids */
 
-static int64_t scaled(int64_t milli, double factor)
+static int64_t truncate_scaled(int64_t milli, double factor)
 {
     return (int64_t)((double)milli * factor);
 }
@@ -76,7 +83,7 @@ void compat_agent_init(struct compat_agent *c, double epsilon, uint64_t seed)
     agent_init(&c->agent, epsilon, seed);
 }
 
-double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct outcome o)
+double compat_learn(struct compat_agent *c, const struct agent_rules *rules, struct agent_outcome o)
 {
     if (c->history_n == COMPAT_HISTORY)
         memmove(c->history, c->history + 1, (COMPAT_HISTORY - 1) * sizeof(double));
@@ -92,19 +99,19 @@ static double recent_throttling(const struct compat_agent *c)
         return c->agent.throttling;
     const double *h = c->history;
     double mean = (h[0] + h[1] + h[2]) / 3.0;
-    return h[2] - h[0] < 0 ? mean * 0.7 : mean; /* already falling: less urgent */
+    return h[2] - h[0] < 0 ? mean * 0.7 : mean; /* throttling is falling: less urgent */
 }
 
-/* What the pod wants at this price when it acts like that, before bounds. */
-static int64_t demand(const struct compat_agent *c, const struct agent_rules *rules,
-                      enum agent_action action, double price)
+/* The demand of a bid with this action at this price, before bounds. */
+static int64_t raw_demand(const struct compat_agent *c, const struct agent_rules *rules,
+                          enum agent_action action, double price)
 {
     static const double multipliers[AGENT_ACTION_N] = { 1.5, 1.2, 1.0 };
     int64_t base = MAX((int64_t)c->agent.usage_milli, rules->absolute_min_milli);
-    int64_t wanted = agent_price_response(scaled(base, multipliers[action]), price);
+    int64_t wanted = agent_price_response(truncate_scaled(base, multipliers[action]), price);
     double throttling = recent_throttling(c);
-    if (throttling > throttling_that_counts)
-        wanted = MIN(10 * base, scaled(wanted, fmin(3.0, 1 + throttling * 2)));
+    if (throttling > throttling_threshold)
+        wanted = MIN(10 * base, truncate_scaled(wanted, fmin(3.0, 1 + throttling * 2)));
     return wanted;
 }
 
@@ -124,24 +131,24 @@ struct bid compat_bid(struct compat_agent *c, const struct agent_rules *r, enum 
 {
     const struct agent *agent = &c->agent;
     static const int64_t most = 10000, uncapped = 1000000;
-    bool saving = r->cost_efficiency, throttled = agent->throttling > throttling_that_counts;
+    bool saving = r->cost_efficiency, throttled = agent->throttling > throttling_threshold;
     struct bid bid = { .weight = agent_action_weight(action) };
-    bid.demand_milli = demand(c, r, action, price);
+    bid.demand_milli = raw_demand(c, r, action, price);
     if (saving) {
         bid.demand_milli = smooth_demand(c, r, bid.demand_milli);
         bid.weight = throttled ? 1.2 : 1.0;
     }
     int64_t usage = agent->usage_milli;
-    bid.min_milli = MAX(r->absolute_min_milli, scaled(usage, 1 + r->need_headroom));
+    bid.min_milli = MAX(r->absolute_min_milli, truncate_scaled(usage, 1 + r->need_headroom));
     if (in_grace && bid.min_milli < agent->allocation_milli)
         bid.min_milli = agent->allocation_milli;
     if (throttled) {
-        bid.max_milli = saving ? uncapped : MIN(most, scaled(usage, 10));
+        bid.max_milli = saving ? uncapped : MIN(most, truncate_scaled(usage, 10));
         bid.max_milli = MAX(bid.max_milli, bid.min_milli + 100);
     } else if (usage < 2 * r->absolute_min_milli) {
-        bid.max_milli = MAX(bid.min_milli + 10, scaled(usage, 1 + r->want_headroom));
+        bid.max_milli = MAX(bid.min_milli + 10, truncate_scaled(usage, 1 + r->want_headroom));
     } else {
-        bid.max_milli = scaled(bid.demand_milli, 1 + r->want_headroom);
+        bid.max_milli = truncate_scaled(bid.demand_milli, 1 + r->want_headroom);
         if (!saving)
             bid.max_milli = MIN(bid.max_milli, most);
     }
@@ -168,7 +175,7 @@ struct compat_write compat_smooth(struct compat_pod *pod, struct compat_smoothin
             return (struct compat_write){ 0 };
     }
     pod->last_allocation = pod->last_smoothed = s;
-    int64_t request = scaled(s, 0.9);
+    int64_t request = truncate_scaled(s, 0.9);
     if (request >= s)
         request = s - 5;
     return (struct compat_write){ true, s, MAX(request, (int64_t)10) };
@@ -181,9 +188,9 @@ struct compat_write compat_fast_step(struct compat_pod *pod, double demand, doub
         return (struct compat_write){ 0 };
     int64_t current = pod->last_allocation ? pod->last_allocation : 100;
     double step = step_min + (step_max - step_min) * demand;
-    int64_t boosted = scaled(current, 1 + step);
+    int64_t boosted = truncate_scaled(current, 1 + step);
     pod->last_allocation = boosted;
-    return (struct compat_write){ true, boosted, scaled(boosted, 0.9) };
+    return (struct compat_write){ true, boosted, truncate_scaled(boosted, 0.9) };
 }
 
 /* ---- containers */
@@ -204,8 +211,9 @@ void compat_split(int64_t limit_milli, int64_t request_milli,
         total += split_weight(&current[i]);
     for (size_t i = 0; i < n; i++) {
         double ratio = (double)split_weight(&current[i]) / (double)total;
-        int64_t limit = total ? scaled(limit_milli, ratio) : limit_milli / (int64_t)n;
-        int64_t request = total ? scaled(request_milli, ratio) : request_milli / (int64_t)n;
+        int64_t limit = total ? truncate_scaled(limit_milli, ratio) : limit_milli / (int64_t)n;
+        int64_t request =
+            total ? truncate_scaled(request_milli, ratio) : request_milli / (int64_t)n;
         ret[i] = (struct compat_container){ MAX(limit, least), MAX(request, least) };
     }
 }

@@ -1,4 +1,6 @@
-/* Usage and throttling between two readings: see demand_core.h. */
+/* Usage and throttling between two readings: see demand_core.h. Counters come from the kernel,
+ * but a test or a broken mount can contain anything, so every difference is checked for
+ * overflow. */
 #include "demand_core.h"
 
 static bool is_space(char c)
@@ -6,7 +8,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* Takes the next word off the line; empty at the end. */
+/* Removes and returns the next word of the line; empty at the end. */
 static str next_word(str *line)
 {
     while (line->n && is_space(line->p[0]))
@@ -19,9 +21,9 @@ static str next_word(str *line)
     return word;
 }
 
-struct cpu_stat cpu_stat_parse(str text)
+struct demand_cpu_stat demand_cpu_stat_parse(str text)
 {
-    struct cpu_stat stat = { 0 };
+    struct demand_cpu_stat stat = { 0 };
     int64_t periods = 0, throttled = 0;
     const struct {
         str name;
@@ -48,10 +50,11 @@ struct cpu_stat cpu_stat_parse(str text)
     return stat;
 }
 
-struct cpu_window cpu_window(struct cpu_stat before, struct cpu_stat after, int64_t elapsed_ns)
+struct demand_window demand_measure(struct demand_cpu_stat before, struct demand_cpu_stat after,
+                                    int64_t elapsed_ns)
 {
-    static const int64_t least_usec = 1000; /* less is noise, or a counter that was reset */
-    struct cpu_window window = { 0 };
+    static const int64_t least_usec = 1000; /* less is noise, or a counter was reset */
+    struct demand_window window = { 0 };
     int64_t used, throttled;
     if (elapsed_ns <= 0 || __builtin_sub_overflow(after.usage_usec, before.usage_usec, &used) ||
         __builtin_sub_overflow(after.throttled_usec, before.throttled_usec, &throttled) ||

@@ -1,7 +1,9 @@
 /* Kalman filter with state [level, trend]: see forecast_core.h.
  *
- * A throttled reading is only a lower bound of demand: it pulls the level up, never down, and counts
- * less. Noise adapts to the surprises seen; a jump (five deviations) starts the filter anew at once. */
+ * A throttled reading is only a lower bound of demand: it raises the level, never lowers it, and
+ * its variance is up to ten times as large. The noise adapts to the errors of the prediction; a
+ * jump of more than five standard deviations restarts the filter at once, because smoothing it
+ * would take many rounds. */
 #include "forecast_core.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@
 static const float noise_min = 1e-6F, noise_start = 1e-3F, drift_start = 1e-6F;
 static const float drift_min = 1e-10F, drift_max = 1e-2F;
 
-static void restart(struct forecast *f, float level)
+static void forecast_restart(struct forecast *f, float level)
 {
     *f = (struct forecast){ .level = level,
                             .p00 = 0.01F,
@@ -19,7 +21,7 @@ static void restart(struct forecast *f, float level)
                             .started = true };
 }
 
-static void predict(struct forecast *f, float dt)
+static void forecast_predict(struct forecast *f, float dt)
 {
     f->level += dt * f->trend;
     f->p00 += 2 * dt * f->p01 + dt * dt * f->p11 + f->drift * dt * dt * dt / 3;
@@ -27,16 +29,17 @@ static void predict(struct forecast *f, float dt)
     f->p11 += f->drift * dt;
 }
 
-/* What the pod would have used without its quota. */
-static float uncensored(const struct forecast *f, float used, float throttled)
+/* Estimates what the pod would have used without its quota. */
+static float estimate_demand(const struct forecast *f, float used, float throttled)
 {
-    static const float slightly = 0.2F, weight = 0.9F;
+    static const float light = 0.2F, weight = 0.9F;
     if (throttled <= 0)
         return used;
-    return throttled < slightly ? MAX(used, f->level) : used / (1 - throttled * weight);
+    return throttled < light ? MAX(used, f->level) : used / (1 - throttled * weight);
 }
 
-static void adapt(struct forecast *f, float surprise, float variance)
+/* Adjusts noise and drift to how far the prediction was off. */
+static void forecast_adapt(struct forecast *f, float surprise, float variance)
 {
     f->noise = 0.95F * f->noise + 0.05F * MAX(noise_min, surprise * surprise - f->p00);
     float ratio = surprise * surprise / variance;
@@ -54,25 +57,25 @@ static void adapt(struct forecast *f, float surprise, float variance)
 void forecast_update(struct forecast *f, float used, float throttled, float seconds)
 {
     if (!f->started || !(seconds > 0)) {
-        restart(f, used);
+        forecast_restart(f, used);
         return;
     }
-    predict(f, seconds);
-    float reading = uncensored(f, used, throttled), noise = f->noise * (1 + 9 * throttled);
+    forecast_predict(f, seconds);
+    float reading = estimate_demand(f, used, throttled), noise = f->noise * (1 + 9 * throttled);
     float surprise = reading - f->level, variance = f->p00 + noise;
     if (fabsf(surprise) > 5 * sqrtf(variance)) {
-        restart(f, reading);
+        forecast_restart(f, reading);
         return;
     }
     float k0 = f->p00 / variance, k1 = f->p01 / variance;
     f->level += k0 * surprise;
     f->trend += k1 * surprise;
-    /* Joseph form keeps the covariance positive */
+    /* the Joseph form keeps the covariance positive */
     float a = 1 - k0, p00 = f->p00, p01 = f->p01, p11 = f->p11;
     f->p00 = a * a * p00 + k0 * k0 * noise;
     f->p01 = a * (p01 - k1 * p00) + k0 * k1 * noise;
     f->p11 = p11 - 2 * k1 * p01 + k1 * k1 * p00 + k1 * k1 * noise;
-    adapt(f, surprise, variance);
+    forecast_adapt(f, surprise, variance);
 }
 
 float forecast_demand(const struct forecast *f, float horizon_s)

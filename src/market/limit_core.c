@@ -1,4 +1,5 @@
-/* Limits: see limit_core.h. Rounding is to the nearest, as the worked example of the design has it. */
+/* Limits: see limit_core.h. Amounts are rounded to the nearest millicore; MBCAS truncates
+ * (compat_core). */
 #include "limit_core.h"
 
 #include "milli.h"
@@ -17,7 +18,7 @@ double limit_smooth(double allocation_milli, double last_milli)
     return share * allocation_milli + (1 - share) * last_milli;
 }
 
-int64_t limit_boost(int64_t current_milli, double throttling, const struct fast_rules *rules)
+int64_t limit_boost(int64_t current_milli, double throttling, const struct limit_boost_rules *rules)
 {
     if (!(throttling > rules->threshold))
         return current_milli;

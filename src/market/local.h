@@ -1,5 +1,6 @@
-/* The market on plain cgroups of this machine, without Kubernetes: the cgroups directly in one are the pods,
- * and limits are written into their quotas. The loops are those of the node agent. */
+/* The market on plain cgroups of this machine, without Kubernetes: the children of one cgroup
+ * take the place of pods, and limits are written to their quotas. The loops are those of the
+ * node agent. */
 #ifndef FLYBALL_MARKET_LOCAL_H
 #define FLYBALL_MARKET_LOCAL_H
 
@@ -8,15 +9,13 @@
 struct local_options {
     struct loop *loop;
     const char *root;   /* "/sys/fs/cgroup" */
-    const char *cgroup; /* whose children take part: a path below the root, with or without it */
+    const char *cgroup; /* whose children take part; a path with or without the root */
     struct market_config config;
-    int64_t
-        capacity_milli; /* for all of them; 0: the cgroup's own quota, else the machine less reserve */
-    bool dry_run;       /* look and decide, but write nothing */
-    bool keep;          /* leave the limits at the end; else those of the beginning come back */
+    int64_t capacity_milli; /* for all; 0: quota of the cgroup, else the machine minus reserve */
+    bool dry_run;           /* read and decide, but write nothing */
+    bool keep;              /* do not restore the original limits at the end */
     uint64_t seed;
-    void (*ticked)(void *context,
-                   bool rounded); /* after every tick; `rounded`: with a slow round */
+    void (*on_tick)(void *context, bool after_round); /* at the end of every tick */
     void *context;
 };
 
@@ -25,7 +24,7 @@ struct local;
 int local_new(const struct local_options *options, struct local **ret, err_t *e);
 void local_free(struct local *l);
 
-/* The live table: usage, throttling, limit, price; at most `rows` cgroups, by name. */
+/* Appends the live table: usage, throttling, limit, price; at most `rows` cgroups, by name. */
 void local_print(const struct local *l, struct buf *out, size_t rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of the local mode: see local.h. */
+/* The table of the local mode: see local_print() in local.h. */
 #include "local_internal.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void print_group(const struct local_group *group, struct buf *out)
         snprintf(pressure, sizeof(pressure), "%.1f%%", (double)s->pressure * 100);
     buf_printf(out, "%-*.*s %7.0fm %9.1f%% %9s", NAME_WIDTH, NAME_WIDTH, group->name,
                (double)s->usage_milli, (double)s->throttled * 100, pressure);
-    print_amount(out, pod_need(&s->market));
+    print_amount(out, market_pod_need(&s->market));
     print_amount(out, s->market.limit_milli);
     print_amount(out, s->wanted_milli != s->market.limit_milli ? s->wanted_milli : 0);
     buf_putc(out, '\n');

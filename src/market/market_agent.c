@@ -1,5 +1,18 @@
-/* The node agent as a feature: see market_agent.h. Caches lead to a sync at the next tick of the sampler; its
- * rounds lead to keys; a key leads to a PodAllocation that says what the pod should have. */
+/* The node agent as a feature: see market_agent.h. This file connects the parts:
+ *
+ *      caches (pods, node, PodAllocations, ConfigMap)
+ *         |  on_..._changed(): set `dirty` or `reload`
+ *         v
+ *      market_agent_sync()       at the next tick: which pods take part, capacity, configuration
+ *         |
+ *         v
+ *      sampler                   counters, fast and slow rounds
+ *         |  request_limit(), on_round(): add the pod's key to the controller
+ *         v
+ *      market_agent_write()      writes the PodAllocation if it differs
+ *
+ * Latencies come from Prometheus (latency.c), Q-tables from ConfigMaps (qtable_store.c). Everything
+ * runs on the loop's thread. `struct market_agent` owns all of it and is freed by stop_agent(). */
 #include "market_agent.h"
 
 #include "../base/file.h"
@@ -12,29 +25,29 @@
 
 enum { WORKERS = 4, LABEL_BYTES_MAX = 63, MOUNTINFO_MAX = 4 << 20 };
 
-/* ---- what the sampler asks and tells */
+/* ---- callbacks of the sampler */
 
 static struct agent_pod *pod_of(struct sampled *sampled)
 {
     return container_of(sampled, struct agent_pod, sampled);
 }
 
-static void write_soon(struct market_agent *a, const struct agent_pod *pod)
+static void queue_write(struct market_agent *a, const struct agent_pod *pod)
 {
     controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
 }
 
-static int locate(void *context, struct sampled *sampled, struct buf *ret_path, err_t *e)
+static int locate_pod(void *context, struct sampled *sampled, struct buf *ret_path, err_t *e)
 {
     struct market_agent *a = context;
     return cgroup_tree_find(&a->tree, pod_of(sampled)->record->meta.uid, ret_path, e);
 }
 
-static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
+static void request_limit(void *context, struct sampled *sampled, int64_t limit_milli)
 {
     struct market_agent *a = context;
     struct agent_pod *pod = pod_of(sampled);
-    pod->desired_request_milli = milli32(agent_pod_request(pod->record, limit_milli));
+    pod->desired_request_milli = milli32(market_agent_pod_request(pod->record, limit_milli));
     if (!pod->changes)
         pod->changes = mem_zero(1, sizeof(*pod->changes));
     pod->changes->asked_ns = loop_mono_ns(a->loop);
@@ -42,42 +55,44 @@ static void resize(void *context, struct sampled *sampled, int64_t limit_milli)
         pod->changes->ups++;
     else
         pod->changes->downs++;
-    write_soon(a, pod);
+    queue_write(a, pod);
 }
 
-static void steer(struct market_pod *m, struct slo_state *state)
+/* Derives weight and limit from the pod's latency. */
+static void apply_objective(struct market_pod *m, struct latency_state *state)
 {
     double ratio = (double)m->slo_ratio;
-    m->slo_weight = (float)slo_weight(state, (double)m->slo_weight, ratio);
-    m->slo_milli = (float)slo_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
+    m->slo_weight = (float)latency_weight(state, (double)m->slo_weight, ratio);
+    m->slo_milli = (float)latency_limit(state, ratio, m->agent.usage_milli, m->limit_milli);
 }
 
-/* Who is left as it is gets a PodAllocation that says so: all managed pods can be seen. */
-static void settle(struct market_agent *a, struct agent_pod *pod)
+/* A pod that is not resized gets a PodAllocation too, with its present limit, so that users see
+ * all managed pods. */
+static void update_pod(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
     if (!s->wanted_milli && s->market.limit_milli > 0) {
         s->wanted_milli = s->market.limit_milli;
         pod->desired_request_milli = s->market.request_milli;
     }
-    agent_rewards_add(&pod->rewards, (double)s->market.reward);
+    market_agent_metrics_add_reward(&pod->rewards, (double)s->market.reward);
     if (pod->objective)
-        steer(&s->market, &pod->objective->state);
+        apply_objective(&s->market, &pod->objective->state);
     if (!market_agent_is_written(a, pod))
-        write_soon(a, pod);
+        queue_write(a, pod);
 }
 
-static void rounded(void *context, const struct round_report *report)
+static void on_round(void *context, const struct round_report *report)
 {
     struct market_agent *a = context;
     a->price = report->clearing.price;
-    a->dirty = true; /* what the node could not give may be possible by now */
+    a->dirty = true; /* an infeasible limit may have become possible */
     a->rounded = true;
-    agent_metrics_round(&a->metrics, report);
+    market_agent_metrics_add_round(&a->metrics, report);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         if (pod->sampled.market.last_ns)
-            settle(a, pod);
+            update_pod(a, pod);
     }
 }
 
@@ -89,17 +104,17 @@ static void ask_latencies(struct market_agent *a)
     size_t n = 0, count = sampler_count(a->sampler);
     if (!a->config.market.prometheus_url.n)
         return;
-    struct slo_target *targets = arena_array(scratch, count, sizeof(*targets));
+    struct latency_pod *targets = arena_array(scratch, count, sizeof(*targets));
     for (size_t i = 0; i < count; i++) {
         const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         if (pod->objective)
-            targets[n++] = (struct slo_target){ pod->record->meta.ns, pod->record->meta.name };
+            targets[n++] = (struct latency_pod){ pod->record->meta.ns, pod->record->meta.name };
     }
-    slo_ask(a->slo, targets, n);
+    latency_request(a->latency, targets, n);
 }
 
-/* What a slow round needed is not needed for a while. */
-static void ticked(void *context)
+/* Returns the memory of a slow round to the system: it is not needed for 15 s. */
+static void on_tick(void *context)
 {
     struct market_agent *a = context;
     ask_latencies(a);
@@ -108,7 +123,7 @@ static void ticked(void *context)
     a->rounded = false;
 }
 
-static void latencies_begin(void *context)
+static void clear_latencies(void *context)
 {
     struct market_agent *a = context;
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
@@ -118,45 +133,49 @@ static void latencies_begin(void *context)
     }
 }
 
-static void latency(void *context, str ns, str name, double ms)
+/* Updates the error budget of a pod with a latency that holds since the last answer. */
+static void note_latency(void *context, str ns, str name, double ms)
 {
-    static const double ratio_max = 100; /* what is off the histogram's scale is infinite */
-    static const double usual_s = 5, longest_s = 60; /* between two answers */
+    static const double ratio_max =
+        100; /* above the last bucket of the histogram, latency is infinite */
+    static const double usual_s = 5, longest_s = 60; /* seconds between two answers */
     struct market_agent *a = context;
-    struct agent_pod *pod = market_agent_find(a, ns, name);
+    struct agent_pod *pod = market_agent_find_pod(a, ns, name);
     if (!pod || !pod->objective)
         return;
     struct agent_objective *o = pod->objective;
     struct market_pod *m = &pod->sampled.market;
     int64_t now = loop_mono_ns(a->loop);
-    double seconds = o->told_ns ? MIN((double)(now - o->told_ns) / 1e9, longest_s) : usual_s;
-    o->told_ns = now;
+    double seconds =
+        o->answered_ns ? MIN((double)(now - o->answered_ns) / 1e9, longest_s) : usual_s;
+    o->answered_ns = now;
     double ratio = MIN(ms / o->target_ms, ratio_max);
     m->slo_ratio = (float)ratio;
-    m->slo_burns = slo_burns(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
+    m->slo_burns =
+        latency_is_burning(&o->state, ratio > sampler_rules(a->sampler)->slo_fast, seconds);
 }
 
-/* ---- what was learnt */
+/* ---- Q-tables */
 
-static void learnt_loaded(void *context)
+static void on_qtables_loaded(void *context)
 {
     ((struct market_agent *)context)->dirty = true;
 }
 
-static void collect_learnt(void *context)
+static void collect_qtables(void *context)
 {
     struct market_agent *a = context;
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
         const struct agent_pod *pod = pod_of(sampler_at(a->sampler, i));
         auto_buf struct buf key = { 0 };
-        agent_workload_key(pod->record, &key);
+        market_agent_pod_workload_key(pod->record, &key);
         qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
     }
 }
 
-/* ---- what the caches tell */
+/* ---- callbacks of the caches */
 
-static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_pod_changed(struct controller *c, const struct record *old, const struct record *now)
 {
     struct market_agent *a = controller_context(c);
     a->dirty = true;
@@ -164,12 +183,12 @@ static void pod_changed(struct controller *c, const struct record *old, const st
         controller_add(c, old->ns, old->name);
 }
 
-static void allocation_changed(struct controller *c, const struct record *old,
-                               const struct record *now)
+static void on_allocation_changed(struct controller *c, const struct record *old,
+                                  const struct record *now)
 {
     struct market_agent *a = controller_context(c);
     const struct agent_allocation_record *allocation = (const void *)(now ? now : old);
-    struct agent_pod *pod = market_agent_find(a, allocation->meta.ns, allocation->pod_name);
+    struct agent_pod *pod = market_agent_find_pod(a, allocation->meta.ns, allocation->pod_name);
     if (pod && now) {
         market_agent_read_status(pod, allocation);
         a->dirty = true;
@@ -177,13 +196,13 @@ static void allocation_changed(struct controller *c, const struct record *old,
     controller_add(c, allocation->meta.ns, allocation->pod_name);
 }
 
-static void any_changed(void *context, const struct record *old, const struct record *now)
+static void on_input_changed(void *context, const struct record *old, const struct record *now)
 {
     (void)old, (void)now;
     ((struct market_agent *)context)->dirty = true;
 }
 
-static void config_changed(void *context, const struct record *old, const struct record *now)
+static void on_config_changed(void *context, const struct record *old, const struct record *now)
 {
     (void)old, (void)now;
     ((struct market_agent *)context)->reload = true;
@@ -205,17 +224,19 @@ static int start_tree(struct market_agent *a, err_t *e)
     return r;
 }
 
+/* Declares the caches, restricted to this node by selectors, and the controller that writes. */
 static int start_caches(struct market_agent *a, err_t *e)
 {
     struct cache_spec pods = agent_pod_cache, nodes = agent_node_cache,
                       configs = agent_config_cache, allocations = agent_allocation_cache;
-    agent_put_name(a->node, LABEL_BYTES_MAX, &a->node_label);
+    market_agent_pod_shorten_name(a->node, LABEL_BYTES_MAX, &a->node_label);
     buf_printf(&a->selectors[0], "spec.nodeName=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[1], "metadata.name=" STR_FMT, STR_ARG(a->node));
     buf_printf(&a->selectors[2], MARKET_NODE "=" STR_FMT, STR_ARG(buf_str(&a->node_label)));
     pods.field_selector = buf_str(&a->selectors[0]);
     nodes.field_selector = buf_str(&a->selectors[1]);
     allocations.label_selector = buf_str(&a->selectors[2]);
+    configs.ns = a->config_ns; /* needs only a Role in this namespace */
     configs.field_selector = S("metadata.name=mbcas-agent-config");
     if (manager_cache(a->manager, &pods, &a->pods, e) < 0 ||
         manager_cache(a->manager, &nodes, &a->nodes, e) < 0 ||
@@ -227,60 +248,66 @@ static int start_caches(struct market_agent *a, err_t *e)
                                                                   .reconcile = market_agent_write,
                                                                   .context = a,
                                                                   .workers = WORKERS });
-    controller_watch(a->controller, a->pods, pod_changed);
-    controller_watch(a->controller, a->allocations, allocation_changed);
-    cache_handle(a->pods, any_changed, a);
-    cache_handle(a->nodes, any_changed, a);
-    cache_handle(a->configs, config_changed, a);
+    controller_watch(a->controller, a->pods, on_pod_changed);
+    controller_watch(a->controller, a->allocations, on_allocation_changed);
+    cache_handle(a->pods, on_input_changed, a);
+    cache_handle(a->nodes, on_input_changed, a);
+    cache_handle(a->configs, on_config_changed, a);
     return 0;
 }
 
+/* Creates the sampler and the two sources of data beside the caches; nothing runs before the
+ * first configuration. */
 static void start_loops(struct market_agent *a)
 {
     a->sampler = sampler_new(&(struct sampler_options){ .loop = a->loop,
                                                         .tree = &a->tree,
                                                         .sync = market_agent_sync,
-                                                        .locate = locate,
+                                                        .locate = locate_pod,
                                                         .capacity = market_agent_capacity,
-                                                        .resize = resize,
-                                                        .rounded = rounded,
-                                                        .ticked = ticked,
+                                                        .resize = request_limit,
+                                                        .on_round = on_round,
+                                                        .on_tick = on_tick,
                                                         .context = a });
-    a->slo = slo_new(&(struct slo_options){ .loop = a->loop,
-                                            .seed = a->seed,
-                                            .began = latencies_begin,
-                                            .latency = latency,
-                                            .context = a });
+    a->latency = latency_new(&(struct latency_options){ .loop = a->loop,
+                                                        .seed = a->seed,
+                                                        .on_answer = clear_latencies,
+                                                        .on_latency = note_latency,
+                                                        .context = a });
     a->qtables = qtable_store_new(&(struct qtable_store_options){ .kube = manager_kube(a->manager),
                                                                   .ns = a->own_ns,
                                                                   .node = a->node,
-                                                                  .loaded = learnt_loaded,
-                                                                  .collect = collect_learnt,
+                                                                  .on_loaded = on_qtables_loaded,
+                                                                  .collect = collect_qtables,
                                                                   .context = a });
 }
 
 static const struct feature_setting settings[] = {
-    { "cgroup-root", "/sys/fs/cgroup", "where the node's cgroups are mounted" },
+    { "cgroup-root", "/sys/fs/cgroup", "Mount point of the node's cgroups" },
     { "market-namespace", NULL,
-      "namespace of mbcas-agent-config and of what was learnt; without it where the agent runs (the "
-      "configuration is also looked for in mbcas-system)" },
-    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system",
-      "namespaces whose pods are left alone" },
+      "Namespace of mbcas-agent-config and mbcas-qtable-NODE (default: the agent's namespace)" },
+    { "market-config-namespace", NULL,
+      "Namespace of mbcas-agent-config; MBCAS uses mbcas-system (default: --market-namespace)" },
+    { "market-exclude-namespaces", "kube-system,mbcas-system,flyball-system,flyball-agent",
+      "Comma-separated namespaces whose pods do not take part" },
     { 0 },
 };
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+/* Starts the feature. On failure, the manager calls stop_agent() with what exists so far. */
+static int start_agent(struct manager *m, void **ret_state, err_t *e)
 {
     struct market_agent *a = mem_zero(1, sizeof(*a));
     *ret_state = a;
     a->manager = m;
     a->loop = manager_loop(m);
     const char *node = manager_setting(m, "node-name"),
-               *ns = manager_setting(m, "market-namespace");
+               *ns = manager_setting(m, "market-namespace"),
+               *config_ns = manager_setting(m, "market-config-namespace");
     if (!node || !*node)
-        return err_set(e, EINVAL, "which node is this? Say --node-name or set $NODE_NAME");
+        return err_set(e, EINVAL, "node name unknown; set --node-name or $NODE_NAME");
     a->node = str_c(node);
     a->own_ns = ns && *ns ? str_c(ns) : kube_namespace(manager_kube(m));
+    a->config_ns = config_ns && *config_ns ? str_c(config_ns) : a->own_ns;
     a->excluded = str_c(manager_setting(m, "market-exclude-namespaces"));
     a->seed = sum64(manager_identity(m), 0);
     a->reload = a->dirty = true;
@@ -291,26 +318,26 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     if (r < 0)
         return r;
     start_loops(a);
-    agent_metrics_init(&a->metrics, manager_metrics(m), a);
+    market_agent_metrics_init(&a->metrics, manager_metrics(m), a);
     return market_agent_load_config(a, e);
 }
 
-static bool flush(void *state)
+static bool flush_qtables(void *state)
 {
     struct market_agent *a = state;
     return a->qtables && qtable_store_flush(a->qtables);
 }
 
-static void stop(void *state)
+static void stop_agent(void *state)
 {
     struct market_agent *a = state;
-    agent_metrics_done(&a->metrics);
+    market_agent_metrics_done(&a->metrics);
     if (a->sampler)
-        market_agent_drop_all(a);
+        market_agent_remove_all(a);
     sampler_free(a->sampler);
-    slo_free(a->slo);
+    latency_free(a->latency);
     qtable_store_free(a->qtables);
-    agent_config_done(&a->config);
+    market_agent_config_done(&a->config);
     cgroup_tree_done(&a->tree);
     for (size_t i = 0; i < countof(a->selectors); i++)
         buf_done(&a->selectors[i]);
@@ -320,10 +347,10 @@ static void stop(void *state)
 
 const struct feature market_agent_feature = {
     .name = "market-agent",
-    .summary = "how much CPU each pod of the node gets (PodAllocation)",
+    .summary = "CPU limits for the pods of one node (PodAllocation)",
     .on_node = true,
     .settings = settings,
-    .start = start,
-    .flush = flush,
-    .stop = stop,
+    .start = start_agent,
+    .flush = flush_qtables,
+    .stop = stop_agent,
 };

@@ -1,6 +1,6 @@
-/* The node agent: the market of one node's pods, as a feature of `flyball agent`. It watches the pods of its
- * node, reads their counters, clears the market, and writes what each pod should have into its
- * PodAllocation; the controller does the rest. */
+/* The node agent: the market of one node's pods, as a feature of `flyball agent`. It watches the
+ * pods of its node, reads their counters, clears the market, and writes the desired CPU of each
+ * pod into its PodAllocation. The controller (market_controller.h) resizes the pods. */
 #ifndef FLYBALL_MARKET_AGENT_H
 #define FLYBALL_MARKET_AGENT_H
 

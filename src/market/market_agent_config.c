@@ -1,13 +1,13 @@
-/* See market_agent_config.h. */
+/* Loading with a fallback per key: see market_agent_config.h. */
 #include "market_agent_config.h"
 
-static void say_nothing(void *context, const char *sentence)
+static void ignore_complaint(void *context, const char *sentence)
 {
     (void)context, (void)sentence;
 }
 
-static bool is_bad(struct arena *a, str key, struct json *value, market_complain *complain,
-                   void *context)
+static bool is_invalid(struct arena *a, str key, struct json *value, market_complain *complain,
+                       void *context)
 {
     struct market_config scratch = market_config_default(MARKET_DEFAULTS);
     struct json *alone = json_new_obj(a);
@@ -15,14 +15,15 @@ static bool is_bad(struct arena *a, str key, struct json *value, market_complain
     return market_config_read(&scratch, a, alone, complain, context) > 0;
 }
 
-/* The ConfigMap's values, with the last good one in the place of each that is bad. */
-static struct json *good_values(struct arena *a, const struct json *data, const struct json *before,
-                                const struct agent_config_source *source)
+/* The values of the ConfigMap; an invalid one is replaced by the last valid one of its key. */
+static struct json *valid_values(struct arena *a, const struct json *data,
+                                 const struct json *before,
+                                 const struct agent_config_source *source)
 {
     struct json *good = json_new_obj(a);
     json_each(m, data) {
         struct json *value = m->value;
-        if (is_bad(a, m->key, value, source->complain, source->complain_context))
+        if (is_invalid(a, m->key, value, source->complain, source->complain_context))
             value = json_get_str(before, m->key);
         if (value)
             json_append(a, good, m->key, json_copy(a, value));
@@ -30,15 +31,16 @@ static struct json *good_values(struct arena *a, const struct json *data, const 
     return good;
 }
 
-int agent_config_load(struct agent_config *c, const struct agent_config_source *source, err_t *e)
+int market_agent_config_load(struct agent_config *c, const struct agent_config_source *source,
+                             err_t *e)
 {
     struct arena a = { 0 };
     struct json *data = NULL;
     int r = source->data.n ? json_parse(&a, source->data, &data, e) : 0;
     if (r == 0) {
         struct market_config market = market_config_default(MARKET_DEFAULTS);
-        struct json *good = good_values(&a, data, c->good, source);
-        market_config_read(&market, &a, good, say_nothing, NULL);
+        struct json *good = valid_values(&a, data, c->good, source);
+        market_config_read(&market, &a, good, ignore_complaint, NULL);
         market_config_read_env(&market, &a, source->environment, source->environment_context,
                                source->complain, source->complain_context);
         r = market_config_check(&market, e);
@@ -52,7 +54,7 @@ int agent_config_load(struct agent_config *c, const struct agent_config_source *
     return r;
 }
 
-void agent_config_done(struct agent_config *c)
+void market_agent_config_done(struct agent_config *c)
 {
     arena_done(&c->arena);
 }

@@ -1,39 +1,39 @@
-/* What the files of the node agent share; nobody else includes this. */
+/* Shared by the files of the node agent only. */
 #ifndef FLYBALL_MARKET_AGENT_INTERNAL_H
 #define FLYBALL_MARKET_AGENT_INTERNAL_H
 
 #include "../base/set.h"
 #include "../kube/manager.h"
+#include "latency.h"
+#include "latency_core.h"
 #include "market_agent_config.h"
 #include "market_agent_metrics.h"
 #include "market_agent_pod.h"
 #include "qtable_store.h"
 #include "sampler.h"
-#include "slo.h"
-#include "slo_core.h"
 
-#define MARKET_NODE "mbcas.io/node" /* label of a PodAllocation: whose agent wrote it */
+#define MARKET_NODE "mbcas.io/node" /* label of a PodAllocation: the node whose agent wrote it */
 
-struct agent_objective { /* for a pod's latency */
+struct agent_objective { /* latency objective of a pod */
     double target_ms;
-    int64_t told_ns; /* mono, of the last answer; 0: none */
-    struct slo_state state;
+    int64_t answered_ns; /* monotonic time of the last answer; 0: none */
+    struct latency_state state;
 };
 
 struct agent_pod {          /* one pod in the market */
-    struct set_node by_uid; /* hash of its uid */
-    bool seen;              /* during a sync */
+    struct set_node by_uid; /* in market_agent.by_uid */
+    bool seen;              /* found by the current sync */
     struct sampled sampled;
-    const struct agent_pod_record *record; /* one reference */
+    const struct agent_pod_record *record; /* holds a reference */
     struct agent_objective *objective;     /* owned; NULL: none */
-    struct agent_changes *changes;         /* owned; NULL: nothing was asked for yet */
-    int64_t written_ns;                    /* mono, of the last write; 0: never */
-    int64_t priced_ns;                     /* mono, likewise of the price */
-    int64_t infeasible_until_ns;           /* wall clock; 0: for ever */
-    int32_t infeasible_milli;              /* the node cannot give this much; 0: not known */
-    int32_t desired_request_milli;         /* goes with sampled.wanted_milli */
-    int32_t written_milli;                 /* the limit its PodAllocation says; 0: none */
-    float price;                           /* as its PodAllocation says; -1: it says none */
+    struct agent_changes *changes;         /* owned; NULL: no limit was requested yet */
+    int64_t written_ns;                    /* monotonic time of the last write; 0: never */
+    int64_t priced_ns;                     /* the same for the price */
+    int64_t infeasible_until_ns;           /* wall clock; 0: no end */
+    int32_t infeasible_milli;      /* a limit that does not fit on the node; 0: none known */
+    int32_t desired_request_milli; /* goes with sampled.wanted_milli */
+    int32_t written_milli;         /* desired limit in its PodAllocation; 0: none */
+    float price;                   /* in the status of its PodAllocation; -1: none */
     struct agent_rewards rewards;
 };
 
@@ -41,10 +41,11 @@ struct market_agent {
     struct manager *manager;
     struct loop *loop;
     str node;                /* borrowed from the settings */
-    str excluded;            /* likewise: namespaces, commas between */
-    str own_ns;              /* where we run, or what the setting says */
-    struct buf node_label;   /* the node's name as a label's value */
-    struct buf selectors[3]; /* of the caches; borrowed by them */
+    str excluded;            /* the same: comma-separated namespaces */
+    str own_ns;              /* --market-namespace, or where the agent runs */
+    str config_ns;           /* of mbcas-agent-config */
+    struct buf node_label;   /* the node's name as a label value */
+    struct buf selectors[3]; /* of the caches, which borrow them */
     struct cache *pods, *nodes, *allocations, *configs;
     struct controller *controller;
     struct cgroup_tree tree;
@@ -52,24 +53,24 @@ struct market_agent {
     struct set by_uid; /* struct agent_pod, owned */
     struct agent_config config;
     struct qtable_store *qtables;
-    struct slo *slo;
+    struct latency *latency;
     struct agent_metrics metrics;
-    int64_t reserved_milli; /* requests of what does not take part */
+    int64_t reserved_milli; /* requests of the pods that do not take part */
     double price;           /* of the last clearing */
-    int64_t short_ns;       /* mono: growth waits for others to shrink since then, or did */
+    int64_t short_ns;       /* monotonic: when growth last had to wait for other pods to shrink */
     uint64_t seed, counted_errors;
-    bool dirty;   /* pods or the node changed: look at all of them */
+    bool dirty;   /* pods or the node changed: sync all of them */
     bool reload;  /* the configuration changed */
     bool rounded; /* a slow round ran in this tick */
-    bool running; /* caches are synced and the first configuration is read */
+    bool running; /* the caches are synced and the Q-tables loaded */
 };
 
-struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name);
+struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name);
 
-/* market_agent_sync.c: which pods take part, and the configuration */
+/* market_agent_sync.c: which pods take part; configuration */
 void market_agent_sync(void *context);
 int64_t market_agent_capacity(void *context);
-void market_agent_drop_all(struct market_agent *a);
+void market_agent_remove_all(struct market_agent *a);
 int market_agent_load_config(struct market_agent *a, err_t *e);
 
 /* market_agent_write.c: PodAllocations */
@@ -77,7 +78,7 @@ bool market_agent_is_written(const struct market_agent *a, const struct agent_po
 struct reconciled market_agent_write(struct reconcile *r);
 void market_agent_read_status(struct agent_pod *pod,
                               const struct agent_allocation_record *allocation);
-const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                              str pod);
+const struct agent_allocation_record *market_agent_find_allocation(const struct market_agent *a,
+                                                                   str ns, str pod);
 
 #endif

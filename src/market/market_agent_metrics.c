@@ -1,9 +1,13 @@
-/* Counting: see market_agent_metrics.h. */
+/* Metrics of the node agent: see market_agent_metrics.h.
+ *
+ * The node's own numbers are ordinary metrics. Those of the pods are not stored as series: the
+ * registry calls show_pods() during a scrape, which reads the pods of the sampler in parts of
+ * 16, so that a scrape of a large node does not need the whole text at once. */
 #include "market_agent_metrics.h"
 
 #include "market_agent_internal.h"
 
-enum { TOLD_AT_ONCE = 16 }; /* pods: up to 20 KB */
+enum { PODS_PER_PART = 16 }; /* up to 20 KB of text */
 
 static const double duration_bounds[] = { .0001, .0005, .001, .005, .01, .05, .1, .5, 1 };
 static const double latency_bounds[AGENT_LATENCY_BUCKETS - 1] = { 0.1, 0.5, 1, 2, 5, 10, 30 };
@@ -20,13 +24,13 @@ static size_t bucket_of(const double *bounds, size_t n, double value)
     return i;
 }
 
-void agent_rewards_add(struct agent_rewards *r, double reward)
+void market_agent_metrics_add_reward(struct agent_rewards *r, double reward)
 {
     r->counts[bucket_of(reward_bounds, countof(reward_bounds), reward)]++;
     r->sum += reward;
 }
 
-void agent_changes_arrived(struct agent_changes *c, double seconds)
+void market_agent_metrics_add_latency(struct agent_changes *c, double seconds)
 {
     c->latencies[bucket_of(latency_bounds, countof(latency_bounds), seconds)]++;
     c->latency_sum += seconds;
@@ -102,13 +106,13 @@ static const struct {
     void (*show_down)(const struct agent_pod *pod, struct metric_view *view, uint64_t *room);
 } of_pods[AGENT_POD_FAMILIES] = {
     { { .name = "mbcas_allocation_changes_total",
-        .help = "Limits asked for, by direction",
+        .help = "Limit changes requested, by direction",
         .kind = METRIC_COUNTER,
         .labels = { "pod", "namespace", "direction" } },
       show_ups,
       show_downs },
     { { .name = "mbcas_allocation_latency_seconds",
-        .help = "From asking for a limit to its being in force",
+        .help = "Time from requesting a limit until it is in force",
         .kind = METRIC_HISTOGRAM,
         .labels = { "pod", "namespace" },
         .bounds = latency_bounds,
@@ -116,7 +120,7 @@ static const struct {
       show_latency,
       NULL },
     { { .name = "mbcas_qlearning_reward",
-        .help = "What a pod's agent learnt from",
+        .help = "Rewards of the pod's agent",
         .kind = METRIC_HISTOGRAM,
         .labels = { "pod", "namespace" },
         .bounds = reward_bounds,
@@ -130,8 +134,7 @@ static const struct {
       show_throttling,
       NULL },
     { { .name = "mbcas_cpu_pressure_ratio",
-        .help =
-            "Share of the last slow window in which a task waited for CPU, where the kernel tells",
+        .help = "Share of the last slow window in which a task waited for CPU (PSI)",
         .kind = METRIC_GAUGE,
         .labels = { "pod", "namespace" } },
       show_pressure,
@@ -150,13 +153,14 @@ static const struct {
       NULL },
 };
 
-/* Pods may go between two parts of a scrape. The last then takes the place of the one that went: it may be
- * missing once, never be there twice. */
-static size_t tell_pods(void *context, const struct metric_spec *spec, size_t from,
+/* Shows pods `from`, `from` + 1, ... and returns where to continue; 0: done. If a pod is removed
+ * between two parts, the last one takes its place in the array: it may be missing from a scrape,
+ * but never appears twice. */
+static size_t show_pods(void *context, const struct metric_spec *spec, size_t from,
                         const struct metrics_reader *reader)
 {
     const struct market_agent *a = context;
-    size_t end = MIN(from + TOLD_AT_ONCE, sampler_count(a->sampler));
+    size_t end = MIN(from + PODS_PER_PART, sampler_count(a->sampler));
     uint64_t room[MAX((int)AGENT_REWARD_BUCKETS, (int)AGENT_LATENCY_BUCKETS)];
     size_t which = 0;
     while (of_pods[which].spec.name != spec->name)
@@ -181,23 +185,26 @@ static size_t tell_pods(void *context, const struct metric_spec *spec, size_t fr
 
 /* ---- the node's numbers */
 
-static struct metric *alone(struct metrics *r, const char *name, const char *help,
-                            enum metric_kind kind)
+static struct metric *single_metric(struct metrics *r, const char *name, const char *help,
+                                    enum metric_kind kind)
 {
     return METRIC_ALONE(
         metrics_family(r, &(struct metric_spec){ .name = name, .help = help, .kind = kind }));
 }
 
+/* Registers the metrics of the last clearing. */
 static void init_clearing(struct agent_metrics *m, struct metrics *r)
 {
     m->iterations =
-        alone(r, "mbcas_nash_iterations",
-              "Passes of the last clearing over the bids, until the level was found", METRIC_GAUGE);
-    m->price =
-        alone(r, "mbcas_nash_shadow_price", "Congestion price of the last clearing", METRIC_GAUGE);
-    m->lambda = alone(r, "mbcas_nash_lambda", "Utility of one more millicore at the last clearing",
+        single_metric(r, "mbcas_nash_iterations",
+                      "Passes of the last clearing over the bids, until the level was found",
                       METRIC_GAUGE);
-    m->capacity = alone(r, "mbcas_capacity_millicores", "CPU that was shared out", METRIC_GAUGE);
+    m->price = single_metric(r, "mbcas_nash_shadow_price", "Congestion price of the last clearing",
+                             METRIC_GAUGE);
+    m->lambda = single_metric(r, "mbcas_nash_lambda",
+                              "Utility of one more millicore at the last clearing", METRIC_GAUGE);
+    m->capacity =
+        single_metric(r, "mbcas_capacity_millicores", "CPU that was shared out", METRIC_GAUGE);
     m->mode = metrics_family(r, &(struct metric_spec){ .name = "mbcas_nash_mode",
                                                        .help = "1 for the last clearing's mode",
                                                        .kind = METRIC_GAUGE,
@@ -208,32 +215,33 @@ static void init_clearing(struct agent_metrics *m, struct metrics *r)
                                                              .labels = { "mode" } });
 }
 
-void agent_metrics_init(struct agent_metrics *m, struct metrics *r, struct market_agent *agent)
+void market_agent_metrics_init(struct agent_metrics *m, struct metrics *r,
+                               struct market_agent *agent)
 {
-    m->managed = alone(r, "mbcas_managed_pods", "Pods in this node's market", METRIC_GAUGE);
+    m->managed = single_metric(r, "mbcas_managed_pods", "Pods in this node's market", METRIC_GAUGE);
     m->duration = METRIC_ALONE(
         metrics_family(r, &(struct metric_spec){ .name = "mbcas_agent_allocation_duration_seconds",
                                                  .help = "CPU time of a slow round",
                                                  .kind = METRIC_HISTOGRAM,
                                                  .bounds = duration_bounds,
                                                  .bound_n = countof(duration_bounds) }));
-    m->read_errors = alone(r, "mbcas_agent_cgroup_read_errors_total",
-                           "Counters of a pod that could not be read", METRIC_COUNTER);
+    m->read_errors = single_metric(r, "mbcas_agent_cgroup_read_errors_total",
+                                   "Counters of a pod that could not be read", METRIC_COUNTER);
     init_clearing(m, r);
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++) {
         m->of_pods[i] = metrics_family(r, &of_pods[i].spec);
-        metric_tell(m->of_pods[i], tell_pods, agent);
+        metric_tell(m->of_pods[i], show_pods, agent);
     }
 }
 
-void agent_metrics_done(struct agent_metrics *m)
+void market_agent_metrics_done(struct agent_metrics *m)
 {
     for (size_t i = 0; i < AGENT_POD_FAMILIES; i++)
         if (m->of_pods[i])
             metric_tell(m->of_pods[i], NULL, NULL);
 }
 
-void agent_metrics_round(struct agent_metrics *m, const struct round_report *report)
+void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_report *report)
 {
     const struct clearing *c = &report->clearing;
     metric_observe(m->duration, (double)report->took_ns / 1e9);

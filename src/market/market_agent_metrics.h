@@ -1,5 +1,5 @@
-/* What the node agent counts, under the names of the original. What is counted for each pod is kept with the
- * pod, in a tenth of the memory that as many series would take. */
+/* Metrics of the node agent, with MBCAS' names. Numbers of a pod are kept with the pod, in a
+ * tenth of the memory that as many series would take. */
 #ifndef FLYBALL_MARKET_AGENT_METRICS_H
 #define FLYBALL_MARKET_AGENT_METRICS_H
 
@@ -13,8 +13,8 @@ struct agent_rewards { /* of one pod */
     double sum;
 };
 
-struct agent_changes { /* likewise, once a limit was asked for */
-    int64_t asked_ns;  /* mono, of a limit that is not in force yet; 0: none */
+struct agent_changes { /* the same, from the first requested limit on */
+    int64_t asked_ns;  /* monotonic; a limit that is not in force yet; 0: none */
     uint32_t ups, downs, latencies[AGENT_LATENCY_BUCKETS];
     double latency_sum;
 };
@@ -27,12 +27,12 @@ struct agent_metrics {
 
 struct market_agent;
 
-void agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
-                        struct market_agent *agent);
-void agent_metrics_done(struct agent_metrics *m); /* the agent's pods are not told any more */
-void agent_metrics_round(struct agent_metrics *m, const struct round_report *report);
+void market_agent_metrics_init(struct agent_metrics *m, struct metrics *registry,
+                               struct market_agent *agent);
+void market_agent_metrics_done(struct agent_metrics *m); /* stop reading the agent's pods */
+void market_agent_metrics_add_round(struct agent_metrics *m, const struct round_report *report);
 
-void agent_rewards_add(struct agent_rewards *r, double reward);
-void agent_changes_arrived(struct agent_changes *c, double seconds);
+void market_agent_metrics_add_reward(struct agent_rewards *r, double reward);
+void market_agent_metrics_add_latency(struct agent_changes *c, double seconds);
 
 #endif

@@ -1,4 +1,9 @@
-/* Pods as the node agent sees them: see market_agent_pod.h. */
+/* Pods as the node agent sees them: see market_agent_pod.h.
+ *
+ * The tables declare which fields the caches keep; json/project.c fills the records from them.
+ * What follows is arithmetic on one record. In-force values are those that the node reports: a
+ * pending resize counts as what the pod has, so a pod that requests more than exists takes
+ * nothing from others. */
 #include "market_agent_pod.h"
 
 #include "../base/sha256.h"
@@ -8,7 +13,7 @@
 
 #include <math.h>
 
-enum { NAME_BYTES_MAX = 253, FINGERPRINT = 12 };
+enum { NAME_BYTES_MAX = 253, HASH_CHARS = 12 };
 
 static const struct field container_fields[] = {
     { "name", F_SUM, offsetof(struct agent_container, name_sum) },
@@ -78,6 +83,7 @@ static const struct field config_fields[] = {
 #define ALLOCATION(member) offsetof(struct agent_allocation_record, member)
 static const struct field allocation_fields[] = {
     { "spec.podName", F_STR, ALLOCATION(pod_name) },
+    { "spec.nodeName", F_WORD, ALLOCATION(node) },
     { "metadata.ownerReferences[kind=Pod].uid", F_SUM, ALLOCATION(owner_uid_sum) },
     { "spec.desiredCPULimit", F_MILLI, ALLOCATION(limit_milli) },
     { "spec.desiredCPURequest", F_MILLI, ALLOCATION(request_milli) },
@@ -104,9 +110,9 @@ const struct cache_spec agent_node_cache = { .resource = &resource_nodes, .keep 
 const struct cache_spec agent_config_cache = { .resource = &resource_configmaps,
                                                .keep = &config_kept };
 
-/* ---- who takes part */
+/* ---- participation */
 
-static bool lists(str names, str name)
+static bool list_contains(str names, str name)
 {
     for (str one; str_cut(&names, ',', &one);)
         if (str_eq(str_trim(one), name))
@@ -125,7 +131,9 @@ static bool all_have_limits(const struct agent_pod_record *r)
     return r->containers.n > 0;
 }
 
-static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str excluded)
+/* Returns the first reason that applies, so that the order of the table is the order of
+ * precedence. */
+static enum agent_exclusion find_exclusion(const struct agent_pod_record *r, str excluded)
 {
     const struct {
         bool holds;
@@ -133,7 +141,7 @@ static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str e
     } reasons[] = {
         { !r->running, AGENT_NOT_RUNNING },
         { r->deleting, AGENT_ENDING },
-        { lists(excluded, r->meta.ns), AGENT_NAMESPACE },
+        { list_contains(excluded, r->meta.ns), AGENT_NAMESPACE },
         { r->opted_out[0] || r->opted_out[1], AGENT_OPTED_OUT },
         { r->mirror, AGENT_STATIC },
         { r->windows, AGENT_WINDOWS },
@@ -147,12 +155,11 @@ static enum agent_exclusion exclusion_of(const struct agent_pod_record *r, str e
     return AGENT_TAKES_PART;
 }
 
-/* ---- what it has */
+/* ---- amounts */
 
-/* What the node reports of a container, or its spec where the node reports nothing. A resize that waits is not
- * in force: who asks for more than there is takes nothing from others. */
-static void add_up(const struct agent_container *c, const struct agent_container_status *at,
-                   size_t n, struct agent_pod_view *view)
+/* Adds what the node reports for a container, or its spec if the node reports nothing. */
+static void add_container(const struct agent_container *c, const struct agent_container_status *at,
+                          size_t n, struct agent_pod_view *view)
 {
     int64_t limit = -1, request = -1;
     for (size_t i = 0; i < n; i++) {
@@ -165,13 +172,13 @@ static void add_up(const struct agent_container *c, const struct agent_container
     view->request_milli += request >= 0 ? request : MAX(c->request_milli, (int64_t)0);
 }
 
-static void sum_up(const struct agent_pod_record *r, struct agent_pod_view *view)
+static void sum_containers(const struct agent_pod_record *r, struct agent_pod_view *view)
 {
     for (size_t i = 0; i < r->containers.n; i++)
-        add_up(&r->containers.at[i], r->statuses.at, r->statuses.n, view);
+        add_container(&r->containers.at[i], r->statuses.at, r->statuses.n, view);
     for (size_t i = 0; i < r->init_containers.n; i++)
         if (r->init_containers.at[i].sidecar)
-            add_up(&r->init_containers.at[i], r->init_statuses.at, r->init_statuses.n, view);
+            add_container(&r->init_containers.at[i], r->init_statuses.at, r->init_statuses.n, view);
 }
 
 static void add_room(const struct agent_pod_record *r, const struct agent_container *c,
@@ -183,7 +190,7 @@ static void add_room(const struct agent_pod_record *r, const struct agent_contai
                                                      .request_milli = request });
 }
 
-static struct resize_room room_of(const struct agent_pod_record *r)
+static struct resize_room resize_room_of(const struct agent_pod_record *r)
 {
     struct resize_room room = { 0 };
     for (size_t i = 0; i < r->containers.n; i++)
@@ -194,29 +201,29 @@ static struct resize_room room_of(const struct agent_pod_record *r)
     return room;
 }
 
-int64_t agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
+int64_t market_agent_pod_request(const struct agent_pod_record *r, int64_t limit_milli)
 {
-    struct resize_room room = room_of(r);
+    struct resize_room room = resize_room_of(r);
     return r->guaranteed ? limit_milli
                          : resize_request_within(&room, limit_milli, limit_request(limit_milli));
 }
 
-static double target_of(str text)
+static double parse_target(str text)
 {
     double ms = 0;
     return str_to_f64(str_trim(text), &ms) == 0 && isfinite(ms) && ms > 0 ? ms : 0;
 }
 
-struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str excluded)
+struct agent_pod_view market_agent_pod_view(const struct agent_pod_record *r, str excluded)
 {
     struct agent_pod_view view = {
-        .exclusion = exclusion_of(r, excluded),
+        .exclusion = find_exclusion(r, excluded),
         .min_milli = r->min_milli,
         .max_milli = MAX(r->max_milli, (int64_t)0),
-        .target_ms = target_of(r->target_latency),
+        .target_ms = parse_target(r->target_latency),
     };
-    sum_up(r, &view);
-    struct resize_room room = room_of(r);
+    sum_containers(r, &view);
+    struct resize_room room = resize_room_of(r);
     view.min_milli = resize_limit_within(&room, view.min_milli);
     if (view.max_milli)
         view.max_milli = resize_limit_within(&room, view.max_milli);
@@ -227,7 +234,7 @@ struct agent_pod_view agent_pod_view(const struct agent_pod_record *r, str exclu
 
 /* ---- names */
 
-void agent_put_name(str text, size_t most, struct buf *out)
+void market_agent_pod_shorten_name(str text, size_t most, struct buf *out)
 {
     if (text.n <= most) {
         buf_put(out, text);
@@ -235,20 +242,20 @@ void agent_put_name(str text, size_t most, struct buf *out)
     }
     char hex[SHA256_HEX + 1];
     sha256_hex(text, hex);
-    buf_put(out, str_upto(text, most - FINGERPRINT - 1));
-    buf_printf(out, "-%.*s", FINGERPRINT, hex);
+    buf_put(out, str_upto(text, most - HASH_CHARS - 1));
+    buf_printf(out, "-%.*s", HASH_CHARS, hex);
 }
 
-void agent_allocation_name(str ns, str pod, struct buf *out)
+void market_agent_pod_allocation_name(str ns, str pod, struct buf *out)
 {
     auto_buf struct buf name = { 0 };
     buf_printf(&name, STR_FMT "-" STR_FMT, STR_ARG(ns), STR_ARG(pod));
-    agent_put_name(buf_str(&name), NAME_BYTES_MAX, out);
+    market_agent_pod_shorten_name(buf_str(&name), NAME_BYTES_MAX, out);
 }
 
-/* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the template: without it
- * the name is the Deployment's, and what was learnt outlives a rollout. */
-void agent_workload_key(const struct agent_pod_record *r, struct buf *out)
+/* A Deployment's pods belong to a ReplicaSet whose name ends in the hash of the pod template.
+ * Without the hash it is the Deployment's name, so that a Q-table survives a rollout. */
+void market_agent_pod_workload_key(const struct agent_pod_record *r, struct buf *out)
 {
     auto_buf struct buf key = { 0 };
     str kind = r->owner_kind.n ? r->owner_kind : S("Pod");
@@ -261,5 +268,5 @@ void agent_workload_key(const struct agent_pod_record *r, struct buf *out)
     }
     buf_printf(&key, STR_FMT "." STR_FMT "." STR_FMT, STR_ARG(r->meta.ns), STR_ARG(kind),
                STR_ARG(name));
-    agent_put_name(buf_str(&key), NAME_BYTES_MAX, out);
+    market_agent_pod_shorten_name(buf_str(&key), NAME_BYTES_MAX, out);
 }

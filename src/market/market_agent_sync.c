@@ -1,5 +1,11 @@
-/* Which pods take part, what they have, what there is for them, and by which rules: looked at anew whenever
- * a cache says that something changed. */
+/* Brings the sampler up to date with the caches: which pods take part, what is in force for
+ * each, how much CPU there is for all of them, and the configuration. Called at each tick; does
+ * its work only if a cache reported a change (`dirty`, `reload`). Nothing happens before all
+ * caches are synced and the Q-tables are loaded, because a pod without its table would start to
+ * learn from nothing.
+ *
+ * Pods are identified by uid: a pod that was recreated under the same name is another pod.
+ * `by_uid` owns them; each holds a reference to its record. */
 #include "market_agent_internal.h"
 
 #include "../base/log.h"
@@ -15,7 +21,7 @@ static bool has_uid(const struct set_node *member, const void *uid)
     return str_eq(pod->record->meta.uid, *(const str *)uid);
 }
 
-static struct agent_pod *find(const struct market_agent *a, str uid)
+static struct agent_pod *find_by_uid(const struct market_agent *a, str uid)
 {
     struct set_node *node = set_find(&a->by_uid, set_hash(map_hash(uid)), has_uid, &uid);
     return node ? container_of(node, struct agent_pod, by_uid) : NULL;
@@ -27,11 +33,11 @@ static struct agent_pod *next_pod(const struct market_agent *a, size_t *at)
     return node ? container_of(node, struct agent_pod, by_uid) : NULL;
 }
 
-/* Where an earlier agent was going is where we go on. */
+/* Continues from the PodAllocation that an earlier process wrote. */
 static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
 {
     const struct agent_allocation_record *allocation =
-        market_agent_allocation(a, pod->record->meta.ns, pod->record->meta.name);
+        market_agent_find_allocation(a, pod->record->meta.ns, pod->record->meta.name);
     if (!allocation || allocation->owner_uid_sum != sum64(pod->record->meta.uid, 0) ||
         allocation->limit_milli <= 0)
         return;
@@ -40,14 +46,14 @@ static void adopt_allocation(struct market_agent *a, struct agent_pod *pod)
     market_agent_read_status(pod, allocation);
 }
 
-static void recall(struct market_agent *a, struct agent_pod *pod)
+static void restore_qtable(struct market_agent *a, struct agent_pod *pod)
 {
     auto_buf struct buf key = { 0 };
-    agent_workload_key(pod->record, &key);
+    market_agent_pod_workload_key(pod->record, &key);
     qtable_store_get(a->qtables, buf_str(&key), pod->record->meta.uid, &pod->sampled.market.agent);
 }
 
-static struct agent_pod *add(struct market_agent *a, const struct agent_pod_record *record)
+static struct agent_pod *add_pod(struct market_agent *a, const struct agent_pod_record *record)
 {
     struct agent_pod *pod = mem_zero(1, sizeof(*pod));
     pod->record = (const void *)record_ref(&record->meta);
@@ -55,12 +61,12 @@ static struct agent_pod *add(struct market_agent *a, const struct agent_pod_reco
     sampler_add(a->sampler, &pod->sampled, sum64(record->meta.uid, a->seed));
     pod->by_uid.hash = set_hash(map_hash(record->meta.uid));
     set_add(&a->by_uid, &pod->by_uid);
-    recall(a, pod);
+    restore_qtable(a, pod);
     adopt_allocation(a, pod);
     return pod;
 }
 
-static void forget(struct market_agent *a, struct agent_pod *pod)
+static void free_pod(struct market_agent *a, struct agent_pod *pod)
 {
     sampler_remove(a->sampler, &pod->sampled);
     record_unref(&pod->record->meta);
@@ -69,34 +75,35 @@ static void forget(struct market_agent *a, struct agent_pod *pod)
     free(pod);
 }
 
-static void drop(struct market_agent *a, struct agent_pod *pod)
+static void remove_pod(struct market_agent *a, struct agent_pod *pod)
 {
     auto_buf struct buf key = { 0 };
-    agent_workload_key(pod->record, &key);
+    market_agent_pod_workload_key(pod->record, &key);
     qtable_store_put(a->qtables, buf_str(&key), &pod->sampled.market.agent);
-    forget(a, pod);
+    free_pod(a, pod);
 }
 
 static void note_in_force(struct market_agent *a, struct agent_pod *pod,
                           const struct agent_pod_view *view)
 {
-    sampled_in_force(&pod->sampled, view->limit_milli, view->request_milli);
+    sampled_set_limit(&pod->sampled, view->limit_milli, view->request_milli);
     struct agent_changes *c = pod->changes;
     if (c && c->asked_ns && view->limit_milli == pod->sampled.wanted_milli) {
         double seconds = (double)(loop_mono_ns(a->loop) - c->asked_ns) / 1e9;
-        pod_resize_took(&pod->sampled.market, seconds);
-        agent_changes_arrived(c, seconds);
+        market_pod_note_resize_time(&pod->sampled.market, seconds);
+        market_agent_metrics_add_latency(c, seconds);
     }
 }
 
-static int32_t tighter(int32_t a, int32_t b) /* of two limits, 0: none */
+static int32_t stricter_limit(int32_t a, int32_t b) /* of two limits, 0: none */
 {
     return !a ? b : !b ? a : MIN(a, b);
 }
 
-/* The node cannot give that much; half the way there may be possible. If it is no more than the pod has, the
- * node never resizes it. What was asked for in vain is taken back. */
-static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
+/* The node rejected a limit as infeasible. Until that expires, the pod may grow at most half the
+ * way there, and a request for as much is withdrawn. If the rejected limit is no more than the
+ * pod has, the node never resizes this pod, and it keeps what it has. */
+static void apply_infeasible(struct market_agent *a, struct agent_pod *pod)
 {
     struct sampled *s = &pod->sampled;
     struct market_pod *m = &s->market;
@@ -105,13 +112,13 @@ static void heed_infeasible(struct market_agent *a, struct agent_pod *pod)
     if (!pod->infeasible_milli || over || limit <= 0)
         return;
     if (more > 0)
-        m->max_milli = tighter(m->max_milli, limit + more / 2);
+        m->max_milli = stricter_limit(m->max_milli, limit + more / 2);
     else
         m->min_milli = m->max_milli = limit;
     if (s->wanted_milli >= pod->infeasible_milli || (more <= 0 && s->wanted_milli != limit)) {
         s->wanted_milli = limit;
         pod->desired_request_milli =
-            MIN(m->request_milli, milli32(agent_pod_request(pod->record, limit)));
+            MIN(m->request_milli, milli32(market_agent_pod_request(pod->record, limit)));
         if (pod->changes)
             pod->changes->asked_ns = 0;
         controller_add(a->controller, pod->record->meta.ns, pod->record->meta.name);
@@ -134,8 +141,8 @@ static void set_objective(struct agent_pod *pod, double target_ms)
         pod->objective->target_ms = target_ms;
 }
 
-static void update(struct market_agent *a, struct agent_pod *pod,
-                   const struct agent_pod_record *record, const struct agent_pod_view *view)
+static void update_pod(struct market_agent *a, struct agent_pod *pod,
+                       const struct agent_pod_record *record, const struct agent_pod_view *view)
 {
     if (pod->record != record) {
         const struct agent_pod_record *old = pod->record;
@@ -147,53 +154,53 @@ static void update(struct market_agent *a, struct agent_pod *pod,
     m->max_milli = milli32(view->max_milli);
     set_objective(pod, view->target_ms > 0 ? view->target_ms : a->config.market.slo_target_ms);
     note_in_force(a, pod, view);
-    heed_infeasible(a, pod);
+    apply_infeasible(a, pod);
     pod->seen = true;
 }
 
-struct agent_pod *market_agent_find(struct market_agent *a, str ns, str name)
+struct agent_pod *market_agent_find_pod(struct market_agent *a, str ns, str name)
 {
     const struct agent_pod_record *record = cache_get(a->pods, ns, name);
-    return record ? find(a, record->meta.uid) : NULL;
+    return record ? find_by_uid(a, record->meta.uid) : NULL;
 }
 
 /* ---- all of them */
 
-static void drop_unseen(struct market_agent *a)
+static void remove_unseen(struct market_agent *a)
 {
-    VEC(struct agent_pod *) gone = { 0 };
+    VEC(struct agent_pod *) unseen = { 0 };
     struct agent_pod *pod;
     for (size_t at = 0; (pod = next_pod(a, &at)); pod->seen = false)
         if (!pod->seen)
-            vec_push(&gone, pod);
-    for (size_t i = 0; i < gone.n; i++) {
-        set_remove(&a->by_uid, &gone.at[i]->by_uid);
-        drop(a, gone.at[i]);
+            vec_push(&unseen, pod);
+    for (size_t i = 0; i < unseen.n; i++) {
+        set_remove(&a->by_uid, &unseen.at[i]->by_uid);
+        remove_pod(a, unseen.at[i]);
     }
-    vec_done(&gone);
+    vec_done(&unseen);
 }
 
-void market_agent_drop_all(struct market_agent *a)
+void market_agent_remove_all(struct market_agent *a)
 {
     struct agent_pod *pod;
     for (size_t at = 0; (pod = next_pod(a, &at));)
-        forget(a, pod);
+        free_pod(a, pod);
     set_done(&a->by_uid);
 }
 
-static void look_at_pods(struct market_agent *a)
+static void sync_pods(struct market_agent *a)
 {
     const struct agent_pod_record *record;
     a->reserved_milli = 0;
     cache_each(record, a->pods) {
-        struct agent_pod_view view = agent_pod_view(record, a->excluded);
+        struct agent_pod_view view = market_agent_pod_view(record, a->excluded);
         a->reserved_milli += view.reserved_milli;
         if (view.exclusion != AGENT_TAKES_PART)
             continue;
-        struct agent_pod *pod = find(a, record->meta.uid);
-        update(a, pod ? pod : add(a, record), record, &view);
+        struct agent_pod *pod = find_by_uid(a, record->meta.uid);
+        update_pod(a, pod ? pod : add_pod(a, record), record, &view);
     }
-    drop_unseen(a);
+    remove_unseen(a);
     metric_set(a->metrics.managed, (double)sampler_count(a->sampler));
 }
 
@@ -212,42 +219,40 @@ int64_t market_agent_capacity(void *context)
 
 /* ---- configuration */
 
-static const char *environment(void *context, const char *name)
+static const char *lookup_environment(void *context, const char *name)
 {
     (void)context;
     return getenv(name);
 }
 
-static void complain(void *context, const char *sentence)
+static void log_complaint(void *context, const char *sentence)
 {
     (void)context;
-    log_warn("a setting is ignored", KV_C("error", sentence));
+    log_warn("invalid setting ignored", KV_C("error", sentence));
 }
 
-/* Ours first, then where the original looks. */
 static str config_data(const struct market_agent *a)
 {
     if (!a->configs || !cache_synced(a->configs))
         return S("");
-    const struct agent_config_record *r = cache_get(a->configs, a->own_ns, S("mbcas-agent-config"));
-    if (!r)
-        r = cache_get(a->configs, S("mbcas-system"), S("mbcas-agent-config"));
+    const struct agent_config_record *r =
+        cache_get(a->configs, a->config_ns, S("mbcas-agent-config"));
     return r ? r->data : S("");
 }
 
 int market_agent_load_config(struct market_agent *a, err_t *e)
 {
     struct agent_config_source source = { .data = config_data(a),
-                                          .environment = environment,
-                                          .complain = complain };
-    int r = agent_config_load(&a->config, &source, e);
+                                          .environment = lookup_environment,
+                                          .complain = log_complaint };
+    int r = market_agent_config_load(&a->config, &source, e);
     if (r < 0)
         return r;
     sampler_configure(a->sampler, &a->config.market);
-    return slo_set_url(a->slo, a->config.market.prometheus_url, e);
+    return latency_set_url(a->latency, a->config.market.prometheus_url, e);
 }
 
-/* ---- the sampler asks */
+/* ---- sync */
 
 static bool is_ready(const struct market_agent *a)
 {
@@ -273,11 +278,11 @@ void market_agent_sync(void *context)
         a->reload = false;
         a->dirty = true;
         if (market_agent_load_config(a, &e) < 0)
-            log_warn("the configuration stays as it was", KV_C("error", e.text));
+            log_warn("invalid configuration; keeping the last valid one", KV_C("error", e.text));
     }
     if (a->dirty) {
         a->dirty = false;
-        look_at_pods(a);
+        sync_pods(a);
     }
     count_errors(a);
 }

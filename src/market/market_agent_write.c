@@ -1,6 +1,14 @@
-/* Writing PodAllocations: see market_agent.h. The key is the pod. What is written is what the pod should have
- * now, so a key that comes late or twice does no harm, and nothing is sent when the object already says
- * it. */
+/* Writing PodAllocations: see market_agent.h. The key is the pod. A turn writes what the pod
+ * should have now, so a late or repeated key does no harm, and nothing is sent if the object
+ * already has these values.
+ *
+ * The invariant: the desired limits of a node never add up to more than its capacity. Until a
+ * lower limit is in force, the higher one counts (held_milli), and a pod that grows waits until
+ * those that must shrink have done so. Meanwhile shrinking pods skip their writeInterval.
+ *
+ * The spec is written with server-side apply; the price goes into the status with a merge patch,
+ * when it changed by price_step, at most once a minute. Objects are deleted with their pod by
+ * the owner reference; remove_allocation() handles those that were left over. */
 #include "market_agent_internal.h"
 #include "milli.h"
 
@@ -11,14 +19,13 @@
 #include <stdio.h>
 
 static const int64_t price_every_ns = 60 * NS_PER_S;
-static const double price_step =
-    0.05; /* a smaller change of the price is written only along with others */
+static const double price_step = 0.05; /* smaller changes are written only along with others */
 
-const struct agent_allocation_record *market_agent_allocation(const struct market_agent *a, str ns,
-                                                              str pod)
+const struct agent_allocation_record *market_agent_find_allocation(const struct market_agent *a,
+                                                                   str ns, str pod)
 {
     auto_buf struct buf name = { 0 };
-    agent_allocation_name(ns, pod, &name);
+    market_agent_pod_allocation_name(ns, pod, &name);
     return cache_get(a->allocations, ns, buf_str(&name));
 }
 
@@ -30,16 +37,16 @@ void market_agent_read_status(struct agent_pod *pod,
     pod->price = (float)allocation->price;
 }
 
-/* ---- gone */
+/* ---- deletion */
 
-static void gone_is_fine(struct reconcile *r, const struct kube_reply *reply)
+static void on_optional_reply(struct reconcile *r, const struct kube_reply *reply)
 {
     if (reply->failure && reply->reason != KUBE_NOT_FOUND && reply->reason != KUBE_CONFLICT)
         reconcile_fail(r, reply->failure);
 }
 
-/* Normally it goes with its pod. The uid says which one is meant: a pod of the same name may have come up
- * elsewhere. */
+/* Usually the garbage collector deletes it along with the pod. The uid is a precondition: a pod
+ * of the same name may have started on another node, with a PodAllocation of its own. */
 static void remove_allocation(struct reconcile *r, const struct agent_allocation_record *allocation)
 {
     str body = arena_printf(
@@ -53,7 +60,7 @@ static void remove_allocation(struct reconcile *r, const struct agent_allocation
                                            .ns = allocation->meta.ns,
                                            .name = allocation->meta.name,
                                            .body = body },
-                   gone_is_fine);
+                   on_optional_reply);
 }
 
 /* ---- the price */
@@ -79,12 +86,12 @@ static void write_price(struct reconcile *r, struct agent_pod *pod, str name)
                                            .name = name,
                                            .subresource = "status",
                                            .body = kube_status_body(r->arena, status) },
-                   gone_is_fine);
+                   on_optional_reply);
 }
 
 /* ---- the spec */
 
-static str amount(struct arena *a, int64_t milli)
+static str milli_text(struct arena *a, int64_t milli)
 {
     return arena_printf(a, "%lldm", (long long)milli);
 }
@@ -120,37 +127,41 @@ static struct json *make_object(struct arena *a, const struct market_agent *agen
     json_set(a, object, S("metadata"), make_meta(a, agent, pod->record, name));
     json_set_str(a, spec, "namespace", pod->record->meta.ns);
     json_set_str(a, spec, "podName", pod->record->meta.name);
-    json_set_str(a, spec, "desiredCPURequest", amount(a, desired.request_milli));
-    json_set_str(a, spec, "desiredCPULimit", amount(a, desired.limit_milli));
+    json_set_str(a, spec, "nodeName", agent->node);
+    json_set_str(a, spec, "desiredCPURequest", milli_text(a, desired.request_milli));
+    json_set_str(a, spec, "desiredCPULimit", milli_text(a, desired.limit_milli));
     json_set(a, object, S("spec"), spec);
     return object;
 }
 
-static bool says_so(const struct agent_allocation_record *allocation, const struct agent_pod *pod)
+static bool is_spec_current(const struct market_agent *a,
+                            const struct agent_allocation_record *allocation,
+                            const struct agent_pod *pod)
 {
     return allocation && allocation->owner_uid_sum == sum64(pod->record->meta.uid, 0) &&
+           str_eq(allocation->node, a->node) &&
            allocation->limit_milli == pod->sampled.wanted_milli &&
            allocation->request_milli == pod->desired_request_milli;
 }
 
-static int64_t limit_of(const struct json *allocation)
+static int64_t read_limit(const struct json *allocation)
 {
     int64_t milli = 0;
     str text = json_text(json_at(allocation, "spec", "desiredCPULimit", NULL));
     return quantity_parse_milli(text, &milli, NULL) == 0 ? milli : 0;
 }
 
-static void written(struct reconcile *r, const struct kube_reply *reply)
+static void on_spec_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct market_agent *a = r->context;
-    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (reply->failure) {
         reconcile_fail(r, reply->failure);
     } else if (pod) {
         auto_buf struct buf name = { 0 };
-        agent_allocation_name(r->ns, r->name, &name);
+        market_agent_pod_allocation_name(r->ns, r->name, &name);
         pod->written_ns = loop_mono_ns(a->loop);
-        pod->written_milli = milli32(limit_of(reply->object));
+        pod->written_milli = milli32(read_limit(reply->object));
         write_price(r, pod, buf_str(&name));
     }
 }
@@ -158,36 +169,38 @@ static void written(struct reconcile *r, const struct kube_reply *reply)
 static void write_spec(struct reconcile *r, struct agent_pod *pod, struct amounts desired)
 {
     auto_buf struct buf name = { 0 };
-    agent_allocation_name(r->ns, r->name, &name);
+    market_agent_pod_allocation_name(r->ns, r->name, &name);
     struct json *object = make_object(r->arena, r->context, pod, buf_str(&name), desired);
-    pod->written_milli = MAX(pod->written_milli, desired.limit_milli); /* it may arrive */
+    pod->written_milli =
+        MAX(pod->written_milli,
+            desired.limit_milli); /* assume that it arrives, even if the answer is lost */
     reconcile_call(r,
                    &(struct kube_request){ .verb = KUBE_APPLY,
                                            .resource = &podallocation_resource,
                                            .ns = r->ns,
                                            .name = buf_str(&name),
                                            .body = json_to_str(r->arena, object) },
-                   written);
+                   on_spec_written);
 }
 
-/* ---- when */
+/* ---- timing */
 
-/* What a pod holds or was promised: until a lower limit is in force, the higher one counts. */
-static int64_t held(const struct agent_pod *pod)
+/* What a pod holds or was promised, whichever is higher. */
+static int64_t held_milli(const struct agent_pod *pod)
 {
     return MAX(pod->sampled.market.limit_milli, pod->written_milli);
 }
 
-/* No node is promised twice: who grows waits until those who must shrink have done so. */
+/* Does the node have room for the pod's growth, given what all pods hold? */
 static bool has_room(struct market_agent *a, const struct agent_pod *pod)
 {
-    int64_t sum = pod->sampled.wanted_milli - held(pod);
+    int64_t sum = pod->sampled.wanted_milli - held_milli(pod);
     for (size_t i = 0; i < sampler_count(a->sampler); i++)
-        sum += held(container_of(sampler_at(a->sampler, i), struct agent_pod, sampled));
+        sum += held_milli(container_of(sampler_at(a->sampler, i), struct agent_pod, sampled));
     return sum <= market_agent_capacity(a);
 }
 
-static void hurry_shrinks(struct market_agent *a)
+static void queue_shrinks(struct market_agent *a)
 {
     a->short_ns = loop_mono_ns(a->loop);
     for (size_t i = 0; i < sampler_count(a->sampler); i++) {
@@ -198,24 +211,24 @@ static void hurry_shrinks(struct market_agent *a)
     }
 }
 
-/* How long a write must wait. Growth waits for room; what shrinks is not written more often than
- * writeInterval, unless somebody waits for the room. 0: now. */
-static int64_t wait_ns(struct market_agent *a, const struct agent_pod *pod)
+/* How long a write must wait; 0: write now. Growth waits for room; a pod shrinks at most once per
+ * writeInterval, unless another pod waits for the room. */
+static int64_t write_delay(struct market_agent *a, const struct agent_pod *pod)
 {
     int64_t now = loop_mono_ns(a->loop);
-    if (pod->sampled.wanted_milli > held(pod)) {
+    if (pod->sampled.wanted_milli > held_milli(pod)) {
         if (has_room(a, pod))
             return 0;
-        hurry_shrinks(a);
+        queue_shrinks(a);
         return NS_PER_S;
     }
-    bool hurry = a->short_ns && now - a->short_ns <= 2 * NS_PER_S;
-    return pod->written_ns && !hurry
+    bool room_is_short = a->short_ns && now - a->short_ns <= 2 * NS_PER_S;
+    return pod->written_ns && !room_is_short
                ? MAX(pod->written_ns + a->config.market.write_ns - now, (int64_t)0)
                : 0;
 }
 
-static bool price_is_written(const struct market_agent *a, const struct agent_pod *pod)
+static bool is_price_current(const struct market_agent *a, const struct agent_pod *pod)
 {
     return fabs(rounded_price(a) - (double)pod->price) < price_step ||
            (pod->priced_ns && loop_mono_ns(a->loop) - pod->priced_ns < price_every_ns);
@@ -224,30 +237,31 @@ static bool price_is_written(const struct market_agent *a, const struct agent_po
 bool market_agent_is_written(const struct market_agent *a, const struct agent_pod *pod)
 {
     const struct record *meta = &pod->record->meta;
-    return says_so(market_agent_allocation(a, meta->ns, meta->name), pod) &&
-           price_is_written(a, pod);
+    return is_spec_current(a, market_agent_find_allocation(a, meta->ns, meta->name), pod) &&
+           is_price_current(a, pod);
 }
 
 struct reconciled market_agent_write(struct reconcile *r)
 {
     struct market_agent *a = r->context;
-    const struct agent_allocation_record *allocation = market_agent_allocation(a, r->ns, r->name);
-    struct agent_pod *pod = market_agent_find(a, r->ns, r->name);
+    const struct agent_allocation_record *allocation =
+        market_agent_find_allocation(a, r->ns, r->name);
+    struct agent_pod *pod = market_agent_find_pod(a, r->ns, r->name);
     if (allocation && !cache_get(a->pods, r->ns, r->name))
         remove_allocation(r, allocation);
     if (!pod || !pod->sampled.wanted_milli)
         return reconciled();
-    if (!says_so(allocation, pod)) {
+    if (!is_spec_current(a, allocation, pod)) {
         const struct market_pod *m = &pod->sampled.market;
-        int64_t wait = wait_ns(a, pod);
+        int64_t wait = write_delay(a, pod);
         if (!wait)
             write_spec(r, pod,
                        (struct amounts){ pod->sampled.wanted_milli, pod->desired_request_milli });
-        else if (!allocation && m->limit_milli > 0) /* who has to wait can be seen meanwhile */
+        else if (!allocation && m->limit_milli > 0) /* show the pod while it waits */
             write_spec(r, pod, (struct amounts){ m->limit_milli, m->request_milli });
         if (wait)
             return reconciled_after(wait);
-    } else if (!price_is_written(a, pod)) {
+    } else if (!is_price_current(a, pod)) {
         write_price(r, pod, allocation->meta.name);
     }
     return reconciled();

@@ -1,8 +1,9 @@
-/* The feature: see market_controller.h.
+/* The feature: see market_controller.h. Maps watch events to keys of PodAllocations.
  *
- * An allocation's event leads to itself; a pod's event to the allocations that name it, by one lookup. An
- * allocation that is deleted while its pod lives on gives the pod back what it had: that is how
- * uninstalling works, and why agents must not delete one when a pod opts out. */
+ * An event of a PodAllocation queues its own key; an event of a pod queues those that name the
+ * pod, by an index. If a PodAllocation is deleted while its pod is running, the pod gets its
+ * original resources back. That is how uninstalling works, and why agents must not delete one
+ * when a pod opts out. */
 #include "market_controller.h"
 
 #include "../json/json.h"
@@ -18,41 +19,41 @@ static bool has_originals(const struct allocation_record *allocation)
            json_len(json_get(status, "originalResources"));
 }
 
-static void allocation_deleted(struct market_controller *m, const struct allocation_record *old)
+static void on_allocation_deleted(struct market_controller *m, const struct allocation_record *old)
 {
     struct market_track *track = market_track_find(&m->tracks, old->meta.ns, old->meta.name);
     if (cache_get(m->pods, old->pod_ns, old->pod_name) && has_originals(old)) {
         track = market_track_make(&m->tracks, old->meta.ns, old->meta.name);
-        market_track_set_gone(&m->tracks, track, old);
+        market_track_set_deleted(&m->tracks, track, old);
         controller_add(m->controller, old->meta.ns, old->meta.name);
     } else if (track) {
         market_track_drop(&m->tracks, track);
     }
 }
 
-/* A change of the status, too: it may be a write of ours whose answer was lost, and about which a turn was wrong that
- * did not know of it yet. */
-static void allocation_changed(struct controller *c, const struct record *old,
-                               const struct record *now)
+/* Changes of the status count too: one may be a write of ours whose response was lost, and a
+ * turn in between may have decided without it. */
+static void on_allocation_changed(struct controller *c, const struct record *old,
+                                  const struct record *now)
 {
     if (now)
         controller_add(c, now->ns, now->name);
     else
-        allocation_deleted(controller_context(c), (const void *)old);
+        on_allocation_deleted(controller_context(c), (const void *)old);
 }
 
-/* Those that were deleted are few and short-lived: they are found by looking at all. */
-static void add_gone(struct market_controller *m, const struct record *pod)
+/* Deleted allocations are few and short-lived, so a scan is good enough. */
+static void queue_deleted(struct market_controller *m, const struct record *pod)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&m->tracks.by_key, slot));) {
         const struct market_track *track = slot->value;
-        if (track->gone && str_eq(track->gone->pod_name, pod->name) &&
-            str_eq(track->gone->pod_ns, pod->ns))
+        if (track->deleted && str_eq(track->deleted->pod_name, pod->name) &&
+            str_eq(track->deleted->pod_ns, pod->ns))
             controller_add(m->controller, track->ns, track->name);
     }
 }
 
-static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_pod_changed(struct controller *c, const struct record *old, const struct record *now)
 {
     struct market_controller *m = controller_context(c);
     const struct record *any = now ? now : old;
@@ -60,33 +61,35 @@ static void pod_changed(struct controller *c, const struct record *old, const st
     cache_each_in(allocation, m->allocations, ALLOCATIONS_BY_POD, any->name)
         if (str_eq(allocation->pod_ns, any->ns))
             controller_add(c, allocation->meta.ns, allocation->meta.name);
-    if (m->tracks.gone_n)
-        add_gone(m, any);
+    if (m->tracks.deleted_n)
+        queue_deleted(m, any);
 }
 
 static const struct feature_setting settings[] = {
-    { "market-dry-run", "false", "true: resizes are checked by the API server but not made" },
-    { "market-restore", "false", "true: pods get back the CPU they had before the market" },
+    { "market-dry-run", "false",
+      "Send resizes as dry runs: the API server validates them, and nothing changes" },
+    { "market-restore", "false", "Restore the original CPU of all pods" },
     { 0 },
 };
 
-static int read_flag(struct manager *m, const char *name, bool *ret, err_t *e)
+static int read_bool_setting(struct manager *m, const char *name, bool *ret, err_t *e)
 {
     const char *value = manager_setting(m, name);
     if (strcmp(value, "true") && strcmp(value, "false"))
-        return err_set(e, EINVAL, "--%s is \"%s\", want true or false", name, value);
+        return err_set(e, EINVAL, "--%s is \"%s\", but must be true or false", name, value);
     *ret = !strcmp(value, "true");
     return 0;
 }
 
-static int start(struct manager *manager, void **ret_state, err_t *e)
+/* Starts the feature. On failure, the manager calls stop_controller() with what exists so far. */
+static int start_controller(struct manager *manager, void **ret_state, err_t *e)
 {
     struct market_controller *m = mem_zero(1, sizeof(*m));
     *ret_state = m;
     m->manager = manager;
     market_metrics_init(&m->metrics, manager_metrics(manager));
-    if (read_flag(manager, "market-dry-run", &m->dry_run, e) < 0 ||
-        read_flag(manager, "market-restore", &m->restore, e) < 0 ||
+    if (read_bool_setting(manager, "market-dry-run", &m->dry_run, e) < 0 ||
+        read_bool_setting(manager, "market-restore", &m->restore, e) < 0 ||
         manager_cache(manager, &allocation_cache, &m->allocations, e) < 0 ||
         manager_cache(manager, &market_pod_cache, &m->pods, e) < 0)
         return -e->code;
@@ -95,12 +98,12 @@ static int start(struct manager *manager, void **ret_state, err_t *e)
                                                                .reconcile = market_reconcile,
                                                                .context = m,
                                                                .workers = WORKERS });
-    controller_watch(m->controller, m->allocations, allocation_changed);
-    controller_watch(m->controller, m->pods, pod_changed);
+    controller_watch(m->controller, m->allocations, on_allocation_changed);
+    controller_watch(m->controller, m->pods, on_pod_changed);
     return 0;
 }
 
-static void stop(void *state)
+static void stop_controller(void *state)
 {
     struct market_controller *m = state;
     market_tracks_done(&m->tracks);
@@ -111,6 +114,6 @@ const struct feature market_feature = {
     .name = "market",
     .summary = "CPU of running pods, resized in place (PodAllocation)",
     .settings = settings,
-    .start = start,
-    .stop = stop,
+    .start = start_controller,
+    .stop = stop_controller,
 };

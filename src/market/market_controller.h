@@ -1,5 +1,6 @@
-/* The market's controller: it makes pods have the CPU that PodAllocations say they should have, in place,
- * and says in their status what became of it. The node agent that writes them is another feature. */
+/* The market's controller: resizes pods in place to the CPU that their PodAllocation desires,
+ * and reports the result in its status. The node agent that writes PodAllocations is another
+ * feature (market_agent.h). */
 #ifndef FLYBALL_MARKET_CONTROLLER_H
 #define FLYBALL_MARKET_CONTROLLER_H
 

@@ -1,12 +1,13 @@
-/* Records to what actuate() wants, and a node's room: see market_turn.h. */
+/* From cached records to the input of actuate_decide(), and how much a node's limits may grow: see
+ * market_turn.h. */
 #include "market_turn.h"
 
 #include "../base/quantity.h"
 
 static const int64_t stuck_ns = 30 * NS_PER_S;
 
-static const struct pod_container_status *status_of(const struct pod_container_status *at, size_t n,
-                                                    str name)
+static const struct market_container_status *find_status(const struct market_container_status *at,
+                                                         size_t n, str name)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(at[i].name, name))
@@ -14,18 +15,19 @@ static const struct pod_container_status *status_of(const struct pod_container_s
     return NULL;
 }
 
-static bool is_sidecar(const struct pod_container *c)
+static bool is_sidecar(const struct market_container *c)
 {
     return str_eqc(c->restart_policy, "Always");
 }
 
+/* Appends a container with its spec, what is in force, and whether a resize may touch it. */
 static void gather_container(struct arena *a, struct actuate_pod *pod,
-                             const struct market_pod_record *record, const struct pod_container *c,
-                             bool sidecar)
+                             const struct market_pod_record *record,
+                             const struct market_container *c, bool sidecar)
 {
-    const struct pod_container_status *status =
-        sidecar ? status_of(record->init_statuses.at, record->init_statuses.n, c->name)
-                : status_of(record->statuses.at, record->statuses.n, c->name);
+    const struct market_container_status *status =
+        sidecar ? find_status(record->init_statuses.at, record->init_statuses.n, c->name)
+                : find_status(record->statuses.at, record->statuses.n, c->name);
     pod->containers[pod->n++] = (struct actuate_container){
         .name = arena_str(a, c->name),
         .sidecar = sidecar,
@@ -41,10 +43,10 @@ static void gather_container(struct arena *a, struct actuate_pod *pod,
     };
 }
 
-static enum qos read_qos(str name)
+static enum qos parse_qos(str name)
 {
     for (int qos = 0; qos < QOS_N; qos++)
-        if (str_eqc(name, qos_name((enum qos)qos)))
+        if (str_eqc(name, resize_qos_name((enum qos)qos)))
             return (enum qos)qos;
     return QOS_BURSTABLE;
 }
@@ -75,7 +77,7 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
         .mirror = record->mirror,
         .windows = str_eqc(record->os, "windows"),
         .guaranteed_too = str_eqc(record->skip_guaranteed, "false"),
-        .qos = read_qos(record->qos),
+        .qos = parse_qos(record->qos),
         .containers = arena_array(a, record->containers.n + record->init_containers.n,
                                   sizeof(struct actuate_container)),
     };
@@ -88,51 +90,60 @@ struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_re
     return pod;
 }
 
-/* Of several for one pod the first by name governs, so that all agree which. */
-const struct allocation_record *market_allocation_of(const struct market_controller *m,
-                                                     const struct market_pod_record *pod)
+bool market_allocation_can_govern(const struct allocation_record *allocation,
+                                  const struct market_pod_record *pod)
+{
+    return str_eq(allocation->meta.ns, pod->meta.ns) && str_eq(allocation->pod_ns, pod->meta.ns) &&
+           (!allocation->node.n || str_eq(allocation->node, pod->node));
+}
+
+/* If several match, the first by name governs, so that all turns agree. */
+const struct allocation_record *market_gather_allocation(const struct market_controller *m,
+                                                         const struct market_pod_record *pod)
 {
     const struct allocation_record *one, *first = NULL;
     cache_each_in(one, m->allocations, ALLOCATIONS_BY_POD, pod->meta.name)
-        if (str_eq(one->meta.ns, pod->meta.ns) && str_eq(one->pod_ns, pod->meta.ns) &&
+        if (market_allocation_can_govern(one, pod) &&
             (!first || str_cmp(one->meta.name, first->meta.name) < 0))
             first = one;
     return first;
 }
 
-/* A wish for less that was sent long ago, and that the node does not carry out. */
-static bool is_stuck(const struct market_track *track, const struct actuate_pod *pod, int64_t wish,
-                     int64_t now_ns)
+/* Was a reduction sent long ago, without the node enacting it? */
+static bool is_stuck(const struct market_track *track, const struct actuate_pod *pod,
+                     int64_t desired, int64_t now_ns)
 {
-    int64_t since = MAX(track->patched_ns, track->wish_ns);
-    return actuate_spec_limit(pod) <= wish && now_ns - since >= stuck_ns;
+    int64_t since = MAX(track->patched_ns, track->spec_ns);
+    return actuate_spec_limit(pod) <= desired && now_ns - since >= stuck_ns;
 }
 
-int64_t market_room(struct market_controller *m, str node, int64_t now_ns)
+int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns)
 {
     auto_arena struct arena a = { 0 };
     const struct market_pod_record *pod;
-    int64_t claimed = 0, wished = 0;
+    int64_t claimed = 0, desired_sum = 0;
     bool shrinks = false;
     cache_each_in(pod, m->pods, MARKET_PODS_BY_NODE, node) {
-        const struct allocation_record *allocation = market_allocation_of(m, pod);
-        int64_t wish = 0;
-        if (!allocation || quantity_parse_milli(allocation->desired_limit, &wish, NULL) < 0)
+        const struct allocation_record *allocation = market_gather_allocation(m, pod);
+        int64_t desired = 0;
+        if (!allocation || quantity_parse_milli(allocation->desired_limit, &desired, NULL) < 0)
             continue;
         struct market_track *track =
             market_track_find(&m->tracks, allocation->meta.ns, allocation->meta.name);
         struct actuate_pod gathered = market_gather_pod(&a, pod);
         int64_t claim = actuate_claimed_limit(&gathered);
-        wish = MAX(wish, actuate_least_limit(&gathered)); /* nobody waits for what cannot be */
+        desired =
+            MAX(desired,
+                actuate_least_limit(&gathered)); /* no pod waits for an impossible reduction */
         if (track && market_track_pod_lags(track, pod->meta.rv))
             claim = MAX(claim, track->sent_milli);
-        if (!track ||
-            (!track->still && (wish >= claim || !is_stuck(track, &gathered, wish, now_ns)))) {
+        if (!track || (!track->unmovable &&
+                       (desired >= claim || !is_stuck(track, &gathered, desired, now_ns)))) {
             claimed += claim;
-            wished += wish;
-            shrinks |= wish < claim;
+            desired_sum += desired;
+            shrinks |= desired < claim;
         }
         arena_reset(&a, (struct arena_mark){ 0 });
     }
-    return shrinks ? MAX(wished - claimed, (int64_t)0) : INT64_MAX;
+    return shrinks ? MAX(desired_sum - claimed, (int64_t)0) : INT64_MAX;
 }

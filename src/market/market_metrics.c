@@ -1,4 +1,4 @@
-/* Counting: see market_metrics.h. */
+/* Metrics of the controller: see market_metrics.h. */
 #include "market_metrics.h"
 
 static const double turn_bounds[] = { .001, .005, .01, .05, .1, .25, .5, 1, 5, 10, 30 };

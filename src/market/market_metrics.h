@@ -1,5 +1,5 @@
-/* What the market's controller counts: see docs/market.md for the meaning of each. Changes and latencies of
- * each pod are counted by its agent. */
+/* Metrics of the market's controller; docs/market.md describes each. Changes and latencies per
+ * pod are counted by the node agent. */
 #ifndef FLYBALL_MARKET_METRICS_H
 #define FLYBALL_MARKET_METRICS_H
 
@@ -13,6 +13,6 @@ void market_metrics_init(struct market_metrics *m, struct metrics *registry);
 
 void market_metrics_turn(const struct market_metrics *m, double seconds);
 void market_metrics_patch_failed(const struct market_metrics *m, str reason);
-void market_metrics_verified(const struct market_metrics *m); /* what was sent is in force */
+void market_metrics_verified(const struct market_metrics *m); /* a resize is in force */
 
 #endif

@@ -1,4 +1,4 @@
-/* Projections: see market_records.h. */
+/* Which fields the caches keep: see market_records.h. */
 #include "market_records.h"
 
 const struct resource podallocation_resource = { "allocation.mbcas.io", "v1alpha1",
@@ -7,6 +7,7 @@ const struct resource podallocation_resource = { "allocation.mbcas.io", "v1alpha
 static const struct field allocation_fields[] = {
     { "spec.namespace", F_WORD, offsetof(struct allocation_record, pod_ns) },
     { "spec.podName", F_STR, offsetof(struct allocation_record, pod_name) },
+    { "spec.nodeName", F_WORD, offsetof(struct allocation_record, node) },
     { "spec.desiredCPURequest", F_STR, offsetof(struct allocation_record, desired_request) },
     { "spec.desiredCPULimit", F_STR, offsetof(struct allocation_record, desired_limit) },
     { "metadata.generation", F_INT, offsetof(struct allocation_record, generation) },
@@ -16,29 +17,29 @@ static const struct field allocation_fields[] = {
 };
 
 static const struct field container_fields[] = {
-    { "name", F_WORD, offsetof(struct pod_container, name) },
-    { "resources.requests.cpu", F_MILLI, offsetof(struct pod_container, request_milli),
+    { "name", F_WORD, offsetof(struct market_container, name) },
+    { "resources.requests.cpu", F_MILLI, offsetof(struct market_container, request_milli),
       .otherwise = -1 },
-    { "resources.limits.cpu", F_MILLI, offsetof(struct pod_container, limit_milli),
+    { "resources.limits.cpu", F_MILLI, offsetof(struct market_container, limit_milli),
       .otherwise = -1 },
-    { "restartPolicy", F_WORD, offsetof(struct pod_container, restart_policy) },
+    { "restartPolicy", F_WORD, offsetof(struct market_container, restart_policy) },
     { "resizePolicy[resourceName=cpu].restartPolicy", F_WORD,
-      offsetof(struct pod_container, cpu_policy) },
+      offsetof(struct market_container, cpu_policy) },
 };
 
 static const struct field container_status_fields[] = {
-    { "name", F_WORD, offsetof(struct pod_container_status, name) },
-    { "resources.requests.cpu", F_MILLI, offsetof(struct pod_container_status, request_milli),
+    { "name", F_WORD, offsetof(struct market_container_status, name) },
+    { "resources.requests.cpu", F_MILLI, offsetof(struct market_container_status, request_milli),
       .otherwise = -1 },
-    { "resources.limits.cpu", F_MILLI, offsetof(struct pod_container_status, limit_milli),
+    { "resources.limits.cpu", F_MILLI, offsetof(struct market_container_status, limit_milli),
       .otherwise = -1 },
-    { "allocatedResources.cpu", F_MILLI, offsetof(struct pod_container_status, allocated_milli),
+    { "allocatedResources.cpu", F_MILLI, offsetof(struct market_container_status, allocated_milli),
       .otherwise = -1 },
 };
 
-static const struct fields container_kept = { sizeof(struct pod_container), container_fields,
+static const struct fields container_kept = { sizeof(struct market_container), container_fields,
                                               countof(container_fields) };
-static const struct fields container_status_kept = { sizeof(struct pod_container_status),
+static const struct fields container_status_kept = { sizeof(struct market_container_status),
                                                      container_status_fields,
                                                      countof(container_status_fields) };
 

@@ -1,10 +1,12 @@
-/* What the watch caches keep of a PodAllocation and of a pod, and the names both sides of the market agree
- * on.
+/* The fields of PodAllocations and pods that the controller caches, and the names that agent and
+ * controller share.
  *
- * Who writes what: the node agent creates a PodAllocation for each pod it manages, writes its spec and
- * status.shadowPriceCPU, and lets it be when the pod opts out: it goes with the pod, by its owner
- * reference. The controller writes everything else of the status. An agent that reads
- * status.infeasibleCPULimit stays below it until status.infeasibleUntil. */
+ * Who writes what: the node agent creates a PodAllocation for each pod it manages. It writes the
+ * spec, with the name of its node, which the admission policy flyball-market-agent compares with
+ * the agent's token, and status.shadowPriceCPU. It does not delete the object when a pod opts
+ * out; the garbage collector deletes it with the pod. The controller writes the rest of the
+ * status. An agent that reads status.infeasibleCPULimit stays below it until
+ * status.infeasibleUntil. */
 #ifndef FLYBALL_MARKET_RECORDS_H
 #define FLYBALL_MARKET_RECORDS_H
 
@@ -12,28 +14,29 @@
 
 extern const struct resource podallocation_resource;
 
-#define MARKET_MANAGED "mbcas.io/managed" /* annotation or label; "false": leave the pod alone */
+#define MARKET_MANAGED "mbcas.io/managed" /* annotation or label; "false": opt out */
 #define MARKET_SKIP_GUARANTEED "mbcas.io/skip-guaranteed" /* "false": resize Guaranteed pods too */
-#define MARKET_ALLOW_RESTART "mbcas.io/allow-restart"     /* "true": also where it restarts */
+#define MARKET_ALLOW_RESTART "mbcas.io/allow-restart"     /* "true": even if containers restart */
 #define MARKET_MIRROR "kubernetes.io/config.mirror"       /* a static pod: cannot be resized */
 
 struct allocation_record {
     struct record meta;
     str pod_ns, pod_name;
-    str desired_request, desired_limit; /* quantities, unchecked */
+    str node;                           /* whose agent wrote it; "": written by hand or by MBCAS */
+    str desired_request, desired_limit; /* quantities, not validated */
     int64_t generation;
-    str owner_uid; /* of the pod it was made for; "": not said */
+    str owner_uid; /* of the pod it was created for; "": unknown */
     str status;    /* JSON */
 };
 
-struct pod_container { /* of the spec */
+struct market_container { /* of the spec */
     str name;
     int64_t request_milli, limit_milli; /* -1: none */
     str restart_policy;                 /* "Always" makes an init container a sidecar */
     str cpu_policy;                     /* what a CPU resize does to it */
 };
 
-struct pod_container_status {
+struct market_container_status {
     str name;
     int64_t request_milli, limit_milli; /* in force; -1: not reported */
     int64_t allocated_milli;            /* the request the node admitted; -1: not reported */
@@ -45,8 +48,8 @@ struct market_pod_record {
     str node, phase, qos, os;
     bool deleting, mirror;
     str managed_label, managed_annotation, skip_guaranteed, allow_restart;
-    LIST(struct pod_container) containers, init_containers;
-    LIST(struct pod_container_status) statuses, init_statuses;
+    LIST(struct market_container) containers, init_containers;
+    LIST(struct market_container_status) statuses, init_statuses;
     str pending_reason, pending_message; /* PodResizePending */
     int64_t pending_generation, pending_since_ns;
     bool progressing; /* PodResizeInProgress */
@@ -54,7 +57,7 @@ struct market_pod_record {
 };
 
 extern const struct cache_spec allocation_cache, market_pod_cache;
-enum { ALLOCATIONS_BY_POD }; /* by the pod's name; compare the namespace */
+enum { ALLOCATIONS_BY_POD }; /* index by pod name; also compare the namespace */
 enum { MARKET_PODS_BY_NODE };
 
 #endif

@@ -1,4 +1,12 @@
-/* Configuration: see market_spec.h. One row a key; everything else follows from the table. */
+/* Configuration: see market_spec.h.
+ *
+ * One row per key in the table below; parsing, environment, printing and the compatible readers
+ * follow from it. Values use Go's grammar, because MBCAS parses them with strconv and
+ * time.ParseDuration, and messages about bounds are MBCAS' own: the golden vectors compare them.
+ * Two values differ from MBCAS' grammar: NaN and infinity are rejected, because no setting has a
+ * meaning for them.
+ *
+ * Strings of a config point into the arena that it was read with. */
 #include "market_spec.h"
 
 #include "../base/duration.h"
@@ -9,7 +17,7 @@
 
 enum type { DURATION, REAL, INTEGER, BOOLEAN, TEXT };
 
-enum place { IN_MAP = 1, IN_ENV = 2, IN_BOTH = 3 }; /* where the original reads it */
+enum place { IN_MAP = 1, IN_ENV = 2, IN_BOTH = 3 }; /* where MBCAS reads it */
 
 static const struct key {
     const char *name, *env;
@@ -106,7 +114,7 @@ struct market_config market_config_default(enum market_defaults which)
     };
 }
 
-/* ---- values, in the grammar of Go */
+/* ---- values, in Go's grammar */
 
 /* Underscores may separate digits, as in 1_000. */
 static bool drop_underscores(str text, char out[static 64])
@@ -136,9 +144,12 @@ static bool read_real(str text, double *ret)
     bool hex = strchr(plain, 'x') || strchr(plain, 'X');
     if (plain[0] == ' ' || (plain[0] >= '\t' && plain[0] <= '\r') ||
         (hex && !strchr(plain, 'p') && !strchr(plain, 'P')) || strchr(plain, '('))
-        return false; /* what strtod takes and Go does not: blanks, hex without exponent, nan(...) */
-    *ret = strtod(plain, &end);
-    return end != plain && *end == '\0';
+        return false; /* accepted by strtod but not by Go: blanks, hex without exponent, nan(...) */
+    double value = strtod(plain, &end);
+    if (end == plain || *end)
+        return false;
+    *ret = value;
+    return true;
 }
 
 static bool read_bool(str text, bool *ret)
@@ -154,7 +165,7 @@ static bool read_bool(str text, bool *ret)
     return false;
 }
 
-static const char *const type_wants[] = {
+static const char *const type_descriptions[] = {
     [DURATION] = "a duration such as 15s or 1m30s",
     [REAL] = "a number",
     [INTEGER] = "a whole number",
@@ -162,6 +173,7 @@ static const char *const type_wants[] = {
     [TEXT] = "a text",
 };
 
+/* Parses a value into its field, which is unchanged on failure. */
 static int read_value(struct market_config *config, struct arena *a, const struct key *key,
                       str text, err_t *e)
 {
@@ -186,7 +198,7 @@ static int read_value(struct market_config *config, struct arena *a, const struc
     }
     if (!good)
         return err_set(e, EINVAL, "invalid %s: \"" STR_FMT "\" is not %s", key->name, STR_ARG(text),
-                       type_wants[key->type]);
+                       type_descriptions[key->type]);
     if (key->at == offsetof(struct market_config, capacity_milli))
         config->capacity_set = true;
     return 0;
@@ -194,7 +206,7 @@ static int read_value(struct market_config *config, struct arena *a, const struc
 
 /* ---- reading */
 
-/* NaN and infinity are numbers in Go's grammar, and nonsense here. */
+/* NaN and infinity are valid in Go's grammar, but not as a setting. */
 static int read_finite(struct market_config *config, struct arena *a, const struct key *key,
                        str text, err_t *e)
 {

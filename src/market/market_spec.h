@@ -1,5 +1,6 @@
-/* The market's configuration: every key of the ConfigMap and of the environment, with its default and
- * its bounds. Defaults < ConfigMap < environment, as in the original. */
+/* The market's configuration: every key of the ConfigMap and the environment, with its default
+ * and bounds. The environment overrides the ConfigMap, which overrides the defaults, as in
+ * MBCAS. */
 #ifndef FLYBALL_MARKET_SPEC_H
 #define FLYBALL_MARKET_SPEC_H
 
@@ -20,36 +21,36 @@ struct market_config {
     double need_headroom, want_headroom, max_demand_multiplier;
     double alpha_down, alpha_up, idle_decay, target_throttling;
     int64_t capacity_milli; /* of the node */
-    bool capacity_set;      /* the key was given: it overrides what the node says */
+    bool capacity_set;      /* the key is set: it overrides the node's allocatable CPU */
 };
 
 enum market_defaults { MARKET_DEFAULTS, MARKET_DEFAULTS_COMPAT };
 struct market_config market_config_default(enum market_defaults which);
 
-/* Reads the `data` of the ConfigMap (an object of strings). Every bad value is told to `complain` with
- * one sentence and leaves its field as it was; the rest apply. Returns how many were bad. Texts are
- * copied into the arena. */
+/* Reads the `data` of the ConfigMap (an object of strings). Calls `complain` with one sentence
+ * for every invalid value, whose field stays unchanged; the others apply. Returns the number of
+ * invalid values. Strings are copied into the arena. */
 typedef void market_complain(void *context, const char *sentence);
 int market_config_read(struct market_config *config, struct arena *a, const struct json *data,
                        market_complain *complain, void *context);
 
-/* The same from the environment; `lookup` is getenv() or a test's own. */
+/* The same from the environment; `lookup` is getenv() or a test's replacement. */
 int market_config_read_env(struct market_config *config, struct arena *a,
                            const char *(*lookup)(void *context, const char *name),
                            void *lookup_context, market_complain *complain, void *context);
 
-/* As the original reads them: the first bad value of the ConfigMap stops (and is the error), bad ones of
- * the environment are ignored, and each place knows only some of the keys. */
+/* The same as MBCAS reads it: the first invalid value of the ConfigMap is an error, invalid ones
+ * of the environment are ignored, and each source has only some of the keys. */
 int market_config_read_compat(struct market_config *config, struct arena *a,
                               const struct json *data, err_t *e);
 void market_config_read_env_compat(struct market_config *config, struct arena *a,
                                    const char *(*lookup)(void *context, const char *name),
                                    void *lookup_context);
 
-/* Whether the whole can be used. The sentence names the key, what it is and what it must be. */
+/* Checks the whole. The error names the key, its value and what is valid. */
 int market_config_check(const struct market_config *config, err_t *e);
 
-/* Every field under its key, durations in nanoseconds: for `explain` and tests. */
+/* All fields by key, durations in nanoseconds: for `explain` and tests. */
 struct json *market_config_print(const struct market_config *config, struct arena *a);
 
 #endif

@@ -18,9 +18,9 @@ static int64_t read_milli(const struct json *object, const char *field, int64_t 
     return text.n && quantity_parse_milli(text, &milli, NULL) == 0 ? milli : otherwise;
 }
 
-/* ---- what each container had before */
+/* ---- originals */
 
-static const struct json *original_of(const struct json *list, str container)
+static const struct json *find_original(const struct json *list, str container)
 {
     for (size_t i = 0; i < json_len(list); i++)
         if (str_eq(json_text(json_get(json_item(list, i), "container")), container))
@@ -32,7 +32,7 @@ static bool read_originals(const struct json *list, const struct actuate_pod *po
 {
     for (size_t i = 0; i < pod->n; i++) {
         struct actuate_container *c = &pod->containers[i];
-        const struct json *one = original_of(list, c->name);
+        const struct json *one = find_original(list, c->name);
         if (!one)
             return false;
         c->original_request = read_milli(one, "request", -1);
@@ -72,7 +72,7 @@ void market_status_adopt(struct arena *a, struct json *status, const struct json
 struct actuate_memory market_status_memory(struct arena *a, const struct json *status,
                                            int64_t generation, const struct actuate_pod *pod)
 {
-    bool same_wish = json_int(json_get(status, "observedGeneration"), -1) == generation;
+    bool same_spec = json_int(json_get(status, "observedGeneration"), -1) == generation;
     bool failed = str_eqc(json_text(json_get(status, "phase")), "Failed");
     static const char *const refusals[] = { "Deferred", "Infeasible", "PatchError",
                                             "RestoreFailed" };
@@ -83,15 +83,15 @@ struct actuate_memory market_status_memory(struct arena *a, const struct json *s
         .infeasible_milli = read_milli(status, "infeasibleCPULimit", 0),
         .infeasible_until_ns = read_time(status, "infeasibleUntil"),
         .refusal_message = arena_str(a, json_text(json_get(status, "message"))),
-        .dry_run_done = same_wish && str_eqc(json_text(json_get(status, "reason")), "DryRun"),
+        .dry_run_done = same_spec && str_eqc(json_text(json_get(status, "reason")), "DryRun"),
     };
     for (size_t i = 0; i < countof(refusals); i++)
-        if (same_wish && failed && str_eqc(json_text(json_get(status, "reason")), refusals[i]))
+        if (same_spec && failed && str_eqc(json_text(json_get(status, "reason")), refusals[i]))
             memory.refusal_reason = str_c(refusals[i]);
     return memory;
 }
 
-/* ---- the next one */
+/* ---- the next status */
 
 static void set_text(struct arena *a, struct json *status, const char *field, str value)
 {
@@ -127,9 +127,9 @@ struct json *market_status_next(struct arena *a, const struct market_status *s)
         json_del(next, S("infeasibleCPULimit"));
         json_del(next, S("infeasibleUntil"));
     }
-    if (plan->remember_originals)
+    if (plan->record_originals)
         json_set(a, next, S("originalResources"), make_originals(a, s->pod));
-    if (plan->forget_originals)
+    if (plan->delete_originals)
         json_del(next, S("originalResources"));
     return next;
 }

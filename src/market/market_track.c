@@ -1,10 +1,10 @@
-/* Memory between turns: see market_track.h. */
+/* State between turns: see market_track.h. */
 #include "market_track.h"
 
 static void free_track(struct market_track *track)
 {
-    if (track->gone)
-        record_unref(&track->gone->meta);
+    if (track->deleted)
+        record_unref(&track->deleted->meta);
     free(track->rv_before_status);
     free(track->status);
     free(track->pod_rv_before);
@@ -42,26 +42,26 @@ struct market_track *market_track_make(struct market_tracks *t, str ns, str name
 
 void market_track_drop(struct market_tracks *t, struct market_track *track)
 {
-    market_track_set_gone(t, track, NULL);
+    market_track_set_deleted(t, track, NULL);
     map_del(&t->by_key, str_c(track->key));
     free_track(track);
 }
 
-void market_track_set_gone(struct market_tracks *t, struct market_track *track,
-                           const struct allocation_record *gone)
+void market_track_set_deleted(struct market_tracks *t, struct market_track *track,
+                              const struct allocation_record *deleted)
 {
-    if (track->gone) {
-        record_unref(&track->gone->meta);
-        t->gone_n--;
+    if (track->deleted) {
+        record_unref(&track->deleted->meta);
+        t->deleted_n--;
     }
-    track->gone = gone;
-    if (gone) {
-        record_ref(&gone->meta);
-        t->gone_n++;
+    track->deleted = deleted;
+    if (deleted) {
+        record_ref(&deleted->meta);
+        t->deleted_n++;
     }
 }
 
-void market_track_wrote_status(struct market_track *track, str rv_before, str status)
+void market_track_set_status(struct market_track *track, str rv_before, str status)
 {
     free(track->rv_before_status);
     free(track->status);
@@ -78,7 +78,7 @@ const char *market_track_status(struct market_track *track, str cached_rv)
     return NULL;
 }
 
-void market_track_resized(struct market_track *track, str pod_rv_before, int64_t limit_milli)
+void market_track_set_resize(struct market_track *track, str pod_rv_before, int64_t limit_milli)
 {
     free(track->pod_rv_before);
     track->pod_rv_before = mem_dup(pod_rv_before.p, pod_rv_before.n);

@@ -1,8 +1,20 @@
 /* One turn: see market_turn.h.
  *
- * In the usual case a wish costs two writes: the resize, and the status once the node has followed. Only
- * the first resize of a pod is preceded by a write, of what it had: a crash in between must not make us
- * take our own numbers for the owner's. */
+ *      market_reconcile()
+ *        |- cache is behind our last resize ----------> try again in a second
+ *        |- not entitled, or a duplicate -------------> finish_turn(): Failed
+ *        `- run_step(): actuate_decide()
+ *             |- no patch ----------------------------> finish_turn(): status, event
+ *             `- patch; first record the originals ---> on_originals_written()
+ *                  `- send_resize() ------------------> on_resized(): finish_turn(), or wait
+ *
+ * Usually a change costs two writes: the resize, and the status once the node has enacted it.
+ * Only before the first resize of a pod the status is written too, with the original resources:
+ * after a crash in between we must not take our own numbers for the owner's.
+ *
+ * A turn lives in the arena of the reconcile and is found through its track. It ends with
+ * end_turn() once, on every path. If the API server is unreachable, the turn ends and the key is
+ * retried after 1, 2, 4, ... and at most 15 seconds. */
 #include "market_turn.h"
 
 #include "../base/log.h"
@@ -10,29 +22,29 @@
 #include "market_status.h"
 
 static const int64_t lag_ns = NS_PER_S, follow_ns = 2 * NS_PER_S;
-enum { SILENCE_MOST_S = 15 };
+enum { BACKOFF_MAX_S = 15 };
 
 /* ---- gathering */
 
-static const struct json *parse(struct arena *a, str text)
+static const struct json *parse_or_null(struct arena *a, str text)
 {
     struct json *tree = NULL;
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
-/* The status as it is, our last write included that the cache may not show yet. */
+/* The present status, including our last write if the cache does not show it yet. */
 static void gather_status(struct reconcile *r, struct market_turn *turn,
                           const struct allocation_record *allocation)
 {
     struct market_track *track = turn->track;
     const char *echo = market_track_status(track, allocation->meta.rv);
-    turn->old = parse(r->arena, echo ? str_c(echo) : allocation->status);
+    turn->old = parse_or_null(r->arena, echo ? str_c(echo) : allocation->status);
     turn->base = turn->old;
-    if (!track->gone || track->gone == allocation)
+    if (!track->deleted || track->deleted == allocation)
         return;
     struct json *status =
         json_is(turn->old, JSON_OBJ) ? json_copy(r->arena, turn->old) : json_new_obj(r->arena);
-    market_status_adopt(r->arena, status, parse(r->arena, track->gone->status));
+    market_status_adopt(r->arena, status, parse_or_null(r->arena, track->deleted->status));
     turn->base = status;
 }
 
@@ -44,27 +56,30 @@ static void gather_memory(struct reconcile *r, struct market_turn *turn)
     memory->patched_ns = MAX(memory->patched_ns, track->patched_ns);
     memory->attempted_ns = MAX(memory->attempted_ns, track->attempted_ns);
     memory->error_n = track->error_n;
-    if (track->wish_generation != turn->generation) {
-        track->wish_generation = turn->generation;
-        track->wish_ns = r->now_ns;
+    if (track->spec_generation != turn->generation) {
+        track->spec_generation = turn->generation;
+        track->spec_ns = r->now_ns;
     }
 }
 
-/* A pod of the same name that came later is another pod. */
-static const struct market_pod_record *pod_of(const struct market_controller *m,
-                                              const struct allocation_record *allocation)
+/* Finds the pod that the allocation was created for; a later pod of the same name is another
+ * one. */
+static const struct market_pod_record *find_pod(const struct market_controller *m,
+                                                const struct allocation_record *allocation)
 {
-    if (!str_eq(allocation->pod_ns, allocation->meta.ns))
-        return NULL; /* whoever may write allocations in one namespace has no say in another */
     const struct market_pod_record *pod =
         cache_get(m->pods, allocation->pod_ns, allocation->pod_name);
+    if (pod && !market_allocation_can_govern(allocation, pod))
+        return NULL;
     bool same = pod && (!allocation->owner_uid.n || str_eq(allocation->owner_uid, pod->meta.uid));
     return same ? pod : NULL;
 }
 
-static struct market_turn *gather(struct reconcile *r, struct market_track *track,
-                                  const struct allocation_record *allocation,
-                                  const struct market_pod_record *pod)
+/* Collects everything that actuate_decide() needs. Strings are copied, because records may be
+ * replaced during the turn. */
+static struct market_turn *gather_turn(struct reconcile *r, struct market_track *track,
+                                       const struct allocation_record *allocation,
+                                       const struct market_pod_record *pod)
 {
     struct market_controller *m = r->context;
     struct market_turn *turn = arena_new(r->arena, struct market_turn);
@@ -83,7 +98,7 @@ static struct market_turn *gather(struct reconcile *r, struct market_track *trac
                 .desired_request = arena_str(r->arena, allocation->desired_request),
                 .desired_limit = arena_str(r->arena, allocation->desired_limit),
                 .room_milli = INT64_MAX,
-                .restore = m->restore || track->gone == allocation,
+                .restore = m->restore || track->deleted == allocation,
                 .dry_run = m->dry_run,
                 .now_ns = r->now_ns },
     };
@@ -94,7 +109,8 @@ static struct market_turn *gather(struct reconcile *r, struct market_track *trac
 
 /* ---- the end of a turn */
 
-static void tell(const struct market_turn *turn, bool warning, const char *reason, str message)
+static void emit_event(const struct market_turn *turn, bool warning, const char *reason,
+                       str message)
 {
     events_emit(manager_events(turn->state->manager),
                 &(struct event){ .resource = &podallocation_resource,
@@ -111,41 +127,42 @@ static bool same_text(const struct json *old, const struct json *next, const cha
     return str_eq(json_text(json_get(old, field)), json_text(json_get(next, field)));
 }
 
-/* What users should see, when it is new. */
-static void tell_news(struct arena *a, const struct market_turn *turn, const struct json *next)
+/* Emits an event if the phase, the reason or the applied limit changed. */
+static void emit_change(struct arena *a, const struct market_turn *turn, const struct json *next)
 {
     const struct actuate_plan *plan = &turn->plan;
     bool same = same_text(turn->old, next, "phase") && same_text(turn->old, next, "reason");
     bool applied = plan->verified && str_eqc(str_c(plan->reason), "Applied");
     if (applied && (!same || !same_text(turn->old, next, "appliedCPULimit")))
-        tell(turn, false, "CPUApplied",
-             arena_printf(a, "CPU limit %lldm and request %lldm are in force",
-                          (long long)plan->in_force_limit, (long long)plan->in_force_request));
+        emit_event(turn, false, "CPUApplied",
+                   arena_printf(a, "CPU limit %lldm and request %lldm are in force",
+                                (long long)plan->in_force_limit,
+                                (long long)plan->in_force_request));
     else if (same || applied)
         return;
     else if (plan->phase == ACTUATE_APPLIED)
-        tell(turn, false, "CPUSkipped", plan->message);
+        emit_event(turn, false, "CPUSkipped", plan->message);
     else if (plan->phase == ACTUATE_FAILED || str_eqc(str_c(plan->reason), "Deferred") ||
              str_eqc(str_c(plan->reason), "ResizeError"))
-        tell(turn, true, plan->reason, plan->message);
+        emit_event(turn, true, plan->reason, plan->message);
 }
 
-static struct market_turn *turn_of(struct reconcile *r)
+static struct market_turn *find_turn(struct reconcile *r)
 {
     struct market_controller *m = r->context;
     struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
     return track ? track->turn : NULL;
 }
 
-/* Nobody answers: again soon, but less and less often. */
-static void await_server(struct reconcile *r, struct market_turn *turn, const char *failure)
+/* The API server did not respond: retry with backoff. */
+static void retry_server(struct reconcile *r, struct market_turn *turn, const char *failure)
 {
-    int n = turn->track->silent_n++;
-    reconcile_warn(r, "the API server does not answer", failure);
-    reconcile_again(r, (n < 4 ? INT64_C(1) << n : SILENCE_MOST_S) * NS_PER_S);
+    int n = turn->track->unanswered_n++;
+    reconcile_warn(r, "API server unreachable; retrying", failure);
+    reconcile_again(r, (n < 4 ? INT64_C(1) << n : BACKOFF_MAX_S) * NS_PER_S);
 }
 
-static bool is_away(const struct kube_reply *reply)
+static bool is_server_unreachable(const struct kube_reply *reply)
 {
     return reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE ||
            reply->reason == KUBE_TIMEOUT || reply->reason == KUBE_TOO_MANY_REQUESTS;
@@ -160,21 +177,22 @@ static void end_turn(struct reconcile *r, struct market_turn *turn)
     turn->track->turn = NULL;
 }
 
-/* Was the status written? If not the turn is over, and the answer says when the next one comes. */
-static bool status_taken(struct reconcile *r, struct market_turn *turn,
-                         const struct kube_reply *reply)
+/* Takes over the written status; false if the write failed: then the turn must end, and a retry
+ * is scheduled. */
+static bool take_status(struct reconcile *r, struct market_turn *turn,
+                        const struct kube_reply *reply)
 {
     if (!reply->failure) {
         str status = json_to_str(r->arena, json_get(reply->object, "status"));
-        market_track_wrote_status(turn->track, turn->rv, status);
+        market_track_set_status(turn->track, turn->rv, status);
         turn->old = turn->base = json_copy(r->arena, json_get(reply->object, "status"));
-        turn->track->silent_n = 0;
-        if (turn->track->gone)
-            market_track_set_gone(&turn->state->tracks, turn->track, NULL);
+        turn->track->unanswered_n = 0;
+        if (turn->track->deleted)
+            market_track_set_deleted(&turn->state->tracks, turn->track, NULL);
         return true;
     }
-    if (is_away(reply))
-        await_server(r, turn, reply->failure);
+    if (is_server_unreachable(reply))
+        retry_server(r, turn, reply->failure);
     else if (reply->reason != KUBE_NOT_FOUND)
         reconcile_fail(r, reply->failure);
     return false;
@@ -182,7 +200,7 @@ static bool status_taken(struct reconcile *r, struct market_turn *turn,
 
 typedef void reply_fn(struct reconcile *r, const struct kube_reply *reply);
 
-/* Sends what differs; false when nothing does. */
+/* Patches what differs; false if nothing does. */
 static bool write_status(struct reconcile *r, struct market_turn *turn, const struct json *next,
                          reply_fn *then)
 {
@@ -200,12 +218,12 @@ static bool write_status(struct reconcile *r, struct market_turn *turn, const st
     return true;
 }
 
-static void status_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = turn_of(r);
+    struct market_turn *turn = find_turn(r);
     if (!turn)
         return;
-    status_taken(r, turn, reply);
+    take_status(r, turn, reply);
     end_turn(r, turn);
 }
 
@@ -220,21 +238,21 @@ static void note_verified(struct market_turn *turn, const struct json *next)
     market_metrics_verified(&turn->state->metrics);
 }
 
-/* Says how things stand, if that is not what is said already. */
-static void finish(struct reconcile *r, struct market_turn *turn)
+/* Ends the turn: writes the status and emits events if they changed. */
+static void finish_turn(struct reconcile *r, struct market_turn *turn)
 {
     struct market_controller *m = turn->state;
     struct market_track *track = turn->track;
     const struct actuate_plan *plan = &turn->plan;
-    track->still = plan->phase == ACTUATE_FAILED ||
-                   (plan->verified && !str_eqc(str_c(plan->reason), "Applied")) ||
-                   str_eqc(str_c(plan->reason), "GuaranteedQoS");
+    track->unmovable = plan->phase == ACTUATE_FAILED ||
+                       (plan->verified && !str_eqc(str_c(plan->reason), "Applied")) ||
+                       str_eqc(str_c(plan->reason), "GuaranteedQoS");
     if (plan->wake_ns)
         reconcile_again(r, MAX(plan->wake_ns, NS_PER_MS));
-    bool orphan = track->gone && !cache_get(m->allocations, r->ns, r->name);
-    if (orphan || plan->leave) { /* nothing to write to */
+    bool orphan = track->deleted && !cache_get(m->allocations, r->ns, r->name);
+    if (orphan || plan->skip_status) { /* there is no status to write */
         end_turn(r, turn);
-        if (orphan && (plan->verified || plan->leave || !turn->in.pod.found))
+        if (orphan && (plan->verified || plan->skip_status || !turn->in.pod.found))
             market_track_drop(&m->tracks, track);
         return;
     }
@@ -246,15 +264,15 @@ static void finish(struct reconcile *r, struct market_turn *turn)
                                     .attempted_ns = track->attempted_ns,
                                     .applied_ns = plan->verified ? track->patched_ns : 0 };
     struct json *next = market_status_next(r->arena, &status);
-    tell_news(r->arena, turn, next);
+    emit_change(r->arena, turn, next);
     note_verified(turn, next);
-    if (!write_status(r, turn, next, status_written))
+    if (!write_status(r, turn, next, on_status_written))
         end_turn(r, turn);
 }
 
 /* ---- the resize */
 
-static bool names_cause(const struct json *answer, const char *cause)
+static bool has_cause(const struct json *answer, const char *cause)
 {
     const struct json *causes = json_at(answer, "details", "causes", NULL);
     for (size_t i = 0; i < json_len(causes); i++)
@@ -263,26 +281,26 @@ static bool names_cause(const struct json *answer, const char *cause)
     return false;
 }
 
-/* The server refused: what is said, and what may help. */
+/* The API server rejected the resize: replaces the plan with the failure and a hint. */
 static void note_refusal(struct reconcile *r, struct market_turn *turn,
                          const struct kube_reply *reply)
 {
     struct actuate_plan *plan = &turn->plan;
-    bool infeasible = names_cause(reply->object, "NodeCapacity");
-    const char *hint = reply->reason == KUBE_FORBIDDEN && !infeasible
-                           ? "; is patching pods/resize allowed, and is there quota?"
-                       : reply->reason == KUBE_NOT_FOUND
-                           ? "; pods/resize exists in Kubernetes 1.33 and later"
-                           : "";
+    bool infeasible = has_cause(reply->object, "NodeCapacity");
+    const char *hint =
+        reply->reason == KUBE_FORBIDDEN && !infeasible
+            ? "; allow the operator to patch pods/resize, and check the ResourceQuota"
+        : reply->reason == KUBE_NOT_FOUND ? "; in-place resize needs Kubernetes 1.33 or later"
+                                          : "";
     bool restoring = str_eqc(str_c(plan->reason), "Restoring");
-    int64_t wished = plan->to_milli;
+    int64_t desired = plan->to_milli;
     *plan = (struct actuate_plan){
         .phase = ACTUATE_FAILED,
         .reason = restoring    ? "RestoreFailed"
                   : infeasible ? "Infeasible"
                                : "PatchError",
         .message = arena_printf(r->arena, "%s%s", reply->failure, hint),
-        .infeasible_milli = infeasible && !restoring ? wished : 0,
+        .infeasible_milli = infeasible && !restoring ? desired : 0,
         .in_force_request = plan->in_force_request,
         .in_force_limit = plan->in_force_limit,
         .wake_ns = ACTUATE_REFUSED_NS,
@@ -296,48 +314,50 @@ static void note_resize(struct reconcile *r, struct market_turn *turn,
     const struct actuate_plan *plan = &turn->plan;
     str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
     track->patched_ns = r->now_ns;
-    track->silent_n = 0;
+    track->unanswered_n = 0;
     track->error_n = str_eqc(turn->in.pod.progress, "Error") ? track->error_n + 1 : 0;
     if (!str_eq(rv, turn->pod_rv))
-        market_track_resized(track, turn->pod_rv, plan->to_milli);
+        market_track_set_resize(track, turn->pod_rv, plan->to_milli);
     log_info("pod resized", KV("namespace", turn->pod_ns), KV("pod", turn->pod_name),
              KV_INT("limit_was", plan->from_milli), KV_INT("limit", plan->to_milli),
              KV_C("why", plan->reason));
 }
 
-/* Is there more to say than that the node will be heard of? */
-static bool says_more(const struct actuate_plan *plan)
+/* Is there anything to report before the node has responded? */
+static bool needs_status(const struct actuate_plan *plan)
 {
     return plan->phase == ACTUATE_FAILED || str_eqc(str_c(plan->reason), "DryRun") ||
            str_eqc(str_c(plan->reason), "StepSizeExceeded");
 }
 
-static void resized(struct reconcile *r, const struct kube_reply *reply)
+/* The API server answered the resize. A success is not reported yet: the status is written when
+ * the node has enacted it. */
+static void on_resized(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = turn_of(r);
+    struct market_turn *turn = find_turn(r);
     if (!turn)
         return;
-    bool pod_gone = reply->reason == KUBE_NOT_FOUND &&
-                    str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
+    bool pod_deleted = reply->reason == KUBE_NOT_FOUND &&
+                       str_eqc(json_text(json_at(reply->object, "details", "kind", NULL)), "pods");
     turn->track->attempted_ns = r->now_ns;
     if (reply->failure)
         market_metrics_patch_failed(&turn->state->metrics, str_c(kube_reason_name(reply->reason)));
     if (!reply->failure && !turn->in.dry_run)
         note_resize(r, turn, reply);
-    if (is_away(reply)) {
-        await_server(r, turn, reply->failure);
+    if (is_server_unreachable(reply)) {
+        retry_server(r, turn, reply->failure);
         end_turn(r, turn);
     } else if (reply->reason == KUBE_CONFLICT) {
         reconcile_fail(r, reply->failure);
         end_turn(r, turn);
-    } else if (pod_gone) {
-        reconcile_again(r, lag_ns); /* the cache will show it */
+    } else if (pod_deleted) {
+        reconcile_again(r, lag_ns); /* the cache will show that it was deleted */
         end_turn(r, turn);
     } else if (reply->failure) {
         note_refusal(r, turn, reply);
-        finish(r, turn);
-    } else if (says_more(&turn->plan)) {
-        finish(r, turn);
+        finish_turn(r, turn);
+    } else if (needs_status(&turn->plan)) {
+        finish_turn(r, turn);
     } else {
         reconcile_again(r, follow_ns);
         end_turn(r, turn);
@@ -355,29 +375,32 @@ static void send_resize(struct reconcile *r, struct market_turn *turn)
                        .subresource = "resize",
                        .dry_run = turn->in.dry_run,
                        .body = json_to_str(r->arena, actuate_patch(r->arena, &turn->in.pod)) },
-                   resized);
+                   on_resized);
 }
 
-static void originals_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_originals_written(struct reconcile *r, const struct kube_reply *reply)
 {
-    struct market_turn *turn = turn_of(r);
+    struct market_turn *turn = find_turn(r);
     if (!turn)
         return;
-    if (status_taken(r, turn, reply))
+    if (take_status(r, turn, reply))
         send_resize(r, turn);
     else
         end_turn(r, turn);
 }
 
-static void step(struct reconcile *r, struct market_turn *turn)
+/* Lets actuate_decide() choose. Growth is decided a second time, with the room of the node,
+ * which is expensive to compute. */
+static void run_step(struct reconcile *r, struct market_turn *turn)
 {
-    turn->plan = actuate(r->arena, &turn->in);
-    if (turn->plan.patch && turn->plan.to_milli > turn->plan.from_milli) { /* is there room? */
-        turn->in.room_milli = market_room(turn->state, turn->node, r->now_ns);
-        turn->plan = actuate(r->arena, &turn->in);
+    turn->plan = actuate_decide(r->arena, &turn->in);
+    if (turn->plan.patch &&
+        turn->plan.to_milli > turn->plan.from_milli) { /* growth: how much room is there? */
+        turn->in.room_milli = market_gather_room(turn->state, turn->node, r->now_ns);
+        turn->plan = actuate_decide(r->arena, &turn->in);
     }
     if (!turn->plan.patch) {
-        finish(r, turn);
+        finish_turn(r, turn);
         return;
     }
     struct market_status status = { .old = turn->base,
@@ -386,21 +409,60 @@ static void step(struct reconcile *r, struct market_turn *turn)
                                     .generation = turn->generation,
                                     .now_ns = r->now_ns,
                                     .attempted_ns = r->now_ns };
-    if (!turn->plan.remember_originals ||
-        !write_status(r, turn, market_status_next(r->arena, &status), originals_written))
+    if (!turn->plan.record_originals ||
+        !write_status(r, turn, market_status_next(r->arena, &status), on_originals_written))
         send_resize(r, turn);
 }
 
-/* A deleted allocation whose pod another one governs puts nothing back: the two would undo each other's resizes without
- * end. The other one learns what the pod had at first, and gives that back when its own time comes. */
+static struct actuate_plan failed_plan(const char *reason, str message)
+{
+    return (struct actuate_plan){ .phase = ACTUATE_FAILED,
+                                  .reason = reason,
+                                  .message = message,
+                                  .in_force_request = -1,
+                                  .in_force_limit = -1 };
+}
+
+/* Reports that the allocation may not govern the pod that it names; false: it may, or there is no
+ * such pod. */
+static bool refuse_foreign(struct reconcile *r, struct market_turn *turn,
+                           const struct allocation_record *allocation)
+{
+    const struct market_pod_record *pod =
+        cache_get(turn->state->pods, allocation->pod_ns, allocation->pod_name);
+    if (turn->track->deleted == allocation)
+        return false; /* a deleted allocation cannot be reported on */
+    if (!str_eq(allocation->pod_ns, allocation->meta.ns))
+        turn->plan = failed_plan(
+            "NamespaceMismatch",
+            arena_printf(r->arena,
+                         "spec.namespace is " STR_FMT
+                         "; a PodAllocation governs only pods of its own namespace, " STR_FMT,
+                         STR_ARG(allocation->pod_ns), STR_ARG(allocation->meta.ns)));
+    else if (pod && !market_allocation_can_govern(allocation, pod))
+        turn->plan = failed_plan("NodeMismatch",
+                                 arena_printf(r->arena,
+                                              "spec.nodeName is " STR_FMT ", but pod " STR_FMT
+                                              " runs on node \"" STR_FMT "\"",
+                                              STR_ARG(allocation->node), STR_ARG(pod->meta.name),
+                                              STR_ARG(pod->node)));
+    else
+        return false;
+    finish_turn(r, turn);
+    return true;
+}
+
+/* A deleted allocation whose pod is governed by another one restores nothing: the two would undo each
+ * other's resizes without end. The other one takes over the original resources, and restores them
+ * when it is deleted itself. */
 static void hand_over(struct reconcile *r, struct market_track *track,
                       const struct allocation_record *governs)
 {
     struct market_controller *m = r->context;
     struct market_track *heir = market_track_make(&m->tracks, governs->meta.ns, governs->meta.name);
     end_turn(r, track->turn);
-    if (!heir->gone)
-        market_track_set_gone(&m->tracks, heir, track->gone);
+    if (!heir->deleted)
+        market_track_set_deleted(&m->tracks, heir, track->deleted);
     controller_add(m->controller, governs->meta.ns, governs->meta.name);
     market_track_drop(&m->tracks, track);
 }
@@ -411,34 +473,32 @@ struct reconciled market_reconcile(struct reconcile *r)
     const struct allocation_record *allocation = cache_get(m->allocations, r->ns, r->name);
     struct market_track *track = market_track_find(&m->tracks, r->ns, r->name);
     if (!allocation && track)
-        allocation = track->gone;
+        allocation = track->deleted;
     if (!allocation) {
         if (track)
             market_track_drop(&m->tracks, track);
         return reconciled();
     }
-    const struct market_pod_record *pod = pod_of(m, allocation);
+    const struct market_pod_record *pod = find_pod(m, allocation);
     track = market_track_make(&m->tracks, r->ns, r->name);
     if (pod && market_track_pod_lags(track, pod->meta.rv))
         return reconciled_after(lag_ns);
-    track->turn = gather(r, track, allocation, pod);
-    const struct allocation_record *governs = pod ? market_allocation_of(m, pod) : NULL;
-    if (governs && governs != allocation && track->gone != allocation) {
-        track->turn->plan = (struct actuate_plan){
-            .phase = ACTUATE_FAILED,
-            .reason = "Duplicate",
-            .message = arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
-                                    STR_ARG(governs->meta.name)),
-            .in_force_request = -1,
-            .in_force_limit = -1,
-        };
-        finish(r, track->turn);
+    track->turn = gather_turn(r, track, allocation, pod);
+    if (!pod && refuse_foreign(r, track->turn, allocation))
+        return reconciled();
+    const struct allocation_record *governs = pod ? market_gather_allocation(m, pod) : NULL;
+    if (governs && governs != allocation && track->deleted != allocation) {
+        track->turn->plan =
+            failed_plan("Duplicate",
+                        arena_printf(r->arena, "PodAllocation " STR_FMT " governs the same pod",
+                                     STR_ARG(governs->meta.name)));
+        finish_turn(r, track->turn);
         return reconciled();
     }
     if (governs && governs != allocation) {
         hand_over(r, track, governs);
         return reconciled();
     }
-    step(r, track->turn);
+    run_step(r, track->turn);
     return reconciled();
 }

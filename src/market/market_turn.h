@@ -1,5 +1,5 @@
-/* One turn of the market's controller: gather, ask actuate() for the next step, take it, say so in the
- * status. Used by market_controller.c only. */
+/* One turn of the market's controller: gather the input, let actuate_decide() choose the next
+ * step, carry it out and report it in the status. Used by market_controller.c only. */
 #ifndef FLYBALL_MARKET_TURN_H
 #define FLYBALL_MARKET_TURN_H
 
@@ -18,30 +18,34 @@ struct market_controller {
     bool restore; /* --market-restore */
 };
 
-struct market_turn {
+struct market_turn { /* lives in the arena of the reconcile */
     struct market_controller *state;
     struct market_track *track;
     struct actuate_input in;
     struct actuate_plan plan;
     str uid, rv;          /* of the allocation */
-    str pod_ns, pod_name; /* as it names them */
+    str pod_ns, pod_name; /* as its spec names them */
     str pod_rv, node;
     int64_t generation, started_ns;
-    const struct json *old;  /* the status as it is; NULL: there is none */
-    const struct json *base; /* the same with what is known beside it */
+    const struct json *old;  /* the present status; NULL: none */
+    const struct json *base; /* the same, with originals adopted from a deleted allocation */
 };
 
 struct reconciled market_reconcile(struct reconcile *r);
 
-/* ---- market_gather.c: records to what actuate() wants */
+/* ---- market_gather.c: from records to the input of actuate_decide() */
 
-/* NULL reads as "not found". Texts are copied into the arena. */
+/* NULL means "not found". Strings are copied into the arena. */
 struct actuate_pod market_gather_pod(struct arena *a, const struct market_pod_record *pod);
-/* The allocation that governs this pod; NULL: none does. */
-const struct allocation_record *market_allocation_of(const struct market_controller *m,
-                                                     const struct market_pod_record *pod);
-/* By how much limits of this node may grow before those that shall shrink have done so. A resize that was
- * sent and that the node has not carried out for half a minute is no longer waited for. */
-int64_t market_room(struct market_controller *m, str node, int64_t now_ns);
+/* May the allocation govern this pod? A writer of allocations in one namespace must not affect
+ * another namespace, nor the agent of one node the pods of another. */
+bool market_allocation_can_govern(const struct allocation_record *allocation,
+                                  const struct market_pod_record *pod);
+/* The allocation that governs this pod; NULL: none. */
+const struct allocation_record *market_gather_allocation(const struct market_controller *m,
+                                                         const struct market_pod_record *pod);
+/* By how much limits on this node may grow before pending reductions are in force. A reduction
+ * that the node has not enacted after 30 s is no longer waited for. */
+int64_t market_gather_room(struct market_controller *m, str node, int64_t now_ns);
 
 #endif

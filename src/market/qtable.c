@@ -1,4 +1,4 @@
-/* Learnt tables as text: see qtable.h. */
+/* Q-tables as text: see qtable.h. */
 #include "qtable.h"
 
 #include "../base/base64.h"
@@ -40,18 +40,18 @@ static void put_value(struct agent *agent, int state, int action, double value)
     row->known |= (uint8_t)(1 << action);
 }
 
+/* Reads our own format. The length is checked before the agent is changed. */
 static int read_packed(str bytes, struct agent *agent, err_t *e)
 {
     const uint8_t *p = (const uint8_t *)bytes.p;
     size_t at = HEAD + MASK;
     if (bytes.n < at || p[0] != VERSION)
-        return err_set(e, EINVAL, "a learnt table of %zu bytes is of no version that is known",
-                       bytes.n);
+        return err_set(e, EINVAL, "Q-table of %zu bytes has an unknown version", bytes.n);
     size_t values = 0;
     for (int i = 0; i < VALUES; i++)
         values += p[HEAD + i / 8] >> i % 8 & 1;
     if (bytes.n - at < 4 * values)
-        return err_set(e, EINVAL, "a learnt table ends after %zu bytes", bytes.n);
+        return err_set(e, EINVAL, "Q-table is truncated after %zu bytes", bytes.n);
     for (int i = 0; i < VALUES; i++) {
         if (!(p[HEAD + i / 8] & 1 << i % 8))
             continue;
@@ -96,6 +96,6 @@ int qtable_read(str text, struct agent *agent, err_t *e)
         return read_original(text, agent, e);
     auto_buf struct buf bytes = { 0 };
     if (base64_decode(&bytes, text) < 0)
-        return err_set(e, EINVAL, "a learnt table is neither JSON nor base64");
+        return err_set(e, EINVAL, "Q-table is neither JSON nor base64");
     return read_packed(buf_str(&bytes), agent, e);
 }

@@ -1,4 +1,14 @@
-/* Learnt tables in ConfigMaps: see qtable_store.h. */
+/* Q-tables in ConfigMaps: see qtable_store.h.
+ *
+ *      startup   read_shard(0), (1), ... until 404            -> table texts, on_loaded()
+ *      every 30 s, and at shutdown
+ *                collect() -> qtable_store_put() per agent    -> next of each table
+ *                commit_next()                                -> changed?
+ *                write_shard(0), (1), ...                     -> server-side apply, one at a time
+ *
+ * Pods of one workload share a table: the agent that learned most provides it. A failed write
+ * sets `changed` again, so the next timer repeats all shards. The store owns all texts; one call
+ * is pending at most. */
 #include "qtable_store.h"
 
 #include "../base/log.h"
@@ -14,10 +24,10 @@ static const int64_t save_every_ns = 30 * NS_PER_S;
 enum { SHARD_BYTES_MAX = 900000, NAME_MAX_BYTES = 240, SHARDS_MAX = 64 };
 
 struct table {
-    char *text;   /* owned; as read or last taken over, "" before */
-    char *next;   /* owned; the best put since, NULL: none */
-    int learnt;   /* entries of `next` */
-    bool present; /* a pod of this workload is here; else it may go when room is short */
+    char *text;   /* owned; as read or last written; "": neither */
+    char *next;   /* owned; the best one put since then; NULL: none */
+    int learned;  /* number of known values in `next` */
+    bool present; /* the workload has a pod on this node; others are dropped when space is short */
     char key[];
 };
 
@@ -25,16 +35,16 @@ struct qtable_store {
     struct qtable_store_options o;
     struct loop *loop;
     char *ns, *name;   /* owned */
-    struct map tables; /* by key, owned */
+    struct map tables; /* by key; owned */
     struct kube_call *call;
     struct timer timer;
-    int shard, shards; /* being read or written; how many there were when last written */
+    int shard, shards; /* being read or written; how many were written last time */
     bool loaded, changed;
 };
 
 /* ---- tables */
 
-static struct table *table_of(struct qtable_store *s, str key)
+static struct table *find_or_add_table(struct qtable_store *s, str key)
 {
     struct table *t = map_get(&s->tables, key);
     if (!t) {
@@ -46,8 +56,8 @@ static struct table *table_of(struct qtable_store *s, str key)
     return t;
 }
 
-/* Takes over what was put; whether that is news. */
-static bool table_turn(struct table *t)
+/* Makes `next` the current text; true if it differs. */
+static bool commit_next(struct table *t)
 {
     char *next = take(t->next);
     if (!next || !strcmp(next, t->text)) {
@@ -69,7 +79,7 @@ bool qtable_store_get(const struct qtable_store *s, str workload, str pod_uid, s
         return false;
     if (qtable_read(str_c(t->next ? t->next : t->text), agent, &e) == 0)
         return true;
-    log_warn("a learnt table is ignored", KV_C("key", t->key), KV_C("error", e.text));
+    log_warn("invalid Q-table ignored", KV_C("key", t->key), KV_C("error", e.text));
     return false;
 }
 
@@ -81,40 +91,42 @@ static int count_learnt(const struct agent *agent)
     return n;
 }
 
-/* Of several pods of one workload the one that learnt most speaks for it; of equals always the same. */
+/* Of several pods of a workload, the agent that learned most wins; of equals, the larger text,
+ * so that the result does not depend on the order. */
 void qtable_store_put(struct qtable_store *s, str workload, const struct agent *agent)
 {
     auto_buf struct buf text = { 0 };
-    int learnt = count_learnt(agent);
-    if (!learnt)
+    int learned = count_learnt(agent);
+    if (!learned)
         return;
     qtable_write(agent, &text);
-    struct table *t = table_of(s, workload);
+    struct table *t = find_or_add_table(s, workload);
     t->present = true;
-    bool better = !t->next || learnt > t->learnt ||
-                  (learnt == t->learnt && str_cmp(buf_str(&text), str_c(t->next)) > 0);
+    bool better = !t->next || learned > t->learned ||
+                  (learned == t->learned && str_cmp(buf_str(&text), str_c(t->next)) > 0);
     if (!better)
         return;
     free(t->next);
     t->next = buf_take(&text);
-    t->learnt = learnt;
+    t->learned = learned;
 }
 
 /* ---- writing */
 
-static int by_presence_and_key(const void *a, const void *b)
+static int compare_tables(const void *a, const void *b)
 {
     const struct table *const *x = a, *const *y = b;
     int presence = (*y)->present - (*x)->present;
     return presence ? presence : strcmp((*x)->key, (*y)->key);
 }
 
-static size_t bytes_of(const struct table *t)
+static size_t table_bytes(const struct table *t)
 {
     return strlen(t->key) + strlen(t->text);
 }
 
-/* The `data` of shard number `shard`; NULL: there is no such shard. Only those present make more shards. */
+/* Returns the `data` of this shard; NULL: no such shard. Only tables of present workloads start
+ * a new shard. */
 static struct json *shard_data(const struct qtable_store *s, struct arena *a, int shard)
 {
     struct table **all = arena_array(a, s->tables.n + 1, sizeof(struct table *));
@@ -122,15 +134,15 @@ static struct json *shard_data(const struct qtable_store *s, struct arena *a, in
     int at = 0;
     for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
         all[n++] = slot->value;
-    qsort(all, n, sizeof(*all), by_presence_and_key);
+    qsort(all, n, sizeof(*all), compare_tables);
     struct json *data = json_new_obj(a);
     for (size_t i = 0; i < n; i++) {
-        bytes += bytes_of(all[i]);
+        bytes += table_bytes(all[i]);
         if (bytes > SHARD_BYTES_MAX) {
             if (!all[i]->present)
                 break;
             at++;
-            bytes = bytes_of(all[i]);
+            bytes = table_bytes(all[i]);
         }
         if (at == shard)
             json_append(a, data, str_c(all[i]->key), json_new_str(a, str_c(all[i]->text)));
@@ -148,12 +160,12 @@ static void shard_name(const struct qtable_store *s, int shard, char out[static 
 
 static void write_shard(struct qtable_store *s);
 
-static void written(void *context, const struct kube_reply *reply)
+static void on_shard_written(void *context, const struct kube_reply *reply)
 {
     struct qtable_store *s = context;
     s->call = NULL;
     if (reply->failure) {
-        log_warn("what was learnt is not saved yet", KV_C("error", reply->failure));
+        log_warn("cannot save Q-tables; retrying", KV_C("error", reply->failure));
         s->changed = true;
         return;
     }
@@ -161,7 +173,7 @@ static void written(void *context, const struct kube_reply *reply)
     write_shard(s);
 }
 
-/* Shards that are no longer needed are emptied, so that nothing old is read again. */
+/* Shards that are no longer needed are emptied, so that old tables are not read again. */
 static void write_shard(struct qtable_store *s)
 {
     auto_arena struct arena a = { 0 };
@@ -185,7 +197,7 @@ static void write_shard(struct qtable_store *s)
                                                            .ns = str_c(s->ns),
                                                            .name = str_c(name),
                                                            .body = json_to_str(&a, object),
-                                                           .done = written,
+                                                           .done = on_shard_written,
                                                            .context = s });
 }
 
@@ -197,7 +209,7 @@ bool qtable_store_flush(struct qtable_store *s)
         ((struct table *)slot->value)->present = false;
     s->o.collect(s->o.context);
     for (struct map_slot *slot = NULL; (slot = map_next(&s->tables, slot));)
-        s->changed |= table_turn(slot->value);
+        s->changed |= commit_next(slot->value);
     if (!s->changed)
         return false;
     s->changed = false;
@@ -210,46 +222,48 @@ bool qtable_store_flush(struct qtable_store *s)
 
 static void read_shard(struct qtable_store *s);
 
-static void timer_fired(struct timer *timer)
+static void on_timer(struct timer *timer)
 {
     struct qtable_store *s = container_of(timer, struct qtable_store, timer);
-    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop) + save_every_ns, timer_fired);
+    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop) + save_every_ns, on_timer);
     if (s->loaded)
         qtable_store_flush(s);
     else if (!s->call)
         read_shard(s);
 }
 
-static void end_loading(struct qtable_store *s)
+static void finish_loading(struct qtable_store *s)
 {
     s->loaded = true;
     s->changed = false;
     s->shards = s->shard;
-    log_debug("what was learnt is loaded", KV_INT("tables", s->tables.n));
-    s->o.loaded(s->o.context);
+    log_debug("Q-tables loaded", KV_INT("tables", s->tables.n));
+    s->o.on_loaded(s->o.context);
 }
 
-static void got_shard(void *context, const struct kube_reply *reply)
+/* Stores the tables of a shard and reads the next one; 404 ends the loading. After a failure the
+ * timer retries. */
+static void on_shard_read(void *context, const struct kube_reply *reply)
 {
     struct qtable_store *s = context;
     s->call = NULL;
     if (reply->reason == KUBE_NOT_FOUND) {
-        end_loading(s);
+        finish_loading(s);
         return;
     }
     if (reply->failure) {
-        log_warn("what was learnt before cannot be read yet", KV_C("error", reply->failure));
+        log_warn("cannot read Q-tables; retrying", KV_C("error", reply->failure));
         return;
     }
     json_each(m, json_get(reply->object, "data")) {
-        struct table *t = table_of(s, m->key);
+        struct table *t = find_or_add_table(s, m->key);
         free(t->text);
         t->text = mem_dup(json_text(m->value).p, json_text(m->value).n);
     }
     if (++s->shard < SHARDS_MAX)
         read_shard(s);
     else
-        end_loading(s);
+        finish_loading(s);
 }
 
 static void read_shard(struct qtable_store *s)
@@ -260,7 +274,7 @@ static void read_shard(struct qtable_store *s)
                                                            .resource = &resource_configmaps,
                                                            .ns = str_c(s->ns),
                                                            .name = str_c(name),
-                                                           .done = got_shard,
+                                                           .done = on_shard_read,
                                                            .context = s });
 }
 
@@ -273,10 +287,10 @@ struct qtable_store *qtable_store_new(const struct qtable_store_options *options
     s->o = *options;
     s->loop = kube_loop(options->kube);
     buf_printf(&whole, "mbcas-qtable-" STR_FMT, STR_ARG(options->node));
-    agent_put_name(buf_str(&whole), NAME_MAX_BYTES, &name);
+    market_agent_pod_shorten_name(buf_str(&whole), NAME_MAX_BYTES, &name);
     s->name = buf_take(&name);
     s->ns = mem_dup(options->ns.p, options->ns.n);
-    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop), timer_fired);
+    timer_set(s->loop, &s->timer, loop_mono_ns(s->loop), on_timer);
     return s;
 }
 

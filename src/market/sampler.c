@@ -1,11 +1,22 @@
-/* Ticking: see sampler.h.
+/* The loop of a node's market: see sampler.h.
  *
- * A limit that was asked for may come into force later. Until then a pod is judged by the limit it has,
- * but room is kept for the one it will get: pending growth is taken off what a fast round may hand out. A
- * slow round decides about everybody anew; only boosts that are under way stand.
+ *      tick, once a second
+ *        sync()                    the owner adds and removes pods
+ *        sample_all()              cgroup_read() -> market_pod_sample()
+ *        fast_round(), every 2 s   raises limits into CPU that no pod holds
+ *        slow_round(), every 15 s  clears the market; shrinks are requested before growth
+ *        on_tick()
  *
- * A fast round only gives what nobody holds. When somebody starves and there is no more of that, the slow
- * round, which alone can take from who has too much, comes early: a third of its interval after the last. */
+ * A requested limit takes effect later. Until then the pod is evaluated with the limit it has,
+ * but the growth is reserved: it is subtracted from what a fast round may give. A slow round
+ * decides about all pods again; only pending boosts are kept.
+ *
+ * A fast round cannot take CPU from a pod. If a pod is throttled and no CPU is free, the next
+ * slow round comes early, a third of its interval after the last one.
+ *
+ * The invariant: limits in force plus pending growth never exceed the capacity that the owner
+ * reports, unless the limits in force already do. A pod that cannot be read keeps its limit, and
+ * the others share the rest. */
 #include "sampler.h"
 
 #include "../base/log.h"
@@ -18,90 +29,90 @@ static const int64_t first_retry_ns = 100 * NS_PER_MS;
 struct sampler {
     struct sampler_options o;
     struct market_config config;
-    struct pod_rules rules;
+    struct market_pod_rules rules;
     VEC(struct sampled *) pods; /* borrowed */
     struct clear_scratch scratch;
     struct timer timer, retry;
-    int64_t due_ns, fast_due_ns, slow_due_ns; /* mono; 0: not running */
+    int64_t due_ns, fast_due_ns, slow_due_ns; /* monotonic; 0: not running */
     int64_t slow_ran_ns;
-    int64_t patient_due_ns; /* mono; when those are looked for again that were not found */
-    int retries;
+    int64_t search_due_ns; /* monotonic; next search for pods that were not found for long */
+    int retries;           /* of failed reads in this tick */
     uint64_t read_errors;
 };
 
 /* ---- reading */
 
-static void lose(struct sampler *s, struct sampled *pod, const err_t *e)
+static void note_failure(struct sampler *s, struct sampled *pod, const err_t *e)
 {
     s->read_errors++;
     pod->failures = MIN(pod->failures + 1u, 100u) & 0xff;
     if (e->code == ENODEV || e->code == ENOENT)
         cgroup_close(take(pod->cgroup));
     if (pod->failures == EAGER_TRIES)
-        log_warn("counters cannot be read", KV_C("error", e->text));
+        log_warn("cannot read CPU counters; retrying", KV_C("error", e->text));
 }
 
-/* Pods that are not found are tried at each tick at first, then once in the time of a slow round: rounds that
- * come early must not put it off. */
-static bool find(struct sampler *s, struct sampled *pod, bool patient)
+/* A pod that is not found is searched for at each tick at first, then only once per
+ * slow interval (`search_all`). That has its own timer, because slow rounds may come early. */
+static bool find_cgroup(struct sampler *s, struct sampled *pod, bool search_all)
 {
     auto_buf struct buf path = { 0 };
     err_t e;
-    if (pod->cgroup || (pod->failures >= EAGER_TRIES && !patient))
+    if (pod->cgroup || (pod->failures >= EAGER_TRIES && !search_all))
         return pod->cgroup;
     if (s->o.locate(s->o.context, pod, &path, &e) < 0 ||
         cgroup_open(s->o.tree, buf_str(&path), &pod->cgroup, &e) < 0) {
-        lose(s, pod, &e);
+        note_failure(s, pod, &e);
         return false;
     }
     return true;
 }
 
-static bool sample(struct sampler *s, struct sampled *pod, bool patient)
+static bool sample_pod(struct sampler *s, struct sampled *pod, bool search_all)
 {
-    struct cpu_stat stat = pod->market.last;
+    struct demand_cpu_stat stat = pod->market.last;
     err_t e;
-    if (!find(s, pod, patient))
+    if (!find_cgroup(s, pod, search_all))
         return false;
     if (cgroup_read(pod->cgroup, &stat, &e) < 0) {
-        lose(s, pod, &e);
+        note_failure(s, pod, &e);
         return false;
     }
-    pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
+    market_pod_sample(&pod->market, &s->rules, stat, loop_exact_ns(s->o.loop));
     pod->failures = 0;
     return true;
 }
 
-static void retry_fired(struct timer *timer)
+static void on_retry_timer(struct timer *timer)
 {
     struct sampler *s = container_of(timer, struct sampler, retry);
     bool failed = false;
     for (size_t i = 0; i < s->pods.n; i++) {
         struct sampled *pod = s->pods.at[i];
         if (pod->failures && pod->failures < EAGER_TRIES)
-            failed |= !sample(s, pod, false);
+            failed |= !sample_pod(s, pod, false);
     }
     if (failed && ++s->retries < RETRIES)
         timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + (first_retry_ns << s->retries),
-                  retry_fired);
+                  on_retry_timer);
 }
 
-static void sample_all(struct sampler *s, bool patient)
+static void sample_all(struct sampler *s, bool search_all)
 {
     bool failed = false;
     s->o.tree->walks = WALKS_A_TICK;
     for (size_t i = 0; i < s->pods.n; i++)
-        failed |= !sample(s, s->pods.at[i], patient);
+        failed |= !sample_pod(s, s->pods.at[i], search_all);
     s->retries = 0;
     if (failed)
-        timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + first_retry_ns, retry_fired);
+        timer_set(s->o.loop, &s->retry, loop_mono_ns(s->o.loop) + first_retry_ns, on_retry_timer);
     else
         timer_stop(&s->retry);
 }
 
 /* ---- rounds */
 
-static bool can_play(const struct sampled *pod)
+static bool takes_part(const struct sampled *pod)
 {
     return pod->cgroup && pod->market.last_ns;
 }
@@ -111,7 +122,7 @@ static int64_t pending_growth(const struct sampled *pod)
     return MAX(pod->wanted_milli - pod->market.limit_milli, (int64_t)0);
 }
 
-/* Those who cannot be read keep what they have, and take it off what is shared out. */
+/* Pods that cannot be read keep their limit, which is subtracted from the capacity. */
 static struct round make_round(struct sampler *s, struct arena *a, bool slow)
 {
     struct round r = { .capacity_milli = s->o.capacity(s->o.context),
@@ -121,25 +132,25 @@ static struct round make_round(struct sampler *s, struct arena *a, bool slow)
                        .arena = a };
     for (size_t i = 0; i < s->pods.n; i++) {
         struct sampled *pod = s->pods.at[i];
-        if (can_play(pod))
+        if (takes_part(pod))
             r.pods[r.n++] = &pod->market;
         else
             r.capacity_milli -= MAX(pod->market.limit_milli, pod->wanted_milli);
-        if (can_play(pod) && (!slow || r.now_ns < pod->market.boost_until_ns))
+        if (takes_part(pod) && (!slow || r.now_ns < pod->market.boost_until_ns))
             r.capacity_milli -= pending_growth(pod);
     }
     r.capacity_milli = MAX(r.capacity_milli, (int64_t)0);
     return r;
 }
 
-static void ask(struct sampler *s, struct sampled *pod, int64_t limit_milli)
+static void request_limit(struct sampler *s, struct sampled *pod, int64_t limit_milli)
 {
     pod->wanted_milli = milli32(limit_milli);
     s->o.resize(s->o.context, pod, limit_milli);
 }
 
-/* Is somebody throttled whom a fast round gave nothing, for want of room? */
-static bool starves(const struct sampler *s, const struct round *r, const int64_t *limits)
+/* Is a pod still throttled because no CPU is free? */
+static bool is_starving(const struct sampler *s, const struct round *r, const int64_t *limits)
 {
     int64_t room = r->capacity_milli;
     bool throttled = false;
@@ -156,7 +167,7 @@ static void note_fast_windows(const struct sampler *s)
     for (size_t i = 0; i < s->pods.n; i++) {
         struct sampled *pod = s->pods.at[i];
         struct market_pod *m = &pod->market;
-        struct cpu_window w = cpu_window(m->fast_anchor, m->last, m->last_ns - m->fast_ns);
+        struct demand_window w = demand_measure(m->fast_anchor, m->last, m->last_ns - m->fast_ns);
         pod->usage_milli = (float)w.usage_milli;
         pod->throttled = (float)w.throttled;
     }
@@ -172,42 +183,44 @@ static void fast_round(struct sampler *s)
     for (size_t i = 0; i < r.n; i++) {
         struct sampled *pod = container_of(r.pods[i], struct sampled, market);
         if (limits[i] > pod->market.limit_milli && limits[i] > pod->wanted_milli)
-            ask(s, pod, limits[i]);
+            request_limit(s, pod, limits[i]);
     }
-    if (starves(s, &r, limits))
+    if (is_starving(s, &r, limits))
         s->slow_due_ns = MIN(s->slow_due_ns, s->slow_ran_ns + s->config.slow_ns / EARLY_PART);
 }
 
-/* What a slow round's answer means for one pod; 0: nothing. */
-static int64_t decided(const struct sampled *pod, int64_t limit_milli, int64_t now_ns)
+/* The limit to request for a pod after a slow round; 0: no change. */
+static int64_t limit_to_request(const struct sampled *pod, int64_t limit_milli, int64_t now_ns)
 {
     if (now_ns < pod->market.boost_until_ns && pending_growth(pod))
         limit_milli = MAX(limit_milli, (int64_t)pod->wanted_milli);
-    int64_t standing = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
-    return limit_milli == standing ? 0 : limit_milli;
+    int64_t requested = pod->wanted_milli ? pod->wanted_milli : pod->market.limit_milli;
+    return limit_milli == requested ? 0 : limit_milli;
 }
 
-/* Shrinks come before growth, so that what grows has the room. */
-static void ask_all(struct sampler *s, const struct round *r, const int64_t *limits, bool growth)
+/* Called first for shrinking, then for growing pods, so that the CPU is free when it is needed. */
+static void request_limits(struct sampler *s, const struct round *r, const int64_t *limits,
+                           bool growth)
 {
     for (size_t i = 0; i < r->n; i++) {
         struct sampled *pod = container_of(r->pods[i], struct sampled, market);
-        int64_t limit = decided(pod, limits[i], r->now_ns);
+        int64_t limit = limit_to_request(pod, limits[i], r->now_ns);
         if (limit && (limit > pod->market.limit_milli) == growth)
-            ask(s, pod, limit);
+            request_limit(s, pod, limit);
     }
 }
 
 static void note_pressure(struct sampled *pod, int64_t elapsed_ns)
 {
     int64_t usec, before = pod->pressure_usec;
-    if (cgroup_pressure(pod->cgroup, &usec) < 0)
+    if (cgroup_read_pressure(pod->cgroup, &usec) < 0)
         usec = -1;
     bool known = usec >= before && before >= 0 && elapsed_ns > 0;
     pod->pressure = known ? MIN((float)(usec - before) * 1000 / (float)elapsed_ns, 1.0F) : -1;
     pod->pressure_usec = usec;
 }
 
+/* Clears the market, requests limits, and reports the round to the owner. */
 static void slow_round(struct sampler *s)
 {
     auto_arena struct arena a = { 0 };
@@ -224,12 +237,12 @@ static void slow_round(struct sampler *s)
     struct round_report report = { .clearing = market_slow_round(&r, &s->rules, limits),
                                    .capacity_milli = r.capacity_milli,
                                    .pods = r.n };
-    ask_all(s, &r, limits, false);
-    ask_all(s, &r, limits, true);
-    clear_scratch_done(&s->scratch); /* 15 s is long */
+    request_limits(s, &r, limits, false);
+    request_limits(s, &r, limits, true);
+    clear_scratch_done(&s->scratch); /* not needed again for 15 s */
     report.took_ns = clock_cpu_ns() - began;
-    if (s->o.rounded)
-        s->o.rounded(s->o.context, &report);
+    if (s->o.on_round)
+        s->o.on_round(s->o.context, &report);
 }
 
 /* ---- ticks */
@@ -239,15 +252,16 @@ static int64_t next_due(int64_t due_ns, int64_t interval_ns, int64_t now_ns)
     return due_ns + interval_ns > now_ns ? due_ns + interval_ns : now_ns + interval_ns;
 }
 
-static void tick(struct timer *timer)
+/* One tick. A round that is late is not repeated: next_due() skips what was missed. */
+static void on_timer_tick(struct timer *timer)
 {
     struct sampler *s = container_of(timer, struct sampler, timer);
     int64_t now = loop_mono_ns(s->o.loop);
     s->o.sync(s->o.context);
-    bool patient = now >= s->patient_due_ns;
-    if (patient)
-        s->patient_due_ns = now + s->config.slow_ns;
-    sample_all(s, patient);
+    bool search_all = now >= s->search_due_ns;
+    if (search_all)
+        s->search_due_ns = now + s->config.slow_ns;
+    sample_all(s, search_all);
     if (now >= s->fast_due_ns) {
         s->fast_due_ns = next_due(s->fast_due_ns, s->config.fast_ns, now);
         fast_round(s);
@@ -257,9 +271,9 @@ static void tick(struct timer *timer)
         slow_round(s);
     }
     s->due_ns = next_due(s->due_ns, s->config.sampling_ns, now);
-    timer_set(s->o.loop, &s->timer, s->due_ns, tick);
-    if (s->o.ticked)
-        s->o.ticked(s->o.context);
+    timer_set(s->o.loop, &s->timer, s->due_ns, on_timer_tick);
+    if (s->o.on_tick)
+        s->o.on_tick(s->o.context);
 }
 
 void sampler_configure(struct sampler *s, const struct market_config *config)
@@ -267,16 +281,16 @@ void sampler_configure(struct sampler *s, const struct market_config *config)
     int64_t now = loop_mono_ns(s->o.loop);
     bool first = !s->due_ns;
     s->config = *config;
-    s->rules = pod_rules_from(config);
+    s->rules = market_pod_rules_from(config);
     if (first) {
         s->slow_ran_ns = now;
-        timer_set(s->o.loop, &s->timer, s->due_ns = now, tick);
+        timer_set(s->o.loop, &s->timer, s->due_ns = now, on_timer_tick);
     }
     s->fast_due_ns = first ? now + config->fast_ns : MIN(s->fast_due_ns, now + config->fast_ns);
     s->slow_due_ns = first ? now + config->slow_ns : MIN(s->slow_due_ns, now + config->slow_ns);
 }
 
-const struct pod_rules *sampler_rules(const struct sampler *s)
+const struct market_pod_rules *sampler_rules(const struct sampler *s)
 {
     return &s->rules;
 }
@@ -305,7 +319,7 @@ void sampler_free(struct sampler *s)
 
 void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 {
-    pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
+    market_pod_init(&pod->market, &s->config, loop_mono_ns(s->o.loop), seed);
     pod->pressure = -1;
     pod->pressure_usec = -1;
     pod->place = s->pods.n & 0xffffff;
@@ -315,15 +329,15 @@ void sampler_add(struct sampler *s, struct sampled *pod, uint64_t seed)
 void sampler_remove(struct sampler *s, struct sampled *pod)
 {
     cgroup_close(take(pod->cgroup));
-    pod_done(&pod->market);
+    market_pod_done(&pod->market);
     struct sampled *last = s->pods.at[--s->pods.n];
     s->pods.at[pod->place] = last;
     last->place = pod->place;
 }
 
-void sampled_in_force(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
+void sampled_set_limit(struct sampled *pod, int64_t limit_milli, int64_t request_milli)
 {
-    pod_applied(&pod->market, limit_milli, request_milli);
+    market_pod_set_limit(&pod->market, limit_milli, request_milli);
 }
 
 size_t sampler_count(const struct sampler *s)

@@ -8,6 +8,9 @@
 #include "loop_internal.h"
 #include "session.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 enum { PULL_BYTES = 64 * 1024, KEPT_REQUESTS = 8, KEPT_BYTES = 32 * 1024 };
 
 struct peer *peer_ref(struct peer *p)
@@ -76,6 +79,34 @@ static void request_release(struct loop *loop, struct request *r)
                            .body = r->body };
     loop->kept_requests = r;
     loop->n_kept_requests++;
+}
+
+/* --- memory of answers --- */
+
+/* Counts what the exchange holds for its peer, after every change of it. */
+static void count_held(struct exchange *x)
+{
+    struct session *s = x->session;
+    if (!s)
+        return;
+    size_t now = x->pending.cap + x->whole_bytes;
+    if (!s->held)
+        s->taken_ns = x->loop->mono_ns; /* nothing waited until now */
+    s->held += now - x->held;
+    *s->host.unread_bytes += now - x->held;
+    bool more = now > x->held;
+    x->held = now;
+    if (more && *s->host.unread_bytes > s->host.options->max_unread_bytes)
+        s->host.unread_full(s->host.owner);
+}
+
+void exchange_drop(struct exchange *x)
+{
+    x->ended = x->cut = true;
+    x->waiting = false;
+    buf_done(&x->pending);
+    x->pending_at = 0;
+    count_held(x);
 }
 
 /* --- life --- */
@@ -242,6 +273,7 @@ static void begin(struct exchange *x, int status, struct http_headers headers, i
     if (x->head_only) {
         buf_done(&x->pending);
         x->ended = true;
+        count_held(x);
     }
     x->session->ops->begin_answer(x->session, x, &head);
     request_release(x->loop, x->request);
@@ -289,6 +321,8 @@ void exchange_answer_buf(struct exchange *x, int status, struct http_headers hea
     } else if (taken.n > x->session->host.options->gzip_min_bytes && may_compress(x, headers)) {
         struct whole *w = mem_zero(1, sizeof(*w));
         w->body = taken;
+        x->whole_bytes = taken.cap;
+        count_held(x);
         exchange_stream(x, status, headers,
                         &(struct stream_source){ .pull = pull_whole,
                                                  .closed = close_whole,
@@ -298,6 +332,7 @@ void exchange_answer_buf(struct exchange *x, int status, struct http_headers hea
     } else {
         x->pending = taken;
         x->ended = true;
+        count_held(x);
         begin(x, status, headers, (int64_t)taken.n);
     }
 }
@@ -426,6 +461,10 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
         *ret = x->cut ? STREAM_CUT : x->ended ? STREAM_END : x->waiting ? STREAM_WAIT : STREAM_MORE;
     if (!x->pending.n && *ret != STREAM_MORE)
         buf_done(&x->pending); /* an idle stream holds nothing */
+    if (n && x->session)
+        x->session->taken_ns = x->loop->mono_ns;
+    x->blocked_ns = 0;
+    count_held(x);
     return n;
 }
 
@@ -450,7 +489,23 @@ void session_del(struct session *s, struct exchange *x)
     else
         s->exchanges = x->next;
     x->next = x->previous = NULL;
+    s->held -= x->held;
+    *s->host.unread_bytes -= x->held;
+    x->held = 0;
     x->session = NULL;
+}
+
+void session_limited(const struct session *s, const char *format, ...)
+{
+    const struct http_server_options *o = s->host.options;
+    if (!o->limited)
+        return;
+    char what[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    o->limited(o->context, s->host.peer->address, what);
 }
 
 void session_lose_all(struct session *s)

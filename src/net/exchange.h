@@ -58,7 +58,11 @@ struct exchange {
     struct buf pending;          /* pulled, not yet taken by the protocol */
     size_t pending_at;
     struct gzip *gzip;
-    size_t ignored; /* bytes of a body that came after its refusal */
+    size_t ignored;     /* bytes of a body that came after its refusal */
+    size_t held;        /* bytes of memory that wait for the peer, as counted in the session */
+    size_t whole_bytes; /* of a whole answer that is compressed as it is taken */
+    int64_t blocked_ns; /* HTTP/2: since when its window is known to be closed; 0: it is not */
+    bool parked;        /* HTTP/2: whole, but waits until the peer took other answers */
     struct loop *loop;
     struct deferred lost; /* tells a stream that began after its peer went */
 };
@@ -72,6 +76,9 @@ bool exchange_put_body(struct exchange *x, str bytes, size_t limit);
 /* Takes up to `room` bytes of the body. *ret: STREAM_MORE (or room was short), _WAIT, _END, _CUT.
  * */
 size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more *ret);
+
+/* Lets go of what waits for the peer: the answer will not be completed. */
+void exchange_drop(struct exchange *x);
 
 void exchange_over(struct exchange *x, bool complete); /* closed() and freed */
 void exchange_lose(struct exchange *x);                /* the connection has gone */

@@ -146,6 +146,16 @@ static int check_expect(struct h1_server *h)
     return 0;
 }
 
+/* Exactly one Host (RFC 9112, 3.2): with two, whoever stands between may have read the other. */
+static bool has_one_host(const struct h1_server *h)
+{
+    struct http_headers all = exchange_headers(h->x);
+    size_t hosts = 0;
+    for (size_t i = 0; i < all.n; i++)
+        hosts += str_eq(all.at[i].name, S("host"));
+    return hosts == 1 || (hosts == 0 && h->http10);
+}
+
 static int on_head_end(llhttp_t *parser)
 {
     struct h1_server *h = h1_of(parser);
@@ -158,8 +168,11 @@ static int on_head_end(llhttp_t *parser)
         return stop(h, 405);
     parser->upgrade = 0; /* offers to change the protocol are ignored */
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
-    if (!set_target(h) || (!h->http10 && !exchange_header(h->x, S("host")).p))
+    if (!set_target(h) || !has_one_host(h))
         return stop(h, 400);
+    if (h->http10 && (parser->flags & F_TRANSFER_ENCODING))
+        return stop(h,
+                    400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
     if ((parser->flags & F_CONTENT_LENGTH) &&
         parser->content_length > h->base.host.options->max_body_bytes)
         return stop(h, 413);

@@ -14,6 +14,17 @@ enum {
     CONNECTION_WINDOW = 1024 * 1024,
     HEADERS_MAX = 64,                 /* of an answer */
     IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request, then it is reset */
+    /* Header blocks above the limit are read to their end and answered with 431, as the state of the
+     * compression must be kept. A block that unfolds to this many times the limit is no mistake. */
+    BOMB_FACTOR = 8,
+    OVERSIZED_MAX = 32, /* such requests of one connection */
+    /* Frames that cost work but bring none: empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown.
+     * A client may save up CHEAP_FRAMES of them, and gets CHEAP_PER_SECOND, and CHEAP_PER_DATA for each
+     * DATA frame it is sent (which it answers with up to two WINDOW_UPDATEs). */
+    CHEAP_FRAMES = 2000,
+    CHEAP_PER_SECOND = 200,
+    CHEAP_PER_DATA = 4,
+    STALL_CHECKS = 4, /* within the time that a stream may stall */
 };
 
 struct h2_server {
@@ -21,8 +32,13 @@ struct h2_server {
     nghttp2_session *ng;
     size_t receiving; /* exchanges whose request is not whole */
     size_t alive;     /* exchanges with a stream */
+    size_t parked;    /* whole requests that wait until answers were taken */
     int64_t since_ns; /* of the idle time; while receiving: when last looked for slow ones */
-    bool draining;
+    int64_t stall_ns; /* when last looked for streams that stall; 0: there is nothing to look for */
+    int64_t cheap_ns; /* when `cheap` was last filled up */
+    int64_t cheap;    /* frames that may still come */
+    unsigned oversized;
+    bool draining, calmed;
 };
 
 static struct h2_server *h2_of(struct session *s)
@@ -48,6 +64,45 @@ static void end_receiving(struct h2_server *h, struct exchange *x)
 {
     *h->base.host.pending_bytes -= x->request->body.n;
     h->receiving--;
+}
+
+/* --- floods --- */
+
+/* Ends the connection, once, with a word to the client and one to the log. */
+static void calm_down(struct h2_server *h, const char *why)
+{
+    if (h->calmed)
+        return;
+    h->calmed = true;
+    session_limited(&h->base, "connection closed: %s", why);
+    nghttp2_session_terminate_session(h->ng, NGHTTP2_ENHANCE_YOUR_CALM);
+    h->base.host.want_fill(h->base.host.owner);
+}
+
+static int on_begin_frame(nghttp2_session *ng UNUSED, const nghttp2_frame_hd *hd, void *data)
+{
+    struct h2_server *h = data;
+    bool works =
+        hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION ||
+        (hd->type == NGHTTP2_DATA && (hd->length || (hd->flags & NGHTTP2_FLAG_END_STREAM)));
+    if (works)
+        return 0;
+    int64_t elapsed_ms = (now_of(h) - h->cheap_ns) / NS_PER_MS;
+    if (elapsed_ms > 0) {
+        h->cheap = MIN(h->cheap + MIN(elapsed_ms, 3600000) * CHEAP_PER_SECOND / 1000, CHEAP_FRAMES);
+        h->cheap_ns = now_of(h);
+    }
+    if (h->cheap-- <= 0)
+        calm_down(h, "too many frames without a request");
+    return 0;
+}
+
+static int on_frame_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, void *data)
+{
+    struct h2_server *h = data;
+    if (frame->hd.type == NGHTTP2_DATA)
+        h->cheap = MIN(h->cheap + CHEAP_PER_DATA, CHEAP_FRAMES);
+    return 0;
 }
 
 /* --- requests --- */
@@ -104,8 +159,13 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
     struct request *r = x->request;
     str n = { (const char *)name, name_n }, v = { (const char *)value, value_n };
     size_t limit = h->base.host.options->max_header_bytes;
-    if (r->header_bytes > limit)
-        return 0; /* refused when the block is whole; until then nothing is kept */
+    if (r->header_bytes > limit) { /* refused when the block is whole; until then nothing is kept */
+        r->header_bytes += n.n + v.n + 32;
+        if (r->header_bytes <= limit * BOMB_FACTOR)
+            return 0;
+        calm_down(h, "headers unfold to more than any request needs");
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     if (n.n && n.p[0] == ':' && !str_eq(n, S(":authority"))) {
         r->header_bytes += n.n + v.n + 32;
         if (r->header_bytes <= limit)
@@ -142,6 +202,18 @@ static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
     return 0;
 }
 
+/* :authority is kept as a Host. Beside it a Host may only repeat it: where they differ, somebody in
+ * between may have looked at the other one. */
+static bool has_two_hosts(const struct exchange *x)
+{
+    struct http_headers all = exchange_headers(x);
+    str host = http_header_get(all, S("host"));
+    for (size_t i = 0; i < all.n; i++)
+        if (str_eq(all.at[i].name, S("host")) && !str_eq_nocase(all.at[i].value, host))
+            return true;
+    return false;
+}
+
 /* nghttp2 has checked that the pseudo-headers are there and well-formed. */
 static int head_fault(struct h2_server *h, const struct exchange *x)
 {
@@ -150,6 +222,8 @@ static int head_fault(struct h2_server *h, const struct exchange *x)
     str stated = exchange_header(x, S("content-length"));
     if (r->header_bytes > h->base.host.options->max_header_bytes)
         return 431;
+    if (has_two_hosts(x))
+        return 400;
     if (str_eq(r->method, S("CONNECT")))
         return 405;
     bool star = str_eq(r->target, S("*")) && str_eq(r->method, S("OPTIONS"));
@@ -159,6 +233,28 @@ static int head_fault(struct h2_server *h, const struct exchange *x)
         length > (int64_t)h->base.host.options->max_body_bytes)
         return 413;
     return 0;
+}
+
+static void deliver(struct h2_server *h, struct exchange *x)
+{
+    end_receiving(h, x);
+    x->state = EXCHANGE_HANDLED;
+    h->base.host.deliver(h->base.host.owner, x);
+}
+
+/* A client that asks for more than it reads has its requests wait, oldest first. */
+static void deliver_parked(struct h2_server *h)
+{
+    while (h->parked && !h->base.over &&
+           h->base.held <= h->base.host.options->max_unread_connection) {
+        struct exchange *first = NULL;
+        for (struct exchange *x = h->base.exchanges; x; x = x->next)
+            if (x->parked && (!first || x->stream_id < first->stream_id))
+                first = x;
+        first->parked = false;
+        h->parked--;
+        deliver(h, first);
+    }
 }
 
 static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
@@ -171,11 +267,15 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
         return 0;
     int fault = frame->hd.type == NGHTTP2_HEADERS ? head_fault(h, x) : 0;
     if (fault) {
+        if (fault == 431 && ++h->oversized > OVERSIZED_MAX)
+            calm_down(h, "too many requests with too many headers");
         refuse(h, x, fault);
+    } else if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
+               h->base.held > h->base.host.options->max_unread_connection) {
+        x->parked = true;
+        h->parked++;
     } else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-        end_receiving(h, x);
-        x->state = EXCHANGE_HANDLED;
-        h->base.host.deliver(h->base.host.owner, x);
+        deliver(h, x);
     } else if (str_eq_nocase(exchange_header(x, S("expect")), S("100-continue")) &&
                frame->hd.type == NGHTTP2_HEADERS) {
         nghttp2_nv status = { (uint8_t[]){ ":status" }, (uint8_t[]){ "100" }, 7, 3, 0 };
@@ -193,6 +293,8 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code
     nghttp2_session_set_stream_user_data(ng, stream_id, NULL);
     if (--h->alive == 0)
         h->since_ns = now_of(h);
+    h->parked -= x->parked;
+    x->parked = false;
     if (x->state == EXCHANGE_RECEIVING)
         end_receiving(h, x);
     if (x->state == EXCHANGE_ANSWERING)
@@ -275,12 +377,17 @@ static void h2_begin_answer(struct session *s, struct exchange *x, const struct 
     bool empty = x->head_only || (x->ended && !x->pending.n);
     if (nghttp2_submit_response(h->ng, x->stream_id, block.at, block.n, empty ? NULL : &body) < 0)
         nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_INTERNAL_ERROR);
+    if (!h->stall_ns)
+        h->stall_ns = now_of(h);
     s->host.want_fill(s->host.owner);
 }
 
 static void h2_wake(struct session *s, struct exchange *x)
 {
-    nghttp2_session_resume_data(h2_of(s)->ng, x->stream_id);
+    struct h2_server *h = h2_of(s);
+    nghttp2_session_resume_data(h->ng, x->stream_id);
+    if (!h->stall_ns)
+        h->stall_ns = now_of(h);
     s->host.want_fill(s->host.owner);
 }
 
@@ -319,6 +426,11 @@ static void h2_fill(struct session *s, struct buf *out, size_t room)
             break;
         buf_put(out, (str){ (const char *)bytes, (size_t)n });
     }
+    if (h->parked && out->n < room) {
+        deliver_parked(h);
+        if (nghttp2_session_want_write(h->ng))
+            s->host.want_fill(s->host.owner);
+    }
     check_over(h);
 }
 
@@ -331,20 +443,70 @@ static void h2_drain(struct session *s)
     s->host.want_fill(s->host.owner);
 }
 
-static int64_t h2_deadline(const struct session *s)
+static int64_t stall_limit(const struct session *s)
+{
+    return loop_io_span(s->host.loop, s->host.options->write_timeout_ns);
+}
+
+static int64_t receive_deadline(const struct session *s)
 {
     const struct h2_server *h = (const struct h2_server *)s;
     const struct http_server_options *o = s->host.options;
-    if (s->over || (h->alive && !h->receiving))
+    if (h->alive && !h->receiving)
         return INT64_MAX;
     int64_t limit = h->receiving ? o->header_timeout_ns : o->idle_timeout_ns;
     return h->since_ns + loop_io_span(s->host.loop, limit);
 }
 
-/* While receiving, this only means that it is time to look. */
-static void h2_late(struct session *s)
+static int64_t stall_deadline(const struct session *s)
 {
-    struct h2_server *h = h2_of(s);
+    const struct h2_server *h = (const struct h2_server *)s;
+    return h->stall_ns ? h->stall_ns + stall_limit(s) / STALL_CHECKS : INT64_MAX;
+}
+
+static int64_t h2_deadline(const struct session *s)
+{
+    return s->over ? INT64_MAX : MIN(receive_deadline(s), stall_deadline(s));
+}
+
+/* Is it the client that keeps this stream from being sent? Others in front of it do not count. */
+static bool is_blocked(struct h2_server *h, const struct exchange *x)
+{
+    return nghttp2_session_get_remote_window_size(h->ng) <= 0 ||
+           nghttp2_session_get_stream_remote_window_size(h->ng, x->stream_id) <= 0;
+}
+
+/* Resets streams whose windows stayed closed while something waited to be sent. */
+static void reset_stalled(struct h2_server *h)
+{
+    int64_t now = now_of(h);
+    bool more = false;
+    size_t resets = 0;
+    for (struct exchange *x = h->base.exchanges; x; x = x->next) {
+        if (x->state != EXCHANGE_ANSWERING || x->waiting || x->cut)
+            continue;
+        more = true;
+        if (!is_blocked(h, x)) {
+            x->blocked_ns = 0;
+        } else if (!x->blocked_ns) {
+            x->blocked_ns = now;
+        } else if (now - x->blocked_ns >= stall_limit(&h->base)) {
+            resets++;
+            exchange_drop(x);
+            nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_CANCEL);
+        }
+    }
+    h->stall_ns = more ? now : 0;
+    if (resets)
+        session_limited(&h->base, "%zu streams reset: the client does not open their windows",
+                        resets);
+    h->base.host.want_fill(h->base.host.owner);
+}
+
+/* While receiving, this only means that it is time to look. */
+static void refuse_late(struct h2_server *h)
+{
+    struct session *s = &h->base;
     if (!h->receiving) {
         nghttp2_session_terminate_session(h->ng, NGHTTP2_NO_ERROR);
         s->host.want_fill(s->host.owner);
@@ -354,10 +516,18 @@ static void h2_late(struct session *s)
     int64_t limit = loop_io_span(s->host.loop, s->host.options->body_timeout_ns);
     for (struct exchange *x = s->exchanges, *next; x; x = next) {
         next = x->next;
-        if (x->state == EXCHANGE_RECEIVING && x->started_ns + limit <= now_of(h))
+        if (x->state == EXCHANGE_RECEIVING && !x->parked && x->started_ns + limit <= now_of(h))
             refuse(h, x, 408);
     }
     h->since_ns = now_of(h);
+}
+
+static void h2_late(struct session *s)
+{
+    if (stall_deadline(s) < receive_deadline(s))
+        reset_stalled(h2_of(s));
+    else
+        refuse_late(h2_of(s));
 }
 
 static void h2_free(struct session *s)
@@ -389,6 +559,8 @@ static void open_session(struct h2_server *h)
     nghttp2_option *option;
     if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option))
         abort(); /* only without memory, here and below */
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -405,7 +577,8 @@ struct session *h2_server_new(const struct session_host *host)
 {
     struct h2_server *h = mem_zero(1, sizeof(*h));
     h->base = (struct session){ .ops = &h2_ops, .host = *host };
-    h->since_ns = now_of(h);
+    h->since_ns = h->cheap_ns = now_of(h);
+    h->cheap = CHEAP_FRAMES;
     open_session(h);
     const nghttp2_settings_entry settings[] = {
         { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)host->options->max_streams },

@@ -56,5 +56,10 @@ struct uri {
 };
 
 int uri_parse(str text, struct uri *ret, err_t *e); /* parts borrow `text` */
+/* May a token or password go there? By TLS anywhere, without it only to this machine: 127.0.0.0/8, ::1 and
+ * localhost. -EPERM with a sentence that names --allow-insecure-token. */
+int uri_check_secret(str url, err_t *e);
+/* Is it an address of this machine alone: 127.0.0.0/8, ::1 or localhost? */
+bool host_is_loopback(str host);
 
 #endif

@@ -49,13 +49,21 @@ struct http_server_options {
     size_t max_header_bytes;  /* [64 KiB] request line and headers: 431 */
     size_t max_body_bytes;    /* [3 MiB, as kube-apiserver] 413 */
     size_t max_pending_bytes; /* [256 MiB] bodies of all requests being read: 503 */
-    size_t gzip_min_bytes;    /* [128 KiB] whole answers above it are compressed if accepted */
-    int64_t handshake_ns;     /* [10 s] */
+    /* Answers, or the rest of them, that clients have not taken yet. On one HTTP/2 connection: further
+     * requests wait until some were taken. Of all connections: those whose clients have not taken
+     * anything for the longest time are closed. */
+    size_t max_unread_connection; /* [64 MiB] */
+    size_t max_unread_bytes;      /* [192 MiB] */
+    size_t gzip_min_bytes;        /* [128 KiB] whole answers above it are compressed if accepted */
+    int64_t handshake_ns;         /* [10 s] */
     int64_t
         header_timeout_ns;   /* [10 s] from the first byte of a request to the end of its headers */
     int64_t body_timeout_ns; /* [60 s] from there to the end of the body */
     int64_t idle_timeout_ns; /* [180 s] a connection without a request */
-    int64_t write_timeout_ns; /* [60 s] a peer that takes no byte of what waits for it */
+    int64_t write_timeout_ns; /* [60 s] a peer that takes no byte of what waits for it, on the
+                               * connection or on one stream of it */
+    /* Told when a limit ended a connection or a stream: "10.0.0.1:4711", "stream 5: ...". */
+    void (*limited)(void *context, const char *peer, const char *what);
 };
 
 int http_server_new(struct loop *loop, const struct http_server_options *options,

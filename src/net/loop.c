@@ -49,8 +49,9 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     }
     uv_async_init(&loop->uv, &loop->keep, on_keep);
     uv_timer_init(&loop->uv, &loop->alarm);
-    signal(SIGPIPE,
-           SIG_IGN); /* a peer that went away is an error of the write, not of the process */
+    /* A closed connection and a file size limit are errors of the write, not of the process. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 
     loop->time = options->time;
     loop->speed = options->speed;

@@ -10,6 +10,7 @@
 #include "session.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 enum { ACCEPTS_A_TURN = 256, BACKLOG = 1024 };
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
+#define TRIM_FROM ((size_t)16 * 1024 * 1024) /* below it nobody misses the memory */
+#define TRIM_PAUSE_NS (5 * NS_PER_S)         /* trimming walks the whole heap */
 
 struct server_conn {
     struct http_server *server;
@@ -42,6 +45,10 @@ struct http_server {
     struct server_conn *conns;
     size_t conn_count;
     size_t pending_bytes; /* of bodies being read */
+    size_t unread_bytes;  /* of answers being written */
+    size_t peak_bytes;    /* the most of both since memory was last given back */
+    struct deferred reclaim;
+    int64_t trimmed_ns;
     bool draining;
     struct timer drain_limit;
     void (*drained)(void *context);
@@ -82,11 +89,61 @@ static void conn_free(struct server_conn *c)
     free(c);
 }
 
+/* What many answers took stays with the allocator, in pieces between others: give it back once most
+ * of it is free, as the next wave may never come. */
+static void give_back_memory(struct http_server *s)
+{
+    size_t now = s->pending_bytes + s->unread_bytes;
+    s->peak_bytes = MAX(s->peak_bytes, now);
+    if (s->peak_bytes < TRIM_FROM || now > s->peak_bytes / 4 ||
+        (s->trimmed_ns && s->loop->mono_ns - s->trimmed_ns < TRIM_PAUSE_NS))
+        return;
+    malloc_trim(0);
+    s->trimmed_ns = s->loop->mono_ns;
+    s->peak_bytes = now;
+}
+
 static void conn_close(struct server_conn *c)
 {
     struct http_server *s = c->server;
     conn_free(c);
+    give_back_memory(s);
     report_drained(s);
+}
+
+/* The connection whose peer has left memory waiting for the longest time. Who reads, however slowly,
+ * comes last; who reads nothing is not kept alive by others who do. */
+static struct server_conn *find_laggard(const struct http_server *s)
+{
+    struct server_conn *found = NULL;
+    for (struct server_conn *c = s->conns; c; c = c->next) {
+        if (!c->session || !c->session->held)
+            continue;
+        int64_t at = c->session->taken_ns, best = found ? found->session->taken_ns : INT64_MAX;
+        if (at < best || (at == best && c->session->held > found->session->held))
+            found = c;
+    }
+    return found;
+}
+
+static void run_reclaim(struct deferred *d)
+{
+    struct http_server *s = container_of(d, struct http_server, reclaim);
+    size_t enough = s->options.max_unread_bytes / 4 * 3;
+    for (struct server_conn *c; s->unread_bytes > enough && (c = find_laggard(s));) {
+        session_limited(
+            c->session,
+            "connection closed: %zu bytes of answers wait for clients, %zu of them here",
+            s->unread_bytes, c->session->held);
+        conn_close(c);
+    }
+    malloc_trim(0); /* a quarter of the budget was just freed, between what is still held */
+}
+
+static void on_unread_full(void *owner)
+{
+    struct http_server *s = ((struct server_conn *)owner)->server;
+    loop_defer(s->loop, LOOP_SOON, &s->reclaim, run_reclaim);
 }
 
 static void on_want_fill(void *owner)
@@ -103,13 +160,15 @@ static void on_deliver(void *owner, struct exchange *x)
 
 static void settle(struct server_conn *c)
 {
+    struct http_server *server = c->server;
     struct session *session = c->session;
     link_read(c->link, !session->full);
     int64_t deadline = session->ops->deadline(session);
     if (deadline != INT64_MAX)
         arm(c, deadline);
     if (session->over)
-        link_finish(c->link);
+        link_finish(c->link); /* may be the end of `c` */
+    give_back_memory(server);
 }
 
 static void begin_session(struct server_conn *c, bool http2)
@@ -118,6 +177,8 @@ static void begin_session(struct server_conn *c, bool http2)
                                  .options = &c->server->options,
                                  .peer = c->peer,
                                  .pending_bytes = &c->server->pending_bytes,
+                                 .unread_bytes = &c->server->unread_bytes,
+                                 .unread_full = on_unread_full,
                                  .want_fill = on_want_fill,
                                  .deliver = on_deliver,
                                  .owner = c };
@@ -197,6 +258,8 @@ static void on_timer(struct timer *timer)
     int64_t stalled = link_stalled_since(c->link);
     int64_t stall_limit = loop_io_span(loop, c->server->options.write_timeout_ns);
     if (!c->session || (stalled && stalled + stall_limit <= loop->mono_ns)) {
+        if (c->session)
+            session_limited(c->session, "connection closed: the client reads nothing");
         conn_close(c);
         return;
     }
@@ -357,6 +420,8 @@ static void set_defaults(struct http_server_options *o)
     DEFAULT(max_header_bytes, 64 * 1024);
     DEFAULT(max_body_bytes, 3 * 1024 * 1024);
     DEFAULT(max_pending_bytes, 256 * 1024 * 1024);
+    DEFAULT(max_unread_connection, 64 * 1024 * 1024);
+    DEFAULT(max_unread_bytes, 192 * 1024 * 1024);
     DEFAULT(gzip_min_bytes, 128 * 1024);
     DEFAULT(handshake_ns, 10 * NS_PER_S);
     DEFAULT(header_timeout_ns, 10 * NS_PER_S);
@@ -442,6 +507,7 @@ void http_server_free(struct http_server *s)
     stop_listening(s);
     s->draining = false;
     close_all(s);
+    deferred_cancel(&s->reclaim);
     timer_stop(&s->drain_limit);
     tls_unref(s->options.tls);
     s->magic = 0;

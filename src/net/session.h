@@ -12,6 +12,9 @@ struct session_host {
     const struct http_server_options *options; /* with the defaults filled in */
     struct peer *peer;
     size_t *pending_bytes; /* of all bodies being read, against options->max_pending_bytes */
+    size_t *unread_bytes;  /* of all answers being written, against options->max_unread_bytes */
+    void (*unread_full)(
+        void *owner); /* … which is reached: cut somebody off, but not from in here */
     void (*want_fill)(void *owner);
     void (*deliver)(void *owner, struct exchange *x); /* a whole request: to the handler */
     void *owner;
@@ -42,6 +45,8 @@ struct session {
     const struct session_ops *ops;
     struct session_host host;
     struct exchange *exchanges; /* all that live on this connection */
+    size_t held;                /* memory of answers that wait for the peer */
+    int64_t taken_ns;           /* when the peer last took some of it */
     bool over;                  /* nothing follows what fill() still gives: close */
     bool full;                  /* holds as many unread bytes as it should: stop reading */
 };
@@ -51,6 +56,8 @@ struct session *h2_server_new(const struct session_host *host);
 
 void session_add(struct session *s, struct exchange *x);
 void session_del(struct session *s, struct exchange *x);
+/* Says to whoever runs the server that a limit was reached. */
+void session_limited(const struct session *s, const char *format, ...) PRINTF_LIKE(2, 3);
 void session_lose_all(struct session *s);
 
 #endif

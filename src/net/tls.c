@@ -189,7 +189,7 @@ static int use_key(const struct pem *pem, SSL_CTX *context, err_t *e)
     return ok ? 0 : openssl_failure(e, pem_name(pem, "private key"));
 }
 
-/* An unverifiable client certificate does not end the handshake: tls_session_peer() ignores it, and
+/* An unverifiable client certificate does not end the handshake: tls_session_peer() says that it is rejected, and
  * the client can still show a token. */
 static int accept_any(int ok UNUSED, X509_STORE_CTX *store UNUSED)
 {
@@ -212,7 +212,7 @@ static int select_protocol(SSL *session UNUSED, const unsigned char **ret, unsig
     return SSL_TLSEXT_ERR_OK;
 }
 
-static void set_common(struct tls *tls, SSL_CTX *context)
+static int set_common(struct tls *tls, SSL_CTX *context, err_t *e)
 {
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -223,6 +223,9 @@ static void set_common(struct tls *tls, SSL_CTX *context)
     /* the first is what Go's servers choose as well: no weaker in practice, a fifth cheaper */
     SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
                                       "TLS_CHACHA20_POLY1305_SHA256");
+    /* TLS 1.2: forward secrecy and authenticated encryption only, no CBC */
+    if (SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!eNULL:!PSK") != 1)
+        return openssl_failure(e, "TLS ciphers");
     if (tls->server) {
         SSL_CTX_set_read_ahead(context, 1);
         SSL_CTX_set_num_tickets(context, 0);
@@ -232,6 +235,7 @@ static void set_common(struct tls *tls, SSL_CTX *context)
         SSL_CTX_set_alpn_protos(context, both_protocols + skip,
                                 (unsigned)sizeof(both_protocols) - 1 - skip);
     }
+    return 0;
 }
 
 static void set_verification(struct tls *tls, SSL_CTX *context)
@@ -250,10 +254,9 @@ static int build(struct tls *tls, err_t *e)
     SSL_CTX *context = SSL_CTX_new(tls->server ? TLS_server_method() : TLS_client_method());
     if (!context)
         return openssl_failure(e, "TLS");
-    set_common(tls, context);
+    int r = set_common(tls, context, e);
     set_verification(tls, context);
-    int r = 0;
-    if (tls->ca.bytes.n)
+    if (r == 0 && tls->ca.bytes.n)
         r = use_authorities(tls, context, e);
     if (r == 0 && (tls->server || tls->cert.bytes.n)) {
         r = use_chain(&tls->cert, context, e);
@@ -454,13 +457,26 @@ static size_t copy_entries(const X509_NAME *name, int nid, str *ret, char **at)
     return at ? n : bytes;
 }
 
+static void put_fingerprint(const X509 *cert, char *ret, size_t size)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    if (X509_digest(cert, EVP_sha256(), digest, &n) != 1)
+        n = 0;
+    for (unsigned i = 0; i < n && 2 * i + 2 < size; i++)
+        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+}
+
 struct tls_peer *tls_session_peer(SSL *session)
 {
-    if (SSL_get_verify_result(session) != X509_V_OK)
-        return NULL;
     X509 *cert = SSL_get0_peer_certificate(session);
     if (!cert)
         return NULL;
+    if (SSL_get_verify_result(session) != X509_V_OK) {
+        struct tls_peer *stranger = mem_zero(1, sizeof(*stranger));
+        stranger->rejected = true;
+        return stranger;
+    }
     const X509_NAME *name = X509_get_subject_name(cert);
     size_t entries = (size_t)X509_NAME_entry_count(name);
     size_t bytes = copy_entries(name, NID_commonName, NULL, NULL) +
@@ -473,6 +489,7 @@ struct tls_peer *tls_session_peer(SSL *session)
         peer->user = list[users - 1];
     peer->groups = list + users;
     peer->group_count = copy_entries(name, NID_organizationName, list + users, &text);
+    put_fingerprint(cert, peer->fingerprint, sizeof(peer->fingerprint));
     return peer;
 }
 

@@ -37,12 +37,14 @@ int tls_server_new(const struct tls_server_options *options, struct tls **ret_tl
 struct tls *tls_ref(struct tls *tls);
 void tls_unref(struct tls *tls);
 
-/* Who the verified client certificate says it is: the common name is the user, each organisation a
- * group (the Kubernetes convention). */
+/* Who the client certificate says it is: the common name is the user, each organisation a group (the
+ * Kubernetes convention). A certificate that could not be verified is `rejected` and names nobody. */
 struct tls_peer {
     str user;
     const str *groups;
     size_t group_count;
+    bool rejected;
+    char fingerprint[65]; /* SHA-256 of the certificate, lower-case hexadecimal */
 };
 
 /* Random bytes fit for keys and tokens; ends the program when the system has none to give. */

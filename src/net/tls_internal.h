@@ -17,7 +17,7 @@ bool tls_session_holds_more(SSL *session);
 /* Looks whether files changed (seldom); the number changes when something new was loaded. */
 unsigned tls_generation(struct tls *tls);
 
-/* The identity in the peer's verified certificate as one block to free(); NULL: none. */
+/* The identity in the peer's certificate as one block to free(); NULL: it showed none. */
 struct tls_peer *tls_session_peer(SSL *session);
 
 /* One sentence for a failed operation of this session; `what` names the peer. */

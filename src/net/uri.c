@@ -1,6 +1,8 @@
 /* Percent-encoding, queries and URLs: see http.h. */
 #include "http.h"
 
+#include <arpa/inet.h>
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -140,4 +142,33 @@ int uri_parse(str text, struct uri *ret, err_t *e)
         return r;
     *ret = u;
     return 0;
+}
+
+bool host_is_loopback(str host)
+{
+    char text[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (host.n >= sizeof(text))
+        return false;
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    if (inet_pton(AF_INET, text, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, text, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    return str_eq_nocase(host, S("localhost"));
+}
+
+int uri_check_secret(str url, err_t *e)
+{
+    struct uri u;
+    int r = uri_parse(url, &u, e);
+    if (r < 0 || u.tls || host_is_loopback(u.host))
+        return r;
+    return err_set(e, EPERM,
+                   "URL " STR_FMT
+                   ": a token is not sent without TLS to another machine; use https:// "
+                   "or set --allow-insecure-token",
+                   STR_ARG(url));
 }

@@ -4,6 +4,7 @@
  *   exposition   the text format out: our own metrics (base/metrics.h) as /metrics
  *   result       the answer of a query, packed
  *   query        the client: instant and range queries with retries
+ *   promql       a query of a tenant, confined to its own namespace
  *
  * Memory: a scrape and a query hand out samples that are valid during the callback; a result owns
  * an arena. Nothing here keeps state between calls except the client's connections and token.

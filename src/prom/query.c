@@ -196,6 +196,8 @@ int prom_client_new(struct loop *loop, const struct prom_client_options *o,
         c->token_file = mem_dup(o->token_file, strlen(o->token_file));
         r = read_token(c, e);
     }
+    if (r == 0 && c->token.n && !o->insecure_token)
+        r = uri_check_secret(o->url, e);
     struct http_client_options http = { .url = o->url,
                                         .tls = o->tls,
                                         .authorize = authorize,
@@ -430,4 +432,15 @@ void prom_query_escape(struct buf *out, str value)
             buf_putc(out, '\\');
         buf_putc(out, value.p[i]);
     }
+}
+
+void prom_query_matcher(struct buf *out, const char *label, str value)
+{
+    str line;
+    buf_printf(out, "%s=\"", label);
+    for (bool first = true; str_cut(&value, '\n', &line); first = false) {
+        buf_put(out, first ? S("") : S("\\n"));
+        prom_query_escape(out, line);
+    }
+    buf_putc(out, '"');
 }

@@ -29,6 +29,7 @@ struct prom_client_options {
     struct tls *tls;        /* for https; a reference is taken; NULL: the system's authorities */
     str token;              /* bearer token; wins over the file */
     const char *token_file; /* must be readable at the start */
+    bool insecure_token;    /* send it without TLS to other machines too */
     int64_t timeout_ns;     /* of a query with all its attempts; 0: 10 s */
     struct prom_retry retry;
     size_t max_body_bytes; /* of an answer; 0: 64 MiB */
@@ -57,7 +58,10 @@ struct prom_query {
 struct prom_call *prom_client_query(struct prom_client *c, const struct prom_query *query);
 void prom_call_cancel(struct prom_call *call);
 
-/* A value for a matcher, without the quotes: name="…". Backslash and quote are escaped. */
+/* A value for a matcher, without the quotes: name="…". Backslash and quote are escaped, as the original
+ * does; a line break is not, and PromQL takes none inside quotes: use prom_query_matcher(). */
 void prom_query_escape(struct buf *out, str value);
+/* A whole matcher, label="value", for any value. */
+void prom_query_matcher(struct buf *out, const char *label, str value);
 
 #endif

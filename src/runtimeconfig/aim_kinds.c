@@ -1,4 +1,4 @@
-/* See aim_kinds.h. */
+/* The table of kinds, once per API group: see aim_kinds.h. */
 #include "aim_kinds.h"
 
 #define KINDS(domain)                                                                              \
@@ -24,10 +24,10 @@
 
 static const struct aim_kinds older = KINDS(AIM_GROUP), newer = KINDS(AIM_GROUP_NEWER);
 
-const struct resource resource_httproutes = { "gateway.networking.k8s.io", "v1", "httproutes",
-                                              "HTTPRoute", true };
-const struct resource resource_gateways = { "gateway.networking.k8s.io", "v1", "gateways",
-                                            "Gateway", true };
+const struct resource aim_resource_httproutes = { "gateway.networking.k8s.io", "v1", "httproutes",
+                                                  "HTTPRoute", true };
+const struct resource aim_resource_gateways = { "gateway.networking.k8s.io", "v1", "gateways",
+                                                "Gateway", true };
 
 const struct aim_kinds *aim_kinds(const char *group)
 {

@@ -1,4 +1,8 @@
-/* See aim_records.h. */
+/* Cached fields, and records as objects: see aim_records.h.
+ *
+ * Cores work on whole objects (a path template may use any field), while the cache keeps parts of them as JSON text.
+ * A turn therefore rebuilds the object in its arena. The fields of a record that controllers compare or look up
+ * (names, owners, status words) are kept separately, so that most events need no parsing. */
 #include "aim_records.h"
 
 #include "../kube/controller.h"
@@ -21,32 +25,33 @@ static const struct field aim_fields[] = {
 };
 
 static const struct field route_fields[] = {
-    { "metadata.labels", F_RAW, offsetof(struct route_record, labels) },
-    { "metadata.annotations", F_RAW, offsetof(struct route_record, annotations) },
-    { "metadata.ownerReferences", F_RAW, offsetof(struct route_record, owners) },
+    { "metadata.labels", F_RAW, offsetof(struct aim_route_record, labels) },
+    { "metadata.annotations", F_RAW, offsetof(struct aim_route_record, annotations) },
+    { "metadata.ownerReferences", F_RAW, offsetof(struct aim_route_record, owners) },
     { "metadata.labels[\"app.kubernetes.io/managed-by\"]", F_WORD,
-      offsetof(struct route_record, managed_by) },
-    { OWNER_KIND, F_WORD, offsetof(struct route_record, owner_kind) },
-    { OWNER_UID, F_STR, offsetof(struct route_record, owner_uid) },
-    { OWNER_NAME, F_STR, offsetof(struct route_record, owner_name) },
-    { "metadata.generation", F_INT, offsetof(struct route_record, generation) },
-    { "metadata.creationTimestamp", F_TIME, offsetof(struct route_record, created_ns) },
-    { "spec", F_RAW, offsetof(struct route_record, spec) },
-    { "status.parents", F_RAW, offsetof(struct route_record, parents) },
+      offsetof(struct aim_route_record, managed_by) },
+    { OWNER_KIND, F_WORD, offsetof(struct aim_route_record, owner_kind) },
+    { OWNER_UID, F_STR, offsetof(struct aim_route_record, owner_uid) },
+    { OWNER_NAME, F_STR, offsetof(struct aim_route_record, owner_name) },
+    { "metadata.generation", F_INT, offsetof(struct aim_route_record, generation) },
+    { "metadata.creationTimestamp", F_TIME, offsetof(struct aim_route_record, created_ns) },
+    { "spec", F_RAW, offsetof(struct aim_route_record, spec) },
+    { "status.parents", F_RAW, offsetof(struct aim_route_record, parents) },
 };
 
 static const struct field gateway_fields[] = {
-    { "spec.listeners", F_RAW, offsetof(struct gateway_record, listeners) },
-    { "status.addresses", F_RAW, offsetof(struct gateway_record, addresses) },
+    { "spec.listeners", F_RAW, offsetof(struct aim_gateway_record, listeners) },
+    { "status.addresses", F_RAW, offsetof(struct aim_gateway_record, addresses) },
 };
 
 static const struct fields aim_kept = { sizeof(struct aim_record), aim_fields,
                                         countof(aim_fields) },
-                           route_kept = { sizeof(struct route_record), route_fields,
+                           route_kept = { sizeof(struct aim_route_record), route_fields,
                                           countof(route_fields) },
-                           gateway_kept = { sizeof(struct gateway_record), gateway_fields,
+                           gateway_kept = { sizeof(struct aim_gateway_record), gateway_fields,
                                             countof(gateway_fields) };
 
+/* CACHE_IF_KNOWN: a kind that is not installed is not an error; its cache stays empty. */
 struct cache_spec aim_cache_spec(const struct resource *resource)
 {
     return (struct cache_spec){ .resource = resource,
@@ -58,12 +63,12 @@ struct cache_spec aim_cache_spec(const struct resource *resource)
                                     [AIM_INDEX_IMAGE] = offsetof(struct aim_record, image) } };
 }
 
-const struct cache_spec route_cache = { .resource = &resource_httproutes,
-                                        .need = CACHE_IF_ALLOWED,
-                                        .keep = &route_kept };
-const struct cache_spec gateway_cache = { .resource = &resource_gateways,
-                                          .need = CACHE_IF_ALLOWED,
-                                          .keep = &gateway_kept };
+const struct cache_spec aim_route_cache = { .resource = &aim_resource_httproutes,
+                                            .need = CACHE_IF_ALLOWED,
+                                            .keep = &route_kept };
+const struct cache_spec aim_gateway_cache = { .resource = &aim_resource_gateways,
+                                              .need = CACHE_IF_ALLOWED,
+                                              .keep = &gateway_kept };
 
 static void put_raw(struct arena *a, struct json *o, const char *key, str text)
 {
@@ -78,6 +83,7 @@ static void put_text(struct arena *a, struct json *o, const char *key, str text)
         json_append(a, o, str_c(key), json_new_str(a, text));
 }
 
+/* Objects are built by appending, without a search for duplicates: every key is added once. */
 static struct json *begin_object(struct arena *a, const struct resource *resource,
                                  const struct record *meta, struct json **ret_metadata)
 {
@@ -109,9 +115,9 @@ struct json *aim_record_object(struct arena *a, const struct resource *resource,
     return o;
 }
 
-struct json *route_record_object(struct arena *a, const struct route_record *r)
+struct json *aim_route_record_object(struct arena *a, const struct aim_route_record *r)
 {
-    struct json *metadata, *o = begin_object(a, &resource_httproutes, &r->meta, &metadata);
+    struct json *metadata, *o = begin_object(a, &aim_resource_httproutes, &r->meta, &metadata);
     json_append(a, metadata, S("generation"), json_new_int(a, r->generation));
     put_raw(a, metadata, "labels", r->labels);
     put_raw(a, metadata, "annotations", r->annotations);
@@ -121,7 +127,8 @@ struct json *route_record_object(struct arena *a, const struct route_record *r)
     return o;
 }
 
-bool aim_record_matters(const struct aim_record *old, const struct aim_record *now)
+/* Annotations count, because they pause reconciliation and are used in path templates. */
+bool aim_record_has_changed(const struct aim_record *old, const struct aim_record *now)
 {
     return !old || !now || old->generation != now->generation || old->deleting != now->deleting ||
            !str_eq(old->spec, now->spec) || !str_eq(old->labels, now->labels) ||

@@ -1,8 +1,11 @@
 /* AIMTemplateCache: see cache_controller.h and cache_core.h; AIMModelCache is in cache_model_controller.c.
  *
- * Model caches are shared: one that serves the source already is used, whoever made it. Those that we make carry a label
- * and no owner, so that what is downloaded outlives who asked for it; what is not done when the template cache goes is
- * deleted with it. */
+ * Model caches are shared: one that already serves the source is used, whichever object created it. Those that we
+ * create carry a label and no owner, so that a finished download outlives the template cache; unfinished ones are
+ * deleted with it (finalizer template-cache-cleanup).
+ *
+ *     template --> its model sources --> for each: an existing model cache, or a new one
+ *     status.modelCaches lists name, state and claim of each; the service mounts the claims from there. */
 #include "cache_controller.h"
 
 #include "cache_core.h"
@@ -15,12 +18,12 @@
 #define FINALIZER "template-cache-cleanup"
 
 struct cache_view {
-    const struct json *template; /* NULL: there is none */
+    const struct json *template; /* NULL: not found */
     str template_name;
-    struct cache_candidate *candidates; /* model caches of the namespace */
+    struct aim_cache_candidate *candidates; /* model caches of the namespace */
     size_t n;
     struct json *found; /* status.modelCaches */
-    struct cache_template_facts facts;
+    struct aim_cache_template_facts facts;
 };
 
 static const struct resource *model_cache_kind(const struct aim_turn *t)
@@ -28,7 +31,8 @@ static const struct resource *model_cache_kind(const struct aim_turn *t)
     return &aim_kinds_of(t->aim)->at[AIM_MODEL_CACHE];
 }
 
-static void gather(struct aim_turn *t, struct cache_view *v)
+/* All model caches of the namespace that are not being deleted. */
+static void gather_candidates(struct aim_turn *t, struct cache_view *v)
 {
     struct arena *a = t->r->arena;
     struct cache *caches = aim_cache(t->aim, AIM_MODEL_CACHE);
@@ -38,88 +42,93 @@ static void gather(struct aim_turn *t, struct cache_view *v)
         struct json *spec = NULL;
         if (!str_eq(r->meta.ns, t->ns) || r->deleting || json_parse(a, r->spec, &spec, NULL) < 0)
             continue;
-        v->candidates[v->n++] = (struct cache_candidate){
+        v->candidates[v->n++] = (struct aim_cache_candidate){
             arena_str(a, r->meta.name), json_text(json_get(spec, "sourceUri")),
             json_text(json_get(spec, "storageClassName")), arena_str(a, r->word)
         };
     }
 }
 
-static void observe(struct aim_turn *t)
+/* Finds the template and the candidates; the sources are matched in template_cache_reconcile(). */
+static void template_cache_observe_turn(struct aim_turn *t)
 {
     struct cache_view *v = arena_new(t->r->arena, struct cache_view);
     const struct json *spec = json_get(t->object, "spec");
     str ref = json_text(json_get(spec, "templateRef"));
     t->view = v;
     v->template_name = ref.n ? ref : json_text(json_get(spec, "templateName"));
-    v->template = service_find(t, AIM_TEMPLATE, v->template_name);
+    v->template = aim_service_find(t, AIM_TEMPLATE, v->template_name);
     v->found = json_new_obj(t->r->arena);
-    v->facts = (struct cache_template_facts){
+    v->facts = (struct aim_cache_template_facts){
         .config_missing = t->config.outcome == RESOLVE_MISSING,
         .config_message = S("The runtime configuration does not exist"),
         .template_found = v->template != NULL,
         .template_name = v->template_name,
-        .worst = cache_rank(S("Available")),
+        .worst = aim_cache_rank(S("Available")),
     };
-    gather(t, v);
+    gather_candidates(t, v);
 }
 
 /* ---- one source */
 
-static void note(struct aim_turn *t, struct cache_view *v, str source, str name, str status)
+/* Adds one entry of status.modelCaches and counts it. */
+static void add_source_status(struct aim_turn *t, struct cache_view *v, str source, str name,
+                              str status)
 {
     struct arena *a = t->r->arena;
     struct json *entry = json_new_obj(a);
     json_set_str(a, entry, "name", name);
     json_set_str(a, entry, "model", source);
     json_set_str(a, entry, "status", status.n ? status : S("Pending"));
-    json_set_str(a, entry, "persistentVolumeClaim", names_model_cache_volume(a, name));
+    json_set_str(a, entry, "persistentVolumeClaim", aim_names_model_cache_volume(a, name));
     json_set(a, v->found, source, entry);
-    v->facts.available += cache_is_available(status);
-    v->facts.worst = MIN(v->facts.worst, cache_rank(status));
+    v->facts.available += aim_cache_is_available(status);
+    v->facts.worst = MIN(v->facts.worst, aim_cache_rank(status));
 }
 
-/* A name that is taken for something else gets a hash of what this one is for. */
+/* The name, or with a hash of the URI appended if a cache for another source already has it. */
 static str free_name(struct aim_turn *t, const struct cache_view *v, str name, str uri)
 {
     for (size_t i = 0; i < v->n; i++)
         if (str_eq(v->candidates[i].name, name))
-            return names_hashed(t->r->arena, name, uri);
+            return aim_names_append_hash(t->r->arena, name, uri);
     return name;
 }
 
-static void ensure(struct aim_turn *t, struct cache_view *v, const struct json *source)
+/* Finds a model cache for a source, or creates one. */
+static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct json *source)
 {
     str name = json_text(json_get(source, "name")), uri = json_text(json_get(source, "sourceUri"));
     str class = json_text(json_at(t->object, "spec", "storageClassName", NULL));
-    const struct cache_candidate *have = cache_pick(v->candidates, v->n, uri, class);
+    const struct aim_cache_candidate *have = aim_cache_choose(v->candidates, v->n, uri, class);
     if (have) {
-        note(t, v, name, have->name, have->status);
+        add_source_status(t, v, name, have->name, have->status);
         return;
     }
-    struct json *cache = cache_model_cache(t->r->arena, aim_kinds_of(t->aim)->group, t->object,
-                                           source, &t->settings);
+    struct json *cache = aim_cache_model_cache(t->r->arena, aim_kinds_of(t->aim)->group, t->object,
+                                               source, &t->settings);
     struct json *metadata = json_get(cache, "metadata");
     str made = free_name(t, v, json_text(json_get(metadata, "name")), uri);
     json_set_str(t->r->arena, metadata, "name", made);
-    note(t, v, name, made, S("Pending"));
+    add_source_status(t, v, name, made, S("Pending"));
     aim_apply(t, model_cache_kind(t), NULL, cache);
 }
 
-/* ---- the end */
+/* ---- deletion */
 
-static void clean_up(struct aim_turn *t)
+/* Deletes unfinished model caches of this object; removes the finalizer when none is left. */
+static void delete_unfinished_caches(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     const struct aim_record *r;
-    str key = names_label_key(a, aim_kinds_of(t->aim)->group, "template-cache");
-    str label = names_label_value(a, t->name);
+    str key = aim_names_label_key(a, aim_kinds_of(t->aim)->group, "template-cache");
+    str label = aim_names_label_value(a, t->name);
     size_t leaving = 0;
-    if (!finalizer_has(t, FINALIZER))
+    if (!aim_finalizer_has(t, FINALIZER))
         return;
     cache_each(r, aim_cache(t->aim, AIM_MODEL_CACHE)) {
         struct json *labels = NULL;
-        if (!str_eq(r->meta.ns, t->ns) || r->deleting || cache_is_available(r->word) ||
+        if (!str_eq(r->meta.ns, t->ns) || r->deleting || aim_cache_is_available(r->word) ||
             !r->labels.n || json_parse(a, r->labels, &labels, NULL) < 0 ||
             !str_eq(json_text(json_get_str(labels, key)), label))
             continue;
@@ -130,86 +139,89 @@ static void clean_up(struct aim_turn *t)
                                             .name = r->meta.name });
     }
     if (leaving)
-        reconcile_again(t->r, NS_PER_S); /* until the cache shows them leaving */
+        reconcile_again(t->r, NS_PER_S); /* until the watch shows that they are being deleted */
     else
-        finalizer_send(t, FINALIZER, false);
+        aim_finalizer_send(t, FINALIZER, false);
 }
 
-static void reconcile(struct aim_turn *t)
+/* Without a configuration no cache is created: its storage class and credentials are unknown. */
+static void template_cache_reconcile(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
-    const struct json *sources = service_sources(v->template);
+    const struct json *sources = aim_service_sources(v->template);
     if (t->deleting) {
-        clean_up(t);
+        delete_unfinished_caches(t);
         return;
     }
-    if (!finalizer_has(t, FINALIZER))
-        finalizer_send(t, FINALIZER, true);
+    if (!aim_finalizer_has(t, FINALIZER))
+        aim_finalizer_send(t, FINALIZER, true);
     v->facts.sources = json_len(sources);
     if (v->facts.config_missing)
         return;
     for (size_t i = 0; i < json_len(sources); i++)
-        ensure(t, v, json_item(sources, i));
+        ensure_source(t, v, json_item(sources, i));
 }
 
-static void finish(struct aim_turn *t)
+/* Resolved reports the template, CacheWarm the sources; Ready, Progressing and Failure follow from the state. */
+static void template_cache_set_status(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
     struct aim_status *s = &t->status;
-    struct cache_state state = cache_template_state(s->a, &v->facts);
-    bool warm = cache_is_available(str_c(state.status)), failed = !strcmp(state.status, "Failed");
+    struct aim_cache_state state = aim_cache_template_state(s->a, &v->facts);
+    bool warm = aim_cache_is_available(str_c(state.status)),
+         failed = !strcmp(state.status, "Failed");
     aim_status_text(s, "status", str_c(state.status));
     aim_status_text(s, "resolvedTemplateKind", json_text(json_get(v->template, "kind")));
     if (!v->facts.config_missing)
         json_set(s->a, s->next, S("modelCaches"), v->found);
     bool resolved = v->facts.template_found;
-    aim_status_says(&t->status, "Resolved", resolved, resolved ? "Resolved" : "AwaitingTemplate",
-                    resolved ? S("The template exists") : state.message);
-    aim_status_says(&t->status, "CacheWarm", warm, state.reason, state.message);
-    aim_status_says(&t->status, "Ready", warm, state.reason, state.message);
-    aim_status_says(&t->status, "Progressing", !warm && !failed, state.reason, state.message);
-    aim_status_says(&t->status, "Failure", failed, failed ? state.reason : "NoFailure",
-                    failed ? state.message : S("No active failures"));
+    aim_status_set(&t->status, "Resolved", resolved, resolved ? "Resolved" : "AwaitingTemplate",
+                   resolved ? S("The template exists") : state.message);
+    aim_status_set(&t->status, "CacheWarm", warm, state.reason, state.message);
+    aim_status_set(&t->status, "Ready", warm, state.reason, state.message);
+    aim_status_set(&t->status, "Progressing", !warm && !failed, state.reason, state.message);
+    aim_status_set(&t->status, "Failure", failed, failed ? state.reason : "NoFailure",
+                   failed ? state.message : S("No active failures"));
 }
 
-/* ---- what leads here */
+/* ---- watches */
 
-static void template_changed(struct controller *c, const struct record *old,
-                             const struct record *now)
+static void on_template_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     const struct record *any = now ? now : old;
-    if (watch_matters((const struct aim_record *)(const void *)old,
-                      (const struct aim_record *)(const void *)now))
-        watch_add_mentioning(controller_context(c), any->ns, &any->name, 1);
+    if (aim_watch_has_changed((const struct aim_record *)(const void *)old,
+                              (const struct aim_record *)(const void *)now))
+        aim_watch_enqueue_mentioning(controller_context(c), any->ns, &any->name, 1);
 }
 
-/* Any model cache of the namespace may be the one that was missing. */
-static void model_cache_changed(struct controller *c, const struct record *old,
-                                const struct record *now)
+/* Any model cache of the namespace may serve a source that waits for one. */
+static void on_model_cache_change(struct controller *c, const struct record *old,
+                                  const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;
     const struct aim_record *r;
-    if (!watch_matters((const struct aim_record *)(const void *)old,
-                       (const struct aim_record *)(const void *)now))
+    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
+                               (const struct aim_record *)(const void *)now))
         return;
     cache_each(r, of->cache)
         if (str_eq(r->meta.ns, any->ns))
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int template_cache_start(struct aim_consumers *of, err_t *e)
 {
     (void)e;
-    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), template_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), template_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), model_cache_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE), on_template_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_TEMPLATE), on_template_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL_CACHE), on_model_cache_change);
     return 0;
 }
 
 const struct aim_hooks aim_template_cache_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = template_cache_start,
+    .observe = template_cache_observe_turn,
+    .reconcile = template_cache_reconcile,
+    .set_status = template_cache_set_status,
 };

@@ -1,4 +1,10 @@
-/* Caches: see cache_core.h. */
+/* States and children of caches: see cache_core.h.
+ *
+ *     AIMTemplateCache --one per source--> AIMModelCache --> PersistentVolumeClaim
+ *           status: the worst of them                   --> Job (download), deleted 10 minutes after it ends
+ *
+ * A finished job is deleted by its TTL. The state therefore does not depend on the job alone: a cache that was
+ * Available stays so while its volume is bound, and is not downloaded again. */
 #include "cache_core.h"
 
 #include "../base/quantity.h"
@@ -10,30 +16,33 @@ static str meta_text(const struct json *object, const char *key)
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static struct cache_state settled(const char *status, const char *reason, str message)
+static struct aim_cache_state make_state(const char *status, const char *reason, str message)
 {
-    return (struct cache_state){ .status = status, .reason = reason, .message = message };
+    return (struct aim_cache_state){ .status = status, .reason = reason, .message = message };
 }
 
 /* ---- a model cache's state */
 
-enum cache_volume_phase cache_volume_phase(const struct json *claim, bool waits_for_consumer)
+/* A claim of a class that binds late stays Pending until the job uses it, so waiting for it would never end. */
+enum aim_cache_volume_phase aim_cache_volume_phase(const struct json *claim,
+                                                   bool waits_for_consumer)
 {
     str phase = json_text(json_at(claim, "status", "phase", NULL));
     if (!claim)
-        return CACHE_VOLUME_ABSENT;
+        return AIM_CACHE_VOLUME_ABSENT;
     if (str_eqc(phase, "Bound"))
-        return CACHE_VOLUME_BOUND;
+        return AIM_CACHE_VOLUME_BOUND;
     if (str_eqc(phase, "Lost"))
-        return CACHE_VOLUME_LOST;
-    return waits_for_consumer ? CACHE_VOLUME_LAZY : CACHE_VOLUME_PENDING;
+        return AIM_CACHE_VOLUME_LOST;
+    return waits_for_consumer ? AIM_CACHE_VOLUME_LAZY : AIM_CACHE_VOLUME_PENDING;
 }
 
-enum cache_job_phase cache_job_phase(const struct json *job, str *ret_message)
+/* Conditions decide; status.succeeded is the fallback for a job whose conditions were not set yet. */
+enum aim_cache_job_phase aim_cache_job_phase(const struct json *job, str *ret_message)
 {
     const struct json *status = json_get(job, "status"), *list = json_get(status, "conditions");
     if (!job)
-        return CACHE_JOB_ABSENT;
+        return AIM_CACHE_JOB_ABSENT;
     for (size_t i = 0; i < json_len(list); i++) {
         const struct json *c = json_item(list, i);
         str type = json_text(json_get(c, "type"));
@@ -41,28 +50,31 @@ enum cache_job_phase cache_job_phase(const struct json *job, str *ret_message)
             continue;
         *ret_message = json_text(json_get(c, "message"));
         if (str_eqc(type, "Complete"))
-            return CACHE_JOB_DONE;
+            return AIM_CACHE_JOB_DONE;
         if (str_eqc(type, "Failed"))
-            return CACHE_JOB_FAILED;
+            return AIM_CACHE_JOB_FAILED;
     }
-    return json_int(json_get(status, "succeeded"), 0) > 0 ? CACHE_JOB_DONE : CACHE_JOB_RUNNING;
+    return json_int(json_get(status, "succeeded"), 0) > 0 ? AIM_CACHE_JOB_DONE
+                                                          : AIM_CACHE_JOB_RUNNING;
 }
 
-/* A volume that can take a download. */
-static struct cache_state filling(struct arena *a, const struct cache_model_facts *f)
+/* The state once the volume can be written to: depends on the job. */
+static struct aim_cache_state state_of_download(struct arena *a,
+                                                const struct aim_cache_model_facts *f)
 {
-    struct cache_state s =
-        settled("Progressing", "Downloading", S("The model is being downloaded"));
+    struct aim_cache_state s =
+        make_state("Progressing", "Downloading", S("The model is being downloaded"));
     switch (f->job) {
-    case CACHE_JOB_DONE:
-        return settled("Available", "CacheReady", S("The model is in its volume"));
-    case CACHE_JOB_FAILED:
-        return settled("Failed", "DownloadFailed",
-                       arena_printf(a, "The download failed: " STR_FMT, STR_ARG(f->job_message)));
-    case CACHE_JOB_ABSENT:
+    case AIM_CACHE_JOB_DONE:
+        return make_state("Available", "CacheReady", S("The model is cached in its volume"));
+    case AIM_CACHE_JOB_FAILED:
+        return make_state("Failed", "DownloadFailed",
+                          arena_printf(a, "The download failed: " STR_FMT,
+                                       STR_ARG(f->job_message)));
+    case AIM_CACHE_JOB_ABSENT:
         if (f->was_available &&
-            f->volume == CACHE_VOLUME_BOUND) /* finished jobs are cleared away */
-            return settled("Available", "CacheReady", S("The model is in its volume"));
+            f->volume == AIM_CACHE_VOLUME_BOUND) /* the finished job was deleted */
+            return make_state("Available", "CacheReady", S("The model is cached in its volume"));
         s.wants_job = true;
         return s;
     default:
@@ -70,32 +82,34 @@ static struct cache_state filling(struct arena *a, const struct cache_model_fact
     }
 }
 
-struct cache_state cache_model_state(struct arena *a, const struct cache_model_facts *f)
+/* The volume comes first, then the download: the job cannot start without it. */
+struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_cache_model_facts *f)
 {
-    struct cache_state s;
+    struct aim_cache_state s;
     if (f->config_missing)
-        return settled("Failed", "RuntimeConfigMissing", f->config_message);
+        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     switch (f->volume) {
-    case CACHE_VOLUME_ABSENT:
+    case AIM_CACHE_VOLUME_ABSENT:
         if (!f->size_known)
-            return settled("Failed", "SizeUnknown",
-                           S("spec.size is missing or no quantity of bytes such as 16Gi: the "
-                             "volume cannot be made"));
-        s = settled("Pending", "CreatingVolume", S("The volume is being made"));
+            return make_state("Failed", "SizeUnknown",
+                              S("spec.size is missing or not a quantity of bytes such as 16Gi; the "
+                                "volume cannot be created"));
+        s = make_state("Pending", "CreatingVolume", S("The volume is being created"));
         s.wants_volume = true;
         return s;
-    case CACHE_VOLUME_PENDING:
-        return settled("Pending", "VolumePending", S("The volume waits to be bound"));
-    case CACHE_VOLUME_LOST:
-        return settled("Failed", "VolumeLost", S("The volume was lost"));
+    case AIM_CACHE_VOLUME_PENDING:
+        return make_state("Pending", "VolumePending", S("Waiting for the volume to be bound"));
+    case AIM_CACHE_VOLUME_LOST:
+        return make_state("Failed", "VolumeLost", S("The volume was lost"));
     default:
-        return filling(a, f);
+        return state_of_download(a, f);
     }
 }
 
 /* ---- a model cache's children */
 
-int64_t cache_bytes(const struct json *cache)
+/* An integer is a number of bytes; a string is a quantity. */
+int64_t aim_cache_bytes(const struct json *cache)
 {
     const struct json *size = json_at(cache, "spec", "size", NULL);
     int64_t bytes = -1;
@@ -106,32 +120,36 @@ int64_t cache_bytes(const struct json *cache)
     return bytes > 0 ? bytes : -1;
 }
 
-static struct json *child(struct arena *a, const char *group, const struct json *cache, str name)
+/* Metadata that the claim and the job share; its label leads back to the cache. */
+static struct json *make_child(struct arena *a, const char *group, const struct json *cache,
+                               str name)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
     json_set_str(a, metadata, "name", name);
     json_set_str(a, metadata, "namespace", meta_text(cache, "namespace"));
     json_set_str(a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
-    json_set_str(a, labels, names_label_key(a, group, "model-cache").p,
-                 names_label_value(a, meta_text(cache, "name")));
+    json_set_str(a, labels, aim_names_label_key(a, group, "model-cache").p,
+                 aim_names_label_value(a, meta_text(cache, "name")));
     return object;
 }
 
-struct json *cache_claim(struct arena *a, const char *group, const struct json *cache,
-                         const struct runtimeconfig_spec *config)
+/* The storage class of the cache, or else of the configuration; the size includes the headroom. */
+struct json *aim_cache_claim(struct arena *a, const char *group, const struct json *cache,
+                             const struct runtimeconfig_spec *config)
 {
     str class = json_text(json_at(cache, "spec", "storageClassName", NULL));
     int64_t headroom = config->has_headroom ? config->headroom_percent : PVC_HEADROOM_DEFAULT;
     struct json *claim =
-        child(a, group, cache, names_model_cache_volume(a, meta_text(cache, "name")));
+        make_child(a, group, cache, aim_names_model_cache_volume(a, meta_text(cache, "name")));
     json_set(a, claim, S("spec"),
-             service_claim_spec(a, class.n ? class : config->storage_class,
-                                names_volume_bytes(cache_bytes(cache), headroom)));
-    service_propagate(a, config, cache, claim);
+             aim_service_claim_spec(a, class.n ? class : config->storage_class,
+                                    aim_names_volume_bytes(aim_cache_bytes(cache), headroom)));
+    aim_service_copy_labels(a, config, cache, claim);
     return claim;
 }
 
+/* The storage initializer of KServe, which is called with the source and the target directory. */
 static struct json *download_container(struct arena *a, const struct json *spec,
                                        const struct runtimeconfig_spec *config)
 {
@@ -139,11 +157,11 @@ static struct json *download_container(struct arena *a, const struct json *spec,
     struct json *mount = json_new_obj(a);
     str image = json_text(json_get(spec, "modelDownloadImage"));
     json_set_str(a, container, "name", S("model-download"));
-    json_set_str(a, container, "image", image.n ? image : S(CACHE_DOWNLOAD_IMAGE));
+    json_set_str(a, container, "image", image.n ? image : S(AIM_CACHE_DOWNLOAD_IMAGE));
     json_push(a, args, json_copy(a, json_get(spec, "sourceUri")));
     json_push(a, args, json_new_str(a, S("/cache")));
     json_set(a, container, S("args"), args);
-    struct json *env = service_merge_named(a, config->env, json_get(spec, "env"));
+    struct json *env = aim_service_merge_named(a, config->env, json_get(spec, "env"));
     if (env->n)
         json_set(a, container, S("env"), env);
     json_set_str(a, mount, "name", S("cache"));
@@ -153,6 +171,7 @@ static struct json *download_container(struct arena *a, const struct json *spec,
     return container;
 }
 
+/* The pod of the download job: not root, restarts are up to the job. */
 static void fill_pod(struct arena *a, struct json *pod, const struct json *cache,
                      const struct runtimeconfig_spec *config)
 {
@@ -169,11 +188,11 @@ static void fill_pod(struct arena *a, struct json *pod, const struct json *cache
     json_set(a, pod, S("containers"), containers);
     json_set_str(a, volume, "name", S("cache"));
     json_set_str(a, json_make(a, volume, "persistentVolumeClaim", NULL), "claimName",
-                 names_model_cache_volume(a, meta_text(cache, "name")));
+                 aim_names_model_cache_volume(a, meta_text(cache, "name")));
     json_push(a, volumes, volume);
     json_set(a, pod, S("volumes"), volumes);
     struct json *secrets =
-        service_merge_named(a, json_get(spec, "imagePullSecrets"), config->pull_secrets);
+        aim_service_merge_named(a, json_get(spec, "imagePullSecrets"), config->pull_secrets);
     str account = json_text(json_get(spec, "serviceAccountName"));
     account = account.n ? account : config->service_account;
     if (secrets->n)
@@ -182,13 +201,14 @@ static void fill_pod(struct arena *a, struct json *pod, const struct json *cache
         json_set_str(a, pod, "serviceAccountName", account);
 }
 
-struct json *cache_job(struct arena *a, const char *group, const struct json *cache,
-                       const struct runtimeconfig_spec *config)
+/* A job without an owner; the caller sets it. */
+struct json *aim_cache_job(struct arena *a, const char *group, const struct json *cache,
+                           const struct runtimeconfig_spec *config)
 {
     enum { RETRIES = 2, KEPT_S = 600 };
     str name = arena_printf(a, STR_FMT "-cache-download", STR_ARG(meta_text(cache, "name")));
-    struct json *job = child(a, group, cache, name), *spec = json_make(a, job, "spec", NULL);
-    service_propagate(a, config, cache, job);
+    struct json *job = make_child(a, group, cache, name), *spec = json_make(a, job, "spec", NULL);
+    aim_service_copy_labels(a, config, cache, job);
     json_set_int(a, spec, "backoffLimit", RETRIES);
     json_set_int(a, spec, "ttlSecondsAfterFinished", KEPT_S);
     struct json *template = json_make(a, spec, "template", NULL);
@@ -200,49 +220,52 @@ struct json *cache_job(struct arena *a, const char *group, const struct json *ca
 
 /* ---- template caches */
 
-bool cache_is_available(str status)
+bool aim_cache_is_available(str status)
 {
     return str_eqc(status, "Available") || str_eqc(status, "Ready");
 }
 
-int cache_rank(str status)
+int aim_cache_rank(str status)
 {
-    return cache_is_available(status)       ? 3
+    return aim_cache_is_available(status)   ? 3
            : str_eqc(status, "Progressing") ? 2
            : !str_eqc(status, "Failed")     ? 1
                                             : 0;
 }
 
-const struct cache_candidate *cache_pick(const struct cache_candidate *candidates, size_t n,
-                                         str source_uri, str storage_class)
+/* The best state wins, then the smaller name, so that all template caches choose the same one. */
+const struct aim_cache_candidate *aim_cache_choose(const struct aim_cache_candidate *candidates,
+                                                   size_t n, str source_uri, str storage_class)
 {
-    const struct cache_candidate *best = NULL;
+    const struct aim_cache_candidate *best = NULL;
     for (size_t i = 0; i < n; i++) {
-        const struct cache_candidate *c = &candidates[i];
+        const struct aim_cache_candidate *c = &candidates[i];
         if (!str_eq(c->source_uri, source_uri) ||
             (storage_class.n && !str_eq(c->storage_class, storage_class)))
             continue;
-        int order = best ? cache_rank(c->status) - cache_rank(best->status) : 1;
+        int order = best ? aim_cache_rank(c->status) - aim_cache_rank(best->status) : 1;
         if (order > 0 || (order == 0 && str_cmp(c->name, best->name) < 0))
             best = c;
     }
     return best;
 }
 
-struct json *cache_model_cache(struct arena *a, const char *group,
-                               const struct json *template_cache, const struct json *source,
-                               const struct runtimeconfig_spec *config)
+/* Settings are copied from the template cache, as far as a model cache has them. */
+struct json *aim_cache_model_cache(struct arena *a, const char *group,
+                                   const struct json *template_cache, const struct json *source,
+                                   const struct runtimeconfig_spec *config)
 {
     const struct json *from = json_get(template_cache, "spec");
     struct json *cache = json_new_obj(a), *metadata = json_make(a, cache, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
     struct json *spec = json_make(a, cache, "spec", NULL);
-    json_set_str(a, metadata, "name", names_model_cache(a, json_text(json_get(source, "name"))));
+    json_set_str(a, metadata, "name",
+                 aim_names_model_cache(a, json_text(json_get(source, "name"))));
     json_set_str(a, metadata, "namespace", meta_text(template_cache, "namespace"));
     json_set_str(a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
-    json_set_str(a, labels, names_label_key(a, group, "template-cache").p,
-                 names_label_value(a, meta_text(template_cache, "name")));
-    service_propagate(a, config, template_cache, cache);
+    json_set_str(a, labels, aim_names_label_key(a, group, "template-cache").p,
+                 aim_names_label_value(a, meta_text(template_cache, "name")));
+    aim_service_copy_labels(a, config, template_cache, cache);
     json_set(a, spec, S("sourceUri"), json_copy(a, json_get(source, "sourceUri")));
     if (json_get(source, "size"))
         json_set(a, spec, S("size"), json_copy(a, json_get(source, "size")));
@@ -259,36 +282,38 @@ struct json *cache_model_cache(struct arena *a, const char *group,
     return cache;
 }
 
-struct cache_state cache_template_state(struct arena *a, const struct cache_template_facts *f)
+/* The worst state of the sources is the state of the cache. */
+struct aim_cache_state aim_cache_template_state(struct arena *a,
+                                                const struct aim_cache_template_facts *f)
 {
     if (f->config_missing)
-        return settled("Failed", "RuntimeConfigMissing", f->config_message);
+        return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     if (!f->template_found)
-        return settled("Pending", "AwaitingTemplate",
-                       arena_printf(a, "Template \"" STR_FMT "\" does not exist",
-                                    STR_ARG(f->template_name)));
+        return make_state("Pending", "AwaitingTemplate",
+                          arena_printf(a, "Template \"" STR_FMT "\" does not exist",
+                                       STR_ARG(f->template_name)));
     if (!f->sources)
-        return settled("Pending", "AwaitingModelSources",
-                       arena_printf(a, "Template \"" STR_FMT "\" has no model sources yet",
-                                    STR_ARG(f->template_name)));
-    str told = arena_printf(a, "%zu of %zu model sources are cached", f->available, f->sources);
+        return make_state("Pending", "AwaitingModelSources",
+                          arena_printf(a, "Template \"" STR_FMT "\" has no model sources yet",
+                                       STR_ARG(f->template_name)));
+    str counts = arena_printf(a, "%zu of %zu model sources are cached", f->available, f->sources);
     switch (f->worst) {
     case 0:
-        return settled("Failed", "CacheFailed", told);
+        return make_state("Failed", "CacheFailed", counts);
     case 1:
-        return settled("Pending", "CachePending", told);
+        return make_state("Pending", "CachePending", counts);
     case 2:
-        return settled("Progressing", "CacheWarming", told);
+        return make_state("Progressing", "CacheWarming", counts);
     default:
-        return settled("Available", "CacheWarm", told);
+        return make_state("Available", "CacheWarm", counts);
     }
 }
 
-str cache_mount_path(struct arena *a, str source_name)
+str aim_cache_mount_path(struct arena *a, str source_name)
 {
-    bool tame = source_name.n && source_name.p[0] != '/' &&
-                str_find(source_name, S("..")) == SIZE_MAX &&
-                str_find_char(source_name, ':') == SIZE_MAX;
+    bool is_safe = source_name.n && source_name.p[0] != '/' &&
+                   str_find(source_name, S("..")) == SIZE_MAX &&
+                   str_find_char(source_name, ':') == SIZE_MAX;
     return arena_printf(a, SERVICE_CACHE_ROOT "/" STR_FMT,
-                        STR_ARG(tame ? source_name : names_rfc1123(a, source_name)));
+                        STR_ARG(is_safe ? source_name : aim_names_rfc1123(a, source_name)));
 }

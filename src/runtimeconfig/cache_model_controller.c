@@ -1,4 +1,5 @@
-/* AIMModelCache: a volume, and a job that fills it; see cache_controller.h and cache_core.h. */
+/* AIMModelCache: a volume and a job that fills it; see cache_controller.h and cache_core.h. Both children are owned by the
+ * cache and created once: neither a bound claim nor a job can be changed afterwards. */
 #include "cache_controller.h"
 
 #include "cache_core.h"
@@ -7,74 +8,78 @@
 #include "service_world.h"
 
 struct cache_model_view {
-    struct cache_state state;
+    struct aim_cache_state state;
     str claim_name;
 };
 
-static void observe(struct aim_turn *t)
+/* Reads the claim and the job from the caches and decides the state. */
+static void model_cache_observe_turn(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
-    struct service_world *w = aim_world(t->aim);
+    struct aim_world *w = aim_world(t->aim);
     struct cache_model_view *v = arena_new(a, struct cache_model_view);
     t->view = v;
-    v->claim_name = names_model_cache_volume(a, t->name);
-    const struct json *claim = child_object(a, cache_get(w->claims, t->ns, v->claim_name));
+    v->claim_name = aim_names_model_cache_volume(a, t->name);
+    const struct json *claim = aim_child_object(a, cache_get(w->claims, t->ns, v->claim_name));
     str job_name = arena_printf(a, STR_FMT "-cache-download", STR_ARG(t->name));
-    const struct json *job = child_object(a, cache_get(w->jobs, t->ns, job_name));
+    const struct json *job = aim_child_object(a, cache_get(w->jobs, t->ns, job_name));
     str class = json_text(json_at(claim, "spec", "storageClassName", NULL));
-    struct cache_model_facts f = {
+    struct aim_cache_model_facts f = {
         .config_missing = t->config.outcome == RESOLVE_MISSING,
         .config_message = S("The runtime configuration does not exist"),
-        .was_available = cache_is_available(json_text(json_get(t->status.old, "status"))),
-        .size_known = cache_bytes(t->object) > 0,
-        .volume = cache_volume_phase(claim, service_world_binds_late(w, class)),
+        .was_available = aim_cache_is_available(json_text(json_get(t->status.old, "status"))),
+        .size_known = aim_cache_bytes(t->object) > 0,
+        .volume = aim_cache_volume_phase(claim, aim_world_binds_late(w, class)),
     };
-    f.job = cache_job_phase(job, &f.job_message);
-    v->state = cache_model_state(a, &f);
+    f.job = aim_cache_job_phase(job, &f.job_message);
+    v->state = aim_cache_model_state(a, &f);
 }
 
-static void make(struct aim_turn *t, const struct resource *resource, struct json *child)
+static void create_child(struct aim_turn *t, const struct resource *resource, struct json *child)
 {
     json_set(t->r->arena, json_get(child, "metadata"), S("ownerReferences"), aim_owner(t));
     aim_apply(t, resource, NULL, child);
 }
 
-static void reconcile(struct aim_turn *t)
+static void model_cache_reconcile(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
     const char *group = aim_kinds_of(t->aim)->group;
     if (t->deleting)
         return;
     if (v->state.wants_volume)
-        make(t, &resource_claims, cache_claim(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_claims,
+                     aim_cache_claim(t->r->arena, group, t->object, &t->settings));
     if (v->state.wants_job)
-        make(t, &resource_jobs, cache_job(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_jobs,
+                     aim_cache_job(t->r->arena, group, t->object, &t->settings));
 }
 
-static void finish(struct aim_turn *t)
+static void model_cache_set_status(struct aim_turn *t)
 {
     const struct cache_model_view *v = t->view;
-    const struct cache_state *state = &v->state;
-    bool done = cache_is_available(str_c(state->status)), failed = !strcmp(state->status, "Failed");
+    const struct aim_cache_state *state = &v->state;
+    bool done = aim_cache_is_available(str_c(state->status)),
+         failed = !strcmp(state->status, "Failed");
     aim_status_text(&t->status, "status", str_c(state->status));
     aim_status_text(&t->status, "persistentVolumeClaim", v->claim_name);
-    aim_status_says(&t->status, "Ready", done, state->reason, state->message);
-    aim_status_says(&t->status, "Progressing", !done && !failed, state->reason, state->message);
-    aim_status_says(&t->status, "Failure", failed, failed ? state->reason : "NoFailure",
-                    failed ? state->message : S("No active failures"));
+    aim_status_set(&t->status, "Ready", done, state->reason, state->message);
+    aim_status_set(&t->status, "Progressing", !done && !failed, state->reason, state->message);
+    aim_status_set(&t->status, "Failure", failed, failed ? state->reason : "NoFailure",
+                   failed ? state->message : S("No active failures"));
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int model_cache_start(struct aim_consumers *of, err_t *e)
 {
     (void)e;
-    controller_watch(of->controller, aim_world(of->aim)->claims, watch_child);
-    controller_watch(of->controller, aim_world(of->aim)->jobs, watch_child);
+    controller_watch(of->controller, aim_world(of->aim)->claims, aim_watch_on_child_change);
+    controller_watch(of->controller, aim_world(of->aim)->jobs, aim_watch_on_child_change);
     return 0;
 }
 
 const struct aim_hooks aim_model_cache_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = model_cache_start,
+    .observe = model_cache_observe_turn,
+    .reconcile = model_cache_reconcile,
+    .set_status = model_cache_set_status,
 };

@@ -1,5 +1,9 @@
-/* The status of the configurations themselves: can the path template be used, who is governed, who
- * has no path because of it. Written at most twice a second while consumers come and go. */
+/* The status of the configurations: is the path template valid, how many objects use the configuration, and which of
+ * them have no path because of it.
+ *
+ * Counts change with every consumer, so a change enqueues the configuration with a delay of half a second: during a
+ * rollout of a thousand services the status is written at most twice per second. Only the first few failing consumers
+ * are listed by name. */
 #include "aim.h"
 
 #include "../base/rfc3339.h"
@@ -15,7 +19,7 @@ static struct controller *controller_of(const struct aim *aim, bool cluster)
     return aim->config_controllers[cluster];
 }
 
-void config_touch(struct aim *aim, const struct aim_config *config)
+void aim_config_enqueue(struct aim *aim, const struct aim_config *config)
 {
     if (aim->stopping)
         return;
@@ -30,12 +34,12 @@ static int by_text(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* The first few in the order of their names, so that the list changes only with what it lists. */
+/* The first few failing consumers by name: a stable order, so that the list changes only if they do. */
 static struct json *failing_names(struct arena *a, const struct aim_config *config)
 {
     str *names = arena_array(a, config->failing, sizeof(*names));
     size_t n = 0;
-    for (const struct config_link *l = config->first; l; l = l->next)
+    for (const struct aim_config_link *l = config->first; l; l = l->next)
         if (l->failing)
             names[n++] = arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(l->ns), STR_ARG(l->name));
     if (n)
@@ -46,6 +50,7 @@ static struct json *failing_names(struct arena *a, const struct aim_config *conf
     return list;
 }
 
+/* status.consumers; kinds without a consumer are left out. */
 static struct json *make_consumers(struct arena *a, const struct aim *aim,
                                    const struct aim_config *config)
 {
@@ -62,23 +67,25 @@ static struct json *make_consumers(struct arena *a, const struct aim *aim,
 
 /* ---- the status */
 
+/* The condition TemplateValid, with an event when it becomes False. */
 static void put_template_valid(struct arena *a, const struct aim_config *config,
                                struct aim_status *s)
 {
-    struct path_problem problem = { 0 };
+    struct aim_path_problem problem = { 0 };
     struct aim_condition c = { "TemplateValid", AIM_TRUE, "TemplateValid",
-                               S("routing.pathTemplate can be used") };
+                               S("routing.pathTemplate is valid") };
     if (runtimeconfig_lint(a, &config->spec, &problem) < 0)
         c = (struct aim_condition){ "TemplateValid", AIM_FALSE, "PathTemplateInvalid",
                                     arena_printf(a, "routing.pathTemplate: %s", problem.text) };
     else if (!config->spec.routing.path_template.n)
         c = (struct aim_condition){ "TemplateValid", AIM_TRUE, "NoTemplate",
-                                    S("there is no routing.pathTemplate: paths are "
-                                      "/NAMESPACE/UID unless a service has its own") };
+                                    S("routing.pathTemplate is not set; paths are "
+                                      "/NAMESPACE/UID unless a service sets its own") };
     if (aim_status_condition(s, &c) && c.truth == AIM_FALSE)
         aim_status_event(s, true, c.reason, c.message);
 }
 
+/* The hash and its time change only with the spec, so that counts do not touch them. */
 static void build_status(struct aim *aim, const struct aim_config *config, struct aim_status *s)
 {
     char now[RFC3339_TEXT_MAX];
@@ -90,11 +97,12 @@ static void build_status(struct aim *aim, const struct aim_config *config, struc
     json_set_str(s->a, s->next, "lastAppliedTime", rfc3339_text(s->now, now));
 }
 
+/* Builds and writes the status of one configuration, of either kind. */
 static struct reconciled reconcile_config(struct reconcile *r, enum aim_kind kind)
 {
     struct aim *aim = r->context;
     const struct aim_record *record = cache_get(aim->caches[kind], r->ns, r->name);
-    struct aim_config *config = configs_find(&aim->configs, r->ns, r->name);
+    struct aim_config *config = aim_configs_find(&aim->configs, r->ns, r->name);
     if (!record || !config || record->deleting)
         return reconciled();
     struct json *old = NULL;
@@ -129,7 +137,7 @@ static struct reconciled reconcile_cluster(struct reconcile *r)
     return reconcile_config(r, AIM_CLUSTER_CONFIG);
 }
 
-void config_start(struct aim *aim)
+void aim_config_start(struct aim *aim)
 {
     aim->config_controllers[0] =
         manager_controller(aim->manager,

@@ -1,4 +1,9 @@
-/* See configs.h. */
+/* Configurations and their consumers: see configs.h.
+ *
+ *     by_key  "ns/name" -> aim_config --first--> link <-> link <-> link     one per consumer
+ *
+ * Keys are owned by the configurations and borrowed by the map; links are part of struct aim_tracked. The counts of a
+ * configuration always match its list. */
 #include "configs.h"
 
 str aim_key(char out[static AIM_KEY_MAX], str ns, str name)
@@ -11,13 +16,13 @@ str aim_key(char out[static AIM_KEY_MAX], str ns, str name)
     return (str){ out, ns.n + 1 + name.n };
 }
 
-struct aim_config *configs_find(const struct configs *c, str ns, str name)
+struct aim_config *aim_configs_find(const struct aim_configs *c, str ns, str name)
 {
     char key[AIM_KEY_MAX];
     return map_get(&c->by_key, aim_key(key, ns, name));
 }
 
-static struct aim_config *make(struct configs *c, str ns, str name)
+static struct aim_config *add_config(struct aim_configs *c, str ns, str name)
 {
     char text[AIM_KEY_MAX];
     str key = aim_key(text, ns, name);
@@ -30,28 +35,30 @@ static struct aim_config *make(struct configs *c, str ns, str name)
     return config;
 }
 
-struct aim_config *configs_put(struct configs *c, const struct resource *resource,
-                               const struct aim_record *r, bool *ret_changed)
+/* The arena is reset, so everything parsed from the old version becomes invalid here. */
+struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource *resource,
+                                   const struct aim_record *r, bool *ret_changed)
 {
-    struct aim_config *config = configs_find(c, r->meta.ns, r->meta.name);
+    struct aim_config *config = aim_configs_find(c, r->meta.ns, r->meta.name);
     char before[SHA256_HEX + 1] = "";
     if (config)
         memcpy(before, config->kept.hash, sizeof(before));
     else
-        config = make(c, r->meta.ns, r->meta.name);
+        config = add_config(c, r->meta.ns, r->meta.name);
     arena_reset(&config->arena, (struct arena_mark){ 0 });
     struct json *object = aim_record_object(&config->arena, resource, r);
     json_del(object, S("status"));
     config->kept.object = object;
     config->spec = runtimeconfig_spec_read(json_get(object, "spec"), config->cluster);
-    resolve_hash(object, config->kept.hash);
+    aim_resolve_hash(object, config->kept.hash);
     *ret_changed = strcmp(before, config->kept.hash) != 0;
     return config;
 }
 
+/* Consumers stay tracked but are left without a configuration; the caller links them again. */
 static void free_config(struct aim_config *config)
 {
-    for (struct config_link *l = config->first, *next; l; l = next) {
+    for (struct aim_config_link *l = config->first, *next; l; l = next) {
         next = l->next;
         l->config = NULL;
         l->next = l->previous = NULL;
@@ -61,23 +68,23 @@ static void free_config(struct aim_config *config)
     free(config);
 }
 
-void configs_drop(struct configs *c, str ns, str name)
+void aim_configs_drop(struct aim_configs *c, str ns, str name)
 {
-    struct aim_config *config = configs_find(c, ns, name);
+    struct aim_config *config = aim_configs_find(c, ns, name);
     if (!config)
         return;
     map_del(&c->by_key, str_c(config->key));
     free_config(config);
 }
 
-void configs_done(struct configs *c)
+void aim_configs_done(struct aim_configs *c)
 {
     for (struct map_slot *s = NULL; (s = map_next(&c->by_key, s));)
         free_config(s->value);
     map_done(&c->by_key);
 }
 
-static void unlink_from(struct aim_config *config, struct config_link *link)
+static void unlink_from(struct aim_config *config, struct aim_config_link *link)
 {
     if (link->next)
         link->next->previous = link->previous;
@@ -91,7 +98,8 @@ static void unlink_from(struct aim_config *config, struct config_link *link)
     config->failing -= link->failing;
 }
 
-bool config_link(struct config_link *link, struct aim_config *config, bool failing)
+/* Keeps the counts of both configurations correct; the caller enqueues their status if they changed. */
+bool aim_config_link_to(struct aim_config_link *link, struct aim_config *config, bool failing)
 {
     if (link->config == config && link->failing == failing)
         return false;

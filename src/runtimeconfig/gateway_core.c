@@ -1,4 +1,8 @@
-/* See gateway_core.h. */
+/* Routes and gateways of others: see gateway_core.h. Fields that are absent have the defaults of the Gateway API.
+ *
+ * A route occupies a path only if every request under it would go there: a prefix match without conditions on headers,
+ * query or method, for all host names. Anything more specific can coexist with a route of ours, because gateways prefer
+ * the more specific match. */
 #include "gateway_core.h"
 
 static str text_or(const struct json *o, const char *key, str otherwise)
@@ -9,8 +13,8 @@ static str text_or(const struct json *o, const char *key, str otherwise)
 
 /* ---- paths of a route */
 
-/* The path that a match takes as a whole; false: it takes less. */
-static bool whole_path(const struct json *match, str *ret)
+/* The path that a match occupies entirely; false if it has conditions besides the path prefix. */
+static bool match_whole_path(const struct json *match, str *ret)
 {
     if (json_len(json_get(match, "headers")) || json_len(json_get(match, "queryParams")) ||
         json_get(match, "method"))
@@ -22,18 +26,54 @@ static bool whole_path(const struct json *match, str *ret)
     return str_eqc(text_or(path, "type", S("PathPrefix")), "PathPrefix");
 }
 
-static void add_places(struct route_places *places, const struct json *route,
+static str own_namespace(const struct json *route)
+{
+    return json_text(json_at(route, "metadata", "namespace", NULL));
+}
+
+static const struct json *find_accepted(const struct json *parent)
+{
+    const struct json *list = json_get(parent, "conditions");
+    for (size_t i = 0; i < json_len(list); i++)
+        if (str_eqc(json_text(json_get(json_item(list, i), "type")), "Accepted"))
+            return json_item(list, i);
+    return NULL;
+}
+
+/* The answer to an older generation of the route is valid until there is a newer one; otherwise every edit of a
+ * refused route would claim its path for a moment. */
+bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place)
+{
+    const struct json *parents = json_at(route, "status", "parents", NULL);
+    bool refused = false;
+    for (size_t i = 0; i < json_len(parents); i++) {
+        const struct json *parent = json_item(parents, i), *ref = json_get(parent, "parentRef");
+        str status = json_text(json_get(find_accepted(parent), "status"));
+        if (!str_eq(json_text(json_get(ref, "name")), place->gateway) ||
+            !str_eq(text_or(ref, "namespace", own_namespace(route)), place->gateway_ns) ||
+            !str_eq(json_text(json_get(ref, "sectionName")), place->section))
+            continue;
+        if (str_eqc(status, "True"))
+            return false; /* one of several controllers of the gateway accepted it */
+        refused |= str_eqc(status, "False");
+    }
+    return refused;
+}
+
+/* One claim per parent that is a Gateway and did not refuse the route. */
+static void add_places(struct aim_route_paths *places, const struct json *route,
                        const struct json *parent, str path)
 {
     if (!str_eqc(text_or(parent, "kind", S("Gateway")), "Gateway"))
         return;
-    places->at[places->n++] = (struct claim_place){
-        .gateway_ns =
-            text_or(parent, "namespace", json_text(json_at(route, "metadata", "namespace", NULL))),
+    struct aim_claim_place place = {
+        .gateway_ns = text_or(parent, "namespace", own_namespace(route)),
         .gateway = json_text(json_get(parent, "name")),
         .section = json_text(json_get(parent, "sectionName")),
         .path = path,
     };
+    if (!aim_route_is_refused(route, &place))
+        places->at[places->n++] = place;
 }
 
 static size_t count_matches(const struct json *rules)
@@ -44,12 +84,14 @@ static size_t count_matches(const struct json *rules)
     return n;
 }
 
-struct route_places route_places(struct arena *a, const struct json *route)
+/* The product of rules, matches and parents. */
+struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route)
 {
-    static const struct json any = { .type = JSON_OBJ }; /* a rule without matches takes all */
+    static const struct json any = { .type =
+                                         JSON_OBJ }; /* a rule without matches matches everything */
     const struct json *parents = json_at(route, "spec", "parentRefs", NULL);
     const struct json *rules = json_at(route, "spec", "rules", NULL);
-    struct route_places places = { 0 };
+    struct aim_route_paths places = { 0 };
     if (json_len(json_at(route, "spec", "hostnames", NULL)))
         return places;
     places.at = arena_array(a, count_matches(rules) * json_len(parents), sizeof(*places.at));
@@ -59,7 +101,7 @@ struct route_places route_places(struct arena *a, const struct json *route)
         for (size_t k = 0; k < n; k++) {
             const struct json *match = json_item(matches, k);
             str path;
-            if (!whole_path(match ? match : &any, &path))
+            if (!match_whole_path(match ? match : &any, &path))
                 continue;
             for (size_t p = 0; p < json_len(parents); p++)
                 add_places(&places, route, json_item(parents, p), path);
@@ -68,7 +110,7 @@ struct route_places route_places(struct arena *a, const struct json *route)
     return places;
 }
 
-/* ---- where a gateway is reached */
+/* ---- address of a gateway */
 
 static const struct json *find_listener(const struct json *listeners, str section)
 {
@@ -86,7 +128,8 @@ static str host_of(const struct json *listener, const struct json *addresses)
                : json_text(json_get(json_item(addresses, 0), "value"));
 }
 
-str route_url(struct arena *a, str listeners, str addresses, const struct route_plan *plan)
+/* Omits the default port of the scheme and puts an IPv6 address in brackets. */
+str aim_route_url(struct arena *a, str listeners, str addresses, const struct aim_route_plan *plan)
 {
     struct json *all = NULL, *where = NULL;
     if ((listeners.n && json_parse(a, listeners, &all, NULL) < 0) ||

@@ -1,23 +1,26 @@
-/* What objects of the Gateway API that others wrote mean to us: which paths an HTTPRoute takes, and
- * where a Gateway is reached. Pure. */
+/* Objects of the Gateway API that other clients wrote: which paths an HTTPRoute occupies, and the address of a
+ * Gateway. Pure. */
 #ifndef FLYBALL_GATEWAY_CORE_H
 #define FLYBALL_GATEWAY_CORE_H
 
-#include "claims.h"
+#include "claims_core.h"
 #include "route_core.h"
 
-struct route_places {
-    struct claim_place *at;
+struct aim_route_paths {
+    struct aim_claim_place *at;
     size_t n;
 };
 
-/* The paths that a route takes as a whole: rules by prefix without any other condition, of routes for
- * every host name. What is more specific than that takes nothing away from us. */
-struct route_places route_places(struct arena *a, const struct json *route);
+/* Did the gateway of this place last refuse the route? A gateway decides which namespaces may use it
+ * (allowedRoutes), and a route that it refused does not occupy the path. */
+bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place);
 
-/* The address of a path: host and scheme of the listener that the plan names, or of the first; the
- * listener's host name or else the gateway's first address. `listeners` and `addresses` are JSON. ""
- * when it has none. */
-str route_url(struct arena *a, str listeners, str addresses, const struct route_plan *plan);
+/* The paths that a route occupies entirely: prefix rules without other conditions, of routes for all host
+ * names. More specific rules do not conflict with ours. */
+struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route);
+
+/* The URL of a path: host and scheme of the listener that the plan names, or of the first one; the listener's
+ * host name, or else the gateway's first address. `listeners` and `addresses` are JSON. "": no address. */
+str aim_route_url(struct arena *a, str listeners, str addresses, const struct aim_route_plan *plan);
 
 #endif

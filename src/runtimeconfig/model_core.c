@@ -1,9 +1,15 @@
-/* Models: see model_core.h. */
+/* Templates and status of models: see model_core.h.
+ *
+ *     spec.imageMetadata.model.recommendedDeployments --> one template each --> their states decide the model's
+ *     no metadata ------------------------------------> templates of users decide
+ *     discovery disabled -----------------------------> Ready
+ *
+ * Several fields have two names, of the two generations of AIM; the newer one takes precedence. */
 #include "model_core.h"
 
 #include "names_core.h"
 
-void model_count_template(struct model_templates *counts, str word)
+void aim_model_count_template(struct aim_model_templates *counts, str word)
 {
     if (str_eqc(word, "Ready"))
         counts->ready++;
@@ -13,12 +19,13 @@ void model_count_template(struct model_templates *counts, str word)
         counts->waiting++;
 }
 
-static size_t total(const struct model_templates *t)
+static size_t count_all(const struct aim_model_templates *t)
 {
     return t->ready + t->waiting + t->bad;
 }
 
-static bool discovers(const struct json *model, const struct runtimeconfig_spec *config)
+/* Is discovery enabled: by the model, or else by the configuration? */
+static bool has_discovery(const struct json *model, const struct runtimeconfig_spec *config)
 {
     const struct json *discovery = json_at(model, "spec", "discovery", NULL);
     const struct json *enabled = json_get(discovery, "enabled");
@@ -27,8 +34,8 @@ static bool discovers(const struct json *model, const struct runtimeconfig_spec 
     return json_bool(enabled, !config->no_discovery);
 }
 
-const struct json *model_deployments(const struct json *model,
-                                     const struct runtimeconfig_spec *config)
+const struct json *aim_model_deployments(const struct json *model,
+                                         const struct runtimeconfig_spec *config)
 {
     const struct json *discovery = json_at(model, "spec", "discovery", NULL);
     const struct json *create = json_get(discovery, "autoCreateTemplates");
@@ -36,27 +43,29 @@ const struct json *model_deployments(const struct json *model,
         json_at(model, "spec", "imageMetadata", "model", "recommendedDeployments", NULL);
     if (!create)
         create = json_get(discovery, "createServiceTemplates");
-    return discovers(model, config) && json_bool(create, true) && json_len(list) ? list : NULL;
+    return has_discovery(model, config) && json_bool(create, true) && json_len(list) ? list : NULL;
 }
 
-struct json *model_template(struct arena *a, const char *group, const struct json *model,
-                            const struct json *deployment)
+/* Named after model, GPU, metric and precision, so that a repeated pass finds the same template. */
+struct json *aim_model_template(struct arena *a, const char *group, const struct json *model,
+                                const struct json *deployment)
 {
     const struct json *meta = json_get(model, "metadata"), *from = json_get(model, "spec");
     str name = json_text(json_get(meta, "name")), ns = json_text(json_get(meta, "namespace"));
-    struct names_deployment d = { json_text(json_get(deployment, "gpuModel")),
-                                  json_text(json_get(deployment, "metric")),
-                                  json_text(json_get(deployment, "precision")),
-                                  json_int(json_get(deployment, "gpuCount"), 0) };
+    struct aim_names_deployment d = { json_text(json_get(deployment, "gpuModel")),
+                                      json_text(json_get(deployment, "metric")),
+                                      json_text(json_get(deployment, "precision")),
+                                      json_int(json_get(deployment, "gpuCount"), 0) };
     struct json *template = json_new_obj(a), *metadata = json_make(a, template, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
     struct json *spec = json_make(a, template, "spec", NULL);
-    json_set_str(a, metadata, "name", names_template_of_deployment(a, name, &d));
+    json_set_str(a, metadata, "name", aim_names_template_of_deployment(a, name, &d));
     if (ns.n)
         json_set_str(a, metadata, "namespace", ns);
     json_set_str(a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
-    json_set_str(a, labels, names_label_key(a, group, "auto-generated").p, S("true"));
-    json_set_str(a, labels, names_label_key(a, group, "aim-image").p, names_label_value(a, name));
+    json_set_str(a, labels, aim_names_label_key(a, group, "auto-generated").p, S("true"));
+    json_set_str(a, labels, aim_names_label_key(a, group, "aim-image").p,
+                 aim_names_label_value(a, name));
     json_set_str(a, spec, "modelName", name);
     if (d.metric.n)
         json_set_str(a, spec, "metric", d.metric);
@@ -74,73 +83,79 @@ struct json *model_template(struct arena *a, const char *group, const struct jso
     return template;
 }
 
-/* ---- how it is */
+/* ---- status */
 
-static void settle(struct model_state *s, const char *status, const char *reason, str message)
+static void set_state(struct aim_model_state *s, const char *status, const char *reason,
+                      str message)
 {
     s->status = status;
     s->reason = reason;
     s->message = message;
 }
 
-/* All bad fails, some bad degrades, any that waits is progress. */
-static void settle_by(struct arena *a, struct model_state *s, const struct model_templates *t)
+/* All bad: Failed. Some bad: Degraded. Some waiting: Progressing. */
+static void set_state_by_templates(struct arena *a, struct aim_model_state *s,
+                                   const struct aim_model_templates *t)
 {
-    size_t all = total(t);
+    size_t all = count_all(t);
     if (t->bad == all)
-        settle(s, "Failed", "AllTemplatesFailed",
-               arena_printf(a, "None of %zu templates can be used", all));
+        set_state(s, "Failed", "AllTemplatesFailed",
+                  arena_printf(a, "None of %zu templates is usable", all));
     else if (t->bad)
-        settle(s, "Degraded", "SomeTemplatesDegraded",
-               arena_printf(a, "%zu of %zu templates cannot be used", t->bad, all));
+        set_state(s, "Degraded", "SomeTemplatesDegraded",
+                  arena_printf(a, "%zu of %zu templates are not usable", t->bad, all));
     else if (t->waiting)
-        settle(s, "Progressing", "TemplatesProgressing",
-               arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
+        set_state(s, "Progressing", "TemplatesProgressing",
+                  arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
     else
-        settle(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
+        set_state(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
 }
 
-static void tell_metadata(struct model_state *s, const struct model_facts *f)
+/* MetadataExtracted is False with a hint what to do, unless discovery is disabled. */
+static void set_metadata(struct aim_model_state *s, const struct aim_model_facts *f)
 {
     s->metadata = json_at(f->object, "spec", "imageMetadata", NULL);
     s->extracted = s->metadata != NULL;
     s->extracted_reason = "MetadataProvided";
-    s->extracted_message = S("Metadata of the image is given in the spec");
+    s->extracted_message = S("Image metadata is set in spec.imageMetadata");
     if (s->metadata)
         return;
-    bool wanted = discovers(f->object, f->config);
+    bool wanted = has_discovery(f->object, f->config);
     s->extracted_reason = wanted ? "InspectionPending" : "DiscoveryDisabled";
-    s->extracted_message = wanted ? S("The image has not been inspected; its metadata can be given "
-                                      "in spec.imageMetadata")
-                                  : S("Discovery is switched off");
+    s->extracted_message = wanted ? S("The image was not inspected; set its metadata in "
+                                      "spec.imageMetadata")
+                                  : S("Discovery is disabled");
 }
 
-struct model_state model_state(struct arena *a, const struct model_facts *f)
+/* The first condition that applies decides. */
+struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_facts *f)
 {
-    struct model_state s = { 0 };
-    const struct json *deployments = model_deployments(f->object, f->config);
-    tell_metadata(&s, f);
+    struct aim_model_state s = { 0 };
+    const struct json *deployments = aim_model_deployments(f->object, f->config);
+    set_metadata(&s, f);
     if (f->config_missing)
-        settle(&s, "Degraded", "RuntimeConfigMissing", f->config_message);
-    else if (!discovers(f->object, f->config))
-        settle(&s, "Ready", "DiscoveryDisabled", S("The model is used as it is given"));
+        set_state(&s, "Degraded", "RuntimeConfigMissing", f->config_message);
+    else if (!has_discovery(f->object, f->config))
+        set_state(&s, "Ready", "DiscoveryDisabled",
+                  S("Discovery is disabled; the model is used as specified"));
     else if (s.metadata && !deployments)
-        settle(&s, "Ready", "MetadataMissingRecommendedDeployments",
-               S("The metadata recommends no deployment: templates are up to the user"));
-    else if (deployments && total(&f->made) < json_len(deployments))
-        settle(&s, "Progressing", "CreatingTemplates", S("Templates are being made"));
+        set_state(&s, "Ready", "MetadataMissingRecommendedDeployments",
+                  S("The metadata recommends no deployment; create templates for the model"));
+    else if (deployments && count_all(&f->made) < json_len(deployments))
+        set_state(&s, "Progressing", "CreatingTemplates", S("Templates are being created"));
     else if (deployments)
-        settle_by(a, &s, &f->made);
-    else if (total(&f->other))
-        settle_by(a, &s, &f->other);
+        set_state_by_templates(a, &s, &f->made);
+    else if (count_all(&f->other))
+        set_state_by_templates(a, &s, &f->other);
     else
-        settle(&s, "Pending", "AwaitingMetadata",
-               S("Nothing is known of the image: give spec.imageMetadata, write a template for the "
-                 "model, or set spec.discovery.enabled to false"));
+        set_state(&s, "Pending", "AwaitingMetadata",
+                  S("The image has no metadata; set spec.imageMetadata, create a template for the "
+                    "model, or set spec.discovery.enabled to false"));
     return s;
 }
 
-const char *model_unready_reason(str word)
+/* An unknown word, such as an empty one, is not ready: only Ready is. */
+const char *aim_model_unready_reason(str word)
 {
     static const struct {
         const char *word, *reason;

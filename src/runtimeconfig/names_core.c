@@ -1,4 +1,11 @@
-/* Names: see names_core.h. Hashes are the first hexadecimal digits of SHA-256. */
+/* Names: see names_core.h.
+ *
+ * Every function reproduces a rule of the original operator byte for byte, including its order of cutting, trimming
+ * and hashing: a name that differs in one character would orphan a running InferenceService. The golden vectors
+ * aim-names pin them. Hashes are the first hexadecimal digits of SHA-256. Text is read as UTF-8; a character that is
+ * not allowed counts once, whatever its length in bytes.
+ *
+ * The patterns at the end are those of Go's path.Match, which labelPropagation uses. */
 #include "names_core.h"
 
 #include "../base/buf.h"
@@ -38,6 +45,7 @@ static bool is_alphanumeric(uint32_t c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+/* Copies the text into the arena and releases the buffer that holds it. */
 static str kept(struct arena *a, struct buf *b, str text)
 {
     str copy = arena_str(a, text);
@@ -47,7 +55,8 @@ static str kept(struct arena *a, struct buf *b, str text)
 
 /* ---- texts */
 
-str names_label_value(struct arena *a, str text)
+/* Runs of invalid characters become one "_"; separators at both ends are removed after cutting as well. */
+str aim_names_label_value(struct arena *a, str text)
 {
     struct buf b = { 0 };
     bool run = false;
@@ -65,7 +74,7 @@ str names_label_value(struct arena *a, str text)
     return kept(a, &b, value.n ? value : S("unknown"));
 }
 
-str names_label_key(struct arena *a, const char *group, const char *name)
+str aim_names_label_key(struct arena *a, const char *group, const char *name)
 {
     return arena_printf(a, "%s/%s", group, name);
 }
@@ -89,7 +98,8 @@ static void squeeze(struct buf *b)
     b->n = to;
 }
 
-str names_rfc1123(struct arena *a, str text)
+/* Order matters: replace, trim, squeeze, cut, trim again, as in the original. */
+str aim_names_rfc1123(struct arena *a, str text)
 {
     struct buf b = { 0 };
     bool run = false;
@@ -110,7 +120,7 @@ str names_rfc1123(struct arena *a, str text)
     return kept(a, &inner, trim_end(str_upto(buf_str(&inner), NAMES_LABEL_MAX), S("-.")));
 }
 
-str names_rfc1123_strict(struct arena *a, str text)
+str aim_names_rfc1123_strict(struct arena *a, str text)
 {
     struct buf b = { 0 };
     for (str rest = text; rest.n;) {
@@ -123,7 +133,8 @@ str names_rfc1123_strict(struct arena *a, str text)
 
 /* ---- names */
 
-str names_inference_service(struct arena *a, str service, str ns)
+/* A short name is used as it is, so that most names are the same as that of the service. */
+str aim_names_inference_service(struct arena *a, str service, str ns)
 {
     size_t taken = PREDICTOR_SUFFIX + 1 + ns.n;
     size_t room = taken < NAMES_LABEL_MAX ? NAMES_LABEL_MAX - taken : 0;
@@ -132,10 +143,10 @@ str names_inference_service(struct arena *a, str service, str ns)
     size_t prefix = room > SHORT_HASH + 2 ? room - SHORT_HASH - 1 : 1;
     str joined = arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(str_upto(service, prefix)),
                               STR_ARG(hash_of(a, service, SHORT_HASH)));
-    return names_rfc1123(a, joined);
+    return aim_names_rfc1123(a, joined);
 }
 
-/* "registry:5000/group/image:tag" or "...@sha256:digest", of which six digits are the tag. */
+/* Splits "registry:5000/group/image:tag" or "...@sha256:digest"; of a digest, six digits are the tag. */
 static void cut_image(str image, str *ret_name, str *ret_tag)
 {
     enum { DIGEST_DIGITS = 6 };
@@ -155,7 +166,7 @@ static void cut_image(str image, str *ret_name, str *ret_tag)
     *ret_name = str_upto(name, MIN(at, colon));
 }
 
-/* Lower case, all but letters and digits as "-", one by one. */
+/* Lower case; every character but letters and digits becomes one "-". */
 static str plain_name(struct arena *a, str text)
 {
     struct buf b = { 0 };
@@ -166,7 +177,8 @@ static str plain_name(struct arena *a, str text)
     return kept(a, &b, trim_ends(buf_str(&b), S("-")));
 }
 
-str names_model_of_image(struct arena *a, str image)
+/* The tag and the hash are always complete; only the image name is cut. */
+str aim_names_model_of_image(struct arena *a, str image)
 {
     str name, tag;
     cut_image(image, &name, &tag);
@@ -192,7 +204,9 @@ static void put_part(struct buf *b, str part)
         buf_printf(b, "-" STR_FMT, STR_ARG(part));
 }
 
-str names_template_of_deployment(struct arena *a, str model, const struct names_deployment *d)
+/* "<model>-<gpus>-<metric>-<precision>-<hash>"; the model is cut so that the rest fits. */
+str aim_names_template_of_deployment(struct arena *a, str model,
+                                     const struct aim_names_deployment *d)
 {
     struct buf all = { 0 }, tail = { 0 };
     str count = d->gpu_count > 0 ? arena_printf(a, "x%lld", (long long)d->gpu_count) : S("");
@@ -215,10 +229,10 @@ str names_template_of_deployment(struct arena *a, str model, const struct names_
     str name = arena_printf(a, STR_FMT STR_FMT, STR_ARG(trim_end(str_upto(model, room), S("-."))),
                             STR_ARG(buf_str(&tail)));
     buf_done(&tail);
-    return names_rfc1123(a, name);
+    return aim_names_rfc1123(a, name);
 }
 
-str names_derived_template(struct arena *a, str base, str overrides_json)
+str aim_names_derived_template(struct arena *a, str base, str overrides_json)
 {
     enum { INFIX = 5 /* "-ovr-" */ };
     str head = trim_end(str_upto(base, NAMES_LABEL_MAX - INFIX - SHORT_HASH), S("-."));
@@ -226,41 +240,41 @@ str names_derived_template(struct arena *a, str base, str overrides_json)
                         STR_ARG(hash_of(a, overrides_json, SHORT_HASH)));
 }
 
-str names_hashed(struct arena *a, str name, str of)
+str aim_names_append_hash(struct arena *a, str name, str of)
 {
     str head = trim_end(str_upto(name, NAMES_LABEL_MAX - SHORT_HASH - 1), S("-."));
     return arena_printf(a, STR_FMT "-" STR_FMT, STR_ARG(head), STR_ARG(hash_of(a, of, SHORT_HASH)));
 }
 
-str names_service_volume(struct arena *a, str inference_service)
+str aim_names_service_volume(struct arena *a, str inference_service)
 {
     return arena_printf(a, STR_FMT "-temp-cache", STR_ARG(inference_service));
 }
 
-str names_model_cache(struct arena *a, str model)
+str aim_names_model_cache(struct arena *a, str model)
 {
     struct buf b = { 0 };
     buf_put(&b, model);
     for (size_t i = 0; i < b.n; i++)
         b.p[i] = b.p[i] == '.' ? '-' : b.p[i];
-    str name = names_rfc1123(a, buf_str(&b));
+    str name = aim_names_rfc1123(a, buf_str(&b));
     buf_done(&b);
     return name;
 }
 
-str names_model_cache_volume(struct arena *a, str cache)
+str aim_names_model_cache_volume(struct arena *a, str cache)
 {
     return arena_printf(a, STR_FMT "-cache", STR_ARG(cache));
 }
 
 /* ---- sizes */
 
-int64_t names_volume_bytes(int64_t bytes, int64_t headroom_percent)
+int64_t aim_names_volume_bytes(int64_t bytes, int64_t headroom_percent)
 {
     const int64_t gib = (int64_t)1 << 30;
     if (bytes <= 0)
         return 0;
-    __extension__ typedef __int128 wide; /* size times percent may leave 64 bits */
+    __extension__ typedef __int128 wide; /* size times percent may exceed 64 bits */
     wide hundredths = (wide)bytes * (100 + MAX(headroom_percent, (int64_t)0));
     wide blocks = (hundredths + (wide)gib * 100 - 1) / ((wide)gib * 100);
     return (int64_t)MIN(blocks, (wide)(INT64_MAX / gib)) * gib;
@@ -268,7 +282,7 @@ int64_t names_volume_bytes(int64_t bytes, int64_t headroom_percent)
 
 /* ---- patterns */
 
-/* One character of a class, "\" making the next one plain; false: there is none. */
+/* Consumes one character of a class, escaped or not; false if there is none. */
 static bool class_char(str *pattern, uint32_t *ret)
 {
     if (!pattern->n || pattern->p[0] == '-' || pattern->p[0] == ']')
@@ -281,7 +295,7 @@ static bool class_char(str *pattern, uint32_t *ret)
     return true;
 }
 
-/* The class after "[": takes it off the pattern. -1: it cannot be read; else whether `c` is in it. */
+/* Consumes the class after "["; returns whether it contains `c`, or -1 if it is invalid. */
 static int class_match(str *pattern, uint32_t c)
 {
     bool negated = pattern->n && pattern->p[0] == '^', in = false;
@@ -305,6 +319,7 @@ static int class_match(str *pattern, uint32_t c)
     }
 }
 
+/* Checks the whole pattern first: a match must not depend on how far the key gets. */
 static bool pattern_is_good(str pattern)
 {
     while (pattern.n) {
@@ -321,7 +336,7 @@ static bool pattern_is_good(str pattern)
     return true;
 }
 
-/* One step that is no "*": takes it off both; false when it does not match. */
+/* Consumes one element other than "*" from pattern and key; false if it does not match. */
 static bool step_matches(str *pattern, str *key)
 {
     if (!key->n)
@@ -341,9 +356,9 @@ static bool step_matches(str *pattern, str *key)
     return utf8_next(pattern) == c;
 }
 
-/* The last "*" seen is widened by one character when what follows it fails: linear in practice, and
- * never deeper than one loop. */
-bool names_key_matches(str pattern, str key, bool *ret_bad)
+/* On a mismatch only the last "*" is extended by one character. No recursion: a hostile pattern costs at most the
+ * product of both lengths. */
+bool aim_names_match_key(str pattern, str key, bool *ret_bad)
 {
     bool good = pattern_is_good(pattern);
     if (ret_bad)

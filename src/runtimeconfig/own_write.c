@@ -1,15 +1,20 @@
-/* See own_write.h. */
+/* Recognizing our own status writes: see own_write.h. Resource versions are opaque, so only equality is used; a hash is
+ * kept instead of the text.
+ *
+ *     begin ... watch delivers v1 ... end (answer: v1)      one version, and it is ours: nothing to do
+ *     begin ... watch delivers v1, v2 ... end (answer: v2)  v1 was written by another client: a turn is needed
+ *     end (answer: v1) ... watch delivers v1                ours: ignored */
 #include "own_write.h"
 
 #include "../base/map.h"
 
-void own_write_begin(struct own_write *w)
+void aim_own_write_begin(struct aim_own_write *w)
 {
     w->under_way = true;
     w->seen_n = 0;
 }
 
-bool own_write_shows(struct own_write *w, const struct record *now)
+bool aim_own_write_is_ours(struct aim_own_write *w, const struct record *now)
 {
     uint64_t version = map_hash(now->rv);
     if (!w->under_way)
@@ -19,7 +24,7 @@ bool own_write_shows(struct own_write *w, const struct record *now)
     return true;
 }
 
-bool own_write_end(struct own_write *w, const struct kube_reply *reply)
+bool aim_own_write_end(struct aim_own_write *w, const struct kube_reply *reply)
 {
     w->under_way = false;
     if (!reply->failure)

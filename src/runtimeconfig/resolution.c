@@ -1,35 +1,41 @@
-/* Which configuration a consumer gets, and how it says so. */
+/* Which configuration a consumer gets, and how its status reports that. The rule itself is in resolve_core.c.
+ *
+ * Resolution happens twice: aim_resolution_link() when an event arrives, to keep the reverse index complete, and
+ * aim_resolution_turn() at the start of a turn, which copies the configuration into the arena of the turn. */
 #include "aim.h"
 
 static const int64_t missing_first_ns = NS_PER_S, missing_most_ns = 60 * NS_PER_S;
 
-struct aim_config *resolution_config(const struct aim *aim, str ns, str config_name)
+struct aim_config *aim_resolution_config(const struct aim *aim, str ns, str config_name)
 {
-    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
-    str name = resolve_name(&q);
-    struct aim_config *config = configs_find(&aim->configs, resolve_namespace(&q), name);
-    return config ? config : configs_find(&aim->configs, S(""), name);
+    struct aim_resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    str name = aim_resolve_name(&q);
+    struct aim_config *config = aim_configs_find(&aim->configs, aim_resolve_namespace(&q), name);
+    return config ? config : aim_configs_find(&aim->configs, S(""), name);
 }
 
-struct resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name)
+struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name)
 {
-    struct resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
-    const struct aim_config *config = resolution_config(aim, ns, config_name);
+    struct aim_resolve_question q = { config_name, ns, str_c(aim->operator_ns) };
+    const struct aim_config *config = aim_resolution_config(aim, ns, config_name);
     if (!config)
-        return resolve_kept(&q, NULL, NULL);
-    struct resolve_config kept = config->kept;
-    kept.object = json_copy(a, kept.object); /* an edit may come before the turn is over */
-    return config->cluster ? resolve_kept(&q, NULL, &kept) : resolve_kept(&q, &kept, NULL);
+        return aim_resolve_hashed(&q, NULL, NULL);
+    struct aim_resolve_config kept = config->kept;
+    kept.object = json_copy(a, kept.object); /* the configuration may change while the turn waits */
+    return config->cluster ? aim_resolve_hashed(&q, NULL, &kept)
+                           : aim_resolve_hashed(&q, &kept, NULL);
 }
 
 static str named_config(const struct aim_turn *t)
 {
-    struct resolve_question q = { json_text(json_at(t->object, "spec", "runtimeConfigName", NULL)),
-                                  t->ns, S("") };
-    return resolve_name(&q);
+    struct aim_resolve_question q = {
+        json_text(json_at(t->object, "spec", "runtimeConfigName", NULL)), t->ns, S("")
+    };
+    return aim_resolve_name(&q);
 }
 
-void resolution_turn(struct aim_turn *t)
+/* A missing configuration is looked up again with exponential backoff; its watch usually comes first. */
+void aim_resolution_turn(struct aim_turn *t)
 {
     t->config = aim_resolve(t->aim, t->r->arena, t->ns, named_config(t));
     t->settings = runtimeconfig_spec_read(t->config.spec, t->config.outcome == RESOLVE_CLUSTER);
@@ -44,33 +50,36 @@ void resolution_turn(struct aim_turn *t)
     reconcile_again(t->r, MIN(wait, missing_most_ns));
 }
 
-/* The guard is the cluster administrator's: of the configuration of that name, or else of the
- * default. */
-str resolution_guard(const struct aim *aim, str config_name)
+/* requiredPrefix belongs to the cluster administrator: it is read from the cluster configuration of that name, or else
+ * from the cluster's default. */
+str aim_resolution_guard(const struct aim *aim, str config_name)
 {
     const struct aim_config *config =
-        configs_find(&aim->configs, S(""), config_name.n ? config_name : S(RUNTIMECONFIG_DEFAULT));
+        aim_configs_find(&aim->configs, S(""),
+                         config_name.n ? config_name : S(RUNTIMECONFIG_DEFAULT));
     if (!config || !config->spec.routing.required_prefix.n)
-        config = configs_find(&aim->configs, S(""), S(RUNTIMECONFIG_DEFAULT));
+        config = aim_configs_find(&aim->configs, S(""), S(RUNTIMECONFIG_DEFAULT));
     return config ? config->spec.routing.required_prefix : S("");
 }
 
-void resolution_place(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
+/* Enqueues the status of both configurations, the old and the new one, if their counts changed. */
+void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
 {
     struct aim_config *before = tracked->link.config;
-    struct aim_config *config = resolution_config(aim, r->meta.ns, r->config_name);
-    bool failing = tracked->of->kind == AIM_SERVICE && route_place(aim, tracked, r, config);
-    if (!config_link(&tracked->link, config, failing && config))
+    struct aim_config *config = aim_resolution_config(aim, r->meta.ns, r->config_name);
+    bool failing = tracked->of->kind == AIM_SERVICE && aim_route_claim(aim, tracked, r, config);
+    if (!aim_config_link_to(&tracked->link, config, failing && config))
         return;
     if (before)
-        config_touch(aim, before);
+        aim_config_enqueue(aim, before);
     if (config && config != before)
-        config_touch(aim, config);
+        aim_config_enqueue(aim, config);
 }
 
-/* ---- saying so */
+/* ---- status */
 
-static str describe(const struct aim_turn *t)
+/* The message of ConfigResolved. */
+static str describe_config(const struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     str name = named_config(t);
@@ -82,10 +91,11 @@ static str describe(const struct aim_turn *t)
     case RESOLVE_CLUSTER:
         return arena_printf(a, "Using AIMClusterRuntimeConfig " STR_FMT, STR_ARG(name));
     case RESOLVE_NONE:
-        return arena_printf(a,
-                            "There is neither an AIMRuntimeConfig " STR_FMT
-                            "/default nor an AIMClusterRuntimeConfig default; going on without",
-                            STR_ARG(where));
+        return arena_printf(
+            a,
+            "There is neither an AIMRuntimeConfig " STR_FMT
+            "/default nor an AIMClusterRuntimeConfig default; continuing without one",
+            STR_ARG(where));
     default:
         return arena_printf(a,
                             "spec.runtimeConfigName is \"" STR_FMT
@@ -95,13 +105,14 @@ static str describe(const struct aim_turn *t)
     }
 }
 
-/* The reference that older readers know, without the hash. */
-static const struct json *reference(const struct json *effective)
+/* The reference for status.resolvedRuntimeConfig, which older clients read. */
+static const struct json *find_reference(const struct json *effective)
 {
     const struct json *ref = json_get(effective, "namespaceRef");
     return ref ? ref : json_get(effective, "clusterRef");
 }
 
+/* Both references are removed if no configuration applies, so that none of them is stale. */
 static void put_refs(struct aim_turn *t, struct json *effective)
 {
     struct aim_status *s = &t->status;
@@ -111,16 +122,16 @@ static void put_refs(struct aim_turn *t, struct json *effective)
         return;
     }
     json_set(s->a, s->next, S("effectiveRuntimeConfig"), effective);
-    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, reference(effective)));
+    json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, find_reference(effective)));
 }
 
-/* Until a kind has a status of its own: what a missing configuration makes of it. */
-static void put_word(struct aim_turn *t)
+/* The status word of a kind without hooks: depends only on whether the configuration exists. */
+static void put_status_word(struct aim_turn *t)
 {
     const struct json *before = aim_status_find(t->status.old, "ConfigResolved");
     bool was = str_eqc(json_text(json_get(before, "status")), "False");
     bool is = t->config.outcome == RESOLVE_MISSING;
-    bool cache = t->of->kind == AIM_TEMPLATE_CACHE; /* knows no Degraded */
+    bool cache = t->of->kind == AIM_TEMPLATE_CACHE; /* has no status Degraded */
     if (!t->of->hooks && (is || was))
         aim_status_text(&t->status, "status",
                         !is     ? S("Pending")
@@ -128,19 +139,20 @@ static void put_word(struct aim_turn *t)
                                 : S("Degraded"));
 }
 
-void resolution_status(struct aim_turn *t)
+/* Emits an event when the condition or the configuration in effect changes. */
+void aim_resolution_status(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;
-    struct json *effective = resolve_effective(s->a, &t->config);
+    struct json *effective = aim_resolve_effective(s->a, &t->config);
     bool same = json_eq(effective, json_get(s->old, "effectiveRuntimeConfig"));
-    str message = describe(t);
+    str message = describe_config(t);
     const char *reason;
-    bool holds = resolve_condition(&t->config, &reason);
+    bool holds = aim_resolve_condition(&t->config, &reason);
     bool moved = aim_status_condition(s, &(struct aim_condition){ "ConfigResolved",
                                                                   holds ? AIM_TRUE : AIM_FALSE,
                                                                   reason, message });
     put_refs(t, effective);
-    put_word(t);
+    put_status_word(t);
     if (moved || (effective && !same))
         aim_status_event(s, !effective, reason, message);
 }

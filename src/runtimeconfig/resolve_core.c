@@ -1,34 +1,42 @@
-/* Resolution: see resolve_core.h. */
+/* The resolution rule: see resolve_core.h.
+ *
+ *     name          in the namespace    in the cluster    outcome
+ *     any           yes                 -                 NAMESPACE
+ *     any           no                  yes               CLUSTER
+ *     "default"     no                  no                NONE: continue without settings
+ *     other         no                  no                MISSING: an error that the status reports */
 #include "resolve_core.h"
 
 #include "../json/hash.h"
 
-str resolve_name(const struct resolve_question *q)
+str aim_resolve_name(const struct aim_resolve_question *q)
 {
     return q->name.n ? q->name : S(RUNTIMECONFIG_DEFAULT);
 }
 
-str resolve_namespace(const struct resolve_question *q)
+str aim_resolve_namespace(const struct aim_resolve_question *q)
 {
     return q->ns.n ? q->ns : q->operator_ns;
 }
 
-void resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1])
+/* An absent spec has the hash of an empty one, so that adding "spec: {}" is not a change. */
+void aim_resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1])
 {
     static const struct json empty = { .type = JSON_OBJ };
     const struct json *spec = json_get(config, "spec");
     hash_json(spec ? spec : &empty, ret_hex);
 }
 
-struct resolved resolve_kept(const struct resolve_question *q,
-                             const struct resolve_config *in_namespace,
-                             const struct resolve_config *in_cluster)
+/* The namespace wins exclusively: fields are not merged with the cluster configuration. */
+struct aim_resolved aim_resolve_hashed(const struct aim_resolve_question *q,
+                                       const struct aim_resolve_config *in_namespace,
+                                       const struct aim_resolve_config *in_cluster)
 {
-    const struct resolve_config *config = in_namespace ? in_namespace : in_cluster;
-    struct resolved r = { 0 };
+    const struct aim_resolve_config *config = in_namespace ? in_namespace : in_cluster;
+    struct aim_resolved r = { 0 };
     if (!config) {
         r.outcome =
-            str_eqc(resolve_name(q), RUNTIMECONFIG_DEFAULT) ? RESOLVE_NONE : RESOLVE_MISSING;
+            str_eqc(aim_resolve_name(q), RUNTIMECONFIG_DEFAULT) ? RESOLVE_NONE : RESOLVE_MISSING;
         return r;
     }
     r.outcome = in_namespace ? RESOLVE_NAMESPACE : RESOLVE_CLUSTER;
@@ -38,24 +46,27 @@ struct resolved resolve_kept(const struct resolve_question *q,
     return r;
 }
 
-struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
-                        const struct json *in_cluster)
+struct aim_resolved aim_resolve_objects(const struct aim_resolve_question *q,
+                                        const struct json *in_namespace,
+                                        const struct json *in_cluster)
 {
-    struct resolve_config config = { .object = in_namespace ? in_namespace : in_cluster };
+    struct aim_resolve_config config = { .object = in_namespace ? in_namespace : in_cluster };
     if (!config.object)
-        return resolve_kept(q, NULL, NULL);
-    resolve_hash(config.object, config.hash);
-    return in_namespace ? resolve_kept(q, &config, NULL) : resolve_kept(q, NULL, &config);
+        return aim_resolve_hashed(q, NULL, NULL);
+    aim_resolve_hash(config.object, config.hash);
+    return in_namespace ? aim_resolve_hashed(q, &config, NULL)
+                        : aim_resolve_hashed(q, NULL, &config);
 }
 
-const char *resolve_outcome_name(enum resolve_outcome outcome)
+const char *aim_resolve_outcome_name(enum aim_resolve_outcome outcome)
 {
     static const char *const names[RESOLVE_N] = { "namespace", "cluster", "default-missing",
                                                   "missing" };
     return names[outcome];
 }
 
-struct json *resolve_effective(struct arena *a, const struct resolved *r)
+/* The form of status.effectiveRuntimeConfig: namespaceRef or clusterRef, never both. */
+struct json *aim_resolve_effective(struct arena *a, const struct aim_resolved *r)
 {
     if (!r->config)
         return NULL;
@@ -74,7 +85,7 @@ struct json *resolve_effective(struct arena *a, const struct resolved *r)
     return effective;
 }
 
-bool resolve_condition(const struct resolved *r, const char **ret_reason)
+bool aim_resolve_condition(const struct aim_resolved *r, const char **ret_reason)
 {
     static const char *const reasons[RESOLVE_N] = { "RuntimeConfigResolved",
                                                     "RuntimeConfigResolved",

@@ -1,5 +1,5 @@
-/* Which runtime configuration a consumer gets: the one of its namespace, exclusively, else the
- * cluster's of that name, else nothing if the name is "default", else it is an error. */
+/* Which runtime configuration a consumer gets: that of its namespace, exclusively; else the cluster's of the same name;
+ * else none if the name is "default"; else it is an error. */
 #ifndef FLYBALL_RESOLVE_CORE_H
 #define FLYBALL_RESOLVE_CORE_H
 
@@ -8,7 +8,7 @@
 
 #define RUNTIMECONFIG_DEFAULT "default"
 
-enum resolve_outcome {
+enum aim_resolve_outcome {
     RESOLVE_NAMESPACE,
     RESOLVE_CLUSTER,
     RESOLVE_NONE,
@@ -16,43 +16,44 @@ enum resolve_outcome {
     RESOLVE_N
 };
 
-struct resolve_question {
+struct aim_resolve_question {
     str name; /* spec.runtimeConfigName; empty: "default" */
-    str ns;   /* of the consumer; empty: it has none, and looks in the operator's */
+    str ns;   /* of the consumer; empty: cluster-scoped, use operator_ns */
     str operator_ns;
 };
 
-/* Where to look, from the question alone. */
-str resolve_name(const struct resolve_question *q);
-str resolve_namespace(const struct resolve_question *q);
+/* Name and namespace to look up. */
+str aim_resolve_name(const struct aim_resolve_question *q);
+str aim_resolve_namespace(const struct aim_resolve_question *q);
 
-struct resolved {
-    enum resolve_outcome outcome;
-    const struct json *config; /* the object that governs; NULL: none */
+struct aim_resolved {
+    enum aim_resolve_outcome outcome;
+    const struct json *config; /* the object that applies; NULL: none */
     const struct json *spec;   /* its spec; NULL: none */
-    char hash[SHA256_HEX + 1]; /* of the spec, canonical; "" when there is none */
+    char hash[SHA256_HEX + 1]; /* of the canonical spec; "": none */
 };
 
-/* `in_namespace` and `in_cluster` are the objects of that name, NULL where there is none. */
-struct resolved resolve(const struct resolve_question *q, const struct json *in_namespace,
-                        const struct json *in_cluster);
+/* `in_namespace` and `in_cluster` are the objects of that name; NULL: not found. */
+struct aim_resolved aim_resolve_objects(const struct aim_resolve_question *q,
+                                        const struct json *in_namespace,
+                                        const struct json *in_cluster);
 
-/* The same for who keeps the hashes: many consumers share a configuration. */
-struct resolve_config {
+/* The same with precomputed hashes: many consumers share a configuration. */
+struct aim_resolve_config {
     const struct json *object;
-    char hash[SHA256_HEX + 1]; /* resolve_hash() of it */
+    char hash[SHA256_HEX + 1]; /* aim_resolve_hash() of it */
 };
-struct resolved resolve_kept(const struct resolve_question *q,
-                             const struct resolve_config *in_namespace,
-                             const struct resolve_config *in_cluster);
-void resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1]);
+struct aim_resolved aim_resolve_hashed(const struct aim_resolve_question *q,
+                                       const struct aim_resolve_config *in_namespace,
+                                       const struct aim_resolve_config *in_cluster);
+void aim_resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1]);
 
-const char *resolve_outcome_name(enum resolve_outcome outcome);
+const char *aim_resolve_outcome_name(enum aim_resolve_outcome outcome);
 
-/* status.effectiveRuntimeConfig: exactly one reference and the hash; NULL when nothing governs. */
-struct json *resolve_effective(struct arena *a, const struct resolved *r);
+/* status.effectiveRuntimeConfig: exactly one reference and the hash; NULL if no configuration applies. */
+struct json *aim_resolve_effective(struct arena *a, const struct aim_resolved *r);
 
-/* What the condition ConfigResolved says. */
-bool resolve_condition(const struct resolved *r, const char **ret_reason);
+/* Status and reason of the condition ConfigResolved. */
+bool aim_resolve_condition(const struct aim_resolved *r, const char **ret_reason);
 
 #endif

@@ -1,5 +1,18 @@
-/* See route_core.h. Names, labels and defaults are those of the operator that this replaces, because
- * gateways, dashboards and selectors of users know them. */
+/* Planning a route: see route_core.h.
+ *
+ * The service's own routing settings take precedence over those of its configuration, field by field; annotations are
+ * merged. Names, labels and defaults are those of the operator that this replaces, because gateways, dashboards and
+ * selectors of users depend on them.
+ *
+ *     routing not enabled ----------------> OFF        RoutingReady True, the route is deleted
+ *     path cannot be rendered, or is not
+ *       under the required prefix --------> INVALID    the service is Degraded, the route stays
+ *     no gatewayRef ----------------------> NOWHERE    the service is Failed
+ *     requestTimeout is invalid ----------> FAILED
+ *     otherwise --------------------------> WAITING    until the gateway answers: READY or REJECTED
+ *
+ * Invariant: a plan with a path satisfies the required prefix of the cluster administrator. A path that does not is
+ * never claimed, written or published. */
 #include "route_core.h"
 
 #include "../base/duration.h"
@@ -17,46 +30,46 @@ static str text_at(const struct json *o, const char *key, str otherwise)
     return text.n ? text : otherwise;
 }
 
-static str service_ns(const struct route_question *q)
+static str service_ns(const struct aim_route_question *q)
 {
     return json_text(json_at(q->service, "metadata", "namespace", NULL));
 }
 
-static str service_name(const struct route_question *q)
+static str service_name(const struct aim_route_question *q)
 {
     return json_text(json_at(q->service, "metadata", "name", NULL));
 }
 
-const char *route_source_name(enum route_source source)
+const char *aim_route_source_name(enum aim_route_source source)
 {
     static const char *const names[] = { "Default", "RuntimeConfig", "Service" };
     return names[source];
 }
 
-bool route_verdict_holds(enum route_verdict verdict)
+bool aim_route_is_ready(enum aim_route_verdict verdict)
 {
     return verdict == ROUTE_OFF || verdict == ROUTE_READY;
 }
 
 /* ---- which settings apply */
 
-static bool is_enabled(const struct route_question *q)
+static bool is_enabled(const struct aim_route_question *q)
 {
-    const struct routing_spec *own = &q->own->routing, *config = &q->config->routing;
+    const struct aim_routing_spec *own = &q->own->routing, *config = &q->config->routing;
     return own->has_enabled ? own->enabled : config->has_enabled && config->enabled;
 }
 
-static const struct json *gateway_of(const struct route_question *q)
+static const struct json *gateway_of(const struct aim_route_question *q)
 {
     return q->own->routing.gateway ? q->own->routing.gateway : q->config->routing.gateway;
 }
 
-static str timeout_of(const struct route_question *q)
+static str timeout_of(const struct aim_route_question *q)
 {
     return q->own->routing.timeout.n ? q->own->routing.timeout : q->config->routing.timeout;
 }
 
-static void choose_template(const struct route_question *q, struct route_plan *plan)
+static void choose_template(const struct aim_route_question *q, struct aim_route_plan *plan)
 {
     plan->source = q->own->routing.path_template.n      ? ROUTE_SERVICE
                    : q->config->routing.path_template.n ? ROUTE_CONFIG
@@ -65,7 +78,8 @@ static void choose_template(const struct route_question *q, struct route_plan *p
                                                    : q->config->routing.path_template;
 }
 
-static void choose_gateway(const struct route_question *q, struct route_plan *plan)
+/* Fields that are absent in the reference have the defaults of the Gateway API. */
+static void choose_gateway(const struct aim_route_question *q, struct aim_route_plan *plan)
 {
     const struct json *gateway = gateway_of(q);
     plan->gateway_name = json_text(json_get(gateway, "name"));
@@ -77,76 +91,80 @@ static void choose_gateway(const struct route_question *q, struct route_plan *pl
 
 /* ---- the path */
 
-static void settle(struct route_plan *plan, enum route_verdict verdict, const char *reason,
-                   str message)
+static void set_verdict(struct aim_route_plan *plan, enum aim_route_verdict verdict,
+                        const char *reason, str message)
 {
     plan->verdict = verdict;
     plan->reason = reason;
     plan->message = message;
 }
 
-static int render(struct arena *a, const struct route_question *q, str template, str *ret,
-                  struct path_problem *problem)
+/* Compiles and renders a template for the service of the question. */
+static int render_path(struct arena *a, const struct aim_route_question *q, str template, str *ret,
+                       struct aim_path_problem *problem)
 {
-    struct path_template t;
+    struct aim_path_template t;
     auto_buf struct buf path = { 0 };
-    int failed = path_compile(a, template, &t, problem);
-    failed =
-        failed ? failed
-               : path_render_traced(&t, q->service, a, q->trace, q->trace_context, &path, problem);
+    int failed = aim_path_compile(a, template, &t, problem);
+    failed = failed ? failed
+                    : aim_path_render_traced(&t, q->service, a, q->trace, q->trace_context, &path,
+                                             problem);
     if (!failed)
         *ret = arena_str(a, buf_str(&path));
     return failed;
 }
 
-bool route_lies_under(str path, str prefix)
+bool aim_route_is_under(str path, str prefix)
 {
     return str_eqc(prefix, "/") || str_eq(path, prefix) ||
            (str_starts(path, prefix) && path.n > prefix.n && path.p[prefix.n] == '/');
 }
 
-/* An administrator may fix where the paths of services must lie. */
-static bool guard_allows(struct arena *a, const struct route_question *q, struct route_plan *plan)
+/* True if the path is under the required prefix, or there is none; otherwise sets the verdict. */
+static bool guard_allows(struct arena *a, const struct aim_route_question *q,
+                         struct aim_route_plan *plan)
 {
-    struct path_problem problem;
-    struct route_question quiet = *q;
+    struct aim_path_problem problem;
+    struct aim_route_question quiet = *q;
     str prefix = S("");
     quiet.trace = NULL;
     if (!q->guard.n)
         return true;
-    if (render(a, &quiet, q->guard, &prefix, &problem) < 0) {
-        settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
-               arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
-                            problem.text));
+    if (render_path(a, &quiet, q->guard, &prefix, &problem) < 0) {
+        set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
+                    arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
+                                 problem.text));
         return false;
     }
-    if (route_lies_under(plan->path, prefix))
+    if (aim_route_is_under(plan->path, prefix))
         return true;
-    settle(plan, ROUTE_INVALID, "PathTemplateInvalid",
-           arena_printf(a,
-                        "the path " STR_FMT " is not allowed: the cluster's configuration wants "
-                        "paths of this service under " STR_FMT,
-                        STR_ARG(plan->path), STR_ARG(prefix)));
+    set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
+                arena_printf(a,
+                             "the path " STR_FMT
+                             " is not allowed: the cluster's configuration requires "
+                             "paths of this service under " STR_FMT,
+                             STR_ARG(plan->path), STR_ARG(prefix)));
     return false;
 }
 
-struct route_plan route_plan(struct arena *a, const struct route_question *q)
+/* Each check that fails ends the plan with its verdict. */
+struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_question *q)
 {
-    struct route_plan plan = { 0 };
-    struct path_problem problem;
+    struct aim_route_plan plan = { 0 };
+    struct aim_path_problem problem;
     str timeout;
     err_t e;
     choose_template(q, &plan);
     if (!is_enabled(q)) {
-        settle(&plan, ROUTE_OFF, "RouteReady", S("Routing disabled"));
+        set_verdict(&plan, ROUTE_OFF, "RouteReady", S("Routing disabled"));
         return plan;
     }
-    if (render(a, q, plan.template, &plan.path, &problem) < 0) {
+    if (render_path(a, q, plan.template, &plan.path, &problem) < 0) {
         static const char *const whose[] = { "the default path",
                                              "routing.pathTemplate of the runtime configuration",
                                              "spec.routing.pathTemplate" };
-        settle(&plan, ROUTE_INVALID, "PathTemplateInvalid",
-               arena_printf(a, "%s: %s", whose[plan.source], problem.text));
+        set_verdict(&plan, ROUTE_INVALID, "PathTemplateInvalid",
+                    arena_printf(a, "%s: %s", whose[plan.source], problem.text));
         return plan;
     }
     choose_gateway(q, &plan);
@@ -156,21 +174,23 @@ struct route_plan route_plan(struct arena *a, const struct route_question *q)
     }
     plan.served = plan.path;
     if (!gateway_of(q))
-        settle(
+        set_verdict(
             &plan, ROUTE_NOWHERE, "RouteFailed",
             S("routing.gatewayRef must be specified via AIMService or runtime config when routing "
               "is enabled"));
-    else if (timeout_of(q).n && route_timeout(a, timeout_of(q), &timeout, &e) < 0)
-        settle(&plan, ROUTE_FAILED, "RouteFailed",
-               arena_printf(a, "routing.requestTimeout: %s", e.text));
+    else if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, &e) < 0)
+        set_verdict(&plan, ROUTE_FAILED, "RouteFailed",
+                    arena_printf(a, "routing.requestTimeout: %s", e.text));
     else
-        settle(&plan, ROUTE_WAITING, "ConfiguringRoute", S("Waiting for HTTPRoute to be created"));
+        set_verdict(&plan, ROUTE_WAITING, "ConfiguringRoute",
+                    S("Waiting for HTTPRoute to be created"));
     return plan;
 }
 
-/* ---- durations of the Gateway API: at most five digits a unit, no fractions, milliseconds at best */
+/* ---- durations of the Gateway API: at most five digits per unit, no fractions, whole milliseconds */
 
-int route_timeout(struct arena *a, str text, str *ret, err_t *e)
+/* Splits a Go duration into the units that the Gateway API allows. */
+int aim_route_parse_timeout(struct arena *a, str text, str *ret, err_t *e)
 {
     static const struct {
         const char *unit;
@@ -183,7 +203,7 @@ int route_timeout(struct arena *a, str text, str *ret, err_t *e)
     int64_t left = ns / ns_per_ms;
     if (ns < 0 || ns % ns_per_ms || left / 3600000 > 99999)
         return err_set(e, EINVAL,
-                       "\"" STR_FMT "\" is not a duration that the Gateway API takes: want whole "
+                       "\"" STR_FMT "\" is not a valid duration for the Gateway API; want whole "
                        "milliseconds from 0s to 99999h",
                        STR_ARG(text));
     auto_buf struct buf out = { 0 };
@@ -198,17 +218,17 @@ int route_timeout(struct arena *a, str text, str *ret, err_t *e)
 
 /* ---- the object */
 
-static void put_label(struct arena *a, struct json *labels, const struct route_question *q,
+static void put_label(struct arena *a, struct json *labels, const struct aim_route_question *q,
                       const char *name, str value)
 {
     if (value.n)
         json_set_str(a, labels, arena_printf(a, "%s/%s", q->group, name).p,
-                     names_label_value(a, value));
+                     aim_names_label_value(a, value));
 }
 
-static void put_labels(struct arena *a, struct json *metadata, const struct route_question *q)
+static void put_labels(struct arena *a, struct json *metadata, const struct aim_route_question *q)
 {
-    const struct route_template *t = q->template;
+    const struct aim_route_template *t = q->template;
     struct json *labels = json_make(a, metadata, "labels", NULL);
     json_set_str(a, labels, "app.kubernetes.io/name", S("aim-service"));
     json_set_str(a, labels, "app.kubernetes.io/component", S("inference-service"));
@@ -219,7 +239,8 @@ static void put_labels(struct arena *a, struct json *metadata, const struct rout
     put_label(a, labels, q, "service-name", service_name(q));
 }
 
-static void put_annotations(struct arena *a, struct json *metadata, const struct route_question *q)
+static void put_annotations(struct arena *a, struct json *metadata,
+                            const struct aim_route_question *q)
 {
     const struct json *layers[] = { q->config->routing.annotations, q->own->routing.annotations };
     for (size_t i = 0; i < countof(layers); i++)
@@ -228,7 +249,8 @@ static void put_annotations(struct arena *a, struct json *metadata, const struct
                      json_copy(a, m->value));
 }
 
-static void put_owner(struct arena *a, struct json *metadata, const struct route_question *q)
+/* Not aim_owner(): a plan is also made without a turn, for `flyball render`. */
+static void put_owner(struct arena *a, struct json *metadata, const struct aim_route_question *q)
 {
     struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
     json_set_str(a, owner, "apiVersion", arena_printf(a, "%s/v1alpha1", q->group));
@@ -241,14 +263,15 @@ static void put_owner(struct arena *a, struct json *metadata, const struct route
     json_set(a, metadata, S("ownerReferences"), owners);
 }
 
-static struct json *one(struct arena *a, struct json *item)
+static struct json *make_list(struct arena *a, struct json *item)
 {
     struct json *list = json_new_arr(a);
     json_push(a, list, item);
     return list;
 }
 
-static struct json *make_parent(struct arena *a, const struct route_question *q)
+/* The parent reference, with all defaults written out, as the original does. */
+static struct json *make_parent(struct arena *a, const struct aim_route_question *q)
 {
     const struct json *gateway = gateway_of(q);
     struct json *parent = json_new_obj(a);
@@ -263,33 +286,35 @@ static struct json *make_parent(struct arena *a, const struct route_question *q)
     return parent;
 }
 
-static struct json *make_rule(struct arena *a, const struct route_question *q, str path)
+/* Prefix match, rewritten to "/", to the predictor of the InferenceService. */
+static struct json *make_rule(struct arena *a, const struct aim_route_question *q, str path)
 {
     struct json *rule = json_new_obj(a), *match = json_new_obj(a), *filter = json_new_obj(a),
                 *backend = json_new_obj(a);
     struct json *value = json_make(a, match, "path", NULL);
     json_set_str(a, value, "type", S("PathPrefix"));
     json_set_str(a, value, "value", path);
-    json_set(a, rule, S("matches"), one(a, match));
+    json_set(a, rule, S("matches"), make_list(a, match));
     json_set_str(a, filter, "type", S("URLRewrite"));
     struct json *rewrite = json_make(a, filter, "urlRewrite", "path", NULL);
     json_set_str(a, rewrite, "type", S("ReplacePrefixMatch"));
     json_set_str(a, rewrite, "replacePrefixMatch", S("/"));
-    json_set(a, rule, S("filters"), one(a, filter));
-    str isvc = names_inference_service(a, service_name(q), service_ns(q));
+    json_set(a, rule, S("filters"), make_list(a, filter));
+    str isvc = aim_names_inference_service(a, service_name(q), service_ns(q));
     json_set_str(a, backend, "kind", S("Service"));
     json_set_str(a, backend, "name", arena_printf(a, STR_FMT "-predictor", STR_ARG(isvc)));
     json_set_str(a, backend, "namespace", service_ns(q));
     json_set_int(a, backend, "port", 80);
-    json_set(a, rule, S("backendRefs"), one(a, backend));
+    json_set(a, rule, S("backendRefs"), make_list(a, backend));
     str timeout;
-    if (timeout_of(q).n && route_timeout(a, timeout_of(q), &timeout, NULL) == 0)
+    if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, NULL) == 0)
         json_set_str(a, json_make(a, rule, "timeouts", NULL), "request", timeout);
     return rule;
 }
 
-struct json *route_object(struct arena *a, const struct route_question *q,
-                          const struct route_plan *plan)
+/* Labels are propagated last, so that they do not replace ours. */
+struct json *aim_route_object(struct arena *a, const struct aim_route_question *q,
+                              const struct aim_route_plan *plan)
 {
     struct json *route = json_new_obj(a);
     json_set_str(a, route, "apiVersion", S(GATEWAY_GROUP "/v1"));
@@ -300,34 +325,35 @@ struct json *route_object(struct arena *a, const struct route_question *q,
     put_labels(a, metadata, q);
     put_annotations(a, metadata, q);
     put_owner(a, metadata, q);
-    service_propagate(a, q->config, q->service, route);
+    aim_service_copy_labels(a, q->config, q->service, route);
     struct json *spec = json_make(a, route, "spec", NULL);
-    json_set(a, spec, S("parentRefs"), one(a, make_parent(a, q)));
-    json_set(a, spec, S("rules"), one(a, make_rule(a, q, plan->path)));
+    json_set(a, spec, S("parentRefs"), make_list(a, make_parent(a, q)));
+    json_set(a, spec, S("rules"), make_list(a, make_rule(a, q, plan->path)));
     return route;
 }
 
-str route_path_of(const struct json *route)
+str aim_route_path_of(const struct json *route)
 {
     const struct json *rule = json_item(json_at(route, "spec", "rules", NULL), 0);
     const struct json *match = json_item(json_get(rule, "matches"), 0);
     return json_text(json_at(match, "path", "value", NULL));
 }
 
-/* ---- what came of it */
+/* ---- the gateway's answer */
 
-void route_judge(struct route_plan *plan, const struct json *route)
+/* The reason of a rejection is the gateway's own. */
+void aim_route_read_status(struct aim_route_plan *plan, const struct json *route)
 {
-    struct service_route_fact fact = service_route_fact(route);
+    struct aim_service_route_fact fact = aim_service_route_fact(route);
     switch (fact.state) {
     case SERVICE_ROUTE_READY:
-        settle(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
+        set_verdict(plan, ROUTE_READY, "RouteReady", S("HTTPRoute is ready"));
         break;
     case SERVICE_ROUTE_REJECTED:
-        settle(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
-               fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
+        set_verdict(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
+                    fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
         break;
     default:
-        settle(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
+        set_verdict(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);
     }
 }

@@ -1,9 +1,13 @@
-/* The feature: caches lead to keys, and keys to turns (consumer.c).
+/* Watches and settings of the feature; turns are in consumer.c.
  *
- * A configuration's edit leads to exactly those that it governs or will govern, and to nobody when
- * its hash is the same as before. Where everybody belongs (which configuration, which path) is
- * settled at once when an event comes in, so that every turn, and the status of every configuration,
- * sees all of it. */
+ *     consumer changed        -> link it to its configuration and path, enqueue it
+ *     configuration changed   -> nothing if its hash is the same; otherwise exactly the consumers that use it, used
+ *                                it, or will use it
+ *     requiredPrefix changed  -> all services that it applies to, even with a configuration of their own
+ *
+ * Invariant: links (which configuration, which path) are updated when an event arrives, not when a turn runs, so that
+ * every turn and the status of every configuration see all of them. At startup aim_link_all() does this once for
+ * everything that the caches hold, before the first turn. */
 #include "runtimeconfig_controller.h"
 
 #include "../base/file.h"
@@ -16,7 +20,7 @@
 
 enum { WORKERS = 16 };
 
-/* The kinds that do more than resolve their configuration. */
+/* What each kind does in addition to resolving its configuration. */
 static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
     [AIM_SERVICE] = &aim_service_hooks,           [AIM_MODEL] = &aim_model_hooks,
     [AIM_CLUSTER_MODEL] = &aim_model_hooks,       [AIM_TEMPLATE] = &aim_template_hooks,
@@ -24,45 +28,47 @@ static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
     [AIM_MODEL_CACHE] = &aim_model_cache_hooks,
 };
 
-/* ---- placing */
+/* ---- links */
 
-void aim_place_all(struct aim *aim)
+/* Configurations first, then foreign routes, then consumers: each step needs the one before. */
+void aim_link_all(struct aim *aim)
 {
     const struct aim_record *r;
-    const struct route_record *route;
+    const struct aim_route_record *route;
     bool changed;
     if (aim->primed)
         return;
     aim->primed = true;
     for (int kind = AIM_CONFIG; kind <= AIM_CLUSTER_CONFIG; kind++)
         cache_each(r, aim->caches[kind])
-            configs_put(&aim->configs, &aim->kinds->at[kind], r, &changed);
+            aim_configs_put(&aim->configs, &aim->kinds->at[kind], r, &changed);
     cache_each(route, aim->routes)
-        route_seen(aim, route);
+        aim_route_track_foreign(aim, route);
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
         cache_each(r, aim->caches[kind])
-            resolution_place(aim, consumer_put(&aim->consumers[kind], r), r);
+            aim_resolution_link(aim, aim_consumer_put(&aim->consumers[kind], r), r);
 }
 
-static void consumer_changed(struct controller *c, const struct record *old,
-                             const struct record *now)
+/* A change of the status alone needs a turn only if it is not our own write. */
+static void on_consumer_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     struct aim_consumers *of = controller_context(c);
     const struct aim_record *before = (const struct aim_record *)(const void *)old,
                             *after = (const struct aim_record *)(const void *)now;
-    aim_place_all(of->aim);
+    aim_link_all(of->aim);
     if (!after) {
-        consumer_drop(of, old->ns, old->name);
+        aim_consumer_drop(of, old->ns, old->name);
         return;
     }
-    if (!aim_record_matters(before, after)) {
-        struct aim_tracked *tracked = consumer_find(of, now->ns, now->name);
+    if (!aim_record_has_changed(before, after)) {
+        struct aim_tracked *tracked = aim_consumer_find(of, now->ns, now->name);
         if (tracked &&
-            !own_write_shows(&tracked->status, now)) /* looked at when no echo hides it */
+            !aim_own_write_is_ours(&tracked->status, now)) /* after the echo has expired */
             controller_add_after(c, now->ns, now->name, AIM_ECHO_NS);
         return;
     }
-    resolution_place(of->aim, consumer_put(of, after), after);
+    aim_resolution_link(of->aim, aim_consumer_put(of, after), after);
     controller_add(c, now->ns, now->name);
 }
 
@@ -70,50 +76,52 @@ static void consumer_changed(struct controller *c, const struct record *old,
 
 static void revisit(struct aim *aim, struct aim_consumers *of, const struct aim_record *r)
 {
-    resolution_place(aim, consumer_put(of, r), r);
+    aim_resolution_link(aim, aim_consumer_put(of, r), r);
     controller_add(of->controller, r->meta.ns, r->meta.name);
 }
 
-static bool names(const struct aim_record *r, str config_name)
+static bool names_config(const struct aim_record *r, str config_name)
 {
     return r->config_name.n ? str_eq(r->config_name, config_name)
                             : str_eqc(config_name, RUNTIMECONFIG_DEFAULT);
 }
 
-/* Does a change of this configuration mean anything to who names it? */
-static bool reaches(const struct aim *aim, const struct aim_record *r, str config_ns, str name)
+/* Does this configuration apply to an object that names it, or is it shadowed by one of its namespace? */
+static bool is_affected(const struct aim *aim, const struct aim_record *r, str config_ns, str name)
 {
     str home = r->meta.ns.n ? r->meta.ns : str_c(aim->operator_ns);
     if (config_ns.n)
         return str_eq(home, config_ns);
-    return !configs_find(&aim->configs, home, name);
+    return !aim_configs_find(&aim->configs, home, name);
 }
 
+/* Relinks and enqueues every consumer that this configuration applies to. */
 static void revisit_consumers(struct aim *aim, const struct record *config)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
         struct aim_consumers *of = &aim->consumers[kind];
         const struct aim_record *r;
-        if (str_eqc(config->name, RUNTIMECONFIG_DEFAULT)) { /* who names none is in no index */
+        if (str_eqc(config->name,
+                    RUNTIMECONFIG_DEFAULT)) { /* consumers without a name are not in the index */
             cache_each(r, of->cache)
-                if (names(r, config->name) && reaches(aim, r, config->ns, config->name))
+                if (names_config(r, config->name) && is_affected(aim, r, config->ns, config->name))
                     revisit(aim, of, r);
             continue;
         }
         cache_each_in(r, of->cache, AIM_INDEX_CONFIG, config->name)
-            if (reaches(aim, r, config->ns, config->name))
+            if (is_affected(aim, r, config->ns, config->name))
                 revisit(aim, of, r);
     }
 }
 
-/* The guard of the cluster's configuration holds for those too who have one of their own. */
+/* requiredPrefix of a cluster configuration applies to services with a configuration of their own as well. */
 static void revisit_guarded(struct aim *aim, str name)
 {
     const struct aim_record *r;
     struct aim_consumers *services = &aim->consumers[AIM_SERVICE];
     bool all = str_eqc(name, RUNTIMECONFIG_DEFAULT);
     cache_each(r, services->cache)
-        if (all || names(r, name))
+        if (all || names_config(r, name))
             revisit(aim, services, r);
 }
 
@@ -122,44 +130,46 @@ static str guard_of(const struct aim_config *config)
     return config ? config->spec.routing.required_prefix : S("");
 }
 
-/* Nobody is kept from deleting what is in use, but it should not go unnoticed. */
-static void tell_deleted(struct aim *aim, const struct aim_config *config, const struct record *r,
-                         enum aim_kind kind)
+/* A configuration in use can be deleted, but that is reported as a warning. */
+static void warn_if_in_use(struct aim *aim, const struct aim_config *config, const struct record *r,
+                           enum aim_kind kind)
 {
     auto_arena struct arena a = { 0 };
     if (!config || !config->total)
         return;
     events_emit(manager_events(aim->manager),
-                &(struct event){ .resource = &aim->kinds->at[kind],
-                                 .ns = r->ns,
-                                 .name = r->name,
-                                 .uid = r->uid,
-                                 .warning = true,
-                                 .reason = "RuntimeConfigInUse",
-                                 .message = arena_printf(&a,
-                                                         "deleted while it governed %zu objects, "
-                                                         "which now look for another one",
-                                                         config->total) });
+                &(struct event){
+                    .resource = &aim->kinds->at[kind],
+                    .ns = r->ns,
+                    .name = r->name,
+                    .uid = r->uid,
+                    .warning = true,
+                    .reason = "RuntimeConfigInUse",
+                    .message = arena_printf(&a,
+                                            "deleted while %zu objects used it; they are resolved "
+                                            "again",
+                                            config->total) });
 }
 
-static void config_changed(struct controller *c, const struct record *old, const struct record *now,
-                           enum aim_kind kind)
+/* Updates the index of configurations and revisits the consumers that the change affects. */
+static void on_config_change(struct controller *c, const struct record *old,
+                             const struct record *now, enum aim_kind kind)
 {
     struct aim *aim = controller_context(c);
     const struct record *any = now ? now : old;
-    aim_place_all(aim);
-    struct aim_config *config = configs_find(&aim->configs, any->ns, any->name);
+    aim_link_all(aim);
+    struct aim_config *config = aim_configs_find(&aim->configs, any->ns, any->name);
     auto_arena struct arena a = { 0 };
     str guard = arena_str(&a, guard_of(config));
     bool changed = config != NULL;
     if (now) {
-        config = configs_put(&aim->configs, &aim->kinds->at[kind],
-                             (const struct aim_record *)(const void *)now, &changed);
-        changed |= old && !str_eq(old->uid, now->uid); /* another object of that name */
+        config = aim_configs_put(&aim->configs, &aim->kinds->at[kind],
+                                 (const struct aim_record *)(const void *)now, &changed);
+        changed |= old && !str_eq(old->uid, now->uid); /* the object was recreated */
         controller_add(c, now->ns, now->name);
     } else {
-        tell_deleted(aim, config, old, kind);
-        configs_drop(&aim->configs, any->ns, any->name);
+        warn_if_in_use(aim, config, old, kind);
+        aim_configs_drop(&aim->configs, any->ns, any->name);
         runtimeconfig_metrics_forget(&aim->metrics, any->ns, any->name);
         config = NULL;
     }
@@ -170,19 +180,19 @@ static void config_changed(struct controller *c, const struct record *old, const
         revisit_guarded(aim, any->name);
 }
 
-static void namespaced_changed(struct controller *c, const struct record *old,
-                               const struct record *now)
+static void on_namespaced_change(struct controller *c, const struct record *old,
+                                 const struct record *now)
 {
-    config_changed(c, old, now, AIM_CONFIG);
+    on_config_change(c, old, now, AIM_CONFIG);
 }
 
-static void cluster_changed(struct controller *c, const struct record *old,
-                            const struct record *now)
+static void on_cluster_change(struct controller *c, const struct record *old,
+                              const struct record *now)
 {
-    config_changed(c, old, now, AIM_CLUSTER_CONFIG);
+    on_config_change(c, old, now, AIM_CLUSTER_CONFIG);
 }
 
-/* ---- for the kinds' controllers */
+/* ---- for the controllers of the kinds */
 
 const struct aim_kinds *aim_kinds_of(const struct aim *aim)
 {
@@ -205,7 +215,7 @@ struct cache *aim_cache(const struct aim *aim, enum aim_kind kind)
     return aim->caches[kind];
 }
 
-struct service_world *aim_world(struct aim *aim)
+struct aim_world *aim_world(struct aim *aim)
 {
     return &aim->world;
 }
@@ -215,23 +225,24 @@ str aim_operator_namespace(const struct aim *aim)
     return str_c(aim->operator_ns);
 }
 
-/* ---- life */
+/* ---- start and stop */
 
 static const struct feature_setting settings[] = {
     { "aim-group", AIM_GROUP, "API group of AIM: " AIM_GROUP " or " AIM_GROUP_NEWER },
     { "aim-operator-namespace", NULL,
-      "where configurations of cluster-wide objects are looked up; otherwise "
-      "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system" },
+      "Namespace of the configurations of cluster-scoped objects (default: "
+      "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system)" },
     { "aim-path-encoding", "rfc3986",
-      "rfc3986, or rfc1123 for the shorter and less distinct paths of AIM's later code" },
+      "Encoding of paths: rfc3986, or rfc1123 as in later versions of AIM" },
     { 0 },
 };
 
-static char *copy_of(str text)
+static char *copy_text(str text)
 {
     return mem_dup(text.p, text.n);
 }
 
+/* Flag, environment, service account, default, in this order; logs the source. */
 static char *operator_namespace(const struct manager *m)
 {
     static const char path[] = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -250,8 +261,8 @@ static char *operator_namespace(const struct manager *m)
         found = str_trim(buf_str(&file));
         source = path;
     }
-    log_info("AIM's operator namespace", KV("namespace", found), KV_C("from", source));
-    return copy_of(found);
+    log_info("AIM operator namespace", KV("namespace", found), KV_C("from", source));
+    return copy_text(found);
 }
 
 static int start_caches(struct aim *aim, err_t *e)
@@ -265,6 +276,7 @@ static int start_caches(struct aim *aim, err_t *e)
     return 0;
 }
 
+/* One controller per kind; all of them share aim_consumer_reconcile(). */
 static void start_consumers(struct aim *aim)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
@@ -276,13 +288,14 @@ static void start_consumers(struct aim *aim)
         of->controller =
             manager_controller(aim->manager,
                                &(struct controller_spec){ .name = aim->kinds->at[kind].plural,
-                                                          .reconcile = consumer_reconcile,
+                                                          .reconcile = aim_consumer_reconcile,
                                                           .context = of,
                                                           .workers = WORKERS });
-        controller_watch(of->controller, of->cache, consumer_changed);
+        controller_watch(of->controller, of->cache, on_consumer_change);
     }
 }
 
+/* Runs last, because the hooks watch caches of other kinds. */
 static int start_hooks(struct aim *aim, err_t *e)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
@@ -294,6 +307,7 @@ static int start_hooks(struct aim *aim, err_t *e)
     return 0;
 }
 
+/* Called before every scrape: counting then is cheaper than on every change. */
 static void count_statuses(void *context)
 {
     static const char *const words[] = { "Pending", "Starting", "Running", "Degraded", "Failed" };
@@ -307,7 +321,9 @@ static void count_statuses(void *context)
         metric_set(METRIC(aim->metrics.statuses, str_c(words[i])), (double)counts[i]);
 }
 
-static int start(struct manager *m, void **ret_state, err_t *e)
+/* Configurations, routes and hooks need the consumers, so these are created first. On failure the manager calls
+ * runtimeconfig_stop(). */
+static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
 {
     struct aim *aim = mem_zero(1, sizeof(*aim));
     const char *group = manager_setting(m, "aim-group");
@@ -315,9 +331,11 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     aim->manager = m;
     aim->kinds = aim_kinds(group);
     if (!aim->kinds)
-        return err_set(e, EINVAL, "--aim-group is \"%s\", want " AIM_GROUP " or " AIM_GROUP_NEWER,
+        return err_set(e, EINVAL,
+                       "--aim-group: invalid value \"%s\"; want " AIM_GROUP " or " AIM_GROUP_NEWER,
                        group);
-    if (path_encoding_parse(str_c(manager_setting(m, "aim-path-encoding")), &aim->encoding, e) < 0)
+    if (aim_path_encoding_parse(str_c(manager_setting(m, "aim-path-encoding")), &aim->encoding, e) <
+        0)
         return -e->code;
     aim->operator_ns = operator_namespace(m);
     runtimeconfig_metrics_init(&aim->metrics, manager_metrics(m));
@@ -325,25 +343,27 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     if (r < 0)
         return r;
     start_consumers(aim);
-    config_start(aim);
-    controller_watch(aim->config_controllers[0], aim->caches[AIM_CONFIG], namespaced_changed);
-    controller_watch(aim->config_controllers[1], aim->caches[AIM_CLUSTER_CONFIG], cluster_changed);
-    r = route_start(aim, e);
+    aim_config_start(aim);
+    controller_watch(aim->config_controllers[0], aim->caches[AIM_CONFIG], on_namespaced_change);
+    controller_watch(aim->config_controllers[1], aim->caches[AIM_CLUSTER_CONFIG],
+                     on_cluster_change);
+    r = aim_route_start(aim, e);
     metrics_on_read(manager_metrics(m), count_statuses, aim);
     return r < 0 ? r : start_hooks(aim, e);
 }
 
-static void stop(void *state)
+/* Consumers release their claims before the claims are freed; `stopping` keeps that from enqueuing anything. */
+static void runtimeconfig_stop(void *state)
 {
     struct aim *aim = state;
     metrics_off_read(manager_metrics(aim->manager), aim);
     aim->stopping = true;
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++)
         if (aim->consumers[kind].aim)
-            consumers_done(&aim->consumers[kind]);
-    route_stop(aim);
-    service_world_done(&aim->world);
-    configs_done(&aim->configs);
+            aim_consumers_done(&aim->consumers[kind]);
+    aim_route_stop(aim);
+    aim_world_done(&aim->world);
+    aim_configs_done(&aim->configs);
     free(aim->operator_ns);
     free(aim);
 }
@@ -352,6 +372,6 @@ const struct feature runtimeconfig_feature = {
     .name = "runtimeconfig",
     .summary = "settings and routes of model services (AIM)",
     .settings = settings,
-    .start = start,
-    .stop = stop,
+    .start = runtimeconfig_start,
+    .stop = runtimeconfig_stop,
 };

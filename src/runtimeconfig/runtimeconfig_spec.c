@@ -1,4 +1,5 @@
-/* See runtimeconfig_spec.h. */
+/* Reading and checking a configuration: see runtimeconfig_spec.h. A field of the wrong type counts as unset: the API
+ * server validates manifests, and `flyball render` must not fail where the controller would not. */
 #include "runtimeconfig_spec.h"
 
 #include <stdio.h>
@@ -8,10 +9,11 @@ static const struct json *of_type(const struct json *v, enum json_type type)
     return json_is(v, type) ? v : NULL;
 }
 
-static struct routing_spec read_routing(const struct json *routing, bool cluster)
+/* requiredPrefix is read from cluster configurations only: a tenant must not be able to lift it. */
+static struct aim_routing_spec read_routing(const struct json *routing, bool cluster)
 {
     const struct json *enabled = json_get(routing, "enabled");
-    return (struct routing_spec){
+    return (struct aim_routing_spec){
         .has_enabled = json_is(enabled, JSON_BOOL),
         .enabled = json_bool(enabled, false),
         .gateway = of_type(json_get(routing, "gatewayRef"), JSON_OBJ),
@@ -22,7 +24,7 @@ static struct routing_spec read_routing(const struct json *routing, bool cluster
     };
 }
 
-/* Newer manifests nest the two fields of storage; the nested one wins where both are given. */
+/* Newer manifests nest the two storage fields; the nested one takes precedence. */
 static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret)
 {
     const struct json *nested = json_get(spec, "storage");
@@ -35,6 +37,7 @@ static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret
     ret->headroom_percent = json_int(headroom, PVC_HEADROOM_DEFAULT);
 }
 
+/* `cluster` selects the fields that only one of the two kinds may set. */
 struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster)
 {
     const struct json *propagation = json_get(spec, "labelPropagation");
@@ -54,9 +57,9 @@ struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool 
     return ret;
 }
 
-/* ---- checking */
+/* ---- validation */
 
-/* The first name of an expression such as ".metadata.name"; empty when it begins otherwise. */
+/* The first field of an expression such as ".metadata.name"; empty if it starts differently. */
 static str root_field(str expression)
 {
     if (str_starts(expression, S("$")))
@@ -81,11 +84,12 @@ static bool is_known_root(str name)
     return !name.n;
 }
 
-static int lint_parts(const struct path_template *t, struct path_problem *problem)
+/* Checks the placeholders, and the path with a short text in place of each. */
+static int lint_parts(const struct aim_path_template *t, struct aim_path_problem *problem)
 {
     auto_buf struct buf literal = { 0 }, path = { 0 };
     for (size_t i = 0; i < t->n; i++) {
-        const struct path_part *part = &t->parts[i];
+        const struct aim_path_part *part = &t->parts[i];
         str root = root_field(part->expression);
         if (!is_known_root(root)) {
             problem->fault = PATH_MISSING;
@@ -97,18 +101,18 @@ static int lint_parts(const struct path_template *t, struct path_problem *proble
         }
         buf_put(&literal, part->expression.n ? S("x") : part->literal);
     }
-    return literal.n ? path_normalise(buf_str(&literal), &path, problem) : 0;
+    return literal.n ? aim_path_normalize(buf_str(&literal), &path, problem) : 0;
 }
 
-static int lint_template(struct arena *a, str text, struct path_problem *problem)
+static int lint_template(struct arena *a, str text, struct aim_path_problem *problem)
 {
-    struct path_template t;
-    int failed = path_compile(a, text, &t, problem);
+    struct aim_path_template t;
+    int failed = aim_path_compile(a, text, &t, problem);
     return failed ? failed : lint_parts(&t, problem);
 }
 
 int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
-                       struct path_problem *problem)
+                       struct aim_path_problem *problem)
 {
     int failed = lint_template(a, spec->routing.path_template, problem);
     if (!failed && spec->routing.required_prefix.n)

@@ -1,32 +1,39 @@
-/* Children of a service: see service_children_core.h. The InferenceService has a file of its own,
- * service_runtime_core.c. */
+/* Children of a service: see service_children_core.h. The InferenceService has its own file, service_runtime_core.c.
+ *
+ *     image without a model ----> AIMModel
+ *     overrides ----------------> AIMServiceTemplate "<base>-ovr-<hash>"
+ *     caching requested --------> AIMTemplateCache, named after the template
+ *     otherwise ----------------> PersistentVolumeClaim "<isvc>-temp-cache"
+ *
+ * Fields have two names where the generations of AIM differ; both are read here, so that no other file needs to
+ * know. Names and labels are those of the original operator (names_core.c). */
 #include "service_children_core.h"
 
 #include "../base/quantity.h"
 #include "../base/sha256.h"
 #include "names_core.h"
 
-/* ---- what the service asks for */
+/* ---- fields of the service */
 
-str service_model_ref(const struct json *service)
+str aim_service_model_ref(const struct json *service)
 {
     const struct json *model = json_at(service, "spec", "model", NULL);
     str ref = json_text(json_get(model, "ref"));
     return ref.n ? ref : json_text(json_get(model, "name"));
 }
 
-str service_model_image(const struct json *service)
+str aim_service_model_image(const struct json *service)
 {
     return json_text(json_at(service, "spec", "model", "image", NULL));
 }
 
-str service_template_ref(const struct json *service)
+str aim_service_template_ref(const struct json *service)
 {
     str ref = json_text(json_at(service, "spec", "templateRef", NULL));
     return ref.n ? ref : json_text(json_at(service, "spec", "template", "name", NULL));
 }
 
-bool service_wants_cache(const struct json *service)
+bool aim_service_wants_cache(const struct json *service)
 {
     str mode = json_text(json_at(service, "spec", "caching", "mode", NULL));
     if (mode.n)
@@ -34,18 +41,18 @@ bool service_wants_cache(const struct json *service)
     return json_bool(json_at(service, "spec", "cacheModel", NULL), false);
 }
 
-const struct json *service_overrides(const struct json *service)
+const struct json *aim_service_overrides(const struct json *service)
 {
     const struct json *overrides = json_at(service, "spec", "overrides", NULL);
     return json_len(overrides) ? overrides : NULL;
 }
 
-str service_storage_class(const struct service_basis *b)
+str aim_service_storage_class(const struct aim_service_basis *b)
 {
     return b->own->storage_class.n ? b->own->storage_class : b->config->storage_class;
 }
 
-int64_t service_headroom(const struct service_basis *b)
+int64_t aim_service_headroom(const struct aim_service_basis *b)
 {
     return b->own->has_headroom      ? b->own->headroom_percent
            : b->config->has_headroom ? b->config->headroom_percent
@@ -59,7 +66,7 @@ static str meta_text(const struct json *object, const char *key)
     return json_text(json_at(object, "metadata", key, NULL));
 }
 
-static struct json *child(struct arena *a, str name, str ns)
+static struct json *make_child(struct arena *a, str name, str ns)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     json_set_str(a, metadata, "name", name);
@@ -69,11 +76,11 @@ static struct json *child(struct arena *a, str name, str ns)
     return object;
 }
 
-static void label(struct arena *a, struct json *object, const struct service_basis *b,
-                  const char *name, str value)
+static void set_label(struct arena *a, struct json *object, const struct aim_service_basis *b,
+                      const char *name, str value)
 {
     struct json *labels = json_make(a, object, "metadata", "labels", NULL);
-    json_set_str(a, labels, names_label_key(a, b->group, name).p, value);
+    json_set_str(a, labels, aim_names_label_key(a, b->group, name).p, value);
 }
 
 static void copy_member(struct arena *a, const struct json *from, struct json *to, const char *key)
@@ -85,13 +92,13 @@ static void copy_member(struct arena *a, const struct json *from, struct json *t
 static bool matches_any(const struct json *patterns, str key)
 {
     for (size_t i = 0; i < json_len(patterns); i++)
-        if (names_key_matches(json_text(json_item(patterns, i)), key, NULL))
+        if (aim_names_match_key(json_text(json_item(patterns, i)), key, NULL))
             return true;
     return false;
 }
 
-void service_propagate(struct arena *a, const struct runtimeconfig_spec *config,
-                       const struct json *parent, struct json *to)
+void aim_service_copy_labels(struct arena *a, const struct runtimeconfig_spec *config,
+                             const struct json *parent, struct json *to)
 {
     struct json *labels = json_make(a, to, "metadata", "labels", NULL);
     json_each(m, json_at(parent, "metadata", "labels", NULL))
@@ -107,7 +114,9 @@ static const struct json *find_named(const struct json *list, str name)
     return NULL;
 }
 
-struct json *service_merge_named(struct arena *a, const struct json *under, const struct json *over)
+/* Used for env, secrets and other lists that Kubernetes merges by name. */
+struct json *aim_service_merge_named(struct arena *a, const struct json *under,
+                                     const struct json *over)
 {
     struct json *merged = json_new_arr(a);
     for (size_t i = 0; i < json_len(under); i++) {
@@ -123,23 +132,24 @@ struct json *service_merge_named(struct arena *a, const struct json *under, cons
 
 /* ---- model and templates */
 
-struct json *service_model(struct arena *a, const struct service_basis *b)
+/* Created in the namespace of the service, with its credentials, because the image may be private. */
+struct json *aim_service_model(struct arena *a, const struct aim_service_basis *b)
 {
-    str image = service_model_image(b->service);
+    str image = aim_service_model_image(b->service);
     struct json *model =
-        child(a, names_model_of_image(a, image), meta_text(b->service, "namespace"));
+        make_child(a, aim_names_model_of_image(a, image), meta_text(b->service, "namespace"));
     const struct json *from = json_get(b->service, "spec");
     struct json *spec = json_make(a, model, "spec", NULL);
-    label(a, model, b, "auto-created", S("true"));
+    set_label(a, model, b, "auto-created", S("true"));
     json_set_str(a, spec, "image", image);
     copy_member(a, from, spec, "runtimeConfigName");
     copy_member(a, from, spec, "imagePullSecrets");
     copy_member(a, from, spec, "serviceAccountName");
-    service_propagate(a, b->config, b->service, model);
+    aim_service_copy_labels(a, b->config, b->service, model);
     return model;
 }
 
-/* In the order in which the original wrote them: the hash of the derived name depends on it. */
+/* The overrides in the key order of the original operator: the hash in the derived name depends on it. */
 static str overrides_text(struct arena *a, const struct json *overrides)
 {
     struct json *ordered = json_new_obj(a);
@@ -157,14 +167,15 @@ static str overrides_text(struct arena *a, const struct json *overrides)
     return json_to_str(a, ordered);
 }
 
-static void override(struct arena *a, struct json *spec, const struct json *overrides)
+/* Writes the overrides into the spec of the derived template. */
+static void apply_overrides(struct arena *a, struct json *spec, const struct json *overrides)
 {
     copy_member(a, overrides, spec, "metric");
     copy_member(a, overrides, spec, "precision");
     struct json *selector = json_make(a, spec, "gpuSelector", NULL);
     json_each(m, json_get(overrides, "gpuSelector"))
         json_set(a, selector, m->key, json_copy(a, m->value));
-    /* the newer shape of the same wish */
+    /* the newer form of the same fields */
     const struct json *gpu = json_at(overrides, "hardware", "gpu", NULL);
     copy_member(a, gpu, selector, "model");
     copy_member(a, gpu, selector, "resourceName");
@@ -174,8 +185,8 @@ static void override(struct arena *a, struct json *spec, const struct json *over
         json_del(spec, S("gpuSelector"));
 }
 
-/* A profile given by hand spoke of the base; what is overridden in it would contradict. */
-static void forget_overridden(struct json *spec, const struct json *overrides)
+/* A profile in the spec describes the base; the overridden fields in it are removed. */
+static void drop_overridden_profile(struct json *spec, const struct json *overrides)
 {
     struct json *metadata = json_at(spec, "profile", "metadata", NULL);
     if (json_get(overrides, "metric"))
@@ -188,41 +199,42 @@ static void forget_overridden(struct json *spec, const struct json *overrides)
     }
 }
 
-struct json *service_derived_template(struct arena *a, const struct service_basis *b,
-                                      const struct json *base)
+/* The base spec with overrides, plus env, secrets and resources of the service. */
+struct json *aim_service_derived_template(struct arena *a, const struct aim_service_basis *b,
+                                          const struct json *base)
 {
-    const struct json *overrides = service_overrides(b->service);
+    const struct json *overrides = aim_service_overrides(b->service);
     const struct json *wishes = json_get(b->service, "spec");
-    str name = names_derived_template(a, meta_text(base, "name"), overrides_text(a, overrides));
-    struct json *template = child(a, name, meta_text(b->service, "namespace"));
+    str name = aim_names_derived_template(a, meta_text(base, "name"), overrides_text(a, overrides));
+    struct json *template = make_child(a, name, meta_text(b->service, "namespace"));
     const struct json *from = json_get(base, "spec");
     struct json *spec = json_is(from, JSON_OBJ) ? json_copy(a, from) : json_new_obj(a);
     json_set(a, template, S("spec"), spec);
-    override(a, spec, overrides);
-    forget_overridden(spec, overrides);
+    apply_overrides(a, spec, overrides);
+    drop_overridden_profile(spec, overrides);
     if (json_len(json_get(wishes, "env")))
         json_set(a, spec, S("env"),
-                 service_merge_named(a, json_get(spec, "env"), json_get(wishes, "env")));
+                 aim_service_merge_named(a, json_get(spec, "env"), json_get(wishes, "env")));
     if (json_len(json_get(wishes, "imagePullSecrets")))
         json_set(a, spec, S("imagePullSecrets"),
-                 service_merge_named(a, json_get(wishes, "imagePullSecrets"),
-                                     json_get(spec, "imagePullSecrets")));
+                 aim_service_merge_named(a, json_get(wishes, "imagePullSecrets"),
+                                         json_get(spec, "imagePullSecrets")));
     copy_member(a, wishes, spec, "resources");
     copy_member(a, wishes, spec, "runtimeConfigName");
-    label(a, template, b, "derived-template", S("true"));
-    service_propagate(a, b->config, b->service, template);
+    set_label(a, template, b, "derived-template", S("true"));
+    aim_service_copy_labels(a, b->config, b->service, template);
     return template;
 }
 
 /* ---- storage */
 
-const struct json *service_sources(const struct json *template)
+const struct json *aim_service_sources(const struct json *template)
 {
     const struct json *found = json_at(template, "status", "modelSources", NULL);
     return json_len(found) ? found : json_at(template, "spec", "modelSources", NULL);
 }
 
-static int64_t size_of(const struct json *size)
+static int64_t parse_size(const struct json *size)
 {
     int64_t bytes = -1;
     if (json_is(size, JSON_INT))
@@ -232,18 +244,19 @@ static int64_t size_of(const struct json *size)
                : -1;
 }
 
-int64_t service_sources_bytes(const struct json *sources)
+/* Unknown (-1) if any size is: a volume that is too small fails in the middle of a download. */
+int64_t aim_service_sources_bytes(const struct json *sources)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < json_len(sources); i++) {
-        int64_t bytes = size_of(json_get(json_item(sources, i), "size"));
+        int64_t bytes = parse_size(json_get(json_item(sources, i), "size"));
         if (bytes <= 0 || __builtin_add_overflow(sum, bytes, &sum))
             return -1;
     }
     return json_len(sources) ? sum : -1;
 }
 
-struct json *service_claim_spec(struct arena *a, str storage_class, int64_t bytes)
+struct json *aim_service_claim_spec(struct arena *a, str storage_class, int64_t bytes)
 {
     const int64_t gib = (int64_t)1 << 30;
     struct json *spec = json_new_obj(a), *modes = json_new_arr(a);
@@ -256,35 +269,37 @@ struct json *service_claim_spec(struct arena *a, str storage_class, int64_t byte
     return spec;
 }
 
-struct json *service_volume(struct arena *a, const struct service_basis *b)
+/* Sized for all model sources plus headroom. */
+struct json *aim_service_volume(struct arena *a, const struct aim_service_basis *b)
 {
-    int64_t bytes = service_sources_bytes(service_sources(b->template));
+    int64_t bytes = aim_service_sources_bytes(aim_service_sources(b->template));
     if (bytes <= 0)
         return NULL;
     str ns = meta_text(b->service, "namespace");
-    str isvc = names_inference_service(a, meta_text(b->service, "name"), ns);
-    struct json *claim = child(a, names_service_volume(a, isvc), ns);
-    label(a, claim, b, "service-name", names_label_value(a, meta_text(b->service, "name")));
+    str isvc = aim_names_inference_service(a, meta_text(b->service, "name"), ns);
+    struct json *claim = make_child(a, aim_names_service_volume(a, isvc), ns);
+    set_label(a, claim, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
     json_set(a, claim, S("spec"),
-             service_claim_spec(a, service_storage_class(b),
-                                names_volume_bytes(bytes, service_headroom(b))));
-    service_propagate(a, b->config, b->service, claim);
+             aim_service_claim_spec(a, aim_service_storage_class(b),
+                                    aim_names_volume_bytes(bytes, aim_service_headroom(b))));
+    aim_service_copy_labels(a, b->config, b->service, claim);
     return claim;
 }
 
-struct json *service_template_cache(struct arena *a, const struct service_basis *b)
+/* Has the name of the template, so that all services with this template share it. */
+struct json *aim_service_template_cache(struct arena *a, const struct aim_service_basis *b)
 {
     const struct json *from = json_get(b->service, "spec");
     str template = meta_text(b->template, "name");
-    struct json *cache = child(a, template, meta_text(b->service, "namespace"));
+    struct json *cache = make_child(a, template, meta_text(b->service, "namespace"));
     struct json *spec = json_make(a, cache, "spec", NULL);
-    label(a, cache, b, "service-name", names_label_value(a, meta_text(b->service, "name")));
+    set_label(a, cache, b, "service-name", aim_names_label_value(a, meta_text(b->service, "name")));
     json_set_str(a, spec, "templateRef", template);
-    if (service_storage_class(b).n)
-        json_set_str(a, spec, "storageClassName", service_storage_class(b));
+    if (aim_service_storage_class(b).n)
+        json_set_str(a, spec, "storageClassName", aim_service_storage_class(b));
     copy_member(a, from, spec, "env");
     copy_member(a, from, spec, "imagePullSecrets");
     copy_member(a, from, spec, "runtimeConfigName");
-    service_propagate(a, b->config, b->service, cache);
+    aim_service_copy_labels(a, b->config, b->service, cache);
     return cache;
 }

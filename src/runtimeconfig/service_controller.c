@@ -1,4 +1,12 @@
-/* AIMService: see service_controller.h. Observe (service_observe.c), write what is missing, say how it is. */
+/* AIMService: see service_controller.h. Observes (service_observe.c), creates what is missing, and sets the status
+ * (service_status_core.c).
+ *
+ *     template ready and model known
+ *         -> storage: warm cache | volumes of the live InferenceService | a volume of its own
+ *         -> InferenceService
+ *
+ * Storage is sticky: an InferenceService keeps the kind of storage that it was created with, because changing its
+ * volumes restarts all pods. A service that asks for a cache waits until it is warm, except if it already runs. */
 #include "service_controller.h"
 
 #include "../base/rfc3339.h"
@@ -20,44 +28,45 @@ static const struct resource *kind_of(const struct aim_turn *t, enum aim_kind ki
     return &aim_kinds_of(t->aim)->at[kind];
 }
 
-static void observe(struct aim_turn *t)
+static void service_observe_turn(struct aim_turn *t)
 {
-    struct service_view *v = arena_new(t->r->arena, struct service_view);
+    struct aim_service_view *v = arena_new(t->r->arena, struct aim_service_view);
     t->view = v;
-    service_observe(t, v);
+    aim_service_observe(t, v);
 }
 
 /* ---- storage */
 
-/* The volumes that a warm cache offers, from what its status lists. */
+/* The volumes of a warm cache, from its status; false if there are none. */
 static bool mounts_of_cache(struct aim_turn *t, const struct json *cache,
-                            struct service_storage *ret)
+                            struct aim_service_storage *ret)
 {
     const struct json *caches = json_at(cache, "status", "modelCaches", NULL);
-    struct service_mount *at = arena_array(t->r->arena, json_len(caches) + 1, sizeof(*at));
+    struct aim_service_mount *at = arena_array(t->r->arena, json_len(caches) + 1, sizeof(*at));
     size_t n = 0;
     json_each(m, caches) {
         str claim = json_text(json_get(m->value, "persistentVolumeClaim"));
         if (claim.n)
-            at[n++] = (struct service_mount){ claim, cache_mount_path(t->r->arena, m->key) };
+            at[n++] =
+                (struct aim_service_mount){ claim, aim_cache_mount_path(t->r->arena, m->key) };
     }
-    *ret = (struct service_storage){ "template", at, n };
+    *ret = (struct aim_service_storage){ "template", at, n };
     return n > 0;
 }
 
-static enum service_cache_state cache_state(const struct json *cache)
+static enum aim_service_cache_state cache_state(const struct json *cache)
 {
     str word = json_text(json_at(cache, "status", "status", NULL));
-    return !cache                     ? SERVICE_CACHE_WAITING
-           : cache_is_available(word) ? SERVICE_CACHE_WARM
-           : str_eqc(word, "Failed")  ? SERVICE_CACHE_FAILED
-                                      : SERVICE_CACHE_WARMING;
+    return !cache                         ? SERVICE_CACHE_WAITING
+           : aim_cache_is_available(word) ? SERVICE_CACHE_WARM
+           : str_eqc(word, "Failed")      ? SERVICE_CACHE_FAILED
+                                          : SERVICE_CACHE_WARMING;
 }
 
-/* A cache belongs to a template of the namespace; one for a template of the cluster stands alone. */
-static void make_cache(struct aim_turn *t, struct service_view *v)
+/* The cache is owned by its template if that is in the namespace; a cluster template cannot own it. */
+static void make_cache(struct aim_turn *t, struct aim_service_view *v)
 {
-    struct json *cache = service_template_cache(t->r->arena, &v->basis);
+    struct json *cache = aim_service_template_cache(t->r->arena, &v->basis);
     const struct json *template = v->basis.template;
     if (meta_text(template, "namespace").n) {
         const struct resource *kind = kind_of(t, AIM_TEMPLATE);
@@ -73,44 +82,45 @@ static void make_cache(struct aim_turn *t, struct service_view *v)
     aim_apply(t, kind_of(t, AIM_TEMPLATE_CACHE), NULL, cache);
 }
 
-/* The service waits for its cache; what already runs keeps the volumes it has. */
-static bool storage_of_cache(struct aim_turn *t, struct service_view *v,
-                             struct service_storage *ret)
+/* Storage from the cache; false: wait for it. A running service keeps its volumes. */
+static bool storage_of_cache(struct aim_turn *t, struct aim_service_view *v,
+                             struct aim_service_storage *ret)
 {
     v->facts.cache = cache_state(v->cache);
     if (!v->cache)
         make_cache(t, v);
     if (v->facts.cache == SERVICE_CACHE_WARM && mounts_of_cache(t, v->cache, ret))
         return true;
-    return service_storage_live(t->r->arena, v->basis.group, v->runtime, "template", ret);
+    return aim_service_read_storage(t->r->arena, v->basis.group, v->runtime, "template", ret);
 }
 
-/* Made once and never changed. */
-static void storage_of_volume(struct aim_turn *t, struct service_view *v,
-                              struct service_storage *ret)
+/* A volume of its own, created once and never changed. */
+static void storage_of_volume(struct aim_turn *t, struct aim_service_view *v,
+                              struct aim_service_storage *ret)
 {
-    struct json *claim = service_volume(t->r->arena, &v->basis);
+    struct json *claim = aim_service_volume(t->r->arena, &v->basis);
     if (!claim)
-        return; /* the size of a source is not known: the pod's own disk has to do */
+        return; /* the size of a source is unknown: the pod uses its own disk */
     str name = meta_text(claim, "name");
-    struct service_mount *at = arena_new(t->r->arena, struct service_mount);
-    *at = (struct service_mount){ name, S(SERVICE_CACHE_ROOT) };
-    *ret = (struct service_storage){ "volume", at, 1 };
+    struct aim_service_mount *at = arena_new(t->r->arena, struct aim_service_mount);
+    *at = (struct aim_service_mount){ name, S(SERVICE_CACHE_ROOT) };
+    *ret = (struct aim_service_storage){ "volume", at, 1 };
     if (cache_get(aim_world(t->aim)->claims, t->ns, name))
         return;
     json_set(t->r->arena, json_get(claim, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, &resource_claims, NULL, claim);
+    aim_apply(t, &aim_resource_claims, NULL, claim);
 }
 
-/* False: the runtime has to wait. */
-static bool prepare_storage(struct aim_turn *t, struct service_view *v, struct service_storage *ret)
+/* Chooses the storage; false: the InferenceService must wait. */
+static bool prepare_storage(struct aim_turn *t, struct aim_service_view *v,
+                            struct aim_service_storage *ret)
 {
     struct arena *a = t->r->arena;
-    if (service_wants_cache(t->object))
+    if (aim_service_wants_cache(t->object))
         return storage_of_cache(t, v, ret);
-    if (service_storage_live(a, v->basis.group, v->runtime, "template", ret))
+    if (aim_service_read_storage(a, v->basis.group, v->runtime, "template", ret))
         return true;
-    if (!service_storage_live(a, v->basis.group, v->runtime, "volume", ret) &&
+    if (!aim_service_read_storage(a, v->basis.group, v->runtime, "volume", ret) &&
         cache_state(v->cache) == SERVICE_CACHE_WARM && mounts_of_cache(t, v->cache, ret))
         return true;
     storage_of_volume(t, v, ret);
@@ -119,46 +129,47 @@ static bool prepare_storage(struct aim_turn *t, struct service_view *v, struct s
 
 /* ---- children */
 
-static void make_runtime(struct aim_turn *t, struct service_view *v)
+static void make_runtime(struct aim_turn *t, struct aim_service_view *v)
 {
-    struct service_storage storage = { 0 };
+    struct aim_service_storage storage = { 0 };
     if (!prepare_storage(t, v, &storage))
         return;
-    struct json *runtime = service_inference_service(t->r->arena, &v->basis, &storage);
+    struct json *runtime = aim_service_inference_service(t->r->arena, &v->basis, &storage);
     json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, &resource_inference_services, v->runtime, runtime);
+    aim_apply(t, &aim_resource_inference_services, v->runtime, runtime);
 }
 
-/* Caches that were begun for this service alone and are not done are of no use to anybody. */
+/* Is this an unfinished cache that was created for this service and that no other service uses? */
 static bool is_orphan(struct aim_turn *t, const struct aim_record *cache, str service_label)
 {
     const struct json *object =
         aim_record_object(t->r->arena, kind_of(t, AIM_TEMPLATE_CACHE), cache);
-    str label = json_text(
-        json_get_str(json_at(object, "metadata", "labels", NULL),
-                     names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, "service-name")));
+    str label = json_text(json_get_str(json_at(object, "metadata", "labels", NULL),
+                                       aim_names_label_key(t->r->arena, aim_kinds_of(t->aim)->group,
+                                                           "service-name")));
     str template = json_text(json_at(object, "spec", "templateRef", NULL));
     const struct aim_record *other;
-    if (!str_eq(cache->meta.ns, t->ns) || cache->deleting || cache_is_available(cache->word) ||
+    if (!str_eq(cache->meta.ns, t->ns) || cache->deleting || aim_cache_is_available(cache->word) ||
         !str_eq(label, service_label))
         return false;
     cache_each(other, t->of->cache) {
         if (!str_eq(other->meta.ns, t->ns) || str_eq(other->meta.name, t->name) || other->deleting)
             continue;
         const struct json *o = aim_record_object(t->r->arena, kind_of(t, AIM_SERVICE), other);
-        if (service_wants_cache(o) &&
+        if (aim_service_wants_cache(o) &&
             str_eq(json_text(json_at(o, "status", "resolvedTemplate", "name", NULL)), template))
             return false;
     }
     return true;
 }
 
-static void clean_up(struct aim_turn *t)
+/* Deletes orphaned caches; removes the finalizer when none is left. */
+static void delete_orphan_caches(struct aim_turn *t)
 {
     const struct aim_record *cache;
-    str label = names_label_value(t->r->arena, t->name);
+    str label = aim_names_label_value(t->r->arena, t->name);
     size_t orphans = 0;
-    if (!finalizer_has(t, FINALIZER))
+    if (!aim_finalizer_has(t, FINALIZER))
         return;
     cache_each(cache, aim_cache(t->aim, AIM_TEMPLATE_CACHE))
         if (is_orphan(t, cache, label)) {
@@ -169,28 +180,29 @@ static void clean_up(struct aim_turn *t)
                                                 .name = cache->meta.name });
         }
     if (orphans)
-        reconcile_again(t->r, NS_PER_S); /* until the caches show them leaving */
+        reconcile_again(t->r, NS_PER_S); /* until the watch shows that they are being deleted */
     else
-        finalizer_send(t, FINALIZER, false);
+        aim_finalizer_send(t, FINALIZER, false);
 }
 
-static void reconcile(struct aim_turn *t)
+/* Children are created in the order of their dependencies; each waits until the one before is ready. */
+static void service_reconcile(struct aim_turn *t)
 {
-    struct service_view *v = t->view;
+    struct aim_service_view *v = t->view;
     struct arena *a = t->r->arena;
     if (t->deleting) {
-        clean_up(t);
+        delete_orphan_caches(t);
         return;
     }
-    if (service_wants_cache(t->object) && !finalizer_has(t, FINALIZER))
-        finalizer_send(t, FINALIZER, true);
+    if (aim_service_wants_cache(t->object) && !aim_finalizer_has(t, FINALIZER))
+        aim_finalizer_send(t, FINALIZER, true);
     if (v->facts.config_missing)
-        return; /* what runs stays as it is */
+        return; /* existing objects stay as they are */
     if (v->make_model)
         aim_apply(t, kind_of(t, AIM_MODEL), NULL, json_copy(a, v->make_model));
     if (v->make_template)
         aim_apply(t, kind_of(t, AIM_TEMPLATE), v->live_template, json_copy(a, v->make_template));
-    if (service_wants_cache(t->object))
+    if (aim_service_wants_cache(t->object))
         v->facts.cache = SERVICE_CACHE_WAITING;
     if (v->facts.template.state == SERVICE_TEMPLATE_READY && v->model)
         make_runtime(t, v);
@@ -198,9 +210,10 @@ static void reconcile(struct aim_turn *t)
 
 /* ---- status */
 
-static struct service_route_fact route_fact(const struct route_plan *plan)
+/* The verdict on the route, as a fact for the status. */
+static struct aim_service_route_fact route_fact(const struct aim_route_plan *plan)
 {
-    static const enum service_route_state states[ROUTE_VERDICT_N] = {
+    static const enum aim_service_route_state states[ROUTE_VERDICT_N] = {
         [ROUTE_OFF] = SERVICE_ROUTE_OFF,
         [ROUTE_INVALID] = SERVICE_ROUTE_PATH_INVALID,
         [ROUTE_NOWHERE] = SERVICE_ROUTE_NO_GATEWAY,
@@ -210,14 +223,16 @@ static struct service_route_fact route_fact(const struct route_plan *plan)
         [ROUTE_FAILED] = SERVICE_ROUTE_REJECTED,
         [ROUTE_READY] = SERVICE_ROUTE_READY,
     };
-    return (struct service_route_fact){ states[plan->verdict],
-                                        plan->reason ? str_c(plan->reason) : S(""), plan->message };
+    return (struct aim_service_route_fact){ states[plan->verdict],
+                                            plan->reason ? str_c(plan->reason) : S(""),
+                                            plan->message };
 }
 
-/* A refusal for good is told at once; anything else may pass, and a conflict is over in a moment. */
-static struct service_trouble trouble_of(const struct aim_turn *t)
+/* The failed write of this turn, and for how long writes have failed. A refusal counts as lasting at once; a conflict
+ * is retried immediately and not reported. */
+static struct aim_service_trouble make_trouble(const struct aim_turn *t)
 {
-    struct service_trouble trouble = { .phase = SERVICE_APPLYING };
+    struct aim_service_trouble trouble = { .phase = SERVICE_APPLYING };
     const struct json *ready = aim_status_find(t->status.old, "Ready");
     const struct json *failure = aim_status_find(t->status.old, "Failure");
     if (!t->write_failure || t->write_reason == KUBE_CONFLICT)
@@ -225,44 +240,46 @@ static struct service_trouble trouble_of(const struct aim_turn *t)
     trouble.message = str_c(t->write_failure);
     bool refused = t->write_reason == KUBE_INVALID || t->write_reason == KUBE_BAD_REQUEST ||
                    t->write_reason == KUBE_FORBIDDEN || t->write_reason == KUBE_NOT_FOUND;
-    bool told = str_starts(json_text(json_get(failure, "message")), S("Apply failed"));
+    bool was_reported = str_starts(json_text(json_get(failure, "message")), S("Apply failed"));
     int64_t since = t->status.now;
     if (str_eqc(json_text(json_get(ready, "reason")), "ServerUnavailable"))
         rfc3339_parse(json_text(json_get(ready, "lastTransitionTime")), &since, NULL);
-    trouble.lasting_s = refused || told ? SERVICE_GRACE_S : t->status.now - since;
+    trouble.lasting_s = refused || was_reported ? SERVICE_GRACE_S : t->status.now - since;
     return trouble;
 }
 
-static void put_conditions(struct aim_turn *t, const struct service_answer *answer)
+/* RoutingReady is left out: route_controller.c sets it with a more precise message. */
+static void put_conditions(struct aim_turn *t, const struct aim_service_answer *answer)
 {
     static const enum aim_truth truths[] = {
         [SERVICE_FALSE] = AIM_FALSE, [SERVICE_TRUE] = AIM_TRUE, [SERVICE_UNKNOWN] = AIM_UNKNOWN
     };
     for (int type = 0; type < SERVICE_CONDITION_N; type++) {
-        const struct service_condition *c = &answer->conditions[type];
+        const struct aim_service_condition *c = &answer->conditions[type];
         if (c->truth == SERVICE_ABSENT ||
-            type == SERVICE_ROUTING_READY) /* the route's own to say */
+            type == SERVICE_ROUTING_READY) /* set by route_controller.c */
             continue;
         aim_status_condition(&t->status,
                              &(struct aim_condition){
-                                 service_condition_name((enum service_condition_type)type),
+                                 aim_service_condition_name((enum aim_service_condition_type)type),
                                  truths[c->truth], arena_str(t->r->arena, c->reason).p,
                                  c->message });
     }
 }
 
-static void finish(struct aim_turn *t)
+/* The route was planned before and has set its own condition; here it is one fact among others. */
+static void service_set_status(struct aim_turn *t)
 {
-    struct service_view *v = t->view;
+    struct aim_service_view *v = t->view;
     struct aim_status *s = &t->status;
     if (t->deleting)
         return;
     v->facts.route = route_fact(&t->route);
-    v->facts.trouble = trouble_of(t);
-    struct service_answer answer = service_status(t->r->arena, &v->facts);
+    v->facts.trouble = make_trouble(t);
+    struct aim_service_answer answer = aim_service_status(t->r->arena, &v->facts);
     put_conditions(t, &answer);
     aim_status_text(s, "status", str_c(answer.status));
-    struct json *template = service_resolved_template(s->a, &v->facts.template);
+    struct json *template = aim_service_resolved_template(s->a, &v->facts.template);
     if (template)
         json_set(s->a, s->next, S("resolvedTemplate"), template);
     else
@@ -272,17 +289,17 @@ static void finish(struct aim_turn *t)
     aim_status_reference(s, "resolvedTemplateCache", v->cache);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+static int service_start(struct aim_consumers *of, err_t *e)
 {
-    int r = service_world_start(aim_world(of->aim), aim_manager(of->aim), e);
+    int r = aim_world_start(aim_world(of->aim), aim_manager(of->aim), e);
     if (r == 0)
-        service_watch(of->aim);
+        aim_service_watch(of->aim);
     return r;
 }
 
 const struct aim_hooks aim_service_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = service_start,
+    .observe = service_observe_turn,
+    .reconcile = service_reconcile,
+    .set_status = service_set_status,
 };

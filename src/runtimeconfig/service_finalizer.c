@@ -1,11 +1,12 @@
-/* See service_finalizer.h. */
+/* Adding and removing finalizers: see service_finalizer.h. They keep an object until unfinished caches that were created
+ * for it are deleted; owner references cannot do that, because finished caches must stay. */
 #include "service_finalizer.h"
 
 #include "names_core.h"
 
 static str full_name(const struct aim_turn *t, const char *name)
 {
-    return names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, name);
+    return aim_names_label_key(t->r->arena, aim_kinds_of(t->aim)->group, name);
 }
 
 static const struct json *list_of(const struct aim_turn *t)
@@ -13,7 +14,7 @@ static const struct json *list_of(const struct aim_turn *t)
     return json_at(t->object, "metadata", "finalizers", NULL);
 }
 
-bool finalizer_has(const struct aim_turn *t, const char *name)
+bool aim_finalizer_has(const struct aim_turn *t, const char *name)
 {
     const struct json *list = list_of(t);
     str wanted = full_name(t, name);
@@ -23,7 +24,8 @@ bool finalizer_has(const struct aim_turn *t, const char *name)
     return false;
 }
 
-void finalizer_send(struct aim_turn *t, const char *name, bool add)
+/* Keeps finalizers of other controllers in their order. */
+void aim_finalizer_send(struct aim_turn *t, const char *name, bool add)
 {
     struct arena *a = t->r->arena;
     struct json *next = json_new_arr(a), *body = json_new_obj(a);

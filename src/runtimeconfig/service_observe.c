@@ -1,4 +1,12 @@
-/* Looking at what a service stands on: see service_view.h. Reads caches only. */
+/* Observing what a service depends on: see service_view.h. Reads caches only.
+ *
+ *     spec.templateRef ------------------------------+
+ *     spec.model -> model -> best ready template ----+--> base --overrides--> template --> its model
+ *                                                                                |
+ *                    InferenceService, pods (image pull errors)  <---------------+--> cache
+ *
+ * Every step that fails leaves a fact for service_status_core.c and ends the chain. Objects are built in the arena of
+ * the turn, because cached records may be replaced while it waits. */
 #include "service_view.h"
 
 #include "model_core.h"
@@ -17,7 +25,7 @@ static struct json *object_of(const struct aim_turn *t, enum aim_kind kind,
     return r ? aim_record_object(t->r->arena, &aim_kinds_of(t->aim)->at[kind], r) : NULL;
 }
 
-struct json *service_find(const struct aim_turn *t, enum aim_kind ns_kind, str name)
+struct json *aim_service_find(const struct aim_turn *t, enum aim_kind ns_kind, str name)
 {
     enum aim_kind cluster_kind = (enum aim_kind)(ns_kind + 1);
     const struct aim_record *r = cache_get(aim_cache(t->aim, ns_kind), t->ns, name);
@@ -25,7 +33,8 @@ struct json *service_find(const struct aim_turn *t, enum aim_kind ns_kind, str n
              : object_of(t, cluster_kind, cache_get(aim_cache(t->aim, cluster_kind), S(""), name));
 }
 
-struct json *service_find_cache(const struct aim_turn *t, str template)
+/* Usually named after the template; a cache that a user created may have any name. */
+struct json *aim_service_find_cache(const struct aim_turn *t, str template)
 {
     struct cache *caches = aim_cache(t->aim, AIM_TEMPLATE_CACHE);
     const struct aim_record *r = cache_get(caches, t->ns, template), *other;
@@ -42,11 +51,13 @@ struct json *service_find_cache(const struct aim_turn *t, str template)
 
 /* ---- the model */
 
-static struct service_model_fact model_fact(enum service_model_state state, str reason, str message)
+static struct aim_service_model_fact model_fact(enum aim_service_model_state state, str reason,
+                                                str message)
 {
-    return (struct service_model_fact){ state, reason, message };
+    return (struct aim_service_model_fact){ state, reason, message };
 }
 
+/* A model with this image; `*ret_count` is the number of them. */
 static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns, str image,
                                   size_t *ret_count)
 {
@@ -60,7 +71,8 @@ static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns
     return object_of(t, kind, found);
 }
 
-static void find_by_image(struct aim_turn *t, struct service_view *v, str image)
+/* The only model with this image; several are an error, and for none a model is created. */
+static void find_by_image(struct aim_turn *t, struct aim_service_view *v, str image)
 {
     size_t count;
     v->model = only_of_image(t, AIM_MODEL, t->ns, image, &count);
@@ -75,7 +87,7 @@ static void find_by_image(struct aim_turn *t, struct service_view *v, str image)
                                     count, STR_ARG(image)));
         v->model = NULL;
     } else if (!v->model) {
-        v->make_model = service_model(t->r->arena, &v->basis);
+        v->make_model = aim_service_model(t->r->arena, &v->basis);
         v->facts.model =
             model_fact(SERVICE_MODEL_WAITING, S("ModelPending"),
                        arena_printf(t->r->arena,
@@ -84,9 +96,10 @@ static void find_by_image(struct aim_turn *t, struct service_view *v, str image)
     }
 }
 
-static void find_by_name(struct aim_turn *t, struct service_view *v, str name)
+/* A model that does not exist yet is waited for: it may be created later. */
+static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str name)
 {
-    v->model = service_find(t, AIM_MODEL, name);
+    v->model = aim_service_find(t, AIM_MODEL, name);
     if (!v->model)
         v->facts.model =
             model_fact(SERVICE_MODEL_WAITING, S("ModelNotFound"),
@@ -96,52 +109,54 @@ static void find_by_name(struct aim_turn *t, struct service_view *v, str name)
                                     STR_ARG(name), STR_ARG(t->ns)));
 }
 
-static void judge_model(struct aim_turn *t, struct service_view *v)
+/* Sets the model fact from the status of the model. */
+static void check_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str word = json_text(json_at(v->model, "status", "status", NULL));
-    const char *reason = model_unready_reason(word);
+    const char *reason = aim_model_unready_reason(word);
     if (!reason)
         return;
-    enum service_model_state state = !strcmp(reason, "ModelFailed")     ? SERVICE_MODEL_FAILED
-                                     : !strcmp(reason, "ModelDegraded") ? SERVICE_MODEL_DEGRADED
-                                                                        : SERVICE_MODEL_WAITING;
+    enum aim_service_model_state state = !strcmp(reason, "ModelFailed")     ? SERVICE_MODEL_FAILED
+                                         : !strcmp(reason, "ModelDegraded") ? SERVICE_MODEL_DEGRADED
+                                                                            : SERVICE_MODEL_WAITING;
     v->facts.model = model_fact(state, str_c(reason),
                                 arena_printf(t->r->arena, STR_FMT " \"" STR_FMT "\" is %s",
                                              STR_ARG(json_text(json_get(v->model, "kind"))),
                                              STR_ARG(meta_text(v->model, "name")),
-                                             word.n ? word.p : "not judged yet"));
+                                             word.n ? word.p : "not ready yet"));
 }
 
-/* False: the story ends here. */
-static bool resolve_model(struct aim_turn *t, struct service_view *v)
+/* True if the model is ready; otherwise the fact explains why not. */
+static bool resolve_model(struct aim_turn *t, struct aim_service_view *v)
 {
-    str ref = service_model_ref(t->object), image = service_model_image(t->object);
+    str ref = aim_service_model_ref(t->object), image = aim_service_model_image(t->object);
     if (ref.n)
         find_by_name(t, v, ref);
     else if (image.n)
         find_by_image(t, v, image);
     else
         v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("ModelResolutionFailed"),
-                                    S("spec.model names neither a model (ref) nor an image"));
+                                    S("spec.model must set a model (ref) or an image"));
     if (v->model)
-        judge_model(t, v);
+        check_model(t, v);
     return v->facts.model.state == SERVICE_MODEL_READY;
 }
 
 /* ---- the template */
 
 struct candidates {
-    struct template_candidate *at;
+    struct aim_template_candidate *at;
     size_t n;
 };
 
-static void gather(struct aim_turn *t, enum aim_kind kind, str ns, str model, struct candidates *c)
+static void gather_candidates(struct aim_turn *t, enum aim_kind kind, str ns, str model,
+                              struct candidates *c)
 {
     const struct aim_record *r;
     cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
         if (str_eq(r->meta.ns, ns) && !r->deleting)
-            c->at[c->n++] = template_candidate_of(t->r->arena, aim_kinds_of(t->aim)->group,
-                                                  object_of(t, kind, r));
+            c->at[c->n++] = aim_template_candidate_of(t->r->arena, aim_kinds_of(t->aim)->group,
+                                                      object_of(t, kind, r));
 }
 
 static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)
@@ -153,21 +168,22 @@ static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)
     return n;
 }
 
-static const struct json *select_template(struct aim_turn *t, struct service_view *v)
+/* The best template of the model, or NULL and the fact. */
+static const struct json *select_template(struct aim_turn *t, struct aim_service_view *v)
 {
     str model = meta_text(v->model, "name");
     size_t room = count_of(t, AIM_TEMPLATE, model) + count_of(t, AIM_CLUSTER_TEMPLATE, model);
     struct candidates c = { arena_array(t->r->arena, room + 1, sizeof(*c.at)), 0 };
-    gather(t, AIM_TEMPLATE, t->ns, model, &c);
-    gather(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
-    struct template_selection s =
-        template_select(t->r->arena, model, c.at, c.n, service_world_gpus(aim_world(t->aim)));
-    if (s.chosen) { /* by its own scope: a template of the same name may be in the other */
+    gather_candidates(t, AIM_TEMPLATE, t->ns, model, &c);
+    gather_candidates(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
+    struct aim_template_selection s =
+        aim_template_select(t->r->arena, model, c.at, c.n, aim_world_gpus(aim_world(t->aim)));
+    if (s.chosen) { /* in its own scope: the other one may have a template of the same name */
         enum aim_kind kind = s.chosen->ns.n ? AIM_TEMPLATE : AIM_CLUSTER_TEMPLATE;
         return object_of(t, kind, cache_get(aim_cache(t->aim, kind), s.chosen->ns, s.chosen->name));
     }
     bool waits = s.choice == TEMPLATE_NOT_READY;
-    v->facts.template = (struct service_template_fact){
+    v->facts.template = (struct aim_service_template_fact){
         .state = waits ? SERVICE_TEMPLATE_AWAITED : SERVICE_TEMPLATE_REFUSED,
         .reason = str_c(s.reason),
         .message = s.message,
@@ -175,19 +191,20 @@ static const struct json *select_template(struct aim_turn *t, struct service_vie
     return NULL;
 }
 
-static const struct json *base_template(struct aim_turn *t, struct service_view *v)
+/* The named template, or the best one of the model. */
+static const struct json *base_template(struct aim_turn *t, struct aim_service_view *v)
 {
-    str name = service_template_ref(t->object);
+    str name = aim_service_template_ref(t->object);
     if (!name.n)
         return resolve_model(t, v) ? select_template(t, v) : NULL;
-    const struct json *template = service_find(t, AIM_TEMPLATE, name);
+    const struct json *template = aim_service_find(t, AIM_TEMPLATE, name);
     if (!template)
         v->facts.template =
-            (struct service_template_fact){ .state = SERVICE_TEMPLATE_MISSING, .name = name };
+            (struct aim_service_template_fact){ .state = SERVICE_TEMPLATE_MISSING, .name = name };
     return template;
 }
 
-/* Any template of the namespace that says the same will do. */
+/* A template of the namespace with the same spec; reused instead of creating another one. */
 static struct json *equal_template(struct aim_turn *t, const struct json *wanted)
 {
     const struct aim_record *r;
@@ -201,12 +218,13 @@ static struct json *equal_template(struct aim_turn *t, const struct json *wanted
     return NULL;
 }
 
-static const struct json *derive(struct aim_turn *t, struct service_view *v,
-                                 const struct json *base)
+/* The template with the overrides of the service; NULL while it is being created. */
+static const struct json *derive_template(struct aim_turn *t, struct aim_service_view *v,
+                                          const struct json *base)
 {
-    if (!base || !service_overrides(t->object))
+    if (!base || !aim_service_overrides(t->object))
         return base;
-    struct json *wanted = service_derived_template(t->r->arena, &v->basis, base);
+    struct json *wanted = aim_service_derived_template(t->r->arena, &v->basis, base);
     const struct json *same = equal_template(t, wanted);
     if (same)
         return same;
@@ -215,7 +233,7 @@ static const struct json *derive(struct aim_turn *t, struct service_view *v,
     v->live_template =
         object_of(t, AIM_TEMPLATE, cache_get(aim_cache(t->aim, AIM_TEMPLATE), t->ns, name));
     if (!v->live_template)
-        v->facts.template = (struct service_template_fact){
+        v->facts.template = (struct aim_service_template_fact){
             .state = SERVICE_TEMPLATE_AWAITED,
             .reason = S("TemplateNotAvailable"),
             .message =
@@ -225,7 +243,8 @@ static const struct json *derive(struct aim_turn *t, struct service_view *v,
     return v->live_template;
 }
 
-static enum service_template_state state_of(const struct json *template)
+/* NotAvailable counts as degraded: no node has the GPU of the template. */
+static enum aim_service_template_state template_state_of(const struct json *template)
 {
     str word = json_text(json_at(template, "status", "status", NULL));
     if (str_eqc(word, "Failed"))
@@ -234,15 +253,17 @@ static enum service_template_state state_of(const struct json *template)
         return SERVICE_TEMPLATE_DEGRADED;
     if (!str_eqc(word, "Ready"))
         return SERVICE_TEMPLATE_PENDING;
-    return json_len(service_sources(template)) ? SERVICE_TEMPLATE_READY : SERVICE_TEMPLATE_EMPTY;
+    return json_len(aim_service_sources(template)) ? SERVICE_TEMPLATE_READY
+                                                   : SERVICE_TEMPLATE_EMPTY;
 }
 
-static void judge_template(struct service_view *v, const struct json *template)
+/* Takes reason and message from the Failure condition of the template, which names the cause. */
+static void check_template(struct aim_service_view *v, const struct json *template)
 {
     const struct json *failure = aim_status_find(json_get(template, "status"), "Failure");
     bool failing = str_eqc(json_text(json_get(failure, "status")), "True");
-    v->facts.template = (struct service_template_fact){
-        .state = state_of(template),
+    v->facts.template = (struct aim_service_template_fact){
+        .state = template_state_of(template),
         .name = meta_text(template, "name"),
         .ns = meta_text(template, "namespace"),
         .uid = meta_text(template, "uid"),
@@ -252,15 +273,16 @@ static void judge_template(struct service_view *v, const struct json *template)
     };
 }
 
-static void observe_template(struct aim_turn *t, struct service_view *v)
+/* Template and model in use. */
+static void observe_template(struct aim_turn *t, struct aim_service_view *v)
 {
-    const struct json *template = derive(t, v, base_template(t, v));
+    const struct json *template = derive_template(t, v, base_template(t, v));
     if (!template)
         return;
     str model = json_text(json_at(template, "spec", "modelName", NULL));
     v->basis.template = template;
-    judge_template(v, template);
-    v->model = service_find(t, AIM_MODEL, model);
+    check_template(v, template);
+    v->model = aim_service_find(t, AIM_MODEL, model);
     v->basis.model = v->model;
     if (!v->model)
         v->facts.model = model_fact(SERVICE_MODEL_MISSING, S("ImageNotFound"),
@@ -278,41 +300,43 @@ static bool is_pull_error(str reason)
            str_eqc(reason, "InvalidImageName");
 }
 
-static bool look_for_pull_error(struct aim_turn *t, struct service_runtime_fact *fact,
-                                const struct pod_container *at, size_t n, bool init)
+/* Sets the first image pull error of these containers; false if there is none. */
+static bool find_pull_error(struct aim_turn *t, struct aim_service_runtime_fact *fact,
+                            const struct aim_pod_container *at, size_t n, bool init)
 {
     for (size_t i = 0; i < n; i++) {
         if (!is_pull_error(at[i].waiting))
             continue;
-        service_runtime_pull(t->r->arena, fact,
-                             &(struct service_pull_error){ .kind =
-                                                               service_pull_cause(at[i].message),
-                                                           .container = at[i].name,
-                                                           .init = init,
-                                                           .reason = at[i].waiting,
-                                                           .message = at[i].message });
+        aim_service_set_pull_error(t->r->arena, fact,
+                                   &(struct aim_service_pull_error){
+                                       .kind = aim_service_pull_cause(at[i].message),
+                                       .container = at[i].name,
+                                       .init = init,
+                                       .reason = at[i].waiting,
+                                       .message = at[i].message });
         return true;
     }
     return false;
 }
 
-static void observe_pods(struct aim_turn *t, struct service_view *v)
+/* The first pull error of any pod is enough: all pods of a service have the same image. */
+static void observe_pods(struct aim_turn *t, struct aim_service_view *v)
 {
-    const struct predictor_record *pod;
+    const struct aim_predictor_record *pod;
     cache_each_in(pod, aim_world(t->aim)->pods, 0, v->runtime_name)
         if (str_eq(pod->meta.ns, t->ns) &&
-            (look_for_pull_error(t, &v->facts.runtime, pod->init_containers.at,
-                                 pod->init_containers.n, true) ||
-             look_for_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,
-                                 false)))
+            (find_pull_error(t, &v->facts.runtime, pod->init_containers.at, pod->init_containers.n,
+                             true) ||
+             find_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n, false)))
             return;
 }
 
-static void observe_runtime(struct aim_turn *t, struct service_view *v)
+/* The InferenceService and, while it is not ready, its pods. */
+static void observe_runtime(struct aim_turn *t, struct aim_service_view *v)
 {
-    v->runtime_name = names_inference_service(t->r->arena, t->name, t->ns);
-    v->runtime = child_object(t->r->arena, cache_get(aim_world(t->aim)->inference_services, t->ns,
-                                                     v->runtime_name));
+    v->runtime_name = aim_names_inference_service(t->r->arena, t->name, t->ns);
+    v->runtime = aim_child_object(t->r->arena, cache_get(aim_world(t->aim)->inference_services,
+                                                         t->ns, v->runtime_name));
     const struct json *status = json_get(v->runtime, "status");
     const struct json *ready = aim_status_find(status, "Ready");
     const struct json *failure = json_at(status, "modelStatus", "lastFailureInfo", NULL);
@@ -324,13 +348,14 @@ static void observe_runtime(struct aim_turn *t, struct service_view *v)
         observe_pods(t, v);
 }
 
-void service_observe(struct aim_turn *t, struct service_view *v)
+/* Fills in the view, and the template that the route needs for its labels. */
+void aim_service_observe(struct aim_turn *t, struct aim_service_view *v)
 {
     struct arena *a = t->r->arena;
-    v->basis = (struct service_basis){ .group = aim_kinds_of(t->aim)->group,
-                                       .service = t->object,
-                                       .config = &t->settings,
-                                       .own = &t->own };
+    v->basis = (struct aim_service_basis){ .group = aim_kinds_of(t->aim)->group,
+                                           .service = t->object,
+                                           .config = &t->settings,
+                                           .own = &t->own };
     v->facts.old = t->status.old;
     v->facts.config_missing = t->config.outcome == RESOLVE_MISSING;
     v->facts.config_message =
@@ -340,9 +365,9 @@ void service_observe(struct aim_turn *t, struct service_view *v)
     observe_template(t, v);
     observe_runtime(t, v);
     if (v->facts.template.found)
-        v->cache = service_find_cache(t, v->facts.template.name);
-    const struct json *source = json_item(service_sources(v->basis.template), 0);
-    t->template = (struct route_template){
+        v->cache = aim_service_find_cache(t, v->facts.template.name);
+    const struct json *source = json_item(aim_service_sources(v->basis.template), 0);
+    t->template = (struct aim_route_template){
         .ready = v->facts.template.state == SERVICE_TEMPLATE_READY,
         .name = v->facts.template.name,
         .model_name = json_text(json_at(v->basis.template, "spec", "modelName", NULL)),

@@ -1,7 +1,14 @@
 /* The InferenceService of a service: see service_children_core.h.
  *
- * KServe runs what its ServingRuntime says, which has the template's name; here are only the wishes of this service:
- * replicas, environment, resources, volumes and credentials. */
+ * KServe runs the ServingRuntime that has the name of the template; the InferenceService only adds what is specific to
+ * this service: replicas, environment, resources, volumes and credentials. For each of these the service takes
+ * precedence over the template, then the model, then the configuration; lists are merged by name:
+ *
+ *                        service   template   model   configuration
+ *     environment        x         x                  x               merged by name
+ *     resources          x         x          x                       the first that is set, over defaults per GPU
+ *     pull secrets       x         x          x       x               merged by name
+ *     service account    x         x          x       x               the first that is set */
 #include "service_children_core.h"
 
 #include "names_core.h"
@@ -11,7 +18,7 @@
 
 struct maker {
     struct arena *a;
-    const struct service_basis *b;
+    const struct aim_service_basis *b;
 };
 
 static const struct json *spec_of(const struct json *object)
@@ -26,20 +33,21 @@ static str name_of(const struct json *object)
 
 /* ---- metadata */
 
+/* Labels that the original sets; metric and precision come from the discovered profile only. */
 static void put_labels(struct maker *m, struct json *labels)
 {
-    const struct service_basis *b = m->b;
+    const struct aim_service_basis *b = m->b;
     const struct json *profile = json_at(b->template, "status", "profile", "metadata", NULL);
     str model = json_text(json_get(spec_of(b->template), "modelName"));
-    str source = json_text(json_get(json_item(service_sources(b->template), 0), "name"));
+    str source = json_text(json_get(json_item(aim_service_sources(b->template), 0), "name"));
     const struct {
         const char *key;
         str value;
     } ours[] = {
-        { "template", names_label_value(m->a, name_of(b->template)) },
-        { "model-id", names_label_value(m->a, source.n ? source : model) },
-        { "aim-image", names_label_value(m->a, model) },
-        { "service-name", names_label_value(m->a, name_of(b->service)) },
+        { "template", aim_names_label_value(m->a, name_of(b->template)) },
+        { "model-id", aim_names_label_value(m->a, source.n ? source : model) },
+        { "aim-image", aim_names_label_value(m->a, model) },
+        { "service-name", aim_names_label_value(m->a, name_of(b->service)) },
         { "template.metric", json_text(json_get(profile, "metric")) },
         { "template.precision", json_text(json_get(profile, "precision")) },
     };
@@ -48,18 +56,19 @@ static void put_labels(struct maker *m, struct json *labels)
     json_set_str(m->a, labels, "app.kubernetes.io/managed-by", S("aim-controller"));
     for (size_t i = 0; i < countof(ours); i++)
         if (ours[i].value.n)
-            json_set_str(m->a, labels, names_label_key(m->a, b->group, ours[i].key).p,
+            json_set_str(m->a, labels, aim_names_label_key(m->a, b->group, ours[i].key).p,
                          ours[i].value);
 }
 
+/* Labels and annotations of the service are copied first, so that ours win. */
 static void put_metadata(struct maker *m, struct json *object,
-                         const struct service_storage *storage)
+                         const struct aim_service_storage *storage)
 {
     const struct json *from = json_get(m->b->service, "metadata");
     str ns = json_text(json_get(from, "namespace"));
     struct json *metadata = json_make(m->a, object, "metadata", NULL);
     json_set_str(m->a, metadata, "name",
-                 names_inference_service(m->a, json_text(json_get(from, "name")), ns));
+                 aim_names_inference_service(m->a, json_text(json_get(from, "name")), ns));
     json_set_str(m->a, metadata, "namespace", ns);
     struct json *labels = json_make(m->a, metadata, "labels", NULL);
     json_each(label, json_get(from, "labels"))
@@ -67,10 +76,11 @@ static void put_metadata(struct maker *m, struct json *object,
     put_labels(m, labels);
     struct json *notes = json_make(m->a, metadata, "annotations", NULL);
     json_each(note, json_get(from, "annotations"))
-        if (!str_starts(note->key, S("kubectl.kubernetes.io/"))) /* that one is of the service */
+        if (!str_starts(note->key,
+                        S("kubectl.kubernetes.io/"))) /* describes the service, not this object */
             json_set(m->a, notes, note->key, json_copy(m->a, note->value));
     if (storage->mode)
-        json_set_str(m->a, notes, names_label_key(m->a, m->b->group, "storage").p,
+        json_set_str(m->a, notes, aim_names_label_key(m->a, m->b->group, "storage").p,
                      str_c(storage->mode));
     if (json_get(spec_of(m->b->service), "autoScaling"))
         json_set_str(m->a, notes, "serving.kserve.io/autoscalerClass", S("keda"));
@@ -84,17 +94,18 @@ static int64_t gpu_count(const struct json *template)
 {
     int64_t found =
         json_int(json_at(template, "status", "profile", "metadata", "gpu_count", NULL), 0);
-    return found > 0 ? found : template_gpu_count(spec_of(template));
+    return found > 0 ? found : aim_template_gpu_count(spec_of(template));
 }
 
-static void overlay(struct arena *a, struct json *into, const struct json *from, const char *key)
+static void copy_resources(struct arena *a, struct json *into, const struct json *from,
+                           const char *key)
 {
     json_each(m, json_get(from, key))
         json_set(a, json_make(a, into, key, NULL), m->key, json_copy(a, m->value));
 }
 
-/* What a number of GPUs usually needs beside them. */
-static void put_usual(struct arena *a, struct json *resources, int64_t gpus)
+/* Default CPU and memory per GPU, as in the original operator. */
+static void put_default_resources(struct arena *a, struct json *resources, int64_t gpus)
 {
     struct json *requests = json_make(a, resources, "requests", NULL);
     json_set_str(a, requests, "cpu", arena_printf(a, "%lld", 4 * (long long)gpus));
@@ -103,24 +114,25 @@ static void put_usual(struct arena *a, struct json *resources, int64_t gpus)
                  arena_printf(a, "%lldGi", 48 * (long long)gpus));
 }
 
+/* Defaults, overlaid by the first of service, template and model that sets resources; GPUs are always added. */
 static struct json *resources_of(struct maker *m)
 {
-    const struct service_basis *b = m->b;
+    const struct aim_service_basis *b = m->b;
     const struct json *whose[] = { json_get(spec_of(b->service), "resources"),
                                    json_get(spec_of(b->template), "resources"),
                                    json_get(spec_of(b->model), "resources") };
-    enum { GPUS_MAX = 1024 }; /* a node has less; keeps the products small */
+    enum { GPUS_MAX = 1024 }; /* more than any node has; keeps the products small */
     int64_t gpus = MIN(gpu_count(b->template), (int64_t)GPUS_MAX);
     str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
     const char *resource = named.n ? named.p : GPU_RESOURCE;
     struct json *resources = json_new_obj(m->a);
     if (gpus)
-        put_usual(m->a, resources, gpus);
+        put_default_resources(m->a, resources, gpus);
     for (size_t i = 0; i < countof(whose); i++) {
         if (!json_len(whose[i]))
             continue;
-        overlay(m->a, resources, whose[i], "requests");
-        overlay(m->a, resources, whose[i], "limits");
+        copy_resources(m->a, resources, whose[i], "requests");
+        copy_resources(m->a, resources, whose[i], "limits");
         break;
     }
     static const char *const both[] = { "requests", "limits" };
@@ -132,9 +144,10 @@ static struct json *resources_of(struct maker *m)
     return resources;
 }
 
-/* ---- the rest of the predictor */
+/* ---- predictor */
 
-static struct json *env_of(struct maker *m, const struct service_storage *storage)
+/* Cache path, configuration, template, service: later ones win. */
+static struct json *env_of(struct maker *m, const struct aim_service_storage *storage)
 {
     struct json *first = json_new_arr(m->a);
     if (storage->n) {
@@ -143,26 +156,27 @@ static struct json *env_of(struct maker *m, const struct service_storage *storag
         json_set_str(m->a, path, "value", S(SERVICE_CACHE_ROOT));
         json_push(m->a, first, path);
     }
-    struct json *env = service_merge_named(m->a, first, m->b->config->env);
-    env = service_merge_named(m->a, env, json_get(spec_of(m->b->template), "env"));
-    return service_merge_named(m->a, env, json_get(spec_of(m->b->service), "env"));
+    struct json *env = aim_service_merge_named(m->a, first, m->b->config->env);
+    env = aim_service_merge_named(m->a, env, json_get(spec_of(m->b->template), "env"));
+    return aim_service_merge_named(m->a, env, json_get(spec_of(m->b->service), "env"));
 }
 
-/* Service, template, model, configuration: the first that names a secret counts, all are used. */
+/* The secrets of service, template, model and configuration, in this order, each once. */
 static struct json *pull_secrets_of(struct maker *m)
 {
-    const struct service_basis *b = m->b;
+    const struct aim_service_basis *b = m->b;
     const struct json *lists[] = { json_get(spec_of(b->service), "imagePullSecrets"),
                                    json_get(spec_of(b->template), "imagePullSecrets"),
                                    json_get(spec_of(b->model), "imagePullSecrets"),
                                    b->config->pull_secrets };
     struct json *all = json_new_arr(m->a);
     for (size_t i = 0; i < countof(lists); i++)
-        all = service_merge_named(m->a, all, lists[i]);
+        all = aim_service_merge_named(m->a, all, lists[i]);
     return all;
 }
 
-static str account_of(const struct service_basis *b)
+/* The first of service, template, model and configuration that names a service account. */
+static str account_of(const struct aim_service_basis *b)
 {
     const str names[] = { json_text(json_get(spec_of(b->service), "serviceAccountName")),
                           json_text(json_get(spec_of(b->template), "serviceAccountName")),
@@ -174,8 +188,9 @@ static str account_of(const struct service_basis *b)
     return S("");
 }
 
+/* One volume and one mount per claim. */
 static void put_volumes(struct maker *m, struct json *predictor, struct json *model,
-                        const struct service_storage *storage)
+                        const struct aim_service_storage *storage)
 {
     if (!storage->n)
         return;
@@ -205,8 +220,9 @@ static void put_replicas(struct maker *m, struct json *predictor)
         json_set(m->a, predictor, S("autoScaling"), json_copy(m->a, json_get(spec, "autoScaling")));
 }
 
-struct json *service_inference_service(struct arena *a, const struct service_basis *b,
-                                       const struct service_storage *storage)
+/* Empty lists are left out: server-side apply would otherwise own them. */
+struct json *aim_service_inference_service(struct arena *a, const struct aim_service_basis *b,
+                                           const struct aim_service_storage *storage)
 {
     struct maker m = { a, b };
     struct json *object = json_new_obj(a);
@@ -230,7 +246,7 @@ struct json *service_inference_service(struct arena *a, const struct service_bas
     return object;
 }
 
-/* ---- what a live one has */
+/* ---- a live InferenceService */
 
 static str mount_path(const struct json *mounts, str volume)
 {
@@ -240,27 +256,29 @@ static str mount_path(const struct json *mounts, str volume)
     return S("");
 }
 
-bool service_storage_live(struct arena *a, const char *group, const struct json *inference_service,
-                          const char *mode, struct service_storage *ret)
+/* Reads the mode from our annotation and the claims from volumes with our prefix; others are not ours. */
+bool aim_service_read_storage(struct arena *a, const char *group,
+                              const struct json *inference_service, const char *mode,
+                              struct aim_service_storage *ret)
 {
     const struct json *notes = json_at(inference_service, "metadata", "annotations", NULL);
     const struct json *predictor = json_at(inference_service, "spec", "predictor", NULL);
     const struct json *volumes = json_get(predictor, "volumes");
     const struct json *mounts = json_at(predictor, "model", "volumeMounts", NULL);
-    str made = json_text(json_get_str(notes, names_label_key(a, group, "storage")));
+    str made = json_text(json_get_str(notes, aim_names_label_key(a, group, "storage")));
     if (!made.n || !str_eqc(made, mode))
         return false;
-    struct service_mount *list = arena_array(a, json_len(volumes) + 1, sizeof(*list));
+    struct aim_service_mount *list = arena_array(a, json_len(volumes) + 1, sizeof(*list));
     size_t n = 0;
     for (size_t i = 0; i < json_len(volumes); i++) {
         const struct json *volume = json_item(volumes, i);
         str name = json_text(json_get(volume, "name"));
         str claim = json_text(json_at(volume, "persistentVolumeClaim", "claimName", NULL));
         if (str_starts(name, S("model-cache-")) && claim.n)
-            list[n++] = (struct service_mount){ claim, mount_path(mounts, name) };
+            list[n++] = (struct aim_service_mount){ claim, mount_path(mounts, name) };
     }
     if (!n)
         return false;
-    *ret = (struct service_storage){ mode, list, n };
+    *ret = (struct aim_service_storage){ mode, list, n };
     return true;
 }

@@ -1,24 +1,28 @@
-/* What leads to services: see service_view.h. A change of a template, model or cache concerns the services that mention it,
- * in their spec or in what their status says they resolved to. Text is searched for the quoted name: a match too many
- * costs one pass that changes nothing. */
+/* Watches that enqueue services: see service_view.h and service_watch.h. A change of a template, model or cache affects
+ * the services that mention it in their spec, or in the resolved references of their status. The JSON text is
+ * searched for the quoted name: a false match costs one pass that changes nothing, while an index would have to
+ * follow every rule of resolution. */
 #include "service_view.h"
 
 #include "service_watch.h"
 #include "service_world.h"
 
-void watch_child(struct controller *c, const struct record *old, const struct record *now)
+/* Both versions count: a child may have changed its owner. */
+void aim_watch_on_child_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const char *kind = aim_kinds_of(of->aim)->at[of->kind].kind;
     const struct record *both[] = { old, now };
     for (size_t i = 0; i < countof(both); i++) {
-        const struct child_record *child = (const struct child_record *)(const void *)both[i];
+        const struct aim_child_record *child =
+            (const struct aim_child_record *)(const void *)both[i];
         if (child && str_eqc(child->owner_kind, kind) && child->owner_name.n)
             controller_add(c, child->meta.ns, child->owner_name);
     }
 }
 
-bool watch_mentions(const struct aim_record *r, str name)
+bool aim_watch_mentions(const struct aim_record *r, str name)
 {
     auto_buf struct buf quoted = { 0 };
     if (!name.n)
@@ -28,13 +32,14 @@ bool watch_mentions(const struct aim_record *r, str name)
            str_find(r->status, buf_str(&quoted)) != SIZE_MAX;
 }
 
-bool watch_matters(const struct aim_record *old, const struct aim_record *now)
+bool aim_watch_has_changed(const struct aim_record *old, const struct aim_record *now)
 {
     return !old || !now || old->deleting != now->deleting || !str_eq(old->spec, now->spec) ||
            !str_eq(old->word, now->word) || !str_eq(old->status, now->status);
 }
 
-void watch_add_mentioning(const struct aim_consumers *of, str ns, const str *names, size_t n)
+void aim_watch_enqueue_mentioning(const struct aim_consumers *of, str ns, const str *names,
+                                  size_t n)
 {
     const struct aim_record *r;
     cache_each(r, of->cache) {
@@ -42,7 +47,7 @@ void watch_add_mentioning(const struct aim_consumers *of, str ns, const str *nam
             continue;
         bool named = false;
         for (size_t i = 0; i < n && !named; i++)
-            named = watch_mentions(r, names[i]);
+            named = aim_watch_mentions(r, names[i]);
         if (named)
             controller_add(of->controller, r->meta.ns, r->meta.name);
     }
@@ -56,58 +61,61 @@ static str image_of_model(const struct aim *aim, str ns, str name)
     return m ? m->image : S("");
 }
 
-static void template_changed(struct controller *c, const struct record *old,
-                             const struct record *now)
+/* A service may mention the template, its model, or the image of that model. */
+static void on_template_change(struct controller *c, const struct record *old,
+                               const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
-    if (!watch_matters((const struct aim_record *)(const void *)old,
-                       (const struct aim_record *)(const void *)now))
+    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
+                               (const struct aim_record *)(const void *)now))
         return;
     const str names[] = { any->meta.name, any->model_name,
                           image_of_model(of->aim, any->meta.ns, any->model_name) };
-    watch_add_mentioning(of, any->meta.ns, names, countof(names));
+    aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void model_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_model_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
-    if (!watch_matters((const struct aim_record *)(const void *)old,
-                       (const struct aim_record *)(const void *)now))
+    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
+                               (const struct aim_record *)(const void *)now))
         return;
     const str names[] = { any->meta.name, any->image };
-    watch_add_mentioning(of, any->meta.ns, names, countof(names));
+    aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void cache_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_cache_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
     auto_arena struct arena a = { 0 };
     struct json *spec = NULL;
-    if (!watch_matters((const struct aim_record *)(const void *)old,
-                       (const struct aim_record *)(const void *)now) ||
+    if (!aim_watch_has_changed((const struct aim_record *)(const void *)old,
+                               (const struct aim_record *)(const void *)now) ||
         !any->spec.n || json_parse(&a, any->spec, &spec, NULL) < 0)
         return;
     const str names[] = { any->meta.name, json_text(json_get(spec, "templateRef")) };
-    watch_add_mentioning(of, any->meta.ns, names, countof(names));
+    aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-/* A pod leads to the service through the InferenceService that it runs. */
-static void pod_changed(struct controller *c, const struct record *old, const struct record *now)
+/* Finds the service through the InferenceService that the pod belongs to. */
+static void on_pod_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
-    const struct predictor_record *pod =
-        (const struct predictor_record *)(const void *)(now ? now : old);
-    const struct child_record *runtime =
+    const struct aim_predictor_record *pod =
+        (const struct aim_predictor_record *)(const void *)(now ? now : old);
+    const struct aim_child_record *runtime =
         cache_get(aim_world(of->aim)->inference_services, pod->meta.ns, pod->inference_service);
     if (runtime)
-        watch_child(c, NULL, &runtime->meta);
+        aim_watch_on_child_change(c, NULL, &runtime->meta);
 }
 
-/* New GPUs matter to those that wait for a template. */
-static void node_changed(struct controller *c, const struct record *old, const struct record *now)
+/* New GPUs affect services that wait for a template. */
+static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *r;
@@ -118,17 +126,18 @@ static void node_changed(struct controller *c, const struct record *old, const s
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
-void service_watch(struct aim *aim)
+/* A service has no watch of its own on HTTPRoutes and Gateways here: route_controller.c has it. */
+void aim_service_watch(struct aim *aim)
 {
     struct controller *c = aim_consumers(aim, AIM_SERVICE)->controller;
-    struct service_world *w = aim_world(aim);
-    controller_watch(c, w->inference_services, watch_child);
-    controller_watch(c, w->claims, watch_child);
-    controller_watch(c, w->pods, pod_changed);
-    controller_watch(c, w->nodes, node_changed);
-    controller_watch(c, aim_cache(aim, AIM_TEMPLATE), template_changed);
-    controller_watch(c, aim_cache(aim, AIM_CLUSTER_TEMPLATE), template_changed);
-    controller_watch(c, aim_cache(aim, AIM_MODEL), model_changed);
-    controller_watch(c, aim_cache(aim, AIM_CLUSTER_MODEL), model_changed);
-    controller_watch(c, aim_cache(aim, AIM_TEMPLATE_CACHE), cache_changed);
+    struct aim_world *w = aim_world(aim);
+    controller_watch(c, w->inference_services, aim_watch_on_child_change);
+    controller_watch(c, w->claims, aim_watch_on_child_change);
+    controller_watch(c, w->pods, on_pod_change);
+    controller_watch(c, w->nodes, on_node_change);
+    controller_watch(c, aim_cache(aim, AIM_TEMPLATE), on_template_change);
+    controller_watch(c, aim_cache(aim, AIM_CLUSTER_TEMPLATE), on_template_change);
+    controller_watch(c, aim_cache(aim, AIM_MODEL), on_model_change);
+    controller_watch(c, aim_cache(aim, AIM_CLUSTER_MODEL), on_model_change);
+    controller_watch(c, aim_cache(aim, AIM_TEMPLATE_CACHE), on_cache_change);
 }

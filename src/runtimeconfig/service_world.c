@@ -1,85 +1,91 @@
-/* See service_world.h. */
+/* Caches of the kinds around AIM: see service_world.h.
+ *
+ * KServe may not be installed, and nodes and storage classes may not be readable: those caches are optional, and an
+ * absent one is empty. Claims, jobs and runtimes are selected by our label, pods by the label that KServe sets, so
+ * that a large cluster costs no more memory than our part of it. The manager owns the caches. */
 #include "service_world.h"
 
 #include "template_core.h"
 
-const struct resource resource_inference_services = { "serving.kserve.io", "v1beta1",
-                                                      "inferenceservices", "InferenceService",
-                                                      true };
-const struct resource resource_serving_runtimes = { "serving.kserve.io", "v1alpha1",
-                                                    "servingruntimes", "ServingRuntime", true };
-const struct resource resource_cluster_serving_runtimes = { "serving.kserve.io", "v1alpha1",
-                                                            "clusterservingruntimes",
-                                                            "ClusterServingRuntime", false };
-const struct resource resource_claims = { "", "v1", "persistentvolumeclaims",
-                                          "PersistentVolumeClaim", true };
-const struct resource resource_jobs = { "batch", "v1", "jobs", "Job", true };
-const struct resource resource_storage_classes = { "storage.k8s.io", "v1", "storageclasses",
-                                                   "StorageClass", false };
+const struct resource aim_resource_inference_services = { "serving.kserve.io", "v1beta1",
+                                                          "inferenceservices", "InferenceService",
+                                                          true };
+const struct resource aim_resource_serving_runtimes = { "serving.kserve.io", "v1alpha1",
+                                                        "servingruntimes", "ServingRuntime", true };
+const struct resource aim_resource_cluster_serving_runtimes = { "serving.kserve.io", "v1alpha1",
+                                                                "clusterservingruntimes",
+                                                                "ClusterServingRuntime", false };
+const struct resource aim_resource_claims = { "", "v1", "persistentvolumeclaims",
+                                              "PersistentVolumeClaim", true };
+const struct resource aim_resource_jobs = { "batch", "v1", "jobs", "Job", true };
+const struct resource aim_resource_storage_classes = { "storage.k8s.io", "v1", "storageclasses",
+                                                       "StorageClass", false };
 
 static const struct field child_fields[] = {
-    { "metadata.labels", F_RAW, offsetof(struct child_record, labels) },
-    { "metadata.annotations", F_RAW, offsetof(struct child_record, annotations) },
-    { "metadata.ownerReferences", F_RAW, offsetof(struct child_record, owners) },
-    { OWNER_KIND, F_WORD, offsetof(struct child_record, owner_kind) },
-    { OWNER_NAME, F_STR, offsetof(struct child_record, owner_name) },
-    { "metadata.generation", F_INT, offsetof(struct child_record, generation) },
-    { "metadata.deletionTimestamp", F_HAS, offsetof(struct child_record, deleting) },
-    { "spec", F_RAW, offsetof(struct child_record, spec) },
-    { "status", F_RAW, offsetof(struct child_record, status) },
+    { "metadata.labels", F_RAW, offsetof(struct aim_child_record, labels) },
+    { "metadata.annotations", F_RAW, offsetof(struct aim_child_record, annotations) },
+    { "metadata.ownerReferences", F_RAW, offsetof(struct aim_child_record, owners) },
+    { OWNER_KIND, F_WORD, offsetof(struct aim_child_record, owner_kind) },
+    { OWNER_NAME, F_STR, offsetof(struct aim_child_record, owner_name) },
+    { "metadata.generation", F_INT, offsetof(struct aim_child_record, generation) },
+    { "metadata.deletionTimestamp", F_HAS, offsetof(struct aim_child_record, deleting) },
+    { "spec", F_RAW, offsetof(struct aim_child_record, spec) },
+    { "status", F_RAW, offsetof(struct aim_child_record, status) },
 };
 
 static const struct field container_fields[] = {
-    { "name", F_WORD, offsetof(struct pod_container, name) },
-    { "state.waiting.reason", F_WORD, offsetof(struct pod_container, waiting) },
-    { "state.waiting.message", F_STR, offsetof(struct pod_container, message) },
+    { "name", F_WORD, offsetof(struct aim_pod_container, name) },
+    { "state.waiting.reason", F_WORD, offsetof(struct aim_pod_container, waiting) },
+    { "state.waiting.message", F_STR, offsetof(struct aim_pod_container, message) },
 };
-static const struct fields container_kept = { sizeof(struct pod_container), container_fields,
+static const struct fields container_kept = { sizeof(struct aim_pod_container), container_fields,
                                               countof(container_fields) };
 
 static const struct field predictor_fields[] = {
     { "metadata.labels[\"serving.kserve.io/inferenceservice\"]", F_WORD,
-      offsetof(struct predictor_record, inference_service) },
-    { "status.containerStatuses", F_LIST, offsetof(struct predictor_record, containers),
+      offsetof(struct aim_predictor_record, inference_service) },
+    { "status.containerStatuses", F_LIST, offsetof(struct aim_predictor_record, containers),
       .of = &container_kept },
-    { "status.initContainerStatuses", F_LIST, offsetof(struct predictor_record, init_containers),
-      .of = &container_kept },
+    { "status.initContainerStatuses", F_LIST,
+      offsetof(struct aim_predictor_record, init_containers), .of = &container_kept },
 };
 
 #define GPU_LABEL(name) "metadata.labels[\"" name "\"]"
 static const struct field node_fields[] = {
-    { GPU_LABEL("amd.com/gpu.product-name"), F_WORD, offsetof(struct node_record, product) },
+    { GPU_LABEL("amd.com/gpu.product-name"), F_WORD, offsetof(struct aim_node_record, product) },
     { GPU_LABEL("beta.amd.com/gpu.product-name"), F_WORD,
-      offsetof(struct node_record, beta_product) },
-    { GPU_LABEL("amd.com/gpu.family"), F_WORD, offsetof(struct node_record, family) },
-    { GPU_LABEL("beta.amd.com/gpu.family"), F_WORD, offsetof(struct node_record, beta_family) },
-    { GPU_LABEL("amd.com/gpu.device-id"), F_WORD, offsetof(struct node_record, device) },
-    { GPU_LABEL("beta.amd.com/gpu.device-id"), F_WORD, offsetof(struct node_record, beta_device) },
-    { GPU_LABEL("nvidia.com/gpu.product"), F_WORD, offsetof(struct node_record, nvidia) },
+      offsetof(struct aim_node_record, beta_product) },
+    { GPU_LABEL("amd.com/gpu.family"), F_WORD, offsetof(struct aim_node_record, family) },
+    { GPU_LABEL("beta.amd.com/gpu.family"), F_WORD, offsetof(struct aim_node_record, beta_family) },
+    { GPU_LABEL("amd.com/gpu.device-id"), F_WORD, offsetof(struct aim_node_record, device) },
+    { GPU_LABEL("beta.amd.com/gpu.device-id"), F_WORD,
+      offsetof(struct aim_node_record, beta_device) },
+    { GPU_LABEL("nvidia.com/gpu.product"), F_WORD, offsetof(struct aim_node_record, nvidia) },
 };
 
 static const struct field class_fields[] = {
-    { "volumeBindingMode", F_WORD, offsetof(struct class_record, binding_mode) },
+    { "volumeBindingMode", F_WORD, offsetof(struct aim_class_record, binding_mode) },
 };
 
-static const struct fields child_kept = { sizeof(struct child_record), child_fields,
+static const struct fields child_kept = { sizeof(struct aim_child_record), child_fields,
                                           countof(child_fields) },
-                           predictor_kept = { sizeof(struct predictor_record), predictor_fields,
+                           predictor_kept = { sizeof(struct aim_predictor_record), predictor_fields,
                                               countof(predictor_fields) },
-                           node_kept = { sizeof(struct node_record), node_fields,
+                           node_kept = { sizeof(struct aim_node_record), node_fields,
                                          countof(node_fields) },
-                           class_kept = { sizeof(struct class_record), class_fields,
+                           class_kept = { sizeof(struct aim_class_record), class_fields,
                                           countof(class_fields) };
 
-static void node_changed(void *context, const struct record *old, const struct record *now)
+static void on_node_change(void *context, const struct record *old, const struct record *now)
 {
-    struct service_world *w = context;
+    struct aim_world *w = context;
     (void)old;
     (void)now;
     w->gpus = NULL;
 }
 
-int service_world_start(struct service_world *w, struct manager *m, err_t *e)
+/* Kinds that may not be installed (KServe) or not be readable (nodes) are optional. */
+int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
 {
     const str ours = S("app.kubernetes.io/managed-by=aim-controller");
     const str predictors = S("serving.kserve.io/inferenceservice");
@@ -88,31 +94,32 @@ int service_world_start(struct service_world *w, struct manager *m, err_t *e)
         struct cache_spec spec;
     } all[] = {
         { &w->inference_services,
-          { .resource = &resource_inference_services,
+          { .resource = &aim_resource_inference_services,
             .need = CACHE_IF_KNOWN,
             .keep = &child_kept } },
         { &w->runtimes,
-          { .resource = &resource_serving_runtimes,
+          { .resource = &aim_resource_serving_runtimes,
             .need = CACHE_IF_KNOWN,
             .keep = &child_kept,
             .label_selector = ours } },
         { &w->cluster_runtimes,
-          { .resource = &resource_cluster_serving_runtimes,
+          { .resource = &aim_resource_cluster_serving_runtimes,
             .need = CACHE_IF_KNOWN,
             .keep = &child_kept,
             .label_selector = ours } },
         { &w->claims,
-          { .resource = &resource_claims, .keep = &child_kept, .label_selector = ours } },
-        { &w->jobs, { .resource = &resource_jobs, .keep = &child_kept, .label_selector = ours } },
+          { .resource = &aim_resource_claims, .keep = &child_kept, .label_selector = ours } },
+        { &w->jobs,
+          { .resource = &aim_resource_jobs, .keep = &child_kept, .label_selector = ours } },
         { &w->pods,
           { .resource = &resource_pods,
             .keep = &predictor_kept,
             .label_selector = predictors,
-            .indexes = { offsetof(struct predictor_record, inference_service) } } },
+            .indexes = { offsetof(struct aim_predictor_record, inference_service) } } },
         { &w->nodes,
           { .resource = &resource_nodes, .need = CACHE_IF_ALLOWED, .keep = &node_kept } },
         { &w->classes,
-          { .resource = &resource_storage_classes,
+          { .resource = &aim_resource_storage_classes,
             .need = CACHE_IF_ALLOWED,
             .keep = &class_kept } },
     };
@@ -121,7 +128,7 @@ int service_world_start(struct service_world *w, struct manager *m, err_t *e)
         if (r < 0)
             return r;
     }
-    cache_handle(w->nodes, node_changed, w);
+    cache_handle(w->nodes, on_node_change, w);
     return 0;
 }
 
@@ -132,7 +139,8 @@ static void put_raw(struct arena *a, struct json *o, const char *key, str text)
         json_append(a, o, str_c(key), tree);
 }
 
-struct json *child_object(struct arena *a, const struct child_record *r)
+/* The kind is known to the caller and left out. */
+struct json *aim_child_object(struct arena *a, const struct aim_child_record *r)
 {
     if (!r)
         return NULL;
@@ -150,8 +158,8 @@ struct json *child_object(struct arena *a, const struct child_record *r)
     return o;
 }
 
-/* What this node adds to the list. */
-static void put_gpus_of(struct arena *a, const struct node_record *n, struct json *gpus)
+/* Adds the GPUs of one node to the list. */
+static void put_gpus_of(struct arena *a, const struct aim_node_record *n, struct json *gpus)
 {
     const struct {
         const char *key;
@@ -167,12 +175,13 @@ static void put_gpus_of(struct arena *a, const struct node_record *n, struct jso
     for (size_t i = 0; i < countof(labels); i++)
         if (labels[i].value.n)
             json_set_str(a, set, labels[i].key, labels[i].value);
-    template_gpus_of_node(a, set, gpus);
+    aim_template_gpus_of_node(a, set, gpus);
 }
 
-const struct json *service_world_gpus(struct service_world *w)
+/* Listed on demand and kept until a node changes: a pass of every template and service reads it. */
+const struct json *aim_world_gpus(struct aim_world *w)
 {
-    const struct node_record *n;
+    const struct aim_node_record *n;
     if (w->gpus)
         return w->gpus;
     arena_reset(&w->gpu_arena, (struct arena_mark){ 0 });
@@ -182,14 +191,14 @@ const struct json *service_world_gpus(struct service_world *w)
     return w->gpus;
 }
 
-void service_world_done(struct service_world *w)
+void aim_world_done(struct aim_world *w)
 {
     arena_done(&w->gpu_arena);
 }
 
-bool service_world_binds_late(const struct service_world *w, str storage_class)
+bool aim_world_binds_late(const struct aim_world *w, str storage_class)
 {
-    const struct class_record *c =
+    const struct aim_class_record *c =
         storage_class.n ? cache_get(w->classes, S(""), storage_class) : NULL;
     return !c || str_eqc(c->binding_mode, "WaitForFirstConsumer");
 }

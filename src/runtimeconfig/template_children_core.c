@@ -1,4 +1,5 @@
-/* Children of a template: see template_children_core.h. */
+/* Children of a template: see template_children_core.h. Both have the name of the template, so that an InferenceService
+ * finds its runtime by the name of its template. The image is that of the model; port and shared memory are fixed. */
 #include "template_children_core.h"
 
 #include "names_core.h"
@@ -6,7 +7,7 @@
 
 #define GPU_RESOURCE "amd.com/gpu"
 
-static struct json *child(struct arena *a, const struct template_basis *b)
+static struct json *make_child(struct arena *a, const struct aim_template_basis *b)
 {
     const struct json *meta = json_get(b->template, "metadata");
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
@@ -15,18 +16,18 @@ static struct json *child(struct arena *a, const struct template_basis *b)
         json_set_str(a, metadata, "namespace", json_text(json_get(meta, "namespace")));
     json_set_str(a, json_make(a, metadata, "labels", NULL), "app.kubernetes.io/managed-by",
                  S("aim-controller"));
-    service_propagate(a, b->config, b->template, object);
+    aim_service_copy_labels(a, b->config, b->template, object);
     return object;
 }
 
-static struct json *one(struct arena *a, struct json *item)
+static struct json *make_list(struct arena *a, struct json *item)
 {
     struct json *list = json_new_arr(a);
     json_push(a, list, item);
     return list;
 }
 
-static struct json *variable(struct arena *a, const char *name, str value)
+static struct json *make_variable(struct arena *a, const char *name, str value)
 {
     struct json *v = json_new_obj(a);
     json_set_str(a, v, "name", str_c(name));
@@ -34,7 +35,7 @@ static struct json *variable(struct arena *a, const char *name, str value)
     return v;
 }
 
-static void put_gpus(struct arena *a, struct json *container, const struct template_basis *b)
+static void put_gpus(struct arena *a, struct json *container, const struct aim_template_basis *b)
 {
     int64_t gpus = json_int(json_at(b->profile, "metadata", "gpu_count", NULL), 0);
     str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
@@ -44,53 +45,56 @@ static void put_gpus(struct arena *a, struct json *container, const struct templ
                      named.n ? named.p : GPU_RESOURCE, arena_printf(a, "%lld", (long long)gpus));
 }
 
-static struct json *container_of_model(struct arena *a, const struct template_basis *b)
+/* vLLM needs shared memory (dshm) and serves HTTP on port 8000. */
+static struct json *container_of_model(struct arena *a, const struct aim_template_basis *b)
 {
     struct json *container = json_new_obj(a), *port = json_new_obj(a), *mount = json_new_obj(a);
-    struct json *env = one(a, variable(a, "VLLM_ENABLE_METRICS", S("true")));
+    struct json *env = make_list(a, make_variable(a, "VLLM_ENABLE_METRICS", S("true")));
     json_set_str(a, container, "name", S("kserve-container"));
     json_set_str(a, container, "image", json_text(json_at(b->model, "spec", "image", NULL)));
     json_set(a, container, S("env"),
-             service_merge_named(a, env, json_at(b->template, "spec", "env", NULL)));
+             aim_service_merge_named(a, env, json_at(b->template, "spec", "env", NULL)));
     json_set_int(a, port, "containerPort", 8000);
     json_set_str(a, port, "name", S("http"));
     json_set_str(a, port, "protocol", S("TCP"));
-    json_set(a, container, S("ports"), one(a, port));
+    json_set(a, container, S("ports"), make_list(a, port));
     json_set_str(a, mount, "name", S("dshm"));
     json_set_str(a, mount, "mountPath", S("/dev/shm"));
-    json_set(a, container, S("volumeMounts"), one(a, mount));
+    json_set(a, container, S("volumeMounts"), make_list(a, mount));
     put_gpus(a, container, b);
     return container;
 }
 
-struct json *template_serving_runtime(struct arena *a, const struct template_basis *b)
+/* Storage is mounted by the InferenceService, so the storage helper of KServe is disabled. */
+struct json *aim_template_serving_runtime(struct arena *a, const struct aim_template_basis *b)
 {
-    struct json *runtime = child(a, b), *spec = json_make(a, runtime, "spec", NULL);
+    struct json *runtime = make_child(a, b), *spec = json_make(a, runtime, "spec", NULL);
     struct json *format = json_new_obj(a), *volume = json_new_obj(a);
     json_set_bool(a, json_make(a, spec, "storageHelper", NULL), "disabled", true);
     json_set_str(a, format, "name", S("aim"));
     json_set_str(a, format, "version", S("1"));
-    json_set(a, spec, S("supportedModelFormats"), one(a, format));
-    json_set(a, spec, S("containers"), one(a, container_of_model(a, b)));
+    json_set(a, spec, S("supportedModelFormats"), make_list(a, format));
+    json_set(a, spec, S("containers"), make_list(a, container_of_model(a, b)));
     json_set_str(a, volume, "name", S("dshm"));
     struct json *memory = json_make(a, volume, "emptyDir", NULL);
     json_set_str(a, memory, "medium", S("Memory"));
     json_set_str(a, memory, "sizeLimit", S("8Gi"));
-    json_set(a, spec, S("volumes"), one(a, volume));
+    json_set(a, spec, S("volumes"), make_list(a, volume));
     struct json *secrets =
-        service_merge_named(a, json_at(b->template, "spec", "imagePullSecrets", NULL),
-                            json_at(b->model, "spec", "imagePullSecrets", NULL));
+        aim_service_merge_named(a, json_at(b->template, "spec", "imagePullSecrets", NULL),
+                                json_at(b->model, "spec", "imagePullSecrets", NULL));
     if (secrets->n)
         json_set(a, spec, S("imagePullSecrets"), secrets);
     return runtime;
 }
 
-struct json *template_cache(struct arena *a, const struct template_basis *b)
+/* Copies the settings of the template that a cache understands. */
+struct json *aim_template_cache(struct arena *a, const struct aim_template_basis *b)
 {
     const struct json *from = json_get(b->template, "spec"), *caching = json_get(from, "caching");
     if (!json_bool(json_get(caching, "enabled"), false))
         return NULL;
-    struct json *cache = child(a, b), *spec = json_make(a, cache, "spec", NULL);
+    struct json *cache = make_child(a, b), *spec = json_make(a, cache, "spec", NULL);
     json_set_str(a, spec, "templateRef", json_text(json_at(b->template, "metadata", "name", NULL)));
     if (b->config->storage_class.n)
         json_set_str(a, spec, "storageClassName", b->config->storage_class);

@@ -1,4 +1,10 @@
-/* Templates: see template_controller.h, template_core.h and template_children_core.h. */
+/* Templates: see template_controller.h, template_core.h and template_children_core.h.
+ *
+ *     observe    the model and the GPUs of the nodes -> state
+ *     reconcile  if Ready: (Cluster)ServingRuntime, and a cache if caching is enabled
+ *     status     sources and profile, as discovery would report them
+ *
+ * A cluster template has no cache, because caches are per namespace. */
 #include "template_controller.h"
 
 #include "cache_core.h"
@@ -9,8 +15,8 @@
 #include "template_core.h"
 
 struct template_view {
-    const struct json *model; /* NULL: there is none */
-    struct template_state state;
+    const struct json *model; /* NULL: not found */
+    struct aim_template_state state;
 };
 
 static bool is_ready(const struct template_view *v)
@@ -18,38 +24,39 @@ static bool is_ready(const struct template_view *v)
     return !strcmp(v->state.status, "Ready");
 }
 
-static void observe(struct aim_turn *t)
+static void template_observe_turn(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     struct template_view *v = arena_new(a, struct template_view);
     str model = json_text(json_at(t->object, "spec", "modelName", NULL));
     t->view = v;
-    v->model = service_find(t, AIM_MODEL, model);
+    v->model = aim_service_find(t, AIM_MODEL, model);
     v->state =
-        template_state(a, &(struct template_facts){
-                              .object = t->object,
-                              .config_missing = t->config.outcome == RESOLVE_MISSING,
-                              .config_message = S("The runtime configuration does not exist"),
-                              .model_found = v->model != NULL,
-                              .gpus = service_world_gpus(aim_world(t->aim)) });
+        aim_template_state(a, &(struct aim_template_facts){
+                                  .object = t->object,
+                                  .config_missing = t->config.outcome == RESOLVE_MISSING,
+                                  .config_message = S("The runtime configuration does not exist"),
+                                  .model_found = v->model != NULL,
+                                  .gpus = aim_world_gpus(aim_world(t->aim)) });
 }
 
-static void make_runtime(struct aim_turn *t, const struct template_basis *b)
+/* Compared with the live runtime: a template is reconciled far more often than it changes. */
+static void make_runtime(struct aim_turn *t, const struct aim_template_basis *b)
 {
     bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
-    struct service_world *w = aim_world(t->aim);
+    struct aim_world *w = aim_world(t->aim);
     struct cache *live = cluster ? w->cluster_runtimes : w->runtimes;
     if (cache_absent(live))
-        return; /* KServe is not installed, or runs without them */
-    struct json *runtime = template_serving_runtime(t->r->arena, b);
+        return; /* KServe or this kind of it is not installed */
+    struct json *runtime = aim_template_serving_runtime(t->r->arena, b);
     json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
-    aim_apply(t, cluster ? &resource_cluster_serving_runtimes : &resource_serving_runtimes,
-              child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
+    aim_apply(t, cluster ? &aim_resource_cluster_serving_runtimes : &aim_resource_serving_runtimes,
+              aim_child_object(t->r->arena, cache_get(live, t->ns, t->name)), runtime);
 }
 
-static void make_cache(struct aim_turn *t, const struct template_basis *b)
+static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
 {
-    struct json *cache = t->ns.n ? template_cache(t->r->arena, b) : NULL;
+    struct json *cache = t->ns.n ? aim_template_cache(t->r->arena, b) : NULL;
     if (!cache)
         return;
     const struct resource *kind = &aim_kinds_of(t->aim)->at[AIM_TEMPLATE_CACHE];
@@ -59,14 +66,15 @@ static void make_cache(struct aim_turn *t, const struct template_basis *b)
     aim_apply(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
 }
 
-static void reconcile(struct aim_turn *t)
+/* A template that is no longer ready keeps its children: services may be running with them. */
+static void template_reconcile(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
-    struct template_basis b = { .group = aim_kinds_of(t->aim)->group,
-                                .template = t->object,
-                                .profile = v->state.profile,
-                                .model = v->model,
-                                .config = &t->settings };
+    struct aim_template_basis b = { .group = aim_kinds_of(t->aim)->group,
+                                    .template = t->object,
+                                    .profile = v->state.profile,
+                                    .model = v->model,
+                                    .config = &t->settings };
     if (t->deleting || !is_ready(v))
         return;
     if (v->model)
@@ -76,7 +84,7 @@ static void reconcile(struct aim_turn *t)
 
 /* ---- status */
 
-static void put_tree(struct aim_turn *t, const char *field, const struct json *tree)
+static void put_field(struct aim_turn *t, const char *field, const struct json *tree)
 {
     struct aim_status *s = &t->status;
     if (tree)
@@ -85,6 +93,7 @@ static void put_tree(struct aim_turn *t, const char *field, const struct json *t
         json_del(s->next, str_c(field));
 }
 
+/* The condition exists only while caching is enabled. */
 static void put_cache(struct aim_turn *t)
 {
     const struct aim_record *cache =
@@ -93,33 +102,33 @@ static void put_cache(struct aim_turn *t)
         aim_status_drop_condition(&t->status, "CacheWarm");
         return;
     }
-    bool warm = cache && cache_is_available(cache->word);
-    aim_status_says(&t->status, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
-                    warm ? S("All model sources are cached") : S("Model sources are being cached"));
+    bool warm = cache && aim_cache_is_available(cache->word);
+    aim_status_set(&t->status, "CacheWarm", warm, warm ? "Warm" : "CacheWarming",
+                   warm ? S("All model sources are cached") : S("Model sources are being cached"));
 }
 
-static void finish(struct aim_turn *t)
+/* NotAvailable (no node with its GPU) counts as waiting: a node may join. */
+static void template_set_status(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
-    const struct template_state *state = &v->state;
+    const struct aim_template_state *state = &v->state;
     bool bad = !strcmp(state->status, "Degraded") || !strcmp(state->status, "Failed");
     bool waits = !is_ready(v) && !bad;
     aim_status_text(&t->status, "status", str_c(state->status));
-    put_tree(t, "modelSources", state->sources);
-    put_tree(t, "profile", state->profile);
+    put_field(t, "modelSources", state->sources);
+    put_field(t, "profile", state->profile);
     aim_status_reference(&t->status, "resolvedModel", v->model);
-    aim_status_says(&t->status, "Discovered", state->sources != NULL, state->reason,
-                    state->message);
-    aim_status_says(&t->status, "Ready", is_ready(v), state->reason, state->message);
-    aim_status_says(&t->status, "Progressing", waits, state->reason, state->message);
-    aim_status_says(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
-                    bad ? state->message : S("No active failures"));
+    aim_status_set(&t->status, "Discovered", state->sources != NULL, state->reason, state->message);
+    aim_status_set(&t->status, "Ready", is_ready(v), state->reason, state->message);
+    aim_status_set(&t->status, "Progressing", waits, state->reason, state->message);
+    aim_status_set(&t->status, "Failure", bad, bad ? state->reason : "NoFailure",
+                   bad ? state->message : S("No active failures"));
     put_cache(t);
 }
 
-/* ---- what leads here */
+/* ---- watches */
 
-static void add_of_model(struct aim_consumers *of, str ns, str model)
+static void enqueue_of_model(struct aim_consumers *of, str ns, str model)
 {
     const struct aim_record *r;
     cache_each_in(r, of->cache, AIM_INDEX_MODEL, model)
@@ -127,17 +136,19 @@ static void add_of_model(struct aim_consumers *of, str ns, str model)
             controller_add(of->controller, r->meta.ns, r->meta.name);
 }
 
-/* Only that it is there counts, and its image. */
-static void model_changed(struct controller *c, const struct record *old, const struct record *now)
+/* Only its existence and its spec (the image) matter. */
+static void on_model_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_record *before = (const struct aim_record *)(const void *)old,
                             *after = (const struct aim_record *)(const void *)now;
     const struct record *any = now ? now : old;
     if (!before || !after || !str_eq(before->spec, after->spec))
-        add_of_model(controller_context(c), any->ns, any->name);
+        enqueue_of_model(controller_context(c), any->ns, any->name);
 }
 
-static void cache_changed(struct controller *c, const struct record *old, const struct record *now)
+static void on_cache_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;
@@ -145,7 +156,8 @@ static void cache_changed(struct controller *c, const struct record *old, const 
         controller_add(c, any->ns, any->name);
 }
 
-static void node_changed(struct controller *c, const struct record *old, const struct record *now)
+/* Affects templates that require a GPU and are not ready. */
+static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *r;
@@ -156,24 +168,26 @@ static void node_changed(struct controller *c, const struct record *old, const s
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
-static int start(struct aim_consumers *of, err_t *e)
+/* A namespaced template also depends on namespaced models and on its cache. */
+static int template_start(struct aim_consumers *of, err_t *e)
 {
     bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;
-    struct service_world *w = aim_world(of->aim);
+    struct aim_world *w = aim_world(of->aim);
     (void)e;
-    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes, watch_child);
-    controller_watch(of->controller, w->nodes, node_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_MODEL), model_changed);
+    controller_watch(of->controller, cluster ? w->cluster_runtimes : w->runtimes,
+                     aim_watch_on_child_change);
+    controller_watch(of->controller, w->nodes, on_node_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_CLUSTER_MODEL), on_model_change);
     if (cluster)
         return 0;
-    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL), model_changed);
-    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE_CACHE), cache_changed);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_MODEL), on_model_change);
+    controller_watch(of->controller, aim_cache(of->aim, AIM_TEMPLATE_CACHE), on_cache_change);
     return 0;
 }
 
 const struct aim_hooks aim_template_hooks = {
-    .start = start,
-    .observe = observe,
-    .reconcile = reconcile,
-    .finish = finish,
+    .start = template_start,
+    .observe = template_observe_turn,
+    .reconcile = template_reconcile,
+    .set_status = template_set_status,
 };

@@ -1,9 +1,17 @@
-/* Selection and state of templates: see template_core.h. */
+/* Selection and state of templates: see template_core.h.
+ *
+ * Selection filters first (not derived, ready, GPU present on a node) and then ranks. If the namespace has a template
+ * that passes the filter, those of the cluster are not considered. The rank compares GPU, metric and precision, in this
+ * order, by their positions in the lists below.
+ *
+ *     candidates --filter--> usable --namespace first--> rank --one best--> CHOSEN
+ *          |                   |                           +---several---> AMBIGUOUS
+ *          +-- none: NONE      +-- none: NOT_READY */
 #include "template_core.h"
 
 #include "names_core.h"
 
-/* Best first; what is in no list comes last. */
+/* Best first; unknown values come last. */
 static const char *const gpu_order[] = {
     "MI325X", "MI300X", "MI250X", "MI210", "A100", "H100", NULL
 };
@@ -19,7 +27,8 @@ static int rank_in(const char *const *order, str value)
 }
 
 /* Negative: `x` is better. */
-static int compare(const struct template_candidate *x, const struct template_candidate *y)
+static int compare_rank(const struct aim_template_candidate *x,
+                        const struct aim_template_candidate *y)
 {
     int by_gpu = rank_in(gpu_order, x->gpu_model) - rank_in(gpu_order, y->gpu_model);
     int by_metric = rank_in(metric_order, x->metric) - rank_in(metric_order, y->metric);
@@ -30,7 +39,7 @@ static int compare(const struct template_candidate *x, const struct template_can
 
 /* ---- GPUs of nodes */
 
-/* PCI ids of what the labels give by number only. */
+/* Models of PCI device ids, for labels that have only those. */
 static const struct {
     const char *id, *model;
 } devices[] = {
@@ -58,7 +67,7 @@ static void put_once(struct arena *a, struct json *gpus, str gpu)
         json_push(a, gpus, json_new_str(a, gpu));
 }
 
-void template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus)
+void aim_template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus)
 {
     static const char *const named[] = {
         "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name", "amd.com/gpu.family",
@@ -72,6 +81,7 @@ void template_gpus_of_node(struct arena *a, const struct json *labels, struct js
 }
 
 /* "AMD_Instinct_MI300X_OAM" has the word MI300X; MI300 is no word of it. */
+/* Compares whole words, so that a template for MI300 does not match a node with MI300X. */
 static bool has_word(str text, str word)
 {
     size_t start = 0;
@@ -87,7 +97,8 @@ static bool has_word(str text, str word)
     return false;
 }
 
-bool template_gpu_present(const struct json *gpus, str gpu_model)
+/* A product name such as "AMD_Instinct_MI300X_OAM" matches by word. */
+bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
 {
     if (!gpu_model.n)
         return true;
@@ -101,17 +112,17 @@ bool template_gpu_present(const struct json *gpus, str gpu_model)
 
 /* ---- selection */
 
-static struct template_selection refuse(enum template_choice choice, const char *reason,
-                                        str message)
+static struct aim_template_selection make_refusal(enum aim_template_choice choice,
+                                                  const char *reason, str message)
 {
-    return (struct template_selection){ choice, NULL, reason, message };
+    return (struct aim_template_selection){ choice, NULL, reason, message };
 }
 
-const char *template_obstacle(const struct template_candidate *c, const struct json *gpus)
+const char *aim_template_obstacle(const struct aim_template_candidate *c, const struct json *gpus)
 {
     return c->derived                                  ? "derived from another by overrides"
            : !c->ready                                 ? "not ready"
-           : !template_gpu_present(gpus, c->gpu_model) ? "no node has its GPU"
+           : !aim_template_has_gpu(gpus, c->gpu_model) ? "no node has its GPU"
                                                        : NULL;
 }
 
@@ -119,13 +130,14 @@ struct survey {
     size_t total, ready, fitting, fitting_in_ns;
 };
 
-static struct survey count(const struct template_candidate *candidates, size_t n,
-                           const struct json *gpus)
+/* Counts what the messages of a refusal need. */
+static struct survey survey_candidates(const struct aim_template_candidate *candidates, size_t n,
+                                       const struct json *gpus)
 {
     struct survey s = { 0 };
     for (size_t i = 0; i < n; i++) {
-        const struct template_candidate *c = &candidates[i];
-        bool fits = !template_obstacle(c, gpus);
+        const struct aim_template_candidate *c = &candidates[i];
+        bool fits = !aim_template_obstacle(c, gpus);
         if (c->derived)
             continue;
         s.total++;
@@ -136,94 +148,100 @@ static struct survey count(const struct template_candidate *candidates, size_t n
     return s;
 }
 
-struct template_selection template_select(struct arena *a, str model,
-                                          const struct template_candidate *candidates, size_t n,
-                                          const struct json *gpus)
+/* The best candidate, or a refusal with the reason for the condition. */
+struct aim_template_selection aim_template_select(struct arena *a, str model,
+                                                  const struct aim_template_candidate *candidates,
+                                                  size_t n, const struct json *gpus)
 {
-    struct survey s = count(candidates, n, gpus);
+    struct survey s = survey_candidates(candidates, n, gpus);
     if (!s.total)
-        return refuse(TEMPLATE_NONE, "TemplateNotFound",
-                      arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
-                                   STR_ARG(model)));
+        return make_refusal(TEMPLATE_NONE, "TemplateNotFound",
+                            arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
+                                         STR_ARG(model)));
     if (!s.fitting)
-        return refuse(TEMPLATE_NOT_READY, "TemplateNotAvailable",
-                      s.ready ? arena_printf(a,
-                                             "No node has a GPU that a ready template of model "
-                                             "\"" STR_FMT "\" asks for",
-                                             STR_ARG(model))
-                              : arena_printf(a,
-                                             "Templates of model \"" STR_FMT
-                                             "\" exist but none is ready yet",
-                                             STR_ARG(model)));
-    const struct template_candidate *best = NULL;
+        return make_refusal(TEMPLATE_NOT_READY, "TemplateNotAvailable",
+                            s.ready
+                                ? arena_printf(a,
+                                               "No node has a GPU that a ready template of model "
+                                               "\"" STR_FMT "\" asks for",
+                                               STR_ARG(model))
+                                : arena_printf(a,
+                                               "Templates of model \"" STR_FMT
+                                               "\" exist but none is ready yet",
+                                               STR_ARG(model)));
+    const struct aim_template_candidate *best = NULL;
     size_t equals = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct template_candidate *c = &candidates[i];
-        if (template_obstacle(c, gpus) || (s.fitting_in_ns && !c->ns.n))
+        const struct aim_template_candidate *c = &candidates[i];
+        if (aim_template_obstacle(c, gpus) || (s.fitting_in_ns && !c->ns.n))
             continue;
-        int order = best ? compare(c, best) : -1;
+        int order = best ? compare_rank(c, best) : -1;
         equals = order < 0 ? 1 : equals + (order == 0);
         best = order < 0 ? c : best;
     }
     if (equals > 1)
-        return refuse(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
-                      arena_printf(a,
-                                   "Multiple templates (%zu) satisfy model \"" STR_FMT
-                                   "\"; name one in spec.templateRef",
-                                   equals, STR_ARG(model)));
-    return (struct template_selection){ TEMPLATE_CHOSEN, best, "", S("") };
+        return make_refusal(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
+                            arena_printf(a,
+                                         "Multiple templates (%zu) satisfy model \"" STR_FMT
+                                         "\"; name one in spec.templateRef",
+                                         equals, STR_ARG(model)));
+    return (struct aim_template_selection){ TEMPLATE_CHOSEN, best, "", S("") };
 }
 
-/* ---- words */
+/* ---- text */
 
-static const char *verdict_on(const struct template_selection *s,
-                              const struct template_candidate *c, const struct json *gpus)
+static const char *describe_candidate(const struct aim_template_selection *s,
+                                      const struct aim_template_candidate *c,
+                                      const struct json *gpus)
 {
-    const char *obstacle = template_obstacle(c, gpus);
+    const char *obstacle = aim_template_obstacle(c, gpus);
     if (obstacle)
         return obstacle;
     if (!s->chosen)
         return s->choice == TEMPLATE_AMBIGUOUS ? "could be chosen" : "";
     if (c == s->chosen)
         return "chosen";
-    return s->chosen->ns.n && !c->ns.n ? "the namespace's own come first" : "ranks lower";
+    return s->chosen->ns.n && !c->ns.n ? "templates of the namespace take precedence"
+                                       : "ranks lower";
 }
 
-void template_report(struct buf *out, const struct template_selection *s,
-                     const struct template_candidate *candidates, size_t n, const struct json *gpus)
+void aim_template_report(struct buf *out, const struct aim_template_selection *s,
+                         const struct aim_template_candidate *candidates, size_t n,
+                         const struct json *gpus)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct template_candidate *c = &candidates[i];
+        const struct aim_template_candidate *c = &candidates[i];
         buf_printf(out, "    %c " STR_FMT "%s, " STR_FMT "%s" STR_FMT "%s" STR_FMT ": %s\n",
                    c == s->chosen ? '*' : ' ', STR_ARG(c->name), c->ns.n ? "" : " of the cluster",
                    STR_ARG(c->gpu_model.n ? c->gpu_model : S("any GPU")), c->metric.n ? ", " : "",
                    STR_ARG(c->metric), c->precision.n ? ", " : "", STR_ARG(c->precision),
-                   verdict_on(s, c, gpus));
+                   describe_candidate(s, c, gpus));
     }
 }
 
-/* The first that says something: what was found out, then what was written. */
-static str said(const struct json *status, const struct json *spec, const char *found,
-                const char *written)
+/* A field of the discovered profile, or else of the spec. */
+static str find_text(const struct json *status, const struct json *spec, const char *found,
+                     const char *written)
 {
     str text = json_text(json_at(status, "profile", "metadata", found, NULL));
     return text.n ? text : json_text(json_get(spec, written));
 }
 
-struct template_candidate template_candidate_of(struct arena *a, const char *group,
-                                                const struct json *template)
+/* The discovered profile is more precise than the spec, so it takes precedence. */
+struct aim_template_candidate aim_template_candidate_of(struct arena *a, const char *group,
+                                                        const struct json *template)
 {
     const struct json *spec = json_get(template, "spec"), *status = json_get(template, "status");
     const struct json *meta = json_get(template, "metadata");
     str derived = json_text(
-        json_get_str(json_get(meta, "labels"), names_label_key(a, group, "derived-template")));
+        json_get_str(json_get(meta, "labels"), aim_names_label_key(a, group, "derived-template")));
     str gpu = json_text(json_at(status, "profile", "metadata", "gpu", NULL));
-    return (struct template_candidate){
+    return (struct aim_template_candidate){
         .name = json_text(json_get(meta, "name")),
         .ns = json_text(json_get(meta, "namespace")),
-        .gpu_model = gpu.n ? gpu : template_gpu_model(spec),
-        .metric = said(status, spec, "metric", "metric"),
-        .precision = said(status, spec, "precision", "precision"),
+        .gpu_model = gpu.n ? gpu : aim_template_gpu_model(spec),
+        .metric = find_text(status, spec, "metric", "metric"),
+        .precision = find_text(status, spec, "precision", "precision"),
         .ready = str_eqc(json_text(json_get(status, "status")), "Ready"),
         .derived = str_eqc(derived, "true"),
     };
@@ -231,20 +249,21 @@ struct template_candidate template_candidate_of(struct arena *a, const char *gro
 
 /* ---- a template's own state */
 
-str template_gpu_model(const struct json *spec)
+str aim_template_gpu_model(const struct json *spec)
 {
     str model = json_text(json_at(spec, "gpuSelector", "model", NULL));
     return model.n ? model : json_text(json_at(spec, "hardware", "gpu", "model", NULL));
 }
 
-int64_t template_gpu_count(const struct json *spec)
+int64_t aim_template_gpu_count(const struct json *spec)
 {
     int64_t count = json_int(json_at(spec, "gpuSelector", "count", NULL), 0);
     return MAX(count ? count : json_int(json_at(spec, "hardware", "gpu", "requests", NULL), 0),
                (int64_t)0);
 }
 
-struct json *template_profile(struct arena *a, const struct json *spec)
+/* Explicit fields of spec.profile win over those derived from the rest of the spec. */
+struct json *aim_template_profile(struct arena *a, const struct json *spec)
 {
     struct json *profile = json_is(json_get(spec, "profile"), JSON_OBJ)
                                ? json_copy(a, json_get(spec, "profile"))
@@ -256,39 +275,40 @@ struct json *template_profile(struct arena *a, const struct json *spec)
     for (size_t i = 0; i < countof(texts); i++)
         if (!json_get(metadata, texts[i].found) && json_get(spec, texts[i].written))
             json_set_str(a, metadata, texts[i].found, json_text(json_get(spec, texts[i].written)));
-    if (!json_get(metadata, "gpu") && template_gpu_model(spec).n)
-        json_set_str(a, metadata, "gpu", template_gpu_model(spec));
-    if (!json_get(metadata, "gpu_count") && template_gpu_count(spec))
-        json_set_int(a, metadata, "gpu_count", template_gpu_count(spec));
+    if (!json_get(metadata, "gpu") && aim_template_gpu_model(spec).n)
+        json_set_str(a, metadata, "gpu", aim_template_gpu_model(spec));
+    if (!json_get(metadata, "gpu_count") && aim_template_gpu_count(spec))
+        json_set_int(a, metadata, "gpu_count", aim_template_gpu_count(spec));
     return profile;
 }
 
-static struct template_state state(const char *status, const char *reason, str message)
+static struct aim_template_state make_state(const char *status, const char *reason, str message)
 {
-    return (struct template_state){ .status = status, .reason = reason, .message = message };
+    return (struct aim_template_state){ .status = status, .reason = reason, .message = message };
 }
 
-struct template_state template_state(struct arena *a, const struct template_facts *f)
+/* The first obstacle decides. A template with sources is Ready whatever GPUs exist; selection checks them. */
+struct aim_template_state aim_template_state(struct arena *a, const struct aim_template_facts *f)
 {
     const struct json *spec = json_get(f->object, "spec");
     const struct json *sources = json_get(spec, "modelSources");
     str model = json_text(json_get(spec, "modelName"));
-    str gpu = template_gpu_model(spec);
+    str gpu = aim_template_gpu_model(spec);
     if (f->config_missing)
-        return state("Degraded", "RuntimeConfigMissing", f->config_message);
+        return make_state("Degraded", "RuntimeConfigMissing", f->config_message);
     if (json_len(sources)) {
-        struct template_state s =
-            state("Ready", "InlineModelSources", S("Model sources are given in the spec"));
+        struct aim_template_state s = make_state("Ready", "InlineModelSources",
+                                                 S("Model sources are set in spec.modelSources"));
         s.sources = sources;
-        s.profile = template_profile(a, spec);
+        s.profile = aim_template_profile(a, spec);
         return s;
     }
     if (!f->model_found)
-        return state("Pending", "ModelNotFound",
-                     arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
-    if (!template_gpu_present(f->gpus, gpu))
-        return state("NotAvailable", "GPUNotAvailable",
-                     arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
-    return state("Pending", "AwaitingDiscovery",
-                 S("Model sources are not known yet; give them in spec.modelSources"));
+        return make_state("Pending", "ModelNotFound",
+                          arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
+    if (!aim_template_has_gpu(f->gpus, gpu))
+        return make_state("NotAvailable", "GPUNotAvailable",
+                          arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
+    return make_state("Pending", "AwaitingDiscovery",
+                      S("Model sources are not known yet; set them in spec.modelSources"));
 }

@@ -34,8 +34,12 @@ struct sat_analysis {
     double spare_kv, spare_queue; /* mean over all non-saturated replicas */
     double load_kv, load_queue;   /* sums over all replicas, the saturated ones too */
     bool scale_up;
-    str scale_up_reason;          /* "" unless scale_up */
-    bool scale_down_safe;         /* one replica less would leave enough spare */
+    str scale_up_reason;  /* "" unless scale_up */
+    bool scale_down_safe; /* one replica less would leave enough spare */
+
+    /* What the caller knows besides the samples; sat_decide() heeds both. */
+    str keep;                     /* why nothing may be removed now; "": it may */
+    bool draining;                /* the backlog goes without more replicas: it asks for none */
     struct sat_variant *variants; /* sorted by name */
     size_t variant_n;
 };

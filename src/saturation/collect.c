@@ -16,6 +16,7 @@ struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns)
         return s;
     s = mem_zero(1, sizeof(*s) + pod.n + 1);
     s->kv = s->queue = NAN;
+    s->traffic = traffic_replica_unknown;
     s->at_ns = at_ns;
     memcpy(s->pod, pod.p, pod.n);
     map_put(samples, (str){ s->pod, pod.n }, s);
@@ -75,6 +76,10 @@ static void finish(struct sat_inquiry *q)
         feed->load = q->load;
         feed->load_ns = q->begun_ns;
     }
+    if (isfinite(q->traffic.arrival)) {
+        feed->traffic = q->traffic;
+        feed->traffic_ns = q->begun_ns;
+    }
     feed->requests_known = !feed->failure && q->requests_known;
     feed->requests = q->requests;
     inquiry_free(q);
@@ -96,7 +101,8 @@ static void ask(struct sat_feed *feed)
     *q = (struct sat_inquiry){ .feed = feed,
                                .begun_ns = loop_mono_ns(feed->collector->loop),
                                .left = 1,
-                               .load = unknown_load };
+                               .load = unknown_load,
+                               .traffic = traffic_unknown };
     feed->inquiry = q;
     if (feed->collector->prometheus)
         collect_ask_prometheus(q);
@@ -131,6 +137,7 @@ void collect_start(struct sat_feed *feed, struct sat_collector *collector)
 {
     feed->collector = collector;
     feed->load = unknown_load;
+    feed->traffic = traffic_unknown;
     timer_set(collector->loop, &feed->timer, loop_mono_ns(collector->loop), fire_first);
 }
 
@@ -149,6 +156,6 @@ void collect_stop(struct sat_feed *feed)
     inquiry_free(take(feed->inquiry));
     collect_samples_free(&feed->samples);
     free(take(feed->failure));
-    feed->fetched_ns = feed->load_ns = feed->since_ns = 0;
+    feed->fetched_ns = feed->load_ns = feed->since_ns = feed->traffic_ns = 0;
     feed->asked = false;
 }

@@ -8,11 +8,15 @@
 #include "../net/loop.h"
 #include "../prom/query.h"
 #include "status_core.h"
+#include "traffic_core.h"
 
 /* What a server counts for its whole life, summed over its series. */
 struct sat_counters {
     double requests, input_sum, input_count, output_sum, output_count;
     double ttft_sum, ttft_count, itl_sum, itl_count;
+    double prompt_tokens, generation_tokens, token_itl_sum, token_itl_count;
+    double running; /* gauge */
+    struct traffic_histogram ttft, tpot;
 };
 
 struct sat_sample {                /* of one pod; one block, because decisions read very many */
@@ -20,6 +24,7 @@ struct sat_sample {                /* of one pod; one block, because decisions r
     bool partial;                  /* of several engines in the pod one does not say */
     int64_t at_ns;                 /* loop's mono clock */
     struct sat_counters *counters; /* owned; of a scrape; NULL: there are none */
+    struct traffic_replica traffic;
     char pod[];
 };
 
@@ -33,6 +38,7 @@ struct sat_collector {
     struct loop *loop;
     struct prom_client *prometheus; /* NULL: the pods themselves are asked */
     bool load_matters;              /* also without KV cache and queue: to the optimizer */
+    bool traffic_matters;           /* to the slo policy */
     collect_pods_fn *pods;
     void (*fetched)(void *context, struct sat_feed *feed, bool first); /* an answer is in */
     void *context;
@@ -50,6 +56,8 @@ struct sat_feed {
     bool asked;         /* at least one fetch has ended */
     struct sat_load_view load;
     int64_t load_ns; /* when it was measured; 0: never */
+    struct traffic traffic;
+    int64_t traffic_ns; /* likewise */
     bool requests_known;
     double requests;
     int64_t since_ns, busy_ns; /* scrapes: watched since; last seen at work */
@@ -78,6 +86,7 @@ struct sat_inquiry {
     size_t left;        /* answers still to come */
     struct map samples; /* being collected */
     struct sat_load_view load;
+    struct traffic traffic;
     bool requests_known;
     double requests;
     char *failure;                  /* the first that matters */
@@ -90,6 +99,12 @@ struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns);
 void collect_samples_free(struct map *samples);
 void collect_fail(struct sat_inquiry *q, const char *failure); /* copied; the first counts */
 void collect_answered(struct sat_inquiry *q); /* one less to come; the last one ends the inquiry */
+
+enum traffic_question { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
+void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
+                                  enum traffic_question question);
+void collect_take_traffic(struct sat_inquiry *q, enum traffic_question question,
+                          const struct prom_result *result);
 
 void collect_ask_prometheus(struct sat_inquiry *q);
 void collect_drop_queries(struct sat_inquiry *q);

@@ -21,7 +21,7 @@ struct collect_scrape {
 
 struct page {
     str model;
-    double kv, queue, running;
+    double kv, queue, running, kv_tokens;
     bool partial;
     struct sat_counters counters;
 };
@@ -39,6 +39,10 @@ static const struct {
     { "vllm:time_to_first_token_seconds_count", offsetof(struct sat_counters, ttft_count) },
     { "vllm:time_per_output_token_seconds_sum", offsetof(struct sat_counters, itl_sum) },
     { "vllm:time_per_output_token_seconds_count", offsetof(struct sat_counters, itl_count) },
+    { "vllm:prompt_tokens_total", offsetof(struct sat_counters, prompt_tokens) },
+    { "vllm:generation_tokens_total", offsetof(struct sat_counters, generation_tokens) },
+    { "vllm:inter_token_latency_seconds_sum", offsetof(struct sat_counters, token_itl_sum) },
+    { "vllm:inter_token_latency_seconds_count", offsetof(struct sat_counters, token_itl_count) },
 };
 
 /* Of several engines in a pod the fullest counts; false: this one does not say. */
@@ -55,12 +59,34 @@ static void add_to(double *sum, double value)
     *sum = isnan(*sum) ? value : *sum + value;
 }
 
+static double number_label(const struct scrape_sample *s, str name)
+{
+    str text = scrape_label(s, name);
+    double value = str_eqc(text, "+Inf") ? INFINITY : NAN;
+    str_to_f64(text, &value);
+    return value;
+}
+
+static void take_bucket(struct page *page, const struct scrape_sample *s)
+{
+    struct sat_counters *c = &page->counters;
+    bool tpot = str_eqc(s->name, "vllm:request_time_per_output_token_seconds_bucket");
+    if (str_eqc(s->name, "vllm:time_to_first_token_seconds_bucket"))
+        traffic_add_bucket(&c->ttft, number_label(s, S("le")), s->value);
+    else if (tpot)
+        traffic_add_bucket(&c->tpot, number_label(s, S("le")), s->value);
+}
+
 static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
 {
     struct page *page = context;
     (void)e;
+    if (str_eqc(s->name, "vllm:cache_config_info")) /* it does not name its model */
+        page->kv_tokens = number_label(s, S("num_gpu_blocks")) * number_label(s, S("block_size"));
     if (!str_starts(s->name, S("vllm:")) || !str_eq(scrape_label(s, S("model_name")), page->model))
         return 0;
+    if (str_ends(s->name, S("_bucket")))
+        take_bucket(page, s);
     if (str_eqc(s->name, "vllm:kv_cache_usage_perc") ||
         str_eqc(s->name, "vllm:gpu_cache_usage_perc"))
         page->partial |= !raise_to(&page->kv, s->value);
@@ -78,7 +104,9 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
 {
     struct sat_inquiry *q = x->inquiry;
     struct sat_feed *feed = q->feed;
-    struct page page = { .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN };
+    struct page page = {
+        .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN, .kv_tokens = NAN
+    };
     page.counters.requests = NAN; /* the one that says whether there is work */
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (scrape_read(text, take_sample, &page, e) < 0) {
@@ -94,6 +122,9 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     s->partial = page.partial;
     s->counters = s->counters ? s->counters : mem_zero(1, sizeof(*s->counters));
     *s->counters = page.counters;
+    s->counters->running = page.running;
+    s->traffic.kv = page.kv;
+    s->traffic.kv_tokens = page.kv_tokens;
     if (page.queue > 0 || page.running > 0)
         feed->busy_ns = now;
 }
@@ -175,11 +206,36 @@ void collect_drop_scrapes(struct sat_inquiry *q)
 struct sums {
     struct sat_counters more;
     double per_s; /* requests */
+    double first_tokens_per_s, queue_slope;
+    double waiting;
     bool any;
 };
 
-static void add_growth(struct sums *sums, const struct sat_sample *old,
-                       const struct sat_sample *now)
+static void add_histogram(struct traffic_histogram *sum, const struct traffic_histogram *old,
+                          const struct traffic_histogram *now)
+{
+    for (size_t i = 0; i < now->n && now->n == old->n; i++)
+        if (now->bound[i] == old->bound[i])
+            traffic_add_bucket(sum, now->bound[i], fmax(0, now->count[i] - old->count[i]));
+}
+
+/* What the slo policy wants to know of one replica: by the tokens between two scrapes. */
+static void note_traffic(struct sat_sample *now, const struct sat_sample *old, double seconds)
+{
+    const struct sat_counters *to = now->counters, *from = old->counters;
+    struct traffic_replica *t = &now->traffic;
+    bool today = to->token_itl_count > 0; /* else the metric's old name counts */
+    t->itl_sum = today ? to->token_itl_sum - from->token_itl_sum : to->itl_sum - from->itl_sum;
+    t->itl_count =
+        today ? to->token_itl_count - from->token_itl_count : to->itl_count - from->itl_count;
+    t->prompt_rate = (to->prompt_tokens - from->prompt_tokens) / seconds;
+    t->gen_rate = (to->generation_tokens - from->generation_tokens) / seconds;
+    t->running = (to->running + from->running) / 2;
+    t->running_low = fmin(to->running, from->running);
+    t->running_high = fmax(to->running, from->running);
+}
+
+static void add_growth(struct sums *sums, const struct sat_sample *old, struct sat_sample *now)
 {
     double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
     if (!old->counters || !now->counters || seconds <= 0 ||
@@ -192,12 +248,36 @@ static void add_growth(struct sums *sums, const struct sat_sample *old,
         *(double *)(void *)((char *)&sums->more + at) += fmax(0, *to - *from);
     }
     sums->per_s += (now->counters->requests - old->counters->requests) / seconds;
+    double first = now->counters->ttft_count - old->counters->ttft_count;
+    sums->first_tokens_per_s += fmax(0, first) / seconds;
+    sums->queue_slope += isnan(now->queue - old->queue) ? 0 : (now->queue - old->queue) / seconds;
+    add_histogram(&sums->more.ttft, &old->counters->ttft, &now->counters->ttft);
+    add_histogram(&sums->more.tpot, &old->counters->tpot, &now->counters->tpot);
+    note_traffic(now, old, seconds);
     sums->any = true;
 }
 
 static double ratio(double sum, double count)
 {
     return count > 0 ? sum / count : NAN;
+}
+
+static void note_model_traffic(struct sat_inquiry *q, const struct sums *sums)
+{
+    const struct sat_counters *more = &sums->more;
+    bool counts =
+        more->ttft_count > 0 || more->ttft.n > 0; /* of first tokens: there is such a metric */
+    q->traffic = (struct traffic){
+        .arrival = counts ? fmax(0, sums->first_tokens_per_s + sums->queue_slope) : NAN,
+        .arrival_now = NAN, /* two scrapes are the last interval already */
+        .in_tokens = ratio(more->prompt_tokens, more->ttft_count),
+        .out_tokens = ratio(more->output_sum, more->output_count),
+        .in_tail = NAN,
+        .waiting = sums->waiting,
+        .seconds = (double)q->feed->interval_ns / (double)NS_PER_S,
+        .ttft = more->ttft,
+        .itl = more->tpot,
+    };
 }
 
 /* A server that does not answer, or does not say, may have had some. */
@@ -219,9 +299,13 @@ void collect_end_pods(struct sat_inquiry *q)
         free(take(q->failure)); /* those that answered count; the others have no sample */
     for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
         const struct sat_sample *old = map_get(&feed->samples, slot->key);
+        struct sat_sample *now = slot->value;
+        sums.waiting += isnan(now->queue) ? 0 : now->queue;
         if (old)
-            add_growth(&sums, old, slot->value);
+            add_growth(&sums, old, now);
     }
+    if (sums.any)
+        note_model_traffic(q, &sums);
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (sums.more.requests > 0)
         feed->busy_ns = now;

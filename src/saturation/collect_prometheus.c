@@ -10,7 +10,21 @@
 
 #include <math.h>
 
-enum question { KV, QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, REQUESTS, OLD_KV, QUESTION_N };
+enum question {
+    KV,
+    QUEUE,
+    ARRIVAL,
+    INPUT,
+    OUTPUT,
+    TTFT,
+    ITL,
+    BY_POD, /* this and the next two: collect_traffic.c */
+    OF_MODEL,
+    HISTOGRAMS,
+    REQUESTS,
+    OLD_KV,
+    QUESTION_N
+};
 
 struct collect_query {
     struct sat_inquiry *inquiry;
@@ -18,23 +32,16 @@ struct collect_query {
     struct prom_call *call;
 };
 
-static void put_matcher(struct buf *out, const char *label, str value)
-{
-    buf_printf(out, "%s=\"", label);
-    prom_query_escape(out, value);
-    buf_putc(out, '"');
-}
-
 /* In the original's order, so that a cache or recording rule made for its words fits: questions about the
  * whole model's load begin with the model. */
 static void put_matchers(struct buf *out, const struct sat_feed *feed, bool model_first)
 {
     buf_putc(out, '{');
-    put_matcher(out, model_first ? "model_name" : "namespace",
-                model_first ? feed->model : feed->ns);
+    prom_query_matcher(out, model_first ? "model_name" : "namespace",
+                       model_first ? feed->model : feed->ns);
     buf_putc(out, ',');
-    put_matcher(out, model_first ? "namespace" : "model_name",
-                model_first ? feed->ns : feed->model);
+    prom_query_matcher(out, model_first ? "namespace" : "model_name",
+                       model_first ? feed->ns : feed->model);
     buf_putc(out, '}');
 }
 
@@ -65,6 +72,11 @@ static void put_requests(struct buf *out, const struct sat_feed *feed, enum ques
     buf_printf(out, "[%s]))", range);
 }
 
+static bool is_traffic(enum question question)
+{
+    return question == BY_POD || question == OF_MODEL || question == HISTOGRAMS;
+}
+
 static void put_question(struct buf *out, const struct sat_feed *feed, enum question question)
 {
     static const char *const names[QUESTION_N] = {
@@ -73,7 +85,9 @@ static void put_question(struct buf *out, const struct sat_feed *feed, enum ques
         [TTFT] = "vllm:time_to_first_token_seconds", [ITL] = "vllm:time_per_output_token_seconds",
         [OLD_KV] = "vllm:gpu_cache_usage_perc",
     };
-    if (question == KV || question == QUEUE || question == OLD_KV)
+    if (is_traffic(question))
+        collect_put_traffic_question(out, feed, (enum traffic_question)(question - BY_POD));
+    else if (question == KV || question == QUEUE || question == OLD_KV)
         put_highest(out, feed, names[question]);
     else if (question == ARRIVAL || question == REQUESTS)
         put_requests(out, feed, question);
@@ -134,6 +148,11 @@ static void take_answer(struct sat_inquiry *q, enum question question,
     case ITL:
         q->load.itl_ms = value * 1000;
         break;
+    case BY_POD:
+    case OF_MODEL:
+    case HISTOGRAMS:
+        collect_take_traffic(q, (enum traffic_question)(question - BY_POD), result);
+        break;
     case REQUESTS:
         q->requests_known = !isnan(value);
         q->requests = value;
@@ -162,15 +181,18 @@ static void ask(struct sat_inquiry *q, enum question question)
 static void ask_the_others(struct sat_inquiry *q)
 {
     for (int i = KV + 1; i <= REQUESTS; i++)
-        if (i != REQUESTS || q->feed->retention_ns)
+        if (is_traffic((enum question)i) ? q->feed->collector->traffic_matters
+                                         : i != REQUESTS || q->feed->retention_ns)
             ask(q, (enum question)i);
 }
 
 static bool lacks_kv(const struct sat_inquiry *q)
 {
-    for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));)
-        if (isnan(((const struct sat_sample *)slot->value)->kv))
+    for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
+        const struct sat_sample *s = slot->value;
+        if (isnan(s->kv) && !isnan(s->queue))
             return true;
+    }
     return false;
 }
 

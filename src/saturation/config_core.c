@@ -68,6 +68,8 @@ static int read_newer(struct arena *a, const struct json *tree, struct sat_entry
     if (limiter && limiter->type != JSON_NULL && limiter->type != JSON_BOOL)
         return wrong_type("enableLimiter", limiter, "true or false", e);
     entry->limiter = json_bool(limiter, false);
+    if (slo_settings_read(json_get(tree, "slo"), &entry->slo, e) < 0)
+        return -e->code;
     return read_text(a, tree, "analyzerName", &entry->analyzer, e);
 }
 
@@ -102,7 +104,9 @@ int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entr
     const struct json *tree = json_item(documents, 0);
     if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
         return wrong_type("the entry", tree, "thresholds by name", e);
-    struct sat_entry entry = { .model = S(""), .ns = S(""), .analyzer = S("") };
+    struct sat_entry entry = {
+        .model = S(""), .ns = S(""), .analyzer = S(""), .slo = slo_settings_none
+    };
     int r = read_entry(a, tree, era, &entry, e);
     if (r == 0)
         *ret = entry;
@@ -370,6 +374,10 @@ struct sat_resolved sat_config_resolve(const struct sat_table *global,
                                          at_home ? sat_table_find(local, S("default")) : NULL,
                                          r.override };
     r.config = stack(layers, countof(layers), &whole);
+    r.slo = slo_settings_none;
+    for (size_t i = 0; i < countof(layers); i++)
+        if (layers[i])
+            slo_settings_lay(&r.slo, &layers[i]->slo);
     if (!whole)
         r.override = NULL;
     return r;

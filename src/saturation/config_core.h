@@ -15,6 +15,7 @@
 
 #include "../json/json.h"
 #include "analysis_core.h"
+#include "slo_settings_core.h"
 #include "target_core.h"
 
 enum sat_number {
@@ -34,6 +35,7 @@ struct sat_entry {
     bool has[SAT_NUMBER_N];
     bool limiter;
     str analyzer;
+    struct slo_settings slo;
 };
 
 struct sat_table {
@@ -80,6 +82,7 @@ struct sat_question {
 
 struct sat_resolved {
     struct sat_config config;
+    struct slo_settings slo;
     const struct sat_entry *override; /* that is part of it; NULL: none */
     size_t matching;                  /* overrides that would have been as good */
 };

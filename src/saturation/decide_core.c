@@ -1,4 +1,13 @@
-/* See decide_core.h. */
+/* See decide_core.h.
+ *
+ * The rule `need` (target_core.c) looks at one moment only. Three things a moment does not show come from the
+ * memory between decisions, because on their own they made it swing (2, 4, 8, 16, 9, 3 replicas in 100 s on a
+ * step of the load):
+ * - a backlog is not a rate. While replicas are on their way, or the backlog shrinks, it asks for no more, unless
+ *   it has doubled since they were asked for;
+ * - low use says nothing while requests wait or latency is at its target: then nothing is removed. A compute-bound
+ *   model has a quarter of its cache full there;
+ * - what was added is not removed before it could have served: nothing goes within a start delay. */
 #include "decide_core.h"
 
 #include <math.h>
@@ -32,9 +41,73 @@ static void wait_for_effect(const struct decide_input *in, struct sat_targets *t
         }
 }
 
+/* ---- need: what the moment does not show */
+
+static const double start_delay_default = 120, latency_near = 0.9;
+/* Fewer waiting than one in ten replicas: some pod always has just one, and a large model could never shrink. */
+static const double waiting_per_replica = 0.1;
+
+static bool is_near(double value, double target)
+{
+    return value > 0 && target > 0 && value >= latency_near * target;
+}
+
+static bool is_growing(const struct decide_input *in)
+{
+    for (size_t i = 0; i < in->state_n; i++) {
+        const struct sat_state *s = &in->states[i];
+        if (s->pending > s->stuck || (!s->settled && sat_bounded(s, s->desired) > s->current))
+            return true;
+    }
+    return false;
+}
+
+static str reason_to_keep(struct arena *a, const struct decide_input *in,
+                          const struct sat_analysis *analysis)
+{
+    const struct decide_latency *l = &in->latency;
+    double delay = in->start_delay > 0 ? in->start_delay : start_delay_default;
+    if (analysis->load_queue > waiting_per_replica * analysis->replicas)
+        return arena_printf(a, "%.0f requests wait", analysis->load_queue);
+    if (is_near(l->ttft, l->ttft_target))
+        return arena_printf(a, "TTFT is %.2f s with a target of %.2f s", l->ttft, l->ttft_target);
+    if (is_near(l->itl, l->itl_target))
+        return arena_printf(a, "ITL is %.3f s with a target of %.3f s", l->itl, l->itl_target);
+    if (in->memory->grown_at > 0 && in->now - in->memory->grown_at < delay)
+        return S("replicas were added less than a start delay ago");
+    return S("");
+}
+
+static void recall(struct arena *a, const struct decide_input *in, struct sat_analysis *analysis)
+{
+    const struct decide_memory *m = in->memory;
+    if (is_growing(in))
+        analysis->draining = analysis->load_queue <= 2 * m->queue_at_growth;
+    else
+        analysis->draining = analysis->load_queue < m->queue;
+    analysis->keep = reason_to_keep(a, in, analysis);
+}
+
+static void remember(const struct decide_input *in, const struct decide_answers *answers)
+{
+    struct decide_memory *m = in->memory;
+    bool grows = false;
+    for (size_t i = 0; i < answers->n; i++)
+        for (size_t k = 0; k < in->state_n; k++)
+            if (str_eq(answers->at[i].variant, in->states[k].variant))
+                grows |= answers->at[i].target > MAX(in->states[k].current, in->states[k].desired);
+    m->queue = answers->analysis.load_queue;
+    if (grows) {
+        m->queue_at_growth = m->queue;
+        m->grown_at = in->now;
+    }
+}
+
 static struct sat_targets capacity_targets(struct arena *a, const struct decide_input *in,
                                            const struct sat_analysis *analysis)
 {
+    if (in->rules == DECIDE_SLO)
+        return *in->slo;
     if (in->rules == DECIDE_BY_NEED) {
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
         if (in->just_grown &&
@@ -56,6 +129,9 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
         .current = s->current,
         .target = sat_bounded(s, capacity ? capacity->replicas : s->current),
         .reason = capacity ? capacity->reason : S("no replica reports metrics"),
+        .source = capacity && capacity->by_bounds ? DECIDE_FROM_BOUNDS
+                  : in->rules == DECIDE_SLO       ? DECIDE_FROM_SLO
+                                                  : DECIDE_FROM_CAPACITY,
     };
     if (in->mode == DECIDE_CAPACITY || !in->model_targets)
         return answer;
@@ -123,6 +199,7 @@ static void keep_minimums(struct arena *a, struct decide_answers *answers,
             if (str_eq(answers->at[k].variant, in->states[i].variant) &&
                 answers->at[k].target < in->states[i].min) {
                 answers->at[k].target = in->states[i].min;
+                answers->at[k].source = DECIDE_FROM_BOUNDS;
                 answers->at[k].reason =
                     arena_printf(a, "idle, but its minimum of %d holds", in->states[i].min);
             }
@@ -145,8 +222,10 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
     if (!enforce_zero_rules(targets, answers->n, &rules))
         return;
     for (size_t i = 0; i < answers->n; i++) {
-        if (answers->at[i].target != targets[i].replicas)
+        if (answers->at[i].target != targets[i].replicas) {
             answers->at[i].reason = targets[i].reason;
+            answers->at[i].source = DECIDE_FROM_ZERO;
+        }
         answers->at[i].target = targets[i].replicas;
     }
     keep_minimums(a, answers, in);
@@ -156,9 +235,11 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
 {
     struct decide_answers answers = { .n = in->state_n };
     answers.analysis = sat_analyse(a, &in->config, in->replicas, in->replica_n);
+    if (in->rules == DECIDE_BY_NEED && in->memory)
+        recall(a, in, &answers.analysis);
     struct sat_targets targets = capacity_targets(a, in, &answers.analysis);
     answers.needed = targets.needed;
-    answers.in_transition = in->rules != DECIDE_BY_NEED && targets.in_transition;
+    answers.in_transition = decide_is_compat(in->rules) && targets.in_transition;
     answers.at = arena_array(a, in->state_n, sizeof(*answers.at));
     for (size_t i = 0; i < in->state_n; i++)
         answers.at[i] = answer_for(a, in, i, find_target(&targets, in->states[i].variant),
@@ -167,5 +248,7 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
     if (in->rules == DECIDE_BY_NEED && in->mode == DECIDE_HYBRID)
         leave_enough(a, &answers, in);
     apply_zero_rules(a, &answers, in);
+    if (in->rules == DECIDE_BY_NEED && in->memory)
+        remember(in, &answers);
     return answers;
 }

@@ -10,6 +10,7 @@
  *   queue_core      a queueing model of one server: rates and latencies
  *   alloc_core      the model-based optimizer: which accelerator, how many replicas
  *   token_core      the token analyser: capacity in tokens, learnt; vllm_args_core reads command lines
+ *   slo_core        replicas by latency targets: learned capacity, forecast, headroom
  *   limiter_core    growth within the accelerators there are
  *   text_core       accelerator names, cache keys, ages, words of a command line
  *

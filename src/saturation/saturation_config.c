@@ -31,7 +31,8 @@ const struct feature_setting saturation_settings[] = {
     { "wva-prometheus-probe", NULL,
       "true, which --wva means too: begin when it has answered, and end where it does not" },
     { "wva-rules", NULL,
-      "need, or the original's seed or 2026: how many replicas a step may change, and when it waits" },
+      "slo (latency targets), need (KV cache and queue), or the original's seed or 2026 "
+      "(default: slo where servers report token counters, else need)" },
     { "wva-optimizer", NULL,
       "off, on or model-only: the model-based optimizer; $EXPERIMENTAL_HYBRID_OPTIMIZATION" },
     { "wva-transition-timeout", NULL,
@@ -67,14 +68,17 @@ static bool flag_setting(const struct saturation *s, const char *flag, const cha
 static int read_rules(struct saturation *s, err_t *e)
 {
     const char *rules = saturation_setting(s, "wva-rules", NULL);
+    s->o.slo_by_default = !rules;
     if (!rules || !strcmp(rules, "need"))
         s->o.rules = DECIDE_BY_NEED;
+    else if (!strcmp(rules, "slo"))
+        s->o.rules = DECIDE_SLO;
     else if (!strcmp(rules, "seed"))
         s->o.rules = DECIDE_SEED;
     else if (!strcmp(rules, "2026"))
         s->o.rules = DECIDE_2026;
     else
-        return err_set(e, EINVAL, "--wva-rules is \"%s\", want need, seed or 2026", rules);
+        return err_set(e, EINVAL, "--wva-rules is \"%s\", want slo, need, seed or 2026", rules);
     return 0;
 }
 
@@ -546,10 +550,11 @@ int saturation_config_start(struct saturation *s, err_t *e)
         { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
         { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
         { &s->local_zero, S(""), s->o.zero_map, local_changed },
-        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), costs_changed },
         { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), classes_changed },
+        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), costs_changed },
     };
-    size_t n = s->o.mode == DECIDE_CAPACITY ? countof(all) - 2 : countof(all);
+    bool compat = s->o.mode == DECIDE_CAPACITY && decide_is_compat(s->o.rules);
+    size_t n = countof(all) - (compat ? 2 : s->o.mode == DECIDE_CAPACITY ? 1 : 0);
     for (size_t i = 0; i < n; i++) {
         struct cache_spec spec = configmap_cache;
         spec.ns = all[i].ns;

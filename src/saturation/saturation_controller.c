@@ -226,6 +226,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     if (saturation_read_options(s, e) < 0 || open_caches(s, e) < 0)
         return -e->code;
     s->collector.load_matters = s->o.mode != DECIDE_CAPACITY;
+    s->collector.traffic_matters = s->o.rules == DECIDE_SLO || s->o.slo_by_default;
     s->variants =
         manager_controller(m, &(struct controller_spec){ .name = "saturation",
                                                          .reconcile = saturation_reconcile,

@@ -5,7 +5,7 @@
  * says something else than the status leads to its variants' keys; the queue keeps each once, so it
  * cannot fill up. */
 #include "../base/log.h"
-#include "saturation_gather.h"
+#include "saturation_slo.h"
 
 #include <math.h>
 
@@ -66,7 +66,9 @@ static void skip(struct saturation *s, const struct saturation_skipped *x)
         return;
     struct sat_view view = { .load = v->model->feed.load, .cost = v->spec.cost };
     view.conditions[SAT_TARGET_RESOLVED] = target_condition(v, saturation_workload(s, v) != NULL);
-    view.conditions[SAT_OPTIMIZATION_READY] = condition(false, "SkippedProcessing", x->why);
+    bool excluded = saturation_is_excluded(s, v);
+    view.conditions[SAT_OPTIMIZATION_READY] =
+        condition(false, excluded ? "NamespaceExcluded" : "SkippedProcessing", x->why);
     if (asleep) {
         view.accelerator = v->accelerator;
         view.has_current = view.has_desired = view.applied = true;
@@ -77,25 +79,46 @@ static void skip(struct saturation *s, const struct saturation_skipped *x)
     show(s, v, &view, x->why);
 }
 
+static enum sat_cause cause_of(const struct decide_answer *x)
+{
+    switch (x->source) {
+    case DECIDE_FROM_MODEL:
+        return SAT_CAUSE_OPTIMIZER;
+    case DECIDE_FROM_VETO:
+        return SAT_CAUSE_SAFETY;
+    case DECIDE_FROM_BOUNDS:
+        return SAT_CAUSE_BOUNDS;
+    case DECIDE_FROM_ZERO:
+        return SAT_CAUSE_ZERO;
+    case DECIDE_FROM_SLO:
+        return SAT_CAUSE_SLO;
+    case DECIDE_FROM_CAPACITY:
+        break;
+    }
+    return SAT_CAUSE_SATURATION;
+}
+
+/* A change is one of the target: from 4 to 3 is down, also where only 2 replicas are there yet. */
 static void tell_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
-                        const char *action)
+                        int from)
 {
     struct variant_labels labels = labels_of(v);
-    bool up = x->target > x->current;
+    bool up = x->target > from;
     auto_arena struct arena a = { 0 };
-    saturation_metrics_changed(&s->metrics, &labels, up);
+    saturation_metrics_changed(&s->metrics, &labels, up, cause_of(x));
     log_info("Processing decision for VA", KV("namespace", v->ns), KV("variant", v->name),
-             KV_C("action", action), KV_INT("current", x->current), KV_INT("target", x->target),
-             KV("reason", x->reason));
+             KV_C("action", sat_action_name(from, x->target)), KV_INT("current", x->current),
+             KV_INT("target", x->target), KV("reason", x->reason));
+    str there = from == x->current ? S("") : arena_printf(&a, " (%d now)", x->current);
     events_emit(manager_events(s->manager),
-                &(struct event){ .resource = &variant_resource,
-                                 .ns = v->ns,
-                                 .name = v->name,
-                                 .uid = v->uid,
-                                 .reason = up ? "ScaleUp" : "ScaleDown",
-                                 .message =
-                                     arena_printf(&a, "%d -> %d replicas: " STR_FMT, x->current,
-                                                  x->target, STR_ARG(x->reason)) });
+                &(struct event){
+                    .resource = &variant_resource,
+                    .ns = v->ns,
+                    .name = v->name,
+                    .uid = v->uid,
+                    .reason = up ? "ScaleUp" : "ScaleDown",
+                    .message = arena_printf(&a, "%d -> %d replicas" STR_FMT ": " STR_FMT, from,
+                                            x->target, STR_ARG(there), STR_ARG(x->reason)) });
 }
 
 static str and_problems(struct arena *a, const struct variant *v, str text)
@@ -108,6 +131,13 @@ static str and_problems(struct arena *a, const struct variant *v, str text)
 static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
                                                    const struct decide_answer *x, bool ready)
 {
+    if (ready && x->source == DECIDE_FROM_SLO)
+        return condition(true, "LatencyTargets",
+                         and_problems(a, v,
+                                      arena_printf(a, STR_FMT " (target: %d replicas; " STR_FMT ")",
+                                                   STR_ARG(x->reason), x->target,
+                                                   STR_ARG(
+                                                       saturation_slo_promise(a, v->model->slo)))));
     if (!ready)
         return condition(false, "MetricsUnavailable", and_problems(a, v, x->reason));
     if (x->source == DECIDE_FROM_VETO)
@@ -130,8 +160,9 @@ static void apply(struct gathering *g, size_t i, const struct decide_answer *x,
     struct saturation *s = g->s;
     struct variant *v = g->variants[i];
     bool fresh = x->target != v->desired;
-    if (fresh && x->target != x->current)
-        tell_change(s, v, x, sat_action_name(x->current, x->target));
+    int from = v->desired > 0 ? v->desired : x->current;
+    if (fresh && x->target != from)
+        tell_change(s, v, x, from);
     if (fresh)
         v->decided_ns = g->now_ns;
     if (fresh && x->target > x->current)
@@ -203,7 +234,7 @@ static int *optimized(const struct gathering *g)
                                  .at_work = at_work(g),
                                  .incomplete = g->unknown_n || has_just_grown(g),
                                  .may_be_zero = s->o.zero_by_default,
-                                 .compat = s->o.rules != DECIDE_BY_NEED };
+                                 .compat = decide_is_compat(s->o.rules) };
     err_t e;
     if (!g->m->feed.load_ns || !fresh)
         in.load.arrival_per_min = NAN;
@@ -297,7 +328,7 @@ static bool is_news(const struct gathering *g, const struct sat_condition *troub
 
 /* ---- one model */
 
-static struct sat_config config_of(const struct gathering *g)
+static struct sat_config config_of(struct gathering *g)
 {
     str(*variants)[2] = arena_array(g->a, g->n, sizeof(*variants));
     for (size_t i = 0; i < g->n; i++) {
@@ -310,6 +341,7 @@ static struct sat_config config_of(const struct gathering *g)
         log_debug("several saturation entries fit the model, the first counts",
                   KV("namespace", q.ns), KV("model", q.model), KV_INT("entries", r.matching),
                   KV("key", r.override ? r.override->key : S("")));
+    g->slo = r.slo;
     return r.config;
 }
 
@@ -357,7 +389,10 @@ static void feed(struct saturation *s, struct sat_model *m, const struct zero_ta
         return;
     }
     bool to_zero = zero_enabled(zero, m->id, s->o.zero_by_default);
-    collect_set_interval(&m->feed, s->snapshot->ages.fetch_ns);
+    int64_t fetch_ns = s->snapshot->ages.fetch_ns;
+    if (saturation_slo_watches(s, m))
+        fetch_ns = MIN(fetch_ns, saturation_slo_cycle_ns(s));
+    collect_set_interval(&m->feed, fetch_ns);
     m->feed.retention_ns = to_zero ? zero_retention_ns(zero, m->id) : 0;
     if (!m->fed && !s->no_metrics)
         collect_start(&m->feed, &s->collector);
@@ -373,11 +408,12 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
 {
     const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
     struct gathering g = {
-        .s = s, .m = m, .a = a, .now_ns = loop_mono_ns(manager_loop(s->manager))
+        .s = s, .m = m, .model = m, .a = a, .now_ns = loop_mono_ns(manager_loop(s->manager))
     };
     feed(s, m, zero);
     g.fresh = g.now_ns - m->feed.fetched_ns <= s->snapshot->ages.fresh_ns;
     saturation_gather(&g);
+    m->looked_ns = loop_wall_ns(manager_loop(s->manager));
     for (size_t i = 0; i < g.skipped_n; i++)
         skip(s, &g.skipped[i]);
     note_sleep(&g, m);
@@ -404,6 +440,9 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
         .replica_n = g.replica_n,
         .states = g.states,
         .state_n = g.n,
+        .memory = &m->memory,
+        .now = (double)g.now_ns / (double)NS_PER_S,
+        .latency = saturation_latency(&g),
         .just_grown = has_just_grown(&g),
         .model_targets = optimized(&g),
         .scale_to_zero = m->feed.retention_ns > 0,
@@ -411,6 +450,12 @@ void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *
         .requests = m->feed.requests,
         .keeps_min = g.keeps_min,
     };
+    struct sat_targets slo;
+    if (saturation_slo_decides(&g)) {
+        slo = saturation_slo_targets(&g);
+        in.rules = DECIDE_SLO;
+        in.slo = &slo;
+    }
     struct decide_answers answers = decide_model(a, &in);
     if (answers.in_transition)
         log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
@@ -444,16 +489,20 @@ static void decide_or_tell(struct saturation *s, struct sat_model *m, struct are
         tell_not_loaded(s, m, a);
 }
 
-static void decide_all(struct saturation *s, struct arena *a)
+/* Answers whether the slo policy, which has a shorter cycle, decides about any. */
+static bool decide_all(struct saturation *s, struct arena *a)
 {
+    bool any_watched = false;
     log_debug("Grouped VAs by model", KV_INT("models", s->models.n),
               KV_INT("variants", s->by_key.n));
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
         struct arena_mark mark = arena_mark(a);
         decide_or_tell(s, slot->value, a);
+        any_watched |= saturation_slo_watches(s, slot->value);
         arena_reset(a, mark);
     }
     log_debug("Optimization completed successfully");
+    return any_watched;
 }
 
 struct reconciled saturation_cycle(struct reconcile *r)
@@ -469,6 +518,7 @@ struct reconciled saturation_cycle(struct reconcile *r)
             decide_or_tell(s, m, r->arena);
     } else {
         int64_t before = clock_cpu_ns();
+        bool any_watched = false;
         saturation_remember(s);
         metric_set(METRIC_ALONE(s->metrics.models), (double)s->models.n);
         if (!config->saturation.n)
@@ -476,10 +526,10 @@ struct reconciled saturation_cycle(struct reconcile *r)
         if (!s->models.n)
             log_debug("No active VariantAutoscalings found, skipping optimization");
         else
-            decide_all(s, r->arena);
+            any_watched = decide_all(s, r->arena);
         metric_observe(METRIC_ALONE(s->metrics.cycle_seconds),
                        (double)(clock_cpu_ns() - before) / 1e9);
-        result = reconciled_after(config->interval_ns);
+        result = reconciled_after(any_watched ? saturation_slo_cycle_ns(s) : config->interval_ns);
     }
     sat_snapshot_unref(config);
     return result;

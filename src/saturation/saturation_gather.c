@@ -10,6 +10,28 @@ static double believed(const struct gathering *g, double value)
     return g->fresh ? value : NAN;
 }
 
+static void add_traffic(struct gathering *g, const struct replica_record *pod,
+                        const struct traffic_replica *t)
+{
+    struct gather_traffic *to = &g->traffic[g->n - 1];
+    const double values[GATHER_FIELD_N] = {
+        [GATHER_ITL_SUM] = t->itl_sum,           [GATHER_ITL_COUNT] = t->itl_count,
+        [GATHER_PROMPT_RATE] = t->prompt_rate,   [GATHER_GEN_RATE] = t->gen_rate,
+        [GATHER_RUNNING] = t->running,           [GATHER_RUNNING_LOW] = t->running_low,
+        [GATHER_RUNNING_HIGH] = t->running_high, [GATHER_KV] = t->kv,
+        [GATHER_KV_TOKENS] = t->kv_tokens,
+    };
+    for (int i = 0; i < GATHER_FIELD_N; i++)
+        if (isfinite(values[i]) && values[i] >= 0) {
+            to->sum[i] += values[i];
+            to->n[i]++;
+        }
+    int64_t delay = pod->ready_ns - pod->created_ns;
+    if (pod->created_ns && pod->ready_ns > g->model->looked_ns && delay > 0)
+        to->start_delay =
+            fmax(isnan(to->start_delay) ? 0 : to->start_delay, (double)delay / (double)NS_PER_S);
+}
+
 static void add_replica(void *context, const struct replica_record *pod)
 {
     struct gathering *g = context;
@@ -24,7 +46,10 @@ static void add_replica(void *context, const struct replica_record *pod)
         g->replica_cap = cap;
     }
     const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
-    g->reporting += sample != NULL;
+    g->traffic[g->n - 1].ready++;
+    if (g->s->collector.traffic_matters)
+        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &traffic_replica_unknown);
+    g->reporting += sample && (!isnan(sample->kv) || !isnan(sample->queue));
     g->unknown +=
         !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue) || sample->partial;
     g->replicas[g->replica_n++] = (struct sat_replica){
@@ -91,9 +116,10 @@ static void add_variant(struct gathering *g, struct variant *v, const struct wor
     };
     g->at = v;
     g->unknown = 0;
+    g->traffic[g->n - 1] = (struct gather_traffic){ .start_delay = NAN };
     saturation_each_pod(g->s, v, add_replica, g);
     g->unknown_n += (size_t)g->unknown;
-    if (g->s->o.rules == DECIDE_BY_NEED) /* what is not known may be busy: nothing shrinks */
+    if (!decide_is_compat(g->s->o.rules)) /* what is not known may be busy: nothing shrinks */
         g->states[g->n - 1].pending += g->unknown;
 }
 
@@ -107,6 +133,11 @@ static str reason_to_skip(struct arena *a, const struct variant *v, const struct
                             "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
                             "\", want the accelerator's name in two characters or more",
                             STR_ARG(v->accelerator));
+    if (!saturation_knows_kind(v))
+        return arena_printf(a,
+                            "scaleTargetRef has kind " STR_FMT
+                            ", which cannot be scaled; use a Deployment or StatefulSet",
+                            STR_ARG(v->spec.target_kind));
     if (!w)
         return arena_printf(a, "scale target " STR_FMT " does not exist",
                             STR_ARG(v->spec.target_name));
@@ -119,6 +150,13 @@ static str reason_to_skip(struct arena *a, const struct variant *v, const struct
 /* Two variants of a model with one workload would count its pods twice: the first by name has it. */
 static str taken_by(const struct gathering *g, const struct variant *v)
 {
+    const struct variant *rival = saturation_rival(g->s, v);
+    if (rival)
+        return arena_printf(g->a,
+                            "scale target " STR_FMT " belongs to variant " STR_FMT
+                            " of model " STR_FMT "; two models cannot scale one workload",
+                            STR_ARG(v->spec.target_name), STR_ARG(rival->name),
+                            STR_ARG(rival->spec.model));
     for (size_t i = 0; i < g->n; i++)
         if (str_eq(g->variants[i]->spec.target_name, v->spec.target_name) &&
             saturation_is_statefulset(g->variants[i]) == saturation_is_statefulset(v))
@@ -143,10 +181,11 @@ void saturation_gather(struct gathering *g)
     g->wanted = arena_array(g->a, n, sizeof(*g->wanted));
     g->present = arena_array(g->a, n, sizeof(*g->present));
     g->keeps_min = arena_array(g->a, n, sizeof(*g->keeps_min));
+    g->traffic = arena_array(g->a, n, sizeof(*g->traffic));
     for (struct variant *v = g->m->first; v; v = v->next) {
         str why;
         if (!saturation_manages(g->s, v, &why)) {
-            add_skipped(g, v, S(""), false);
+            add_skipped(g, v, saturation_is_excluded(g->s, v) ? why : S(""), false);
             continue;
         }
         const struct workload_record *w = saturation_workload(g->s, v);

@@ -11,9 +11,33 @@ struct saturation_skipped {
     bool asleep; /* its workload has 0 replicas */
 };
 
+/* What a variant's ready replicas report to the slo policy, summed over those that say it. */
+enum gather_field {
+    GATHER_ITL_SUM,
+    GATHER_ITL_COUNT,
+    GATHER_PROMPT_RATE,
+    GATHER_GEN_RATE,
+    GATHER_RUNNING,
+    GATHER_RUNNING_LOW,
+    GATHER_RUNNING_HIGH,
+    GATHER_KV,
+    GATHER_KV_TOKENS,
+    GATHER_FIELD_N
+};
+
+struct gather_traffic {
+    int ready;
+    double sum[GATHER_FIELD_N];
+    int n[GATHER_FIELD_N];
+    double start_delay; /* s; of a pod that became ready since the last look; NaN: none did */
+};
+
 struct gathering {
     struct saturation *s;
+    struct sat_model *model; /* the same as `m` */
     const struct sat_model *m;
+    struct slo_settings slo;        /* of the configuration */
+    struct gather_traffic *traffic; /* of each variant */
     struct arena *a;
     struct variant **variants; /* that take part */
     struct sat_state *states;  /* of each */

@@ -1,7 +1,11 @@
 /* See saturation_metrics.h. */
 #include "saturation_metrics.h"
 
-#define REASON S("saturation") /* of every change: the label is the original's */
+static const char *const causes[SAT_CAUSE_N] = {
+    [SAT_CAUSE_SATURATION] = "saturation", [SAT_CAUSE_SLO] = "slo",
+    [SAT_CAUSE_OPTIMIZER] = "optimizer",   [SAT_CAUSE_SAFETY] = "safety",
+    [SAT_CAUSE_BOUNDS] = "bounds",         [SAT_CAUSE_ZERO] = "scale-to-zero",
+};
 
 static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
 
@@ -97,7 +101,9 @@ static void drop_changes(const struct saturation_metric_set *set, str name, str 
 {
     static const str directions[] = { STR_INIT("up"), STR_INIT("down") };
     for (size_t i = 0; i < countof(directions); i++)
-        metric_drop(set->changes, (const str[]){ name, ns, directions[i], REASON, instance });
+        for (size_t k = 0; k < SAT_CAUSE_N; k++)
+            metric_drop(set->changes,
+                        (const str[]){ name, ns, directions[i], str_c(causes[k]), instance });
 }
 
 static void copy(char **to, str from)
@@ -150,10 +156,10 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
 }
 
 void saturation_metrics_changed(const struct saturation_metrics *m, const struct variant_labels *l,
-                                bool up)
+                                bool up, enum sat_cause cause)
 {
-    str direction = up ? S("up") : S("down");
-    metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, REASON, m->instance), 1);
+    str direction = up ? S("up") : S("down"), reason = str_c(causes[cause]);
+    metric_add(METRIC(m->wva.changes, l->name, l->ns, direction, reason, m->instance), 1);
     if (m->inferno.desired)
-        metric_add(METRIC(m->inferno.changes, l->target, l->ns, direction, REASON, m->instance), 1);
+        metric_add(METRIC(m->inferno.changes, l->target, l->ns, direction, reason, m->instance), 1);
 }

@@ -34,8 +34,20 @@ void saturation_metrics_show(const struct saturation_metrics *m, struct variant_
                              const struct variant_labels *labels, int current, int desired);
 void saturation_metrics_hide(const struct saturation_metrics *m, struct variant_series *shown,
                              str ns, str name);
+
+/* What decided a change: the label `reason` of the counter. */
+enum sat_cause {
+    SAT_CAUSE_SATURATION, /* KV cache and queue */
+    SAT_CAUSE_SLO,        /* latency targets */
+    SAT_CAUSE_OPTIMIZER,  /* the model-based optimizer */
+    SAT_CAUSE_SAFETY,     /* the optimizer was overruled */
+    SAT_CAUSE_BOUNDS,     /* a minimum or maximum */
+    SAT_CAUSE_ZERO,       /* the rules about zero */
+    SAT_CAUSE_N
+};
+
 /* A new target was decided on. */
 void saturation_metrics_changed(const struct saturation_metrics *m,
-                                const struct variant_labels *labels, bool up);
+                                const struct variant_labels *labels, bool up, enum sat_cause cause);
 
 #endif

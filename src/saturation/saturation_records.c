@@ -36,6 +36,8 @@ static const struct field set_fields[] = {
 static const struct field replica_fields[] = {
     { OWNER_UID, F_WORD, AT(replica_record, owner_uid) },
     { "status.conditions[type=Ready].status", F_WORD, AT(replica_record, ready) },
+    { "status.conditions[type=Ready].lastTransitionTime", F_TIME, AT(replica_record, ready_ns) },
+    { "metadata.creationTimestamp", F_TIME, AT(replica_record, created_ns) },
     { "status.podIP", F_STR, AT(replica_record, ip) },
     { "metadata.annotations[\"prometheus.io/port\"]", F_WORD, AT(replica_record, port_note) },
     { "spec.containers[].ports[name=metrics].containerPort", F_INT, AT(replica_record, port) },

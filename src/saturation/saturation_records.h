@@ -32,6 +32,7 @@ struct replica_record { /* a pod */
     str ready;     /* status of the condition: "True" */
     str ip, port_note;
     int64_t port;
+    int64_t created_ns, ready_ns; /* wall clock; when Ready last changed; 0: not known */
     bool deleting;
 };
 

@@ -29,6 +29,7 @@ static void model_free(struct saturation *s, struct sat_model *m)
 {
     map_del(&s->models, str_c(m->key));
     collect_stop(&m->feed);
+    free(m->slo);
     free(m->key);
     free(m);
 }
@@ -57,6 +58,51 @@ static void join_model(struct saturation *s, struct variant *v)
         place = &(*place)->next;
     v->next = *place;
     *place = v;
+}
+
+/* ---- workloads, which variants of several models may name */
+
+static void leave_target(struct saturation *s, struct variant *v)
+{
+    if (!v->target_key)
+        return;
+    struct variant *first = map_get(&s->targets, str_c(v->target_key)), **place = &first;
+    while (*place != v)
+        place = &(*place)->next_on_target;
+    *place = v->next_on_target;
+    v->next_on_target = NULL;
+    map_del(&s->targets, str_c(v->target_key));
+    if (first) /* the key is the first one's */
+        map_put(&s->targets, str_c(first->target_key), first);
+    free(take(v->target_key));
+}
+
+static void join_target(struct saturation *s, struct variant *v)
+{
+    auto_buf struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/%s/" STR_FMT, STR_ARG(v->ns),
+               saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
+               STR_ARG(v->spec.target_name));
+    if (!saturation_knows_kind(v) || !v->spec.target_name.n)
+        return;
+    v->target_key = buf_take(&key);
+    struct variant *first = map_get(&s->targets, str_c(v->target_key)), **place = &first;
+    while (*place && str_cmp((*place)->name, v->name) < 0)
+        place = &(*place)->next_on_target;
+    v->next_on_target = *place;
+    *place = v;
+    map_del(&s->targets, str_c(v->target_key));
+    map_put(&s->targets, str_c(first->target_key), first);
+}
+
+const struct variant *saturation_rival(const struct saturation *s, const struct variant *v)
+{
+    str why;
+    const struct variant *x = v->target_key ? map_get(&s->targets, str_c(v->target_key)) : NULL;
+    for (; x && x != v; x = x->next_on_target)
+        if (x->model && x->model != v->model && saturation_manages(s, x, &why))
+            return x;
+    return NULL;
 }
 
 /* ---- variants */
@@ -125,11 +171,17 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     v->instance = arena_str(&v->arena, r->instance);
     v->uid = arena_str(&v->arena, r->meta.uid);
     v->deleting = r->deleting;
-    str workload = arena_printf(&v->arena, "Scale target %s " STR_FMT,
-                                saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
+    str kind = v->spec.target_kind.n ? v->spec.target_kind : S("Deployment");
+    str workload = arena_printf(&v->arena, "Scale target " STR_FMT " " STR_FMT, STR_ARG(kind),
                                 STR_ARG(v->spec.target_name));
     v->found = arena_printf(&v->arena, STR_FMT " found", STR_ARG(workload));
-    v->missing = arena_printf(&v->arena, STR_FMT " not found", STR_ARG(workload));
+    v->missing = arena_printf(&v->arena,
+                              saturation_knows_kind(v) ? STR_FMT " not found"
+                                                       : STR_FMT
+                                  " cannot be scaled: want a Deployment or StatefulSet",
+                              STR_ARG(workload));
+    leave_target(s, v);
+    join_target(s, v);
     if (!v->model || !str_eq(v->model->id, v->spec.model)) {
         leave_model(s, v);
         join_model(s, v);
@@ -157,6 +209,7 @@ static void variant_free(struct saturation *s, struct variant *v)
     saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
     map_del(&s->by_key, str_c(v->key));
     leave_model(s, v);
+    leave_target(s, v);
     echo_clear(&v->echo);
     scale_history_done(&v->history);
     arena_done(&v->shown.words);
@@ -179,6 +232,7 @@ void saturation_state_done(struct saturation *s)
         variant_free(s, slot->value);
     map_done(&s->by_key);
     map_done(&s->models);
+    map_done(&s->targets);
 }
 
 /* ---- what belongs to a variant */
@@ -188,23 +242,37 @@ bool saturation_is_statefulset(const struct variant *v)
     return str_eqc(v->spec.target_kind, "StatefulSet");
 }
 
+bool saturation_knows_kind(const struct variant *v)
+{
+    return !v->spec.target_kind.n || str_eqc(v->spec.target_kind, "Deployment") ||
+           saturation_is_statefulset(v);
+}
+
 const struct workload_record *saturation_workload(const struct saturation *s,
                                                   const struct variant *v)
 {
+    if (!saturation_knows_kind(v))
+        return NULL; /* a Deployment of the same name is another thing */
     struct cache *cache = saturation_is_statefulset(v) ? s->statefulsets : s->deployments;
     const struct workload_record *w = cache_get(cache, v->ns, v->spec.target_name);
     return w && !w->deleting ? w : NULL;
 }
 
-bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why)
+bool saturation_is_excluded(const struct saturation *s, const struct variant *v)
 {
     const struct namespace_record *home = cache_get(s->namespaces, S(""), v->ns);
+    bool ours = !s->o.instance.n || str_eq(v->instance, s->o.instance);
+    return ours && !v->deleting && home && str_eqc(home->exclude, "true");
+}
+
+bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why)
+{
     *ret_why = S("");
     if (v->deleting)
         *ret_why = S("it is being deleted");
     else if (s->o.instance.n && !str_eq(v->instance, s->o.instance))
         *ret_why = S("its label " SAT_INSTANCE_LABEL " names another controller");
-    else if (home && str_eqc(home->exclude, "true"))
+    else if (saturation_is_excluded(s, v))
         *ret_why = S("its namespace has the annotation " SAT_EXCLUDE_ANNOTATION);
     return !ret_why->n;
 }
@@ -251,12 +319,15 @@ struct variant_bounds saturation_bounds(const struct saturation *s, const struct
     return b;
 }
 
-static void each_owned(const struct saturation *s, str owner_uid, saturation_pod_fn *fn,
-                       void *context)
+/* Owners are of the same namespace. An object of another one that claims this owner is somebody's who wants to be
+ * counted here: its metrics would decide about this variant. */
+static void each_owned(const struct saturation *s, const struct record *owner,
+                       saturation_pod_fn *fn, void *context)
 {
     const struct replica_record *pod;
-    cache_each_in(pod, s->pods, 0, owner_uid)
-        fn(context, pod);
+    cache_each_in(pod, s->pods, 0, owner->uid)
+        if (str_eq(pod->meta.ns, owner->ns))
+            fn(context, pod);
 }
 
 void saturation_each_pod(const struct saturation *s, const struct variant *v, saturation_pod_fn *fn,
@@ -267,10 +338,11 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
     if (!w)
         return;
     if (saturation_is_statefulset(v))
-        each_owned(s, w->meta.uid, fn, context);
+        each_owned(s, &w->meta, fn, context);
     else
         cache_each_in(set, s->sets, 0, w->meta.uid)
-            each_owned(s, set->meta.uid, fn, context);
+            if (str_eq(set->meta.ns, v->ns))
+                each_owned(s, &set->meta, fn, context);
 }
 
 const struct json *saturation_status(struct arena *a, struct variant *v,

@@ -21,9 +21,12 @@ struct sat_model {         /* lives while it has a variant */
     str ns, id;            /* parts of `key` */
     struct variant *first; /* by name */
     struct sat_feed feed;
-    bool fed;         /* the feed was started: we lead */
-    bool asleep;      /* no variant has replicas */
-    int64_t awake_ns; /* mono: since it was woken; 0: it was not seen asleep */
+    bool fed; /* the feed was started: we lead */
+    struct decide_memory memory;
+    struct sat_slo *slo; /* owned; NULL: the policy has not decided about it */
+    int64_t looked_ns;   /* wall clock: when replicas were last gathered */
+    bool asleep;         /* no variant has replicas */
+    int64_t awake_ns;    /* mono: since it was woken; 0: it was not seen asleep */
 };
 
 /* What came back from our last write of the status, while the cache still shows the state before it. */
@@ -46,8 +49,10 @@ struct variant {
     str accelerator, instance, uid;
     str found, missing; /* what to say of its workload */
     bool deleting;
-    struct sat_model *model; /* NULL: it names none */
-    struct variant *next;    /* of the model */
+    struct sat_model *model;        /* NULL: it names none */
+    struct variant *next;           /* of the model */
+    char *target_key;               /* owned "namespace/kind/name" of its workload */
+    struct variant *next_on_target; /* by name, also of other models */
 
     char *workload_uid; /* owned; of the workload that all below is about; NULL: none yet */
     bool decided;       /* since we lead */
@@ -71,6 +76,7 @@ struct saturation_options {
     str ns; /* ours: where the global ConfigMaps are */
     str optimization_map, saturation_map, zero_map, monitor, instance;
     enum decide_rules rules;
+    bool slo_by_default; /* in place of `need`, where the servers count what it wants to know */
     enum decide_mode mode;
     bool zero_by_default; /* WVA_SCALE_TO_ZERO */
     str defaults;         /* keys of the optimization ConfigMap in the environment, JSON */
@@ -109,8 +115,9 @@ struct saturation {
     char *no_metrics; /* owned; why there can be none; NULL: there can */
     struct sat_collector collector;
     struct sat_probe probe;
-    struct map by_key; /* of struct variant, owned */
-    struct map models; /* of struct sat_model, owned */
+    struct map by_key;  /* of struct variant, owned */
+    struct map models;  /* of struct sat_model, owned */
+    struct map targets; /* by target_key: the first of the variants that scale it */
     struct saturation_metrics metrics;
 };
 
@@ -127,6 +134,12 @@ const struct workload_record *saturation_workload(const struct saturation *s,
 /* Another workload than before, be it of the same name: what was decided was about the other one. */
 void saturation_meet(struct variant *v, const struct workload_record *w);
 bool saturation_is_statefulset(const struct variant *v);
+/* Deployment, which an empty kind means too, or StatefulSet; nothing is scaled of any other kind. */
+bool saturation_knows_kind(const struct variant *v);
+/* Of variants of several models with one workload, the first by name has it. NULL: `v` has it. */
+const struct variant *saturation_rival(const struct saturation *s, const struct variant *v);
+/* Is its namespace left out by annotation? The variant says so, and nothing else is done. */
+bool saturation_is_excluded(const struct saturation *s, const struct variant *v);
 /* Is it ours to manage? `ret_why` says why not. */
 bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why);
 

@@ -127,8 +127,13 @@ struct reconciled saturation_reconcile(struct reconcile *r)
     struct variant *v = saturation_find(s, r->ns, r->name);
     const struct variant_record *record = cache_get(s->variant_records, r->ns, r->name);
     str why;
-    if (!v || !record || !saturation_manages(s, v, &why))
+    if (!v || !record)
         return reconciled();
+    if (!saturation_manages(s, v, &why)) {
+        if (saturation_is_excluded(s, v) && v->decided) /* that it is left out, and nothing more */
+            write_status(r, v, record, &v->shown.view);
+        return reconciled();
+    }
     const struct workload_record *w = saturation_workload(s, v);
     log_debug("Reconciling VariantAutoscaling", KV("namespace", r->ns), KV("name", r->name));
     if (!w)

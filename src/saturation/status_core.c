@@ -26,22 +26,45 @@ static bool is_number_part(char c)
     return (c >= '0' && c <= '9') || c == '.';
 }
 
-/* The same sentence, whatever its numbers. */
-static bool same_words(str a, str b)
+/* Takes the number off the start of `*rest`. Measured: it has a decimal point, or is a number of seconds. */
+static double cut_number(str *rest, bool *ret_measured)
 {
-    size_t i = 0, k = 0;
+    size_t n = 0;
+    double value = NAN;
+    while (n < rest->n && is_number_part(rest->p[n]))
+        n++;
+    while (n > 1 && rest->p[n - 1] == '.') /* ends the sentence */
+        n--;
+    str digits = str_upto(*rest, n);
+    *rest = str_from(*rest, n);
+    *ret_measured = str_find_char(digits, '.') != SIZE_MAX || str_starts(*rest, S("s ")) ||
+                    str_starts(*rest, S(" s"));
+    str_to_f64(digits, &value);
+    return value;
+}
+
+/* Says the one sentence what the other does? The words and every count (replicas, bounds) have to be the same,
+ * or the condition would speak of a spec that is gone; what is measured changes in every cycle and counts
+ * when it is another by a tenth, or a status would be written in every cycle. */
+static bool same_sentence(str a, str b)
+{
     if (str_eq(a, b))
         return true;
-    for (;; i++, k++) {
-        while (i < a.n && is_number_part(a.p[i]))
-            i++;
-        while (k < b.n && is_number_part(b.p[k]))
-            k++;
-        if (i >= a.n || k >= b.n)
-            return i >= a.n && k >= b.n;
-        if (a.p[i] != b.p[k])
+    while (a.n && b.n) {
+        if (is_number_part(a.p[0]) && is_number_part(b.p[0])) {
+            bool measured_a, measured_b;
+            double x = cut_number(&a, &measured_a), y = cut_number(&b, &measured_b);
+            bool measured = measured_a && measured_b;
+            if (measured ? !near(x, y) && fabs(x - y) > 0.05 : x != y && !(isnan(x) && isnan(y)))
+                return false;
+        } else if (a.p[0] != b.p[0]) {
             return false;
+        } else {
+            a = str_from(a, 1);
+            b = str_from(b, 1);
+        }
     }
+    return !a.n && !b.n;
 }
 
 static bool same_load(const struct sat_load_view *x, const struct sat_load_view *y)
@@ -55,7 +78,7 @@ static bool same_condition(const struct sat_condition *x, const struct sat_condi
 {
     return x->known == y->known &&
            (!x->known || (x->holds == y->holds && !strcmp(x->reason, y->reason) &&
-                          same_words(x->message, y->message)));
+                          same_sentence(x->message, y->message)));
 }
 
 bool sat_view_same(const struct sat_view *x, const struct sat_view *y)
@@ -163,8 +186,9 @@ static struct json *make_condition(const struct writing *w, enum sat_condition_t
     str old_message = json_text(json_get(old, "message"));
     if (old_since.n && str_eq(json_text(json_get(old, "status")), word))
         since = old_since;
-    if (!w->news && str_eqc(json_text(json_get(old, "reason")), c->reason) &&
-        same_words(old_message, message))
+    bool same_spec = json_int(json_get(old, "observedGeneration"), 0) == w->generation;
+    if (!w->news && same_spec && str_eqc(json_text(json_get(old, "reason")), c->reason) &&
+        same_sentence(old_message, message))
         message = old_message;
     json_set_str(w->a, out, "type", str_c(sat_condition_names[type]));
     json_set_str(w->a, out, "status", word);

@@ -67,11 +67,15 @@ static int needed_for(double load, double per_replica)
     return (int)fmin(ceil(load / per_replica - 1e-9), INT32_MAX);
 }
 
-static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis)
+/* A backlog that goes by itself asks for no more than the `total` that is there or on its way. */
+static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis,
+                           int total)
 {
     int kv = needed_for(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
     int queue = needed_for(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
     int most = MAX(analysis->replicas * 2, analysis->replicas + 2);
+    if (analysis->draining)
+        queue = MIN(queue, total);
     int need = MAX(1, MIN(MAX(kv, queue), most));
     return analysis->scale_up ? MAX(need, analysis->replicas + 1) : need;
 }
@@ -127,6 +131,13 @@ static int clear_tolerance_down(const struct sat_state *s, int target)
     return s->current;
 }
 
+int sat_clear_tolerance(const struct sat_state *s, int target)
+{
+    if (target > s->current)
+        return sat_bounded(s, clear_tolerance_up(s, target));
+    return target < s->current ? clear_tolerance_down(s, target) : target;
+}
+
 static void shrink(struct plan *p, int surplus)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
@@ -146,44 +157,110 @@ static void shrink(struct plan *p, int surplus)
     }
 }
 
+/* ---- a scale-down that has not happened yet: the cheapest stay */
+
+static int withdraw(struct plan *p, int missing)
+{
+    auto_free bool *used = mem_zero(p->n, sizeof(bool));
+    while (missing > 0) {
+        size_t best = SIZE_MAX;
+        for (size_t i = 0; i < p->n; i++)
+            if (!used[i] && on_its_way(p->states[i]) &&
+                p->target[i] < sat_bounded(p->states[i], p->states[i]->current) &&
+                (best == SIZE_MAX || cheaper(p, i, best)))
+                best = i;
+        if (best == SIZE_MAX)
+            break;
+        used[best] = true;
+        int room = sat_bounded(p->states[best], p->states[best]->current) - p->target[best];
+        p->target[best] += MIN(missing, room);
+        missing -= MIN(missing, room);
+    }
+    return missing;
+}
+
 /* ---- the answer */
 
-static str reason_for(struct plan *p, size_t i, const struct sat_analysis *analysis, int needed)
+struct judgement {
+    const struct sat_analysis *analysis;
+    int needed; /* 0: the original's rules, which do not count */
+    int total;  /* replicas of the model that are there or on their way, and can become ready */
+};
+
+/* Where a variant stands before the load is looked at. */
+static int base_target(const struct sat_state *s)
+{
+    return sat_bounded(s, on_its_way(s) ? s->desired : s->current);
+}
+
+/* Why it stays, or what its bounds make of it. */
+static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *analysis)
 {
     const struct sat_state *s = p->states[i];
-    if (on_its_way(s) && p->target[i] == sat_bounded(s, s->desired))
-        return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
     if (p->target[i] > s->current)
-        return arena_printf(
-            p->arena, "scale-up: the load needs %d replicas of the model, it has %d; " STR_FMT,
-            needed, analysis->replicas, STR_ARG(analysis->scale_up_reason));
+        return arena_printf(p->arena, "its minimum is %d", s->min);
     if (p->target[i] < s->current)
-        return arena_printf(p->arena,
-                            "scale-down: the load needs %d replicas of the model, it has %d",
-                            needed, analysis->replicas);
+        return arena_printf(p->arena, "its maximum is %d", upper(s));
     if (analysis->scale_up && p->target[i] >= upper(s))
         return arena_printf(p->arena, "at its maximum of %d", upper(s));
     if (analysis->scale_up && s->stuck)
         return arena_printf(p->arena, "no scale-up: %d of its replicas do not become ready",
                             s->stuck);
+    if (analysis->keep.n)
+        return arena_printf(p->arena, "no scale-down: " STR_FMT, STR_ARG(analysis->keep));
     return S("no change needed");
 }
 
-static struct sat_targets answer(struct plan *p, const struct sat_analysis *analysis, int needed)
+/* Compares with where the variant stood, so that the sentence never contradicts the act. */
+static str reason_for(struct plan *p, size_t i, const struct judgement *j)
 {
-    struct sat_targets result = { .n = p->n, .needed = needed };
+    const struct sat_state *s = p->states[i];
+    int base = base_target(s);
+    if (on_its_way(s) && p->target[i] == base)
+        return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
+    if (on_its_way(s) && p->target[i] > base && p->target[i] <= s->current)
+        return arena_printf(p->arena,
+                            "scale-down withdrawn: the load needs %d replicas of the model again",
+                            j->needed);
+    if (p->target[i] != base && !j->needed && !j->analysis->scale_up &&
+        !j->analysis->scale_down_safe)
+        return S("as many as report metrics");
+    if (p->target[i] > base && !j->needed)
+        return arena_printf(p->arena, "scale-up: " STR_FMT, STR_ARG(j->analysis->scale_up_reason));
+    if (p->target[i] < base && !j->needed)
+        return S("scale-down: the load fits on one replica less");
+    if (p->target[i] > base)
+        return arena_printf(
+            p->arena, "scale-up: the load needs %d replicas of the model, it has %d; " STR_FMT,
+            j->needed, j->total, STR_ARG(j->analysis->scale_up_reason));
+    if (p->target[i] < base)
+        return arena_printf(p->arena,
+                            "scale-down: the load needs %d replicas of the model, it has %d",
+                            j->needed, j->total);
+    return reason_to_stay(p, i, j->analysis);
+}
+
+static struct sat_targets answer(struct plan *p, const struct judgement *j)
+{
+    struct sat_targets result = { .n = p->n, .needed = j->needed };
     result.at = arena_array(p->arena, p->n, sizeof(*result.at));
-    for (size_t i = 0; i < p->n; i++)
-        result.at[i] = (struct sat_target){ p->states[i]->variant, p->target[i],
-                                            reason_for(p, i, analysis, needed) };
+    for (size_t i = 0; i < p->n; i++) {
+        const struct sat_state *s = p->states[i];
+        bool moved = !on_its_way(s) && p->target[i] == base_target(s) && p->target[i] != s->current;
+        result.at[i] = (struct sat_target){ s->variant, p->target[i], reason_for(p, i, j), moved };
+    }
     return result;
 }
 
 /* Where the load fits to the last digit, rounding must not ask for a replica that the next look finds to be
- * one too many. */
+ * one too many. A backlog that goes by itself asks for nothing: then only the use of the caches counts, also of
+ * replicas that are saturated by their queue. */
 static bool needs_more(const struct sat_config *c, const struct sat_analysis *analysis)
 {
     static const double rounding = 1e-9;
+    if (analysis->draining)
+        return analysis->load_kv / MAX(analysis->replicas, 1) >
+               c->kv_threshold - c->kv_spare_trigger + rounding;
     return analysis->spare_kv < c->kv_spare_trigger - rounding ||
            analysis->spare_queue < c->queue_spare_trigger - rounding;
 }
@@ -202,18 +279,20 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
         int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
         moving |= on_its_way(s);
         all_report &= reporting >= s->current - s->stuck && s->pending <= s->stuck;
-        p.target[i] = sat_bounded(s, on_its_way(s) ? s->desired : s->current);
+        p.target[i] = base_target(s);
         total += p.target[i] - s->stuck;
     }
+    struct judgement j = { .analysis = analysis, .total = total };
     if (analysis->replicas == 0)
-        return answer(&p, analysis, 0); /* nothing is known: hold */
-    int needed = needed_replicas(config, analysis);
+        return answer(&p, &j); /* nothing is known: hold */
+    j.needed = needed_replicas(config, analysis, total);
+    int missing = withdraw(&p, j.needed - total);
     /* What is already coming counts as there; what goes away is not taken away twice. */
-    if (analysis->scale_up && needed > total)
-        grow(&p, needed - total);
-    else if (!analysis->scale_up && needed < total && !moving && all_report)
-        shrink(&p, total - needed);
-    struct sat_targets result = answer(&p, analysis, needed);
+    if (analysis->scale_up && missing > 0)
+        grow(&p, missing);
+    else if (!analysis->scale_up && j.needed < total && !moving && all_report && !analysis->keep.n)
+        shrink(&p, total - j.needed);
+    struct sat_targets result = answer(&p, &j);
     result.in_transition = moving;
     return result;
 }
@@ -293,7 +372,7 @@ struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
         struct plan hold = make_plan(a, analysis, states, n);
         for (size_t i = 0; i < n; i++)
             hold.target[i] = hold.states[i]->current;
-        return answer(&hold, analysis, 0);
+        return answer(&hold, &(struct judgement){ .analysis = analysis });
     }
     struct plan p = plan_of_analysed(a, analysis, states, n);
     bool *eligible = arena_array(a, p.n, sizeof(bool)), moving = false;
@@ -305,7 +384,7 @@ struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
         step_up(&p, eligible);
     else if (!moving && analysis->scale_down_safe)
         step_down(&p, eligible);
-    struct sat_targets result = answer(&p, analysis, 0);
+    struct sat_targets result = answer(&p, &(struct judgement){ .analysis = analysis });
     result.in_transition = moving;
     return result;
 }

@@ -24,10 +24,15 @@ static inline int sat_bounded(const struct sat_state *s, int replicas)
     return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
 }
 
+/* The target that an HPA with its tolerance follows: one that it would take for noise is enlarged where replicas
+ * are added, and dropped where they are removed. */
+int sat_clear_tolerance(const struct sat_state *s, int target);
+
 struct sat_target {
     str variant;
     int replicas;
     str reason;
+    bool by_bounds; /* a minimum or maximum moved it, not the load */
 };
 
 struct sat_targets {
@@ -40,7 +45,8 @@ struct sat_targets {
 /* Our rule: the model gets the number of replicas that its load needs, the cheapest variants growing
  * first and the most expensive shrinking first, within bounds. A variant on its way to an earlier
  * target holds only while it can still get there; replicas that do not become ready (no room, a crash) are
- * no capacity, and their variant does not grow. */
+ * no capacity, and their variant does not grow. A scale-down that has not happened yet is withdrawn when the
+ * load needs the replicas again. */
 struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
                               const struct sat_analysis *analysis, const struct sat_state *states,
                               size_t n);

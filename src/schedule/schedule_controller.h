@@ -1,5 +1,5 @@
-/* The schedule as a feature of the operator: gathers what a plan needs from the caches, carries the plan
- * out, and wakes up when it says so. */
+/* The schedule as a feature of the operator: watches schedules and HPAs, and runs a turn for each schedule that a
+ * change may affect. */
 #ifndef FLYBALL_SCHEDULE_CONTROLLER_H
 #define FLYBALL_SCHEDULE_CONTROLLER_H
 

@@ -1,12 +1,20 @@
 /* Which trigger governs: see schedule_core.h.
  *
- * Open windows compete by (priority, start of the window, place in the list). When none is open, the
- * window that ended last leaves its endHPAConfig in force until the next one opens. That is a
- * state, not an event: it is the same answer whether flyball ran at that moment or not. */
+ * Open windows compete by (priority, start of the window, position in the list); the winner's
+ * startHPAConfig applies. If no window is open, the one that ended last leaves its endHPAConfig in
+ * effect until the next one opens:
+ *
+ *     office   priority 0   ......[==========]..........
+ *     sale     priority 5   ..........[===]..............
+ *     applies               none  office sale office  end:office ->
+ *
+ * This is a state, not an event: the answer is the same whether flyball ran at the boundary or not. Acting on
+ * boundaries as events, as SmartHPA does, loses a window whenever a write fails or the controller is down at
+ * that moment. */
 #include "schedule_core.h"
 
-#include "schedule_ramp.h"
-#include "schedule_windows.h"
+#include "schedule_ramp_core.h"
+#include "schedule_windows_core.h"
 
 static const char *const state_names[SCHEDULE_STATE_N] = {
     [SCHEDULE_STATE_WITHIN] = "Within",   [SCHEDULE_STATE_BEFORE] = "Before",
@@ -57,19 +65,19 @@ static enum schedule_state state_of_unused(enum schedule_use use)
     return SCHEDULE_STATE_INACTIVE;
 }
 
-static struct schedule_trigger_now look_at(const struct schedule_view *v)
+static struct schedule_trigger_now state_now(const struct schedule_view *v)
 {
     struct schedule_span window;
     if (schedule_window_now(v, &window))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_WITHIN, SCHEDULE_GOVERNS, window.from,
                                               window.to };
-    if (!schedule_day_counts(v->trigger, v->today))
+    if (!schedule_trigger_has_day(v->trigger, v->today))
         return (struct schedule_trigger_now){ SCHEDULE_STATE_INACTIVE };
-    return (struct schedule_trigger_now){ schedule_before_window(v) ? SCHEDULE_STATE_BEFORE
-                                                                    : SCHEDULE_STATE_AFTER };
+    return (struct schedule_trigger_now){ schedule_is_before_window(v) ? SCHEDULE_STATE_BEFORE
+                                                                       : SCHEDULE_STATE_AFTER };
 }
 
-/* How an open window stands against the one that leads; the leader is earlier in the list. */
+/* Compares an open window with the current leader: GOVERNS, or the reason why it does not. */
 static enum schedule_rank rank_against(const struct schedule_spec *spec,
                                        const struct schedule_trigger_now *states, size_t at,
                                        size_t leader)
@@ -83,7 +91,7 @@ static enum schedule_rank rank_against(const struct schedule_spec *spec,
     return at < leader ? SCHEDULE_GOVERNS : SCHEDULE_LATER_IN_LIST;
 }
 
-/* The governing open window, -1 when none is open; ranks the others below it. */
+/* Returns the governing open window, or -1 if none is open, and ranks the others. */
 static int rank_open_windows(const struct schedule_spec *spec, struct schedule_trigger_now *states)
 {
     int leader = -1;
@@ -97,22 +105,24 @@ static int rank_open_windows(const struct schedule_spec *spec, struct schedule_t
     return leader;
 }
 
-/* Two windows that end together: one that says what comes after is heard first. */
-static bool closes_over(const struct schedule_trigger *t, const struct schedule_trigger *best)
+/* Of two windows that end together, the one with an endHPAConfig wins, then the higher priority. */
+static bool has_end_precedence(const struct schedule_trigger *t,
+                               const struct schedule_trigger *best)
 {
     bool mine = !schedule_config_empty(&t->end), its = !schedule_config_empty(&best->end);
     return mine != its ? mine : t->priority > best->priority;
 }
 
-/* A window that ended before the object was made counts only if that was on the same local day: who
- * writes a schedule in the evening means the evening too. This is asked of the moment of creation,
- * not of now, so that the answer does not lapse at midnight. */
+/* A window that ended before the object was created counts only if it was open on that local day: a
+ * schedule written in the evening applies to that evening. Evaluated at the time of creation, not at
+ * `now`, so that the answer does not change at midnight. */
 static bool was_open_on_first_day(const struct schedule_trigger *t, int64_t created)
 {
     struct schedule_view v = schedule_view(t, created);
-    return schedule_day_counts(t, v.today) && !schedule_before_window(&v);
+    return schedule_trigger_has_day(t, v.today) && !schedule_is_before_window(&v);
 }
 
+/* Finds the trigger whose window ended last, and when. Leaves e->trigger at -1 if there is none. */
 static void find_last_ended(const struct schedule_spec *spec, int64_t created, int64_t now,
                             struct schedule_effective *e)
 {
@@ -126,25 +136,28 @@ static void find_last_ended(const struct schedule_spec *spec, int64_t created, i
             !(was_open_on_first_day(t, created) && schedule_last_end(&v, INT64_MIN, &end)))
             continue;
         if (e->trigger >= 0 &&
-            (end < e->since || (end == e->since && !closes_over(t, &spec->triggers[e->trigger]))))
+            (end < e->since ||
+             (end == e->since && !has_end_precedence(t, &spec->triggers[e->trigger]))))
             continue;
         e->trigger = (int)i;
         e->since = end;
     }
 }
 
-static void rest(const struct schedule_spec *spec, struct schedule_effective *e)
+/* No window is open: the end config of the last one, completed from defaultHPAConfig. */
+static void set_resting_config(const struct schedule_spec *spec, struct schedule_effective *e)
 {
     if (e->trigger >= 0) {
         e->config = spec->triggers[e->trigger].end;
         e->source = schedule_config_empty(&e->config) ? SCHEDULE_FROM_HOLD : SCHEDULE_FROM_END;
     }
-    schedule_config_fill(&e->config, &spec->resting);
+    schedule_config_fill(&e->config, &spec->default_config);
 }
 
-struct schedule_effective schedule_effective_plain(const struct schedule_spec *spec,
-                                                   int64_t created, int64_t now,
-                                                   struct schedule_trigger_now *states)
+/* The decision without ramps. Also collects the state of every trigger and the next boundary. */
+struct schedule_effective schedule_effective_unramped(const struct schedule_spec *spec,
+                                                      int64_t created, int64_t now,
+                                                      struct schedule_trigger_now *states)
 {
     struct schedule_effective e = { .trigger = -1 };
     for (size_t i = 0; i < spec->triggers_n; i++) {
@@ -154,7 +167,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
             continue;
         }
         struct schedule_view v = schedule_view(t, now);
-        states[i] = look_at(&v);
+        states[i] = state_now(&v);
         e.within_n += states[i].state == SCHEDULE_STATE_WITHIN;
         int64_t boundary;
         if (schedule_next_boundary(&v, &boundary) && (!e.next || boundary < e.next))
@@ -167,7 +180,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
         e.since = states[e.trigger].window_s;
     } else {
         find_last_ended(spec, created, now, &e);
-        rest(spec, &e);
+        set_resting_config(spec, &e);
     }
     return e;
 }
@@ -175,7 +188,7 @@ struct schedule_effective schedule_effective_plain(const struct schedule_spec *s
 struct schedule_effective schedule_effective(const struct schedule_spec *spec, int64_t created,
                                              int64_t now, struct schedule_trigger_now *states)
 {
-    struct schedule_effective e = schedule_effective_plain(spec, created, now, states);
+    struct schedule_effective e = schedule_effective_unramped(spec, created, now, states);
     schedule_ramp(spec, created, now, states, &e);
     return e;
 }

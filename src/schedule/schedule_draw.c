@@ -1,11 +1,15 @@
 /* Printing schedules: see schedule_draw.h.
  *
- * In the terminal a trigger is a letter: capital while its window is open, small while its end config
- * rests, a dot where nothing governs. A cell shows what holds for most of its half hour. */
+ * In the terminal a trigger is a letter: upper case while its window is open, lower case while its end config
+ * applies, a dot where no trigger governs. A cell shows what applies for most of its half hour, so a window
+ * shorter than a quarter of an hour may not be visible; the SVG draws it to scale.
+ *
+ * Rows are local days. On a day with 23 or 25 hours a row still has 48 cells: a skipped hour is blank, and a
+ * repeated hour belongs to the cell at whose end the clock is set back. */
 #include "schedule_draw.h"
 
 #include "../base/civil.h"
-#include "schedule_recommend.h"
+#include "schedule_recommend_core.h"
 
 #include <stdio.h>
 
@@ -25,6 +29,7 @@ void schedule_draw_wall(struct buf *out, const struct tz *zone, int64_t at)
                east / 60 % 60);
 }
 
+/* "2 d 3 h 10 min", or seconds below a minute. */
 static void draw_length(struct buf *out, int64_t seconds)
 {
     if (seconds >= CIVIL_DAY_S)
@@ -48,7 +53,7 @@ void schedule_draw_problems(struct buf *out, const struct schedule_spec *spec)
 
 /* ---- the week in a terminal */
 
-static char letter_of(const struct schedule_stretch *s)
+static char letter_of(const struct schedule_period *s)
 {
     if (s->trigger < 0 || s->source == SCHEDULE_FROM_HOLD)
         return '.';
@@ -57,15 +62,16 @@ static char letter_of(const struct schedule_stretch *s)
     return (char)((s->source == SCHEDULE_FROM_START ? 'A' : 'a') + s->trigger);
 }
 
-/* What holds for most of [from, to): the longest share, the first of equals. ' ' outside. */
+/* The letter of what applies longest in [from, to), the first of equals; ' ' outside the timeline. `*at` is the
+ * first period to look at and moves along with the cells. */
 static char cell_letter(const struct schedule_timeline *line, int64_t from, int64_t to, size_t *at)
 {
     char letter = ' ';
     int64_t longest = 0;
-    while (*at < line->n && line->stretches[*at].to <= from)
+    while (*at < line->n && line->periods[*at].to <= from)
         (*at)++;
-    for (size_t i = *at; i < line->n && line->stretches[i].from < to; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+    for (size_t i = *at; i < line->n && line->periods[i].from < to; i++) {
+        const struct schedule_period *s = &line->periods[i];
         int64_t share = MIN(s->to, to) - MAX(s->from, from);
         if (share > longest) {
             longest = share;
@@ -80,19 +86,20 @@ static int64_t wall_to_instant(const struct tz *zone, int64_t wall)
     return tz_resolve(zone, wall).first;
 }
 
+/* One line per letter that occurs. */
 static void draw_legend(struct buf *out, struct arena *a, const struct schedule_timeline *line)
 {
     bool nothing = false;
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = letter_of(&line->stretches[k]) == letter_of(s);
+            seen = letter_of(&line->periods[k]) == letter_of(s);
         if (seen || (letter_of(s) == '.' && nothing))
             continue;
         if (letter_of(s) == '.') {
             nothing = true;
-            buf_printf(out, "  .  nothing governs, bounds stay as they are\n");
+            buf_printf(out, "  .  no trigger governs; the bounds stay as they are\n");
             continue;
         }
         const struct schedule_trigger *t = &line->spec->triggers[s->trigger];
@@ -102,6 +109,7 @@ static void draw_legend(struct buf *out, struct arena *a, const struct schedule_
     }
 }
 
+/* Cells are taken at local times, so a row shows the wall clock even across a daylight saving change. */
 void schedule_draw_text(struct buf *out, const struct schedule_timeline *line,
                         const struct tz *zone)
 {
@@ -127,6 +135,7 @@ void schedule_draw_text(struct buf *out, const struct schedule_timeline *line,
 
 /* ---- why */
 
+/* The days of a trigger: "M,TU from 2026-11-01". */
 static void draw_days(struct buf *out, struct arena *a, const struct schedule_trigger *t)
 {
     if (t->weekdays == 0x7f)
@@ -149,6 +158,7 @@ static void draw_hours(struct buf *out, const struct schedule_trigger *t)
                t->start_s % 60, t->end_s / 3600, t->end_s / 60 % 60, t->end_s % 60);
 }
 
+/* Why a trigger governs, or why it does not. */
 static void draw_reason(struct buf *out, const struct schedule_spec *spec,
                         const struct schedule_effective *e,
                         const struct schedule_trigger_now *states, size_t at)
@@ -157,17 +167,19 @@ static void draw_reason(struct buf *out, const struct schedule_spec *spec,
     const struct schedule_trigger *winner = e->trigger < 0 ? NULL : &spec->triggers[e->trigger];
     switch (states[at].state) {
     case SCHEDULE_STATE_WITHIN:
-        assert(states[at].rank == SCHEDULE_GOVERNS || winner); /* an open trigger loses to one */
+        assert(states[at].rank == SCHEDULE_GOVERNS || winner); /* it lost to another one */
         if (states[at].rank == SCHEDULE_GOVERNS)
             buf_put(out, S("open, and governs"));
         else if (states[at].rank == SCHEDULE_LOWER_PRIORITY)
-            buf_printf(out, "open, but " STR_FMT " has priority %lld over %lld",
+            buf_printf(out, "open, but " STR_FMT " has higher priority, %lld over %lld",
                        STR_ARG(winner->name), (long long)winner->priority, (long long)t->priority);
         else if (states[at].rank == SCHEDULE_EARLIER_START)
             buf_printf(out, "open, but " STR_FMT " has the same priority and opened later",
                        STR_ARG(winner->name));
         else
-            buf_printf(out, "open, but " STR_FMT " is equal and earlier in the list",
+            buf_printf(out,
+                       "open, but " STR_FMT
+                       " has the same priority and start and is earlier in the list",
                        STR_ARG(winner->name));
         return;
     case SCHEDULE_STATE_BEFORE:
@@ -177,22 +189,23 @@ static void draw_reason(struct buf *out, const struct schedule_spec *spec,
         buf_put(out, S("was open today"));
         return;
     case SCHEDULE_STATE_INACTIVE:
-        buf_put(out, t->use == SCHEDULE_NO_DAYS ? S("names no day") : S("not its day"));
+        buf_put(out, t->use == SCHEDULE_NO_DAYS ? S("selects no day") : S("not scheduled today"));
         return;
     case SCHEDULE_STATE_INVALID:
-        buf_put(out, S("cannot be read"));
+        buf_put(out, S("invalid, see the problems"));
         return;
     case SCHEDULE_STATE_SUSPENDED:
-        buf_put(out, S("is suspended"));
+        buf_put(out, S("suspended"));
         return;
     case SCHEDULE_STATE_DROPPED:
-        buf_put(out, S("is replaced by a later one of its name"));
+        buf_put(out, S("replaced by a later trigger of the same name"));
         return;
     case SCHEDULE_STATE_N:
         break;
     }
 }
 
+/* One line per trigger: its state, the reason, and when it is active. */
 static void draw_triggers(struct buf *out, const struct schedule_spec *spec,
                           const struct schedule_effective *e,
                           const struct schedule_trigger_now *states)
@@ -214,6 +227,7 @@ static void draw_triggers(struct buf *out, const struct schedule_spec *spec,
     }
 }
 
+/* The first few transitions after now. */
 static void draw_changes(struct buf *out, const struct schedule_timeline *line,
                          const struct tz *zone)
 {
@@ -223,7 +237,7 @@ static void draw_changes(struct buf *out, const struct schedule_timeline *line,
     else
         buf_put(out, S("\nNext changes:\n"));
     for (size_t i = 1; i < MIN(line->n, (size_t)EXPLAIN_CHANGES + 1); i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         struct schedule_effective e = { .source = s->source, .trigger = s->trigger };
         buf_put(out, S("  "));
         schedule_draw_wall(out, zone, s->from);
@@ -235,6 +249,7 @@ static void draw_changes(struct buf *out, const struct schedule_timeline *line,
     }
 }
 
+/* Prints times in the zone of the governing trigger, or else of the first one. */
 void schedule_explain(struct buf *out, const struct schedule_spec *spec, int64_t created,
                       int64_t now)
 {
@@ -247,7 +262,7 @@ void schedule_explain(struct buf *out, const struct schedule_spec *spec, int64_t
     schedule_draw_wall(out, zone, now);
     buf_printf(out, " (" STR_FMT "): ", STR_ARG(tz_name(zone)));
     if (e.trigger < 0) {
-        buf_printf(out, "no window is open and none has ended yet; " STR_FMT "\n",
+        buf_printf(out, "no window is open, and none has ended since creation; " STR_FMT "\n",
                    STR_ARG(schedule_config_text(&a, &e.config)));
     } else {
         buf_printf(out, STR_FMT ", " STR_FMT "\n", STR_ARG(schedule_source_text(&a, spec, &e)),

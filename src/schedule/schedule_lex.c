@@ -1,4 +1,4 @@
-/* Reading times, dates and weekdays: see schedule_lex.h. */
+/* Times, dates and weekdays: see schedule_lex.h. Each take_* function consumes a prefix of the text. */
 #include "schedule_lex.h"
 
 #include "../base/civil.h"
@@ -8,7 +8,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Takes up to `most` digits off the front, at least `least`; -1 when there are fewer. */
+/* Consumes between `least` and `most` digits and returns their value; -1 if there are fewer. */
 static int take_digits(str *s, size_t least, size_t most)
 {
     int value = 0;
@@ -29,6 +29,7 @@ static bool take_char(str *s, char c)
     return true;
 }
 
+/* As Go's layout "15:04:05": the hour may have one digit, and a fraction of a second is accepted. */
 int schedule_lex_time(str text, int32_t *ret_second_of_day)
 {
     int hour = take_digits(&text, 1, 2);
@@ -78,6 +79,7 @@ static const char *const weekday_words[7] = {
     "SA,SAT,SATURDAY",
 };
 
+/* Any of the usual abbreviations, in any case. */
 int schedule_lex_weekday(str word, int *ret_weekday)
 {
     for (int day = 0; day < 7; day++) {

@@ -1,6 +1,6 @@
-/* The words of a schedule: times of day, dates and weekday lists, read exactly as Go's time layouts
- * and the original operator's weekday codes are, because existing manifests rely on it.
- * Returns 0 or -EINVAL without words: the caller knows which field of which trigger it reads. */
+/* The lexical forms of a schedule: times of day, dates and weekday lists. They are read exactly as Go's
+ * time layouts and SmartHPA's weekday codes are, because existing manifests rely on it.
+ * Returns 0 or -EINVAL without a message: the caller knows which field of which trigger it reads. */
 #ifndef FLYBALL_SCHEDULE_LEX_H
 #define FLYBALL_SCHEDULE_LEX_H
 
@@ -16,8 +16,8 @@ int schedule_lex_date(str text, int32_t *ret_day);
 /* One weekday word ("M", "tue", "Saturday") as 0 (Sunday) to 6. */
 int schedule_lex_weekday(str word, int *ret_weekday);
 
-/* Takes the next word of a weekday list ("M, TU,W") off `*rest`, blanks trimmed; false at the end. An
- * empty list has no words. */
+/* Removes the next word of a weekday list ("M, TU,W") from `*rest`, blanks trimmed; false at the end.
+ * An empty list has no words. */
 bool schedule_lex_next_word(str *rest, str *ret_word);
 
 #endif

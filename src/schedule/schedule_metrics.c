@@ -1,10 +1,11 @@
-/* Counting: see schedule_metrics.h. */
+/* Counting: see schedule_metrics.h. Gauges of an object are removed with it; counters stay, so that a scrape after the
+ * deletion still sees their last value. */
 #include "schedule_metrics.h"
 
 static const double lag_bounds[] = { .01, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300 };
 
-static struct metric_family *gauge(struct metrics *r, const char *name, const char *help,
-                                   const char *label)
+static struct metric_family *add_gauge(struct metrics *r, const char *name, const char *help,
+                                       const char *label)
 {
     return metrics_family(r, &(struct metric_spec){ .name = name,
                                                     .help = help,
@@ -12,8 +13,8 @@ static struct metric_family *gauge(struct metrics *r, const char *name, const ch
                                                     .labels = { "namespace", "name", label } });
 }
 
-static struct metric_family *counter(struct metrics *r, const char *name, const char *help,
-                                     const char *label, const char *label2)
+static struct metric_family *add_counter(struct metrics *r, const char *name, const char *help,
+                                         const char *label, const char *label2)
 {
     return metrics_family(r, &(struct metric_spec){
                                  .name = name,
@@ -22,36 +23,38 @@ static struct metric_family *counter(struct metrics *r, const char *name, const 
                                  .labels = { "namespace", "name", label, label2 } });
 }
 
+/* Registers all families; namespace and name are the first labels of every series but the histogram. */
 void schedule_metrics_init(struct schedule_metrics *m, struct metrics *registry)
 {
-    m->applied = counter(registry, "smarthpa_trigger_applied_total", "Bounds written for a trigger",
-                         "trigger", "phase");
-    m->failures = counter(registry, "smarthpa_hpa_update_failures_total",
-                          "Writes of bounds that failed", "reason", NULL);
-    m->drift = counter(registry, "smarthpa_drift_corrections_total",
-                       "Bounds set back after somebody else changed them", NULL, NULL);
-    m->active = gauge(registry, "smarthpa_active_triggers", "Open windows", NULL);
-    m->active_info =
-        gauge(registry, "smarthpa_active_trigger_info", "1 for the governing trigger", "trigger");
+    m->applied = add_counter(registry, "smarthpa_trigger_applied_total",
+                             "Bounds written for a trigger", "trigger", "phase");
+    m->failures = add_counter(registry, "smarthpa_hpa_update_failures_total",
+                              "Writes of bounds that failed", "reason", NULL);
+    m->drift = add_counter(registry, "smarthpa_drift_corrections_total",
+                           "Bounds restored after another client changed them", NULL, NULL);
+    m->active = add_gauge(registry, "smarthpa_active_triggers", "Open windows", NULL);
+    m->active_info = add_gauge(registry, "smarthpa_active_trigger_info",
+                               "1 for the governing trigger", "trigger");
     m->effective =
-        gauge(registry, "smarthpa_effective_replicas", "Bounds that should hold", "bound");
-    m->next = gauge(registry, "smarthpa_next_transition_timestamp_seconds",
-                    "When something may change next", NULL);
-    m->problems = gauge(registry, "smarthpa_spec_problems", "What is wrong with the spec", "kind");
-    m->advice_age = gauge(registry, "smarthpa_recommendation_age_seconds",
-                          "Age of the published recommendation", NULL);
-    m->advice_under = gauge(registry, "smarthpa_recommendation_backtest_under_ratio",
-                            "Missing replica time in the backtest", NULL);
-    m->lag = metrics_family(registry,
-                            &(struct metric_spec){ .name = "smarthpa_transition_lag_seconds",
-                                                   .help = "From a boundary to the written bounds",
-                                                   .kind = METRIC_HISTOGRAM,
-                                                   .bounds = lag_bounds,
-                                                   .bound_n = countof(lag_bounds) });
+        add_gauge(registry, "smarthpa_effective_replicas", "Bounds that should apply", "bound");
+    m->next = add_gauge(registry, "smarthpa_next_transition_timestamp_seconds",
+                        "Time of the next possible change", NULL);
+    m->problems = add_gauge(registry, "smarthpa_spec_problems", "Problems of the spec", "kind");
+    m->advice_age = add_gauge(registry, "smarthpa_recommendation_age_seconds",
+                              "Age of the published recommendation", NULL);
+    m->advice_under = add_gauge(registry, "smarthpa_recommendation_backtest_under_ratio",
+                                "Share of replica time missing in the backtest", NULL);
+    m->lag =
+        metrics_family(registry,
+                       &(struct metric_spec){ .name = "smarthpa_transition_lag_seconds",
+                                              .help = "Time from a boundary to the written bounds",
+                                              .kind = METRIC_HISTOGRAM,
+                                              .bounds = lag_bounds,
+                                              .bound_n = countof(lag_bounds) });
 }
 
-/* Removes an object's series whose last label is not fixed. */
-static void drop_object(struct metric_family *f, str ns, str name, const char *const *thirds)
+/* Removes an object's series, one per value of the third label. */
+static void drop_bounds(struct metric_family *f, str ns, str name, const char *const *thirds)
 {
     for (; *thirds; thirds++)
         metric_drop(f, (const str[]){ ns, name, str_c(*thirds) });
@@ -81,6 +84,7 @@ static void hide_active(const struct schedule_metrics *m, str ns, str name, char
     free(take(*active));
 }
 
+/* Updates the open windows and moves the info series to the governing trigger. */
 static void show_active(const struct schedule_metrics *m, const struct schedule_object *o,
                         const struct schedule_effective *e, char **active)
 {
@@ -96,6 +100,7 @@ static void show_active(const struct schedule_metrics *m, const struct schedule_
     *active = mem_dup(now.p, now.n);
 }
 
+/* A pass that decided nothing (plan->states is NULL) leaves the last decision in the metrics. */
 void schedule_metrics_pass(const struct schedule_metrics *m, const struct schedule_object *o,
                            const struct schedule_plan *plan, char **active)
 {
@@ -109,7 +114,7 @@ void schedule_metrics_pass(const struct schedule_metrics *m, const struct schedu
     else
         metric_drop(m->next, (const str[]){ o->ns, o->name });
     if (!plan->governed) {
-        drop_object(m->effective, o->ns, o->name, bound_names);
+        drop_bounds(m->effective, o->ns, o->name, bound_names);
         return;
     }
     metric_set(METRIC(m->effective, o->ns, o->name, S("min")), plan->target.min);
@@ -135,8 +140,7 @@ void schedule_metrics_failure(const struct schedule_metrics *m, str ns, str name
     metric_add(METRIC(m->failures, ns, name, reason), 1);
 }
 
-/* Counters stay: a scraper that missed the end would lose them. */
-void schedule_metrics_forget(const struct schedule_metrics *m, str ns, str name, char **active)
+void schedule_metrics_drop(const struct schedule_metrics *m, str ns, str name, char **active)
 {
     const str labels[] = { ns, name };
     hide_active(m, ns, name, active);
@@ -148,5 +152,5 @@ void schedule_metrics_forget(const struct schedule_metrics *m, str ns, str name,
     metric_drop(m->next, labels);
     metric_drop(m->advice_age, labels);
     metric_drop(m->advice_under, labels);
-    drop_object(m->effective, ns, name, bound_names);
+    drop_bounds(m->effective, ns, name, bound_names);
 }

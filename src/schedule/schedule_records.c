@@ -1,8 +1,9 @@
-/* Records to plain structs: see schedule_records.h. */
+/* Cached fields, and records as plain structs: see schedule_records.h. */
 #include "schedule_records.h"
 
 #include "../base/clock.h"
 #include "../kube/controller.h"
+#include "../kube/grant.h"
 
 const struct resource schedule_resource = { "autoscaling.sarabala.io", "v1alpha1",
                                             "smarthorizontalpodautoscalers",
@@ -30,6 +31,8 @@ static const struct field hpa_fields[] = {
     { "metadata.annotations[\"" SCHEDULE_BASELINE "\"]", F_STR,
       offsetof(struct schedule_hpa_record, baseline) },
     { OWNER_UID, F_STR, offsetof(struct schedule_hpa_record, owner_uid) },
+    { "metadata.annotations[\"" GRANT_ANNOTATION "\"]", F_STR,
+      offsetof(struct schedule_hpa_record, allow) },
     { "spec.scaleTargetRef.apiVersion", F_WORD,
       offsetof(struct schedule_hpa_record, target_api_version) },
     { "spec.scaleTargetRef.kind", F_WORD, offsetof(struct schedule_hpa_record, target_kind) },
@@ -44,13 +47,13 @@ static const struct fields hpa_kept = { sizeof(struct schedule_hpa_record), hpa_
 const struct cache_spec schedule_cache = { .resource = &schedule_resource, .keep = &schedule_kept };
 const struct cache_spec schedule_hpa_cache = { .resource = &resource_hpas, .keep = &hpa_kept };
 
-static const struct json *parse(struct arena *a, str text)
+static const struct json *parse_or_null(struct arena *a, str text)
 {
     struct json *tree = NULL;
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
-static bool lists(const struct json *finalizers, const char *name)
+static bool list_has(const struct json *finalizers, const char *name)
 {
     for (size_t i = 0; i < json_len(finalizers); i++)
         if (str_eqc(json_text(json_item(finalizers, i)), name))
@@ -68,10 +71,10 @@ struct schedule_object schedule_record_object(struct arena *a, const struct sche
         .generation = r->generation,
         .created = r->created_ns / NS_PER_S,
         .deleting = r->deleting,
-        .has_finalizer = lists(parse(a, r->finalizers), SCHEDULE_FINALIZER),
+        .has_finalizer = list_has(parse_or_null(a, r->finalizers), SCHEDULE_FINALIZER),
         .paused = str_eqc(r->paused, "true"),
-        .spec = schedule_spec_read(a, parse(a, r->spec), defaults),
-        .status = parse(a, r->status),
+        .spec = schedule_spec_read(a, parse_or_null(a, r->spec), defaults),
+        .status = parse_or_null(a, r->status),
     };
 }
 
@@ -95,7 +98,8 @@ struct schedule_hpa schedule_record_hpa(const struct schedule_hpa_record *r, str
     };
 }
 
-bool schedule_record_matters(const struct schedule_record *old, const struct schedule_record *now)
+bool schedule_record_has_changed(const struct schedule_record *old,
+                                 const struct schedule_record *now)
 {
     return !old || !now || old->generation != now->generation || old->deleting != now->deleting ||
            !str_eq(old->spec, now->spec) || !str_eq(old->finalizers, now->finalizers) ||

@@ -1,16 +1,16 @@
-/* What the watch caches keep of a schedule and of an HPA, and how that becomes what a plan wants. */
+/* The fields of a schedule and of an HPA that the watch caches keep, and their conversion for a plan. */
 #ifndef FLYBALL_SCHEDULE_RECORDS_H
 #define FLYBALL_SCHEDULE_RECORDS_H
 
 #include "../kube/cache.h"
-#include "schedule_plan.h"
+#include "schedule_plan_core.h"
 
 extern const struct resource schedule_resource; /* smarthorizontalpodautoscalers */
 
 struct schedule_record {
     struct record meta;
     str spec, status, finalizers; /* JSON */
-    str paused;                   /* the annotation */
+    str paused;                   /* annotation */
     int64_t generation, created_ns;
     bool deleting;
 };
@@ -19,21 +19,23 @@ struct schedule_hpa_record {
     struct record meta;
     int64_t min, max, replicas;
     bool has_object_metric, has_external_metric;
-    str baseline; /* the annotation */
+    str baseline; /* annotation */
     str owner_uid;
+    str allow; /* annotation GRANT_ANNOTATION: namespaces that may refer to this HPA */
     str target_api_version, target_kind, target_name;
 };
 
 extern const struct cache_spec schedule_cache, schedule_hpa_cache;
 
-/* The spec's and status' trees live in the arena. */
+/* Everything in the result lives in the arena. */
 struct schedule_object schedule_record_object(struct arena *a, const struct schedule_record *r,
                                               struct schedule_defaults defaults);
 
-/* NULL reads as "not found". `owner` is the object's uid. */
+/* NULL: not found. `owner` is the schedule's uid. */
 struct schedule_hpa schedule_record_hpa(const struct schedule_hpa_record *r, str owner);
 
-/* Did anything change but the status? Our own writes there need no new pass. */
-bool schedule_record_matters(const struct schedule_record *old, const struct schedule_record *now);
+/* Did anything but the status change? Our own status writes need no new pass. */
+bool schedule_record_has_changed(const struct schedule_record *old,
+                                 const struct schedule_record *now);
 
 #endif

@@ -1,59 +1,66 @@
-/* Scaling the workload behind an HPA: the one-shot desiredReplicas and windows at zero. Reads the
- * scale subresource first, so that nothing is written that is already so. */
+/* Scaling the workload behind an HPA: the one-time desiredReplicas, and windows at zero.
+ *
+ *     discover kind (once, unless built in) -> GET scale -> PATCH scale, only if needed
+ *
+ * The scale subresource is read first, so that nothing is written when the number is already right or
+ * when only scaling up is allowed. A kind that is not built in (an Argo Rollout) is resolved by API discovery;
+ * the turn ends, and the answer enqueues the schedule again. */
 #include "schedule_turn.h"
 
 #include "../base/log.h"
 
-/* A question about a kind that only the server knows. */
-struct schedule_question {
+/* A pending API discovery of a workload's kind. */
+struct schedule_discovery {
     struct scheduler *state;
-    struct schedule_question *next; /* of the state's open ones */
-    str ns, name;                   /* who asked; in the same block */
+    struct schedule_discovery *next; /* list of scheduler.discoveries */
+    str ns, name;                    /* the schedule; text in the same block */
     char texts[];
 };
 
-static void scale_failed(struct reconcile *r, struct schedule_turn *turn, str why)
+/* Records why the workload cannot be scaled and continues the turn, which reports it. */
+static void fail_scale(struct reconcile *r, struct schedule_turn *turn, str why)
 {
     turn->pass.scaled = SCHEDULE_SCALE_FAILED;
-    turn->pass.trouble =
+    turn->pass.failure =
         arena_printf(r->arena, STR_FMT " " STR_FMT "/" STR_FMT " cannot be scaled: " STR_FMT,
                      STR_ARG(turn->workload_kind), STR_ARG(turn->target.ns),
                      STR_ARG(turn->workload_name), STR_ARG(why));
     schedule_turn_step(r, turn);
 }
 
-static void scale_done(struct reconcile *r, struct schedule_turn *turn)
+static void complete_scale(struct reconcile *r, struct schedule_turn *turn)
 {
     turn->pass.scaled = SCHEDULE_SCALE_DONE;
     schedule_turn_step(r, turn);
 }
 
-/* True when the answer is a failure, and was dealt with. */
-static bool scale_trouble(struct reconcile *r, struct schedule_turn *turn,
-                          const struct kube_reply *reply)
+/* True if the request failed; the failure was handled. */
+static bool handle_failure(struct reconcile *r, struct schedule_turn *turn,
+                           const struct kube_reply *reply)
 {
     if (!reply->failure)
         return false;
     if (reply->reason == KUBE_NO_ANSWER || reply->reason == KUBE_UNAVAILABLE)
-        schedule_turn_await_server(r, turn, reply->failure);
+        schedule_turn_wait_for_server(r, turn, reply->failure);
     else if (reply->reason == KUBE_CONFLICT)
         reconcile_fail(r, reply->failure);
     else
-        scale_failed(r, turn, reply->message.n ? reply->message : str_c(reply->failure));
+        fail_scale(r, turn, reply->message.n ? reply->message : str_c(reply->failure));
     return true;
 }
 
-static void scale_written(struct reconcile *r, const struct kube_reply *reply)
+static void on_scale_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
-    if (!turn || scale_trouble(r, turn, reply))
+    if (!turn || handle_failure(r, turn, reply))
         return;
     log_info("workload scaled", KV("namespace", turn->target.ns), KV("kind", turn->workload_kind),
              KV("name", turn->workload_name), KV_INT("replicas", turn->plan.replicas),
              KV_C("schedule", turn->tracked->key));
-    scale_done(r, turn);
+    complete_scale(r, turn);
 }
 
+/* The resource of the workload's kind; NULL if it must be discovered first. */
 static const struct resource *known_workload(const struct schedule_turn *turn)
 {
     static const struct resource *const builtin[] = { &resource_deployments, &resource_statefulsets,
@@ -75,70 +82,71 @@ static struct kube_request scale_request(struct schedule_turn *turn, enum kube_v
                                   .body = body };
 }
 
-static void scale_read(struct reconcile *r, const struct kube_reply *reply)
+static void on_scale_read(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);
-    if (!turn || scale_trouble(r, turn, reply))
+    if (!turn || handle_failure(r, turn, reply))
         return;
     int64_t replicas = json_int(json_at(reply->object, "spec", "replicas", NULL), 0);
     int32_t wanted = turn->plan.replicas;
     if (wanted == replicas || (wanted < replicas && !turn->plan.scale_down_too)) {
-        scale_done(r, turn);
+        complete_scale(r, turn);
         return;
     }
     str body = arena_printf(r->arena, "{\"spec\":{\"replicas\":%d}}", wanted);
     struct kube_request request = scale_request(turn, KUBE_MERGE_PATCH, body);
-    reconcile_call(r, &request, scale_written);
+    reconcile_call(r, &request, on_scale_written);
 }
 
 /* ---- kinds that are not built in */
 
-static void question_answered(void *context, const struct resource *resource, const char *failure)
+/* Stores the result with the schedule, if it still exists, and enqueues it. */
+static void on_kind_discovered(void *context, const struct resource *resource, const char *failure)
 {
-    struct schedule_question *q = context;
+    struct schedule_discovery *q = context;
     struct scheduler *s = q->state;
-    struct schedule_question **at = &s->questions;
+    struct schedule_discovery **at = &s->discoveries;
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
     struct schedule_tracked *tracked = schedule_targets_find(&s->targets, q->ns, q->name);
     if (tracked) {
         tracked->workload = resource;
-        free(tracked->trouble);
-        tracked->trouble = failure ? mem_dup(failure, strlen(failure)) : NULL;
+        free(tracked->discovery_failure);
+        tracked->discovery_failure = failure ? mem_dup(failure, strlen(failure)) : NULL;
         controller_add(s->controller, q->ns, q->name);
     }
     free(q);
 }
 
-/* The turn ends here; the answer brings the key back. */
-static void ask_kind(struct schedule_turn *turn)
+/* The turn ends here; on_kind_discovered() enqueues the schedule again. */
+static void discover_kind(struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
     str ns = turn->tracked->ns, name = turn->tracked->name;
-    struct schedule_question *q = mem_zero(1, sizeof(*q) + ns.n + name.n);
+    struct schedule_discovery *q = mem_zero(1, sizeof(*q) + ns.n + name.n);
     memcpy(q->texts, ns.p, ns.n);
     memcpy(q->texts + ns.n, name.p, name.n);
     q->state = s;
     q->ns = (str){ q->texts, ns.n };
     q->name = (str){ q->texts + ns.n, name.n };
-    q->next = s->questions;
-    s->questions = q;
+    q->next = s->discoveries;
+    s->discoveries = q;
     kube_discover(manager_kube(s->manager), turn->workload_api_version, turn->workload_kind,
-                  question_answered, q);
+                  on_kind_discovered, q);
 }
 
-void schedule_questions_free(struct scheduler *s)
+void schedule_discoveries_free(struct scheduler *s)
 {
-    while (s->questions) {
-        struct schedule_question *next = s->questions->next;
-        free(s->questions);
-        s->questions = next;
+    while (s->discoveries) {
+        struct schedule_discovery *next = s->discoveries->next;
+        free(s->discoveries);
+        s->discoveries = next;
     }
 }
 
-/* What was learned about another kind is forgotten. */
-static void follow_kind(struct reconcile *r, struct schedule_turn *turn)
+/* Drops the discovered resource if the HPA now refers to another kind. */
+static void update_workload_kind(struct reconcile *r, struct schedule_turn *turn)
 {
     struct schedule_tracked *tracked = turn->tracked;
     str kind = arena_printf(r->arena, STR_FMT " " STR_FMT, STR_ARG(turn->workload_api_version),
@@ -146,24 +154,24 @@ static void follow_kind(struct reconcile *r, struct schedule_turn *turn)
     if (str_eq(kind, str_c(tracked->workload_kind)))
         return;
     free(tracked->workload_kind);
-    free(take(tracked->trouble));
+    free(take(tracked->discovery_failure));
     tracked->workload_kind = mem_dup(kind.p, kind.n);
     tracked->workload = NULL;
 }
 
 void schedule_turn_scale(struct reconcile *r, struct schedule_turn *turn)
 {
-    follow_kind(r, turn);
+    update_workload_kind(r, turn);
     if (!turn->pass.hpa.has_target) {
-        scale_failed(r, turn, S("the HPA names no scaleTargetRef"));
+        fail_scale(r, turn, S("the HPA has no scaleTargetRef"));
     } else if (known_workload(turn)) {
         struct kube_request request = scale_request(turn, KUBE_GET, S(""));
-        reconcile_call(r, &request, scale_read);
-    } else if (turn->tracked->trouble) {
-        str why = arena_str(r->arena, str_c(turn->tracked->trouble));
-        free(take(turn->tracked->trouble)); /* the next pass asks again */
-        scale_failed(r, turn, why);
+        reconcile_call(r, &request, on_scale_read);
+    } else if (turn->tracked->discovery_failure) {
+        str why = arena_str(r->arena, str_c(turn->tracked->discovery_failure));
+        free(take(turn->tracked->discovery_failure)); /* the next pass retries */
+        fail_scale(r, turn, why);
     } else {
-        ask_kind(turn);
+        discover_kind(turn);
     }
 }

@@ -1,9 +1,17 @@
 /* From a manifest to numbers: see schedule_spec.h.
  *
- * The order of the checks is the order of the rules: a trigger that a later one of the same name
- * replaces, or that is suspended, is not looked at further, so a half-written trigger can be parked.
- * Then its times, its days and its dates decide whether it can be used. Its configs are only read
- * here; what they do to an HPA is decided when they are applied, against the live values. */
+ * The order of the checks is the order of the rules. A trigger that a later one of the same name replaces,
+ * or that is suspended, is not read any further, so that an unfinished trigger can be parked. Then its
+ * times, days and dates decide whether it is usable. Its configs are only read here; their effect on an HPA
+ * is decided when they are applied, against the live values.
+ *
+ *     object -> check_type -> read_* -> struct schedule_trigger
+ *                   |            |
+ *                   +------------+----> add_problem: one sentence, the trigger stays in the list
+ *
+ * A manifest of the wrong types cannot come from an API server that validates it, but `flyball schedule`
+ * reads files, and CRDs of SmartHPA validate less; so every type is checked. Zones are looked up through
+ * defaults.find_zone, because loading one reads a file. */
 #include "schedule_spec.h"
 
 #include "../base/civil.h"
@@ -17,7 +25,7 @@ struct reader {
     struct schedule_spec *spec;
     struct schedule_defaults defaults;
     size_t problems_cap;
-    int trigger; /* the one being read, -1 outside the list */
+    int trigger; /* index of the one being read; -1: outside the list */
 };
 
 static const struct {
@@ -51,8 +59,9 @@ const char *schedule_problem_reason(enum schedule_problem_kind kind)
 
 /* ---- problems */
 
-static PRINTF_LIKE(3, 4) void complain(struct reader *r, enum schedule_problem_kind kind,
-                                       const char *format, ...)
+/* Appends a problem, prefixed with the trigger that is being read. */
+static PRINTF_LIKE(3, 4) void add_problem(struct reader *r, enum schedule_problem_kind kind,
+                                          const char *format, ...)
 {
     struct schedule_spec *spec = r->spec;
     if (spec->problems_n == r->problems_cap) {
@@ -74,16 +83,16 @@ static PRINTF_LIKE(3, 4) void complain(struct reader *r, enum schedule_problem_k
     spec->problems[spec->problems_n++] = (struct schedule_problem){ kind, r->trigger, text };
 }
 
-/* What a field should have been, when it has another type. */
-static bool has_type(struct reader *r, const struct json *value, enum json_type type,
-                     const char *field, const char *wanted)
+/* True if the value has this type. Any other type except null is a problem; unset and null are not. */
+static bool check_type(struct reader *r, const struct json *value, enum json_type type,
+                       const char *field, const char *wanted)
 {
     if (!value || value->type == JSON_NULL)
         return false;
     if (value->type == type)
         return true;
-    complain(r, SCHEDULE_INVALID_FIELD, "%s is of type %s, want %s", field, json_type_name(value),
-             wanted);
+    add_problem(r, SCHEDULE_INVALID_FIELD, "%s has type %s; want %s", field, json_type_name(value),
+                wanted);
     return false;
 }
 
@@ -92,38 +101,40 @@ static bool has_type(struct reader *r, const struct json *value, enum json_type 
 static str read_text(struct reader *r, const struct json *object, const char *field)
 {
     const struct json *value = json_get(object, field);
-    return has_type(r, value, JSON_STR, field, "text") ? arena_str(r->a, json_text(value)) : S("");
+    return check_type(r, value, JSON_STR, field, "text") ? arena_str(r->a, json_text(value))
+                                                         : S("");
 }
 
 static bool read_bool(struct reader *r, const struct json *object, const char *field)
 {
     const struct json *value = json_get(object, field);
-    return has_type(r, value, JSON_BOOL, field, "true or false") && value->boolean;
+    return check_type(r, value, JSON_BOOL, field, "true or false") && value->boolean;
 }
 
 static int64_t read_int(struct reader *r, const struct json *object, const char *field,
                         int64_t otherwise)
 {
     const struct json *value = json_get(object, field);
-    return has_type(r, value, JSON_INT, field, "an integer") ? value->integer : otherwise;
+    return check_type(r, value, JSON_INT, field, "an integer") ? value->integer : otherwise;
 }
 
 struct range {
     int32_t least, most, otherwise;
 };
 
+/* An integer in the range; its default if unset or, with a problem, if outside. */
 static int32_t read_in_range(struct reader *r, const struct json *object, const char *field,
                              struct range range)
 {
     int64_t value = read_int(r, object, field, range.otherwise);
     if (value >= range.least && value <= range.most)
         return (int32_t)value;
-    complain(r, SCHEDULE_INVALID_FIELD, "%s is %lld, want %d to %d; %d is used", field,
-             (long long)value, range.least, range.most, range.otherwise);
+    add_problem(r, SCHEDULE_INVALID_FIELD, "%s is %lld; want %d to %d; using %d", field,
+                (long long)value, range.least, range.most, range.otherwise);
     return range.otherwise;
 }
 
-/* One of up to three words, as its index; the first is the default. */
+/* The index of one of up to three words; the first is the default, also for an unknown word. */
 static int read_choice(struct reader *r, const struct json *object, const char *field,
                        const char *const words[3])
 {
@@ -133,9 +144,9 @@ static int read_choice(struct reader *r, const struct json *object, const char *
     for (int i = 0; i < 3 && words[i]; i++)
         if (str_eqc(text, words[i]))
             return i;
-    complain(r, SCHEDULE_INVALID_FIELD,
-             "%s \"" STR_FMT "\" is unknown, want %s, %s%s%s; %s is used", field, STR_ARG(text),
-             words[0], words[1], words[2] ? " or " : "", words[2] ? words[2] : "", words[0]);
+    add_problem(r, SCHEDULE_INVALID_FIELD,
+                "%s \"" STR_FMT "\" is unknown; want %s, %s%s%s; using %s", field, STR_ARG(text),
+                words[0], words[1], words[2] ? " or " : "", words[2] ? words[2] : "", words[0]);
     return 0;
 }
 
@@ -188,63 +199,65 @@ static void check_replicas(struct reader *r, const struct json *config, const ch
     if (!value || value->type == JSON_NULL)
         return;
     if (!fits_replicas(value))
-        complain(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is not a 32-bit integer, it is ignored",
-                 where, field);
+        add_problem(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is not a 32-bit integer; it is ignored",
+                    where, field);
     else if (value->integer < least)
-        complain(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is %lld, want at least %d", where, field,
-                 (long long)value->integer, least);
+        add_problem(r, SCHEDULE_INVALID_REPLICAS, "%s.%s is %lld; want at least %d", where, field,
+                    (long long)value->integer, least);
 }
 
+/* Reads a config and reports values that no HPA accepts. */
 static struct schedule_config read_config(struct reader *r, const struct json *object,
                                           const char *field)
 {
     const struct json *value = json_get(object, field);
-    if (!has_type(r, value, JSON_OBJ, field, "an object with minReplicas and maxReplicas"))
+    if (!check_type(r, value, JSON_OBJ, field, "an object with minReplicas and maxReplicas"))
         return (struct schedule_config){ 0 };
     struct schedule_config config = schedule_config_read(value);
     check_replicas(r, value, field, "minReplicas", 0);
     check_replicas(r, value, field, "maxReplicas", 1);
     check_replicas(r, value, field, "desiredReplicas", 0);
     if (config.has_min && config.has_max && config.min > config.max)
-        complain(r, SCHEDULE_MIN_ABOVE_MAX,
-                 "%s has minReplicas %d above maxReplicas %d, so it changes nothing", field,
-                 config.min, config.max);
+        add_problem(r, SCHEDULE_MIN_ABOVE_MAX,
+                    "%s has minReplicas %d above maxReplicas %d; it has no effect", field,
+                    config.min, config.max);
     return config;
 }
 
-/* The object under the name the CRD uses, or under the name the original's documents use. */
+/* The object under the CRD's field name, or under the alias that SmartHPA's documentation uses. */
 static const struct json *read_aliased(struct reader *r, const struct json *spec, const char *field,
                                        const char *alias)
 {
     const struct json *value = json_get(spec, field), *other = json_get(spec, alias);
     if (other)
-        complain(r, SCHEDULE_ALIAS_FIELD, "%s is written %s in this kind%s", alias, field,
-                 value ? ", and that one is used" : "");
+        add_problem(r, SCHEDULE_ALIAS_FIELD, "%s is an alias of %s%s", alias, field,
+                    value ? ", which is set too and takes precedence" : "");
     value = value ? value : other;
-    return has_type(r, value, JSON_OBJ, field, "an object") ? value : NULL;
+    return check_type(r, value, JSON_OBJ, field, "an object") ? value : NULL;
 }
 
+/* The zone of this name; UTC if it is empty or, with a problem, unknown. */
 static const struct tz *read_zone(struct reader *r, str name)
 {
     const struct tz *zone;
     if (!name.n)
         return tz_utc();
     if (str_eqc(name, "Local"))
-        complain(r, SCHEDULE_INVALID_TIMEZONE,
-                 "timezone Local depends on the machine, want an IANA name; UTC is used");
-    else if (tz_get(name, &zone, NULL) == 0)
+        add_problem(r, SCHEDULE_INVALID_TIMEZONE,
+                    "timezone Local depends on the machine; want an IANA name; using UTC");
+    else if (r->defaults.find_zone && r->defaults.find_zone(name, &zone, NULL) == 0)
         return zone;
     else
-        complain(r, SCHEDULE_INVALID_TIMEZONE,
-                 "timezone \"" STR_FMT
-                 "\" is unknown, want an IANA name such as Europe/Berlin; UTC "
-                 "is used",
-                 STR_ARG(name));
+        add_problem(r, SCHEDULE_INVALID_TIMEZONE,
+                    "timezone \"" STR_FMT
+                    "\" is unknown; want an IANA name such as Europe/Berlin; using UTC",
+                    STR_ARG(name));
     return tz_utc();
 }
 
 /* ---- one trigger */
 
+/* startTime and endTime; false if the trigger cannot be used. 23:59:59 as an end is the end of the day. */
 static bool read_times(struct reader *r, const struct json *object, struct schedule_trigger *t)
 {
     static const char *const fields[] = { "startTime", "endTime" };
@@ -254,16 +267,17 @@ static bool read_times(struct reader *r, const struct json *object, struct sched
         str text = read_text(r, object, fields[i]);
         if (schedule_lex_time(text, &seconds[i]) == 0)
             continue;
-        complain(r, SCHEDULE_INVALID_TIME,
-                 "%s \"" STR_FMT "\" is not a time of day, want HH:MM:SS from 00:00:00 to 23:59:59",
-                 fields[i], STR_ARG(text));
+        add_problem(r, SCHEDULE_INVALID_TIME,
+                    "%s \"" STR_FMT
+                    "\" is not a time of day; want HH:MM:SS from 00:00:00 to 23:59:59",
+                    fields[i], STR_ARG(text));
         good = false;
     }
     t->start_s = seconds[0];
     t->end_s = seconds[1] == CIVIL_DAY_S - 1 ? (int32_t)CIVIL_DAY_S : seconds[1];
     if (good && t->start_s == t->end_s) {
-        complain(r, SCHEDULE_EMPTY_WINDOW,
-                 "startTime and endTime are the same, so it is never active");
+        add_problem(r, SCHEDULE_EMPTY_WINDOW,
+                    "startTime and endTime are equal, so it is never active");
         good = false;
     }
     return good;
@@ -278,10 +292,10 @@ static uint8_t read_weekdays(struct reader *r, str list)
         if (schedule_lex_weekday(word, &day) == 0)
             days = (uint8_t)(days | 1u << day);
         else
-            complain(r, SCHEDULE_UNKNOWN_WEEKDAY,
-                     "interval.recurring has \"" STR_FMT
-                     "\", which is no weekday, want SUN, M, TU, W, TH, F or SAT",
-                     STR_ARG(word));
+            add_problem(r, SCHEDULE_UNKNOWN_WEEKDAY,
+                        "interval.recurring has \"" STR_FMT
+                        "\", which is not a weekday; want SUN, M, TU, W, TH, F or SAT",
+                        STR_ARG(word));
     }
     return days;
 }
@@ -290,8 +304,8 @@ static bool read_date(struct reader *r, str text, const char *field, int32_t *da
 {
     if (!text.n || schedule_lex_date(text, day) == 0)
         return true;
-    complain(r, SCHEDULE_INVALID_DATE, "interval.%s \"" STR_FMT "\" is not a date, want YYYY-MM-DD",
-             field, STR_ARG(text));
+    add_problem(r, SCHEDULE_INVALID_DATE,
+                "interval.%s \"" STR_FMT "\" is not a date; want YYYY-MM-DD", field, STR_ARG(text));
     return false;
 }
 
@@ -301,11 +315,11 @@ static int compare_days(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A date that cannot be read excludes nothing; the trigger itself stays in use. */
+/* An invalid date excludes nothing; the trigger itself stays in use. */
 static void read_excluded(struct reader *r, const struct json *interval, struct schedule_trigger *t)
 {
     const struct json *list = json_get(interval, "excludeDates");
-    if (!has_type(r, list, JSON_ARR, "interval.excludeDates", "a list of dates"))
+    if (!check_type(r, list, JSON_ARR, "interval.excludeDates", "a list of dates"))
         return;
     int32_t *days = arena_array(r->a, list->n, sizeof(*days));
     for (uint32_t i = 0; i < list->n; i++) {
@@ -318,6 +332,7 @@ static void read_excluded(struct reader *r, const struct json *interval, struct 
     t->excluded_days = days;
 }
 
+/* Weekdays and dates. Returns whether the trigger can be used, as far as its days are concerned. */
 static enum schedule_use read_interval(struct reader *r, const struct json *interval,
                                        struct schedule_trigger *t)
 {
@@ -326,23 +341,24 @@ static enum schedule_use read_interval(struct reader *r, const struct json *inte
     if (recurring.n)
         t->weekdays = read_weekdays(r, recurring);
     if (recurring.n ? !t->weekdays : !first.n || !last.n) {
-        complain(r, SCHEDULE_NO_INTERVAL,
-                 "interval names no day, want recurring (such as M,TU,W) or both startDate and "
-                 "endDate");
+        add_problem(r, SCHEDULE_NO_INTERVAL,
+                    "interval selects no day; set recurring (such as M,TU,W) or both startDate and "
+                    "endDate");
         return SCHEDULE_NO_DAYS;
     }
     bool good = read_date(r, first, "startDate", &t->first_day);
     good = read_date(r, last, "endDate", &t->last_day) && good;
     if (good && t->first_day > t->last_day) {
-        complain(r, SCHEDULE_INVALID_DATE,
-                 "interval.startDate " STR_FMT " is after interval.endDate " STR_FMT,
-                 STR_ARG(first), STR_ARG(last));
+        add_problem(r, SCHEDULE_INVALID_DATE,
+                    "interval.startDate " STR_FMT " is after interval.endDate " STR_FMT,
+                    STR_ARG(first), STR_ARG(last));
         good = false;
     }
     read_excluded(r, interval, t);
     return good ? SCHEDULE_USED : SCHEDULE_INVALID;
 }
 
+/* overnightDay, with a warning where leaving it out is probably a mistake. */
 static void read_overnight(struct reader *r, const struct json *interval,
                            struct schedule_trigger *t)
 {
@@ -354,17 +370,18 @@ static void read_overnight(struct reader *r, const struct json *interval,
                                                  (const char *const[3]){ "Calendar", "Start" });
     bool split = t->end_s < t->start_s && t->weekdays && t->weekdays != 0x7f;
     if (split && !choice.n && t->overnight == SCHEDULE_CALENDAR)
-        complain(
+        add_problem(
             r, SCHEDULE_OVERNIGHT_SPLIT,
-            "the window passes midnight but lists only some weekdays, so each listed day has its "
-            "own early and late part; set interval.overnightDay to Calendar to say so, or to "
-            "Start to keep each night whole");
+            "the window crosses midnight and lists only some weekdays, so it is split into the early "
+            "and the late part of each listed day; set interval.overnightDay to Calendar to "
+            "confirm this, or to Start to keep each night whole");
 }
 
+/* Reads every field, even if an earlier one is invalid: all problems are reported at once. */
 static void read_trigger(struct reader *r, const struct json *object, struct schedule_trigger *t)
 {
     const struct json *interval = json_get(object, "interval");
-    if (!has_type(r, interval, JSON_OBJ, "interval", "an object"))
+    if (!check_type(r, interval, JSON_OBJ, "interval", "an object"))
         interval = NULL;
     t->priority = read_int(r, object, "priority", 0);
     str zone = read_text(r, object, "timezone");
@@ -383,8 +400,8 @@ static void read_trigger(struct reader *r, const struct json *object, struct sch
 
 /* ---- the list */
 
-/* The peer keeps triggers by name, so the last of a name is the one that counts. */
-static bool named_again(const struct json *list, size_t at, str name)
+/* SmartHPA keeps triggers by name, so the last one of a name wins. */
+static bool has_later_duplicate(const struct json *list, size_t at, str name)
 {
     for (size_t i = at + 1; i < json_len(list); i++)
         if (str_eq(json_text(json_get(json_item(list, i), "name")), name))
@@ -392,15 +409,16 @@ static bool named_again(const struct json *list, size_t at, str name)
     return false;
 }
 
+/* Reads every entry, usable or not: indexes must match the manifest. */
 static void read_triggers(struct reader *r, const struct json *list)
 {
-    if (!has_type(r, list, JSON_ARR, "triggers", "a list"))
+    if (!check_type(r, list, JSON_ARR, "triggers", "a list"))
         return;
     struct schedule_spec *spec = r->spec;
     size_t n = MIN((size_t)list->n, (size_t)SCHEDULE_TRIGGERS_MAX);
     if (n < list->n)
-        complain(r, SCHEDULE_INVALID_FIELD, "triggers has %u entries, the first %zu are used",
-                 list->n, n);
+        add_problem(r, SCHEDULE_INVALID_FIELD,
+                    "triggers has %u entries; only the first %zu are used", list->n, n);
     spec->triggers = arena_array(r->a, n, sizeof(*spec->triggers));
     for (size_t i = 0; i < n; i++) {
         struct schedule_trigger *t = &spec->triggers[i];
@@ -414,12 +432,12 @@ static void read_triggers(struct reader *r, const struct json *list)
         };
         spec->triggers_n = i + 1;
         r->trigger = (int)i;
-        if (!has_type(r, object, JSON_OBJ, "the entry", "an object")) {
+        if (!check_type(r, object, JSON_OBJ, "the entry", "an object")) {
             t->use = SCHEDULE_INVALID;
-        } else if (name.n && named_again(list, i, name)) {
+        } else if (name.n && has_later_duplicate(list, i, name)) {
             t->use = SCHEDULE_DROPPED;
-            complain(r, SCHEDULE_DUPLICATE_NAME,
-                     "a later trigger has the same name and replaces it");
+            add_problem(r, SCHEDULE_DUPLICATE_NAME,
+                        "a later trigger has the same name and replaces it");
         } else if (read_bool(r, object, "suspend")) {
             t->use = SCHEDULE_SUSPENDED;
         } else {
@@ -429,7 +447,7 @@ static void read_triggers(struct reader *r, const struct json *list)
     r->trigger = -1;
 }
 
-/* A field that some configs set and others leave alone depends on what came before. */
+/* Warns if only some configs set a bound: its value then depends on which trigger came before. */
 static void check_partial(struct reader *r)
 {
     size_t configs = 0, with_min = 0, with_max = 0;
@@ -443,15 +461,15 @@ static void check_partial(struct reader *r)
         }
     }
     if ((with_min && with_min < configs) || (with_max && with_max < configs))
-        complain(
-            r, SCHEDULE_PARTIAL_CONFIG,
-            "%zu of %zu configs set minReplicas and %zu set maxReplicas; a bound that is not set "
-            "stays as the trigger before left it",
-            with_min, configs, with_max);
+        add_problem(r, SCHEDULE_PARTIAL_CONFIG,
+                    "%zu of %zu configs set minReplicas and %zu set maxReplicas; an unset bound "
+                    "keeps the value of the trigger before",
+                    with_min, configs, with_max);
 }
 
 /* ---- the rest of the object */
 
+/* smartRecommendation, or aiScheduler (its other name) if the former is not enabled. */
 static void read_advice(struct reader *r, const struct json *spec)
 {
     const struct json *own = json_get(spec, "smartRecommendation"),
@@ -459,7 +477,7 @@ static void read_advice(struct reader *r, const struct json *spec)
     struct schedule_advice *advice = &r->spec->advice;
     bool use_ai = !json_bool(json_get(own, "enabled"), false) && ai;
     const struct json *from = use_ai ? ai : own;
-    if (!has_type(r, from, JSON_OBJ, use_ai ? "aiScheduler" : "smartRecommendation", "an object"))
+    if (!check_type(r, from, JSON_OBJ, use_ai ? "aiScheduler" : "smartRecommendation", "an object"))
         return;
     advice->enabled = read_bool(r, from, "enabled");
     advice->apply =
@@ -480,6 +498,7 @@ static void read_advice(struct reader *r, const struct json *spec)
     advice->zone = read_zone(r, zone);
 }
 
+/* Triggers come before the recommendation, whose zone defaults to that of the first trigger. */
 struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spec,
                                          struct schedule_defaults defaults)
 {
@@ -489,9 +508,9 @@ struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spe
     out->hpa_namespace = read_text(&r, ref, "namespace");
     out->hpa_name = read_text(&r, ref, "name");
     out->template = read_aliased(&r, spec, "HPASpecTemplate", "hpaSpecTemplate");
-    out->created = schedule_config_read(json_get(out->template, "spec"));
+    out->template_config = schedule_config_read(json_get(out->template, "spec"));
     out->suspend = read_bool(&r, spec, "suspend");
-    out->resting = read_config(&r, spec, "defaultHPAConfig");
+    out->default_config = read_config(&r, spec, "defaultHPAConfig");
     out->drift =
         (enum schedule_drift)read_choice(&r, spec, "driftPolicy",
                                          (const char *const[3]){ "Enforce", "OnTransition" });

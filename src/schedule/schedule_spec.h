@@ -1,16 +1,16 @@
-/* A SmartHorizontalPodAutoscaler as the core wants it: plain numbers instead of text, and a list of
- * what is wrong with it. Reading never fails. A bad trigger is marked and the good ones go on
- * working; every problem is one sentence that names the field, the value and what would be valid.
+/* A SmartHorizontalPodAutoscaler as the core needs it: numbers instead of text, and a list of its problems.
+ * Reading never fails. An invalid trigger is marked and the valid ones keep working; every problem is one
+ * sentence that names the field, the value and what would be valid.
  *
- * Memory: the spec, its text and its problems live in the arena it was read into. `template` points
- * into the object it was read from. Zones live as long as the process. */
+ * Memory: the spec, its text and its problems live in the arena it was read into. `template` points into
+ * the object it was read from. Zones live as long as the process. */
 #ifndef FLYBALL_SCHEDULE_SPEC_H
 #define FLYBALL_SCHEDULE_SPEC_H
 
 #include "../base/tz.h"
 #include "../json/json.h"
 
-/* An HPAConfig. An unset field means "leave it as it is". */
+/* An HPAConfig. An unset field keeps the live value. */
 struct schedule_config {
     bool has_min, has_max, has_desired;
     int32_t min, max, desired;
@@ -25,26 +25,26 @@ enum schedule_use {
     SCHEDULE_USED,
     SCHEDULE_DROPPED,   /* a later trigger has the same name */
     SCHEDULE_SUSPENDED, /* suspend: true */
-    SCHEDULE_INVALID,   /* a time or date that cannot be read, or an empty window */
+    SCHEDULE_INVALID,   /* an invalid time or date, or an empty window */
     SCHEDULE_NO_DAYS,   /* neither weekdays nor a date range: never active */
 };
 
-/* Which day's filter decides about the hours after midnight of a window such as 22:00 to 06:00. */
+/* The day whose filter applies to the hours after midnight of a window such as 22:00 to 06:00. */
 enum schedule_overnight { SCHEDULE_CALENDAR, SCHEDULE_START };
 
 struct schedule_trigger {
-    str name; /* never empty: "trigger-<index>" when the manifest gave none */
+    str name; /* never empty: "trigger-<index>" if the manifest has none */
     enum schedule_use use;
     enum schedule_overnight overnight;
     int64_t priority;
     const struct tz *zone;
-    int32_t start_s, end_s;       /* second of the local day; end 86400 is the end of the day */
-    uint8_t weekdays;             /* bit 0 is Sunday; 0: every weekday */
-    int32_t first_day, last_day;  /* days since 1970-01-01, both included; INT32_MIN/MAX: open */
+    int32_t start_s, end_s;       /* seconds of the local day; end_s 86400 is the end of the day */
+    uint8_t weekdays;             /* bit 0 is Sunday; 0: all weekdays */
+    int32_t first_day, last_day;  /* days since 1970-01-01, inclusive; INT32_MIN/MAX: unlimited */
     const int32_t *excluded_days; /* ascending */
     size_t excluded_n;
     int32_t ramp_minutes;
-    struct schedule_config start, end; /* inside the window, after it */
+    struct schedule_config start, end; /* applies inside the window; applies after it */
 };
 
 enum schedule_drift { SCHEDULE_ENFORCE, SCHEDULE_ON_TRANSITION };
@@ -57,7 +57,7 @@ struct schedule_advice {
     bool enabled, apply; /* apply: mode Apply */
     enum schedule_profile profile;
     int32_t frequency_minutes, lookback_days, lead_minutes;
-    str query; /* "": the built-in ones */
+    str query; /* PromQL; "": the built-in queries */
     const struct tz *zone;
     str zone_name;
 };
@@ -88,14 +88,14 @@ struct schedule_problem {
 };
 
 struct schedule_spec {
-    str hpa_namespace, hpa_name; /* HPAObjectRef; "" when not given */
-    const struct json *template; /* HPASpecTemplate, NULL when not given */
+    str hpa_namespace, hpa_name; /* HPAObjectRef; "": unset */
+    const struct json *template; /* HPASpecTemplate; NULL: unset */
     bool suspend;
     enum schedule_drift drift;
     enum schedule_deletion deletion;
     enum schedule_desired desired;
-    struct schedule_config resting; /* defaultHPAConfig */
-    struct schedule_config created; /* the template's own bounds */
+    struct schedule_config default_config;  /* defaultHPAConfig */
+    struct schedule_config template_config; /* the bounds of the template */
     struct schedule_advice advice;
     struct schedule_trigger *triggers;
     size_t triggers_n;
@@ -103,18 +103,23 @@ struct schedule_spec {
     size_t problems_n;
 };
 
+/* Finds a time zone by its IANA name: tz_get() outside tests. It is passed in because loading a zone
+ * reads files, and parsing is pure. */
+typedef int schedule_zone_fn(str name, const struct tz **ret, err_t *e);
+
 struct schedule_defaults {
     enum schedule_overnight overnight; /* --smarthpa-overnight-day */
+    schedule_zone_fn *find_zone;       /* NULL: no zone but UTC is known */
 };
 
-enum { SCHEDULE_TRIGGERS_MAX = 1000 }; /* of one object; the rest is refused with a problem */
+enum { SCHEDULE_TRIGGERS_MAX = 1000 }; /* per object; the rest is ignored and reported */
 
 /* Reads the `.spec` of an object (NULL reads as an empty one). */
 struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spec,
                                          struct schedule_defaults defaults);
 
 struct schedule_config schedule_config_read(const struct json *config);
-/* Takes fields that are not set from another config. */
+/* Copies the fields that are unset in `config` from another config. */
 void schedule_config_fill(struct schedule_config *config, const struct schedule_config *from);
 struct json *schedule_config_json(struct arena *a, const struct schedule_config *c);
 

@@ -1,12 +1,13 @@
-/* A week as SVG: one row a local day, one block a stretch, strong while a window is open and pale while
- * its end config rests. Colours work on light and dark; every block says itself in a tooltip. */
+/* A week as SVG: see schedule_draw.h. One row per local day and one block per period, opaque while a window is
+ * open and pale while its end config applies. Colors work on light and dark backgrounds; every block has a
+ * tooltip. */
 #include "../base/civil.h"
 #include "schedule_draw.h"
 
 enum { LEFT = 120, TOP = 56, ROW = 34, BAR = 24, HOUR = 32, RIGHT = 24, LEGEND_ROW = 22 };
 
-static const char *const colours[] = { "#3b82c4", "#d9822b", "#4f9d69", "#b6559b",
-                                       "#8a6fd1", "#c8553d", "#2a9d9d", "#a68a2e" };
+static const char *const colors[] = { "#3b82c4", "#d9822b", "#4f9d69", "#b6559b",
+                                      "#8a6fd1", "#c8553d", "#2a9d9d", "#a68a2e" };
 
 static const char *const weekday_names[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
 
@@ -25,13 +26,14 @@ static void put_escaped(struct buf *out, str text)
     }
 }
 
-static const char *colour_of(const struct schedule_stretch *s)
+static const char *color_of(const struct schedule_period *s)
 {
-    return colours[(size_t)s->trigger % countof(colours)];
+    return colors[(size_t)s->trigger % countof(colors)];
 }
 
-static void put_what(struct buf *out, struct arena *a, const struct schedule_timeline *line,
-                     const struct schedule_stretch *s)
+/* "after office: min 1, max 10": what applies in a period. */
+static void put_period(struct buf *out, struct arena *a, const struct schedule_timeline *line,
+                       const struct schedule_period *s)
 {
     if (s->trigger >= 0) {
         if (s->source != SCHEDULE_FROM_START)
@@ -42,9 +44,10 @@ static void put_what(struct buf *out, struct arena *a, const struct schedule_tim
     put_escaped(out, schedule_config_text(a, &s->config));
 }
 
-/* The part of a stretch that falls on one local day, as a block of that row. */
+/* The part of a period that falls on one local day, as a block in that row. A day is drawn 24 hours wide whatever
+ * its real length, so that rows align. */
 static void put_block(struct buf *out, const struct schedule_timeline *line, const struct tz *zone,
-                      const struct schedule_stretch *s, int64_t day, int row)
+                      const struct schedule_period *s, int64_t day, int row)
 {
     auto_arena struct arena a = { 0 };
     int64_t midnight = tz_resolve(zone, day * CIVIL_DAY_S).first;
@@ -58,9 +61,9 @@ static void put_block(struct buf *out, const struct schedule_timeline *line, con
     buf_printf(out,
                "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"3\" fill=\"%s\" "
                "fill-opacity=\"%s\"><title>",
-               x, TOP + row * ROW, width, BAR, colour_of(s),
+               x, TOP + row * ROW, width, BAR, color_of(s),
                s->source == SCHEDULE_FROM_START ? "0.9" : "0.25");
-    put_what(out, &a, line, s);
+    put_period(out, &a, line, s);
     buf_put(out, S("\n"));
     schedule_draw_wall(out, zone, s->from);
     buf_put(out, S(" to "));
@@ -84,32 +87,32 @@ static void put_grid(struct buf *out, int rows)
     }
 }
 
-/* One line for each different thing that holds somewhere in the timeline. */
+/* One line per combination of trigger and source; returns the number of lines. */
 static int put_legend(struct buf *out, const struct schedule_timeline *line, int y)
 {
     auto_arena struct arena a = { 0 };
     int entries = 0;
     for (size_t i = 0; i < line->n; i++) {
-        const struct schedule_stretch *s = &line->stretches[i];
+        const struct schedule_period *s = &line->periods[i];
         bool seen = s->trigger < 0;
         for (size_t k = 0; k < i && !seen; k++)
-            seen =
-                line->stretches[k].trigger == s->trigger && line->stretches[k].source == s->source;
+            seen = line->periods[k].trigger == s->trigger && line->periods[k].source == s->source;
         if (seen)
             continue;
         buf_printf(out,
                    "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"14\" rx=\"3\" fill=\"%s\" "
                    "fill-opacity=\"%s\"/><text x=\"%d\" y=\"%d\">",
-                   LEFT, y + entries * LEGEND_ROW, colour_of(s),
+                   LEFT, y + entries * LEGEND_ROW, color_of(s),
                    s->source == SCHEDULE_FROM_START ? "0.9" : "0.25", LEFT + 22,
                    y + entries * LEGEND_ROW + 12);
-        put_what(out, &a, line, s);
+        put_period(out, &a, line, s);
         buf_put(out, S("</text>\n"));
         entries++;
     }
     return entries;
 }
 
+/* The body is built first, because the height in the header depends on the number of legend lines. */
 void schedule_draw_svg(struct buf *out, const struct schedule_timeline *line, const struct tz *zone,
                        str title)
 {
@@ -124,7 +127,7 @@ void schedule_draw_svg(struct buf *out, const struct schedule_timeline *line, co
                    TOP + row * ROW + 16, weekday_names[civil_weekday(first + row)],
                    (long long)date.year, date.month, date.day);
         for (size_t i = 0; i < line->n; i++)
-            put_block(&body, line, zone, &line->stretches[i], first + row, row);
+            put_block(&body, line, zone, &line->periods[i], first + row, row);
     }
     int below = TOP + rows * ROW + 10;
     int height = below + put_legend(&legend, line, below) * LEGEND_ROW + 12;

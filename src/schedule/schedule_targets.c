@@ -1,17 +1,24 @@
-/* Names and targets: see schedule_targets.h. */
+/* The index of schedules: see schedule_targets.h.
+ *
+ *     by_key     "shop/web"       -> schedule_tracked
+ *     by_target  "shop/web-hpa"   -> first --next--> second      all with the same target
+ *
+ * Keys are owned by the entries and borrowed by the maps, so an entry that heads a list is replaced in the map before
+ * it is freed. */
 #include "schedule_targets.h"
 
 #include "../base/clock.h"
 
-static str joined(struct arena *a, str ns, str name)
+static str make_key(struct arena *a, str ns, str name)
 {
     return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(ns), STR_ARG(name));
 }
 
-static void *lookup(const struct map *m, str ns, str name)
+/* Looks up "namespace/name" without an allocation: this runs for every HPA event. */
+static void *find_by_key(const struct map *m, str ns, str name)
 {
     char small[600];
-    if (ns.n + 1 + name.n > sizeof(small)) /* longer than any name the server takes */
+    if (ns.n + 1 + name.n > sizeof(small)) /* longer than any valid name */
         return NULL;
     memcpy(small, ns.p, ns.n);
     small[ns.n] = '/';
@@ -27,7 +34,7 @@ void schedule_echo_clear(struct schedule_echo *e)
     *e = (struct schedule_echo){ 0 };
 }
 
-bool schedule_echo_holds(struct schedule_echo *e, str cached_rv)
+bool schedule_echo_is_current(struct schedule_echo *e, str cached_rv)
 {
     if (!e->before_rv)
         return false;
@@ -37,6 +44,7 @@ bool schedule_echo_holds(struct schedule_echo *e, str cached_rv)
     return false;
 }
 
+/* Removes the entry from the list of its target. */
 static void unlink_target(struct schedule_targets *t, struct schedule_tracked *one)
 {
     if (!one->target_key)
@@ -45,7 +53,7 @@ static void unlink_target(struct schedule_targets *t, struct schedule_tracked *o
     struct schedule_tracked *first = map_get(&t->by_target, key);
     if (first == one) {
         map_del(&t->by_target, key);
-        if (one->next) /* the map borrows the key of the one it points to */
+        if (one->next) /* the map borrows the key of its first entry */
             map_put(&t->by_target, str_c(one->next->target_key), one->next);
     } else {
         while (first->next != one)
@@ -53,12 +61,19 @@ static void unlink_target(struct schedule_targets *t, struct schedule_tracked *o
         first->next = one->next;
     }
     one->next = NULL;
+    t->cross_namespace -= schedule_is_cross_namespace(one);
+    one->target_ns = one->target_name = (str){ 0 };
+    one->consent_epoch = 0;
     free(take(one->target_key));
 }
 
-static void link_target(struct schedule_targets *t, struct schedule_tracked *one, str key)
+static void link_target(struct schedule_targets *t, struct schedule_tracked *one, str key,
+                        size_t ns_n)
 {
     one->target_key = mem_dup(key.p, key.n);
+    one->target_ns = (str){ one->target_key, ns_n };
+    one->target_name = str_from(str_c(one->target_key), ns_n + 1);
+    t->cross_namespace += schedule_is_cross_namespace(one);
     one->next = map_get(&t->by_target, key);
     map_put(&t->by_target, str_c(one->target_key), one);
 }
@@ -70,7 +85,7 @@ static void free_tracked(struct schedule_tracked *one)
     free(one->key);
     free(one->target_key);
     free(one->workload_kind);
-    free(one->trouble);
+    free(one->discovery_failure);
     free(one->active);
     free(one->advice);
     free(one->learned);
@@ -87,14 +102,15 @@ void schedule_targets_done(struct schedule_targets *t)
 
 struct schedule_tracked *schedule_targets_find(const struct schedule_targets *t, str ns, str name)
 {
-    return lookup(&t->by_key, ns, name);
+    return find_by_key(&t->by_key, ns, name);
 }
 
 struct schedule_tracked *schedule_targets_of(const struct schedule_targets *t, str ns, str name)
 {
-    return lookup(&t->by_target, ns, name);
+    return find_by_key(&t->by_target, ns, name);
 }
 
+/* Reads the spec only for the target, so no zone is looked up. */
 struct schedule_tracked *schedule_targets_put(struct schedule_targets *t,
                                               const struct schedule_record *r)
 {
@@ -102,7 +118,7 @@ struct schedule_tracked *schedule_targets_put(struct schedule_targets *t,
     str ns = r->meta.ns, name = r->meta.name;
     struct schedule_tracked *one = schedule_targets_find(t, ns, name);
     if (!one) {
-        str key = joined(&a, ns, name);
+        str key = make_key(&a, ns, name);
         one = mem_zero(1, sizeof(*one));
         one->key = mem_dup(key.p, key.n);
         one->ns = (str){ one->key, ns.n };
@@ -115,12 +131,12 @@ struct schedule_tracked *schedule_targets_put(struct schedule_targets *t,
     json_parse(&a, r->spec, &spec, NULL);
     struct schedule_spec *read = schedule_spec_read(&a, spec, (struct schedule_defaults){ 0 });
     struct schedule_target target = schedule_target(&a, read, ns, name);
-    str key = target.name.n ? joined(&a, target.ns, target.name) : S("");
+    str key = target.name.n ? make_key(&a, target.ns, target.name) : S("");
     if (!str_eq(key, str_c(one->target_key))) {
         unlink_target(t, one);
         schedule_echo_clear(&one->hpa);
         if (key.n)
-            link_target(t, one, key);
+            link_target(t, one, key, target.ns.n);
     }
     return one;
 }
@@ -149,16 +165,28 @@ static bool is_older(const struct schedule_tracked *x, const struct schedule_tra
                                     : str_cmp(str_c(x->key), str_c(y->key)) < 0;
 }
 
-const struct schedule_tracked *schedule_targets_rival(const struct schedule_targets *t,
-                                                      const struct schedule_tracked *one)
+/* Consent depends on the namespace only, so it is evaluated once for consecutive schedules of one namespace: a
+ * thousand of another tenant cost no more than one. */
+const struct schedule_tracked *schedule_targets_find_older(const struct schedule_targets *t,
+                                                           const struct schedule_tracked *one,
+                                                           schedule_can_govern_fn *may_govern,
+                                                           void *context)
 {
     const struct schedule_tracked *oldest = NULL;
+    str asked_ns = S("");
+    bool may = false;
     if (!one->target_key)
         return NULL;
     for (const struct schedule_tracked *other = map_get(&t->by_target, str_c(one->target_key));
-         other; other = other->next)
-        if (other != one && !other->deleting && is_older(other, one) &&
-            (!oldest || is_older(other, oldest)))
-            oldest = other;
+         other; other = other->next) {
+        if (other == one || other->deleting || !is_older(other, one) ||
+            (oldest && !is_older(other, oldest)))
+            continue;
+        if (!str_eq(other->ns, asked_ns)) {
+            asked_ns = other->ns;
+            may = may_govern(context, asked_ns);
+        }
+        oldest = may ? other : oldest;
+    }
     return oldest;
 }

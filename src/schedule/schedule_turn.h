@@ -1,16 +1,16 @@
-/* One turn of the schedule's controller: plan, write, note what came of it, plan again. Used by
- * schedule_controller.c only. */
+/* One turn of the schedule's controller: plan, write, record the result, plan again. Used only by the files of the
+ * controller. */
 #ifndef FLYBALL_SCHEDULE_TURN_H
 #define FLYBALL_SCHEDULE_TURN_H
 
-#include "../kube/manager.h"
+#include "../kube/grants.h"
 #include "schedule_metrics.h"
 #include "schedule_targets.h"
-#include "schedule_template.h"
+#include "schedule_template_core.h"
 
 struct prom_client;
-struct schedule_inquiry;
-struct schedule_question;
+struct schedule_query;
+struct schedule_discovery;
 
 struct scheduler {
     struct manager *manager;
@@ -19,13 +19,15 @@ struct scheduler {
     struct schedule_targets targets;
     struct schedule_metrics metrics;
     struct schedule_defaults defaults;
-    bool stay_home;                      /* --restrict-cross-namespace */
-    struct timer probe;                  /* asks whether the server is back */
-    struct kube_call *probe_call;        /* under way */
-    struct schedule_question *questions; /* owned; about kinds that can be scaled */
+    struct grants grants;                   /* consent to references across namespaces */
+    bool own_namespace_only;                /* --restrict-cross-namespace: consent is ignored */
+    bool free_queries;                      /* --smarthpa-allow-free-queries */
+    struct timer probe;                     /* next probe of an unreachable API server */
+    struct kube_call *probe_call;           /* the probe in progress; NULL: none */
+    struct schedule_discovery *discoveries; /* owned; pending, of workload kinds */
     struct wall_watch *wallclock;
-    struct prom_client *prometheus;     /* NULL: none was named */
-    struct schedule_inquiry *inquiries; /* owned; histories being asked for */
+    struct prom_client *prometheus; /* NULL: not configured */
+    struct schedule_query *queries; /* owned; history queries in progress */
 };
 
 struct schedule_turn {
@@ -34,31 +36,38 @@ struct schedule_turn {
     struct schedule_pass pass;
     struct schedule_plan plan;
     struct schedule_target target;
-    str rv, hpa_rv; /* of the cached objects; hpa_rv "": there is none */
+    str query;      /* PromQL that may be sent; "": none */
+    str rv, hpa_rv; /* versions of the cached objects; hpa_rv "": no HPA */
     str workload_api_version, workload_kind, workload_name;
-    int64_t boundary; /* that we were waiting for, from the old status; 0: none */
+    int64_t boundary; /* nextTransitionTime of the old status, in seconds; 0: none */
     bool finalizer_sent;
 };
 
 struct reconciled schedule_reconcile(struct reconcile *r);
 
-/* The next step of a turn, after the pass was told what came of the last one. */
+/* May this schedule manage its target? Reads caches; evaluates grants only if they changed. */
+bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked);
+/* May schedules of this namespace manage this HPA? */
+bool schedule_can_govern(const struct scheduler *s, str from_ns, str hpa_ns, str hpa_name);
+struct grant_reference schedule_grant_reference(str from_ns, str hpa_ns, str hpa_name);
+
+/* The next step of a turn, after the result of the last one was recorded in the pass. */
 void schedule_turn_step(struct reconcile *r, struct schedule_turn *turn);
-/* The turn of this reconcile; NULL when its schedule went away meanwhile. */
+/* The turn of this reconcile; NULL if its schedule was deleted in the meantime. */
 struct schedule_turn *schedule_turn_of(struct reconcile *r);
-/* The server did not answer: the turn ends, and the key comes again as soon as it does. */
-void schedule_turn_await_server(struct reconcile *r, struct schedule_turn *turn,
-                                const char *failure);
+/* Ends the turn because the API server is unreachable; the key is enqueued when a probe succeeds. */
+void schedule_turn_wait_for_server(struct reconcile *r, struct schedule_turn *turn,
+                                   const char *failure);
 
-/* schedule_scale.c: carries out plan.scale, then steps on. */
+/* schedule_scale.c: carries out plan.scale, then continues the turn. */
 void schedule_turn_scale(struct reconcile *r, struct schedule_turn *turn);
-void schedule_questions_free(struct scheduler *s);
+void schedule_discoveries_free(struct scheduler *s);
 
-/* schedule_inquiry.c: asks for history when it is time to, and applies what was learned. */
-void schedule_turn_advise(struct reconcile *r, struct schedule_turn *turn);
-void schedule_inquiries_free(struct scheduler *s);
+/* schedule_query.c: queries the history when due, and applies what was learned. */
+void schedule_turn_recommend(struct reconcile *r, struct schedule_turn *turn);
+void schedule_queries_free(struct scheduler *s);
 
-/* An event about the turn's schedule. */
+/* Emits an event for the turn's schedule. */
 void schedule_turn_event(struct schedule_turn *turn, const struct schedule_event *event);
 
 #endif

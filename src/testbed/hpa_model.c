@@ -34,14 +34,42 @@ static int32_t to_replicas(double wanted)
     return wanted >= INT32_MAX ? INT32_MAX : (int32_t)wanted;
 }
 
+static bool within_tolerance(const struct hpa_input *in, double ratio)
+{
+    return ratio >= 1 - in->behavior.down.tolerance && ratio <= 1 + in->behavior.up.tolerance;
+}
+
+/* Metric type Pods: a pod without the metric is assumed to use exactly the target when scaling down, and nothing
+ * when scaling up; if that turns the direction around, nothing changes (calcPlainMetricReplicas). */
+static int32_t propose_by_pods(const struct hpa_metric *m, const struct hpa_input *in)
+{
+    int32_t missing = MAX(in->current - m->reporting, 0);
+    if (m->reporting <= 0 || m->target <= 0)
+        return in->current;
+    double ratio = m->value / m->reporting / m->target;
+    if (!missing)
+        return within_tolerance(in, ratio) ? in->current
+                                           : to_replicas(ceil(ratio * m->reporting - 1e-9));
+    double assumed = ratio < 1 ? m->target * missing : 0;
+    int32_t all = m->reporting + missing;
+    double rest = (m->value + assumed) / all / m->target;
+    if (within_tolerance(in, rest) || (ratio < 1 && rest > 1) || (ratio > 1 && rest < 1))
+        return in->current;
+    int32_t wanted = to_replicas(ceil(rest * all - 1e-9));
+    return (rest < 1 && wanted > in->current) || (rest > 1 && wanted < in->current) ? in->current
+                                                                                    : wanted;
+}
+
 static int32_t proposal(const struct hpa_metric *m, const struct hpa_input *in)
 {
+    if (m->kind == HPA_POD_AVERAGE)
+        return propose_by_pods(m, in);
     int32_t ready = in->ready > 0 ? in->ready : in->current;
     double usage = m->kind == HPA_AVERAGE_VALUE ? m->target * in->current : m->target;
     if (usage <= 0)
         return in->current;
     double ratio = m->value / usage;
-    if (ratio >= 1 - in->behavior.down.tolerance && ratio <= 1 + in->behavior.up.tolerance)
+    if (within_tolerance(in, ratio))
         return in->current;
     double wanted = m->kind == HPA_AVERAGE_VALUE ? m->value / m->target : ratio * ready;
     return to_replicas(ceil(wanted - 1e-9)); /* 3.0000000001 pods are three */
@@ -160,6 +188,10 @@ static struct hpa_decision bound(const struct hpa_history *h, const struct hpa_i
 
 struct hpa_decision hpa_decide(struct hpa_history *history, const struct hpa_input *in)
 {
+    /* The first look takes what is there for a recommendation (recordInitialRecommendation): a target that has just
+     * got its HPA, or whose controller has just started, is not scaled down before the window has passed. */
+    if (!history->recommendations.n)
+        vec_push(&history->recommendations, ((struct hpa_sample){ in->now_s, in->current }));
     if (in->current == 0) /* switched off by whoever scaled to zero */
         return (struct hpa_decision){ 0, "DesiredWithinRange", false };
     if (in->current > in->max)

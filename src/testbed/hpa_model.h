@@ -29,13 +29,15 @@ struct hpa_behavior {
 
 struct hpa_behavior hpa_default_behavior(void);
 
-enum hpa_target { HPA_VALUE, HPA_AVERAGE_VALUE, HPA_UTILIZATION };
+enum hpa_target { HPA_VALUE, HPA_AVERAGE_VALUE, HPA_UTILIZATION, HPA_POD_AVERAGE };
 
 struct hpa_metric {
     bool available; /* false: it could not be read */
     enum hpa_target kind;
     double target; /* value, value a pod, or percent of the request */
-    double value;  /* the metric's sum (VALUE, AVERAGE_VALUE) or the mean utilization in percent */
+    double value;  /* the metric's sum (VALUE, AVERAGE_VALUE), the sum over the pods that report it
+                    * (POD_AVERAGE), or the mean utilization in percent */
+    int32_t reporting; /* POD_AVERAGE: pods that report it; the others of `current` are missing */
 };
 
 struct hpa_sample {

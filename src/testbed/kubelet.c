@@ -197,6 +197,8 @@ static struct reconciled reconcile_pod(struct reconcile *r)
 {
     struct cluster *c = r->context;
     const struct pod *pod = cache_get(c->pods, r->ns, r->name);
+    if (pod && pod->deleting && serving_drain(&c->serving, r->ns, r->name, r->now_ns))
+        return reconciled_after(NS_PER_S);
     if (!pod || pod->deleting) {
         serving_remove(&c->serving, r->ns, r->name);
         cpu_remove(&c->cpu, r->ns, r->name);

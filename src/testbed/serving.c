@@ -1,6 +1,9 @@
-/* See serving.h. Time passes for a server when somebody looks: at a scrape, and when traffic comes. */
+/* See serving.h. Time passes for a server when it is read: at a scrape, and when traffic comes. */
 #include "serving.h"
 
+#include "replica_metrics.h"
+
+#include "../base/clock.h"
 #include "../net/http_server.h"
 #include "../prom/exposition.h"
 
@@ -8,15 +11,15 @@
 
 static const struct {
     const char *name;
-    struct vllm_profile profile;
+    struct replica_profile profile;
 } accelerators[] = {
     /* a model of some 30 billion parameters, by order of magnitude */
-    { "L40S", { 1600, 16, 32, 4096, 45, 0.9, 20, 0.15 } },
-    { "A100", { 4000, 16, 64, 8192, 28, 0.5, 12, 0.08 } },
-    { "H100", { 6000, 16, 96, 8192, 18, 0.3, 8, 0.05 } },
+    { "L40S", { 45, 0.1, 0.15, 0.0008, 0.03, 1600, 16, 32, 2048 } },
+    { "A100", { 28, 0.08, 0.08, 0.00042, 0.03, 4000, 16, 64, 2048 } },
+    { "H100", { 18, 0.06, 0.05, 0.00024, 0.03, 6000, 16, 96, 2048 } },
 };
 
-static int find_profile(str name, struct vllm_profile *ret, err_t *e)
+static int find_profile(str name, struct replica_profile *ret, err_t *e)
 {
     for (size_t i = 0; i < countof(accelerators); i++)
         if (str_eq_nocase(name, str_c(accelerators[i].name))) {
@@ -28,7 +31,7 @@ static int find_profile(str name, struct vllm_profile *ret, err_t *e)
                    STR_ARG(name));
 }
 
-/* A port named "metrics", else what the annotation says, else vLLM's own. */
+/* A port named "metrics", else the annotation's, else vLLM's own. */
 static int find_port(const struct serving_pod *pod, uint16_t *ret, err_t *e)
 {
     int64_t port = 8000;
@@ -52,8 +55,8 @@ static void on_request(void *context, struct exchange *x)
     str path = exchange_path(x);
     auto_buf struct buf text = { 0 };
     if (str_eq(path, S("/metrics"))) {
-        vllm_advance(&server->vllm, loop_wall_ns(server->of->loop));
-        vllm_print_metrics(&server->vllm, str_c(server->model), &text);
+        replica_advance(&server->replica, loop_wall_ns(server->of->loop));
+        replica_print_metrics(&server->replica, str_c(server->model), &text);
         exchange_answer_buf(x, 200, HTTP_HEADERS({ S("content-type"), S(EXPOSITION_CONTENT_TYPE) }),
                             &text);
     } else if (str_eq(path, S("/health"))) {
@@ -77,7 +80,7 @@ static struct vllm_server *find(const struct serving *s, str ns, str name, size_
 static void server_free(struct vllm_server *server)
 {
     http_server_free(server->http);
-    vllm_done(&server->vllm);
+    replica_done(&server->replica);
     free(server->ns);
     free(server->name);
     free(server->model);
@@ -86,7 +89,7 @@ static void server_free(struct vllm_server *server)
 
 int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
 {
-    struct vllm_profile profile;
+    struct replica_profile profile;
     uint16_t port;
     size_t at;
     if (find(s, pod->ns, pod->name, &at))
@@ -111,7 +114,7 @@ int serving_put(struct serving *s, const struct serving_pod *pod, err_t *e)
         free(server);
         return r;
     }
-    vllm_init(&server->vllm, &profile, pod->now_ns);
+    replica_init(&server->replica, &profile, pod->now_ns, ++s->made);
     server->ns = mem_dup(pod->ns.p, pod->ns.n);
     server->name = mem_dup(pod->name.p, pod->name.n);
     server->model = mem_dup(pod->model.p, pod->model.n);
@@ -124,11 +127,26 @@ struct eviction {
     const struct vllm_server *from;
 };
 
-static void send_elsewhere(void *context, struct vllm_request request)
+static void send_elsewhere(void *context, struct replica_request request)
 {
     struct eviction *eviction = context;
     if (eviction->serving->orphaned)
         eviction->serving->orphaned(eviction->serving->context, eviction->from, request);
+}
+
+bool serving_drain(struct serving *s, str ns, str name, int64_t now_ns)
+{
+    static const int64_t grace_ns = 30 * NS_PER_S;
+    size_t at;
+    struct vllm_server *server = find(s, ns, name, &at);
+    if (!server)
+        return false;
+    if (!server->drained_ns) {
+        server->drained_ns = now_ns + grace_ns;
+        replica_give_back(&server->replica, send_elsewhere, &(struct eviction){ s, server });
+    }
+    replica_advance(&server->replica, now_ns);
+    return !replica_is_idle(&server->replica) && now_ns < server->drained_ns;
 }
 
 void serving_remove(struct serving *s, str ns, str name)
@@ -138,7 +156,7 @@ void serving_remove(struct serving *s, str ns, str name)
     if (!server)
         return;
     vec_remove(&s->servers, at);
-    vllm_evict(&server->vllm, send_elsewhere, &(struct eviction){ s, server });
+    replica_evict(&server->replica, send_elsewhere, &(struct eviction){ s, server });
     server_free(server);
 }
 
@@ -149,15 +167,16 @@ void serving_done(struct serving *s)
     vec_done(&s->servers);
 }
 
-/* As gateways for models choose: by the queue, then by how full the cache is. */
+/* The same choice as in flyball simulate. */
 struct vllm_server *serving_pick(const struct serving *s, str ns, str model)
 {
     struct vllm_server *best = NULL;
     double least = INFINITY;
     for (size_t i = 0; i < s->servers.n; i++) {
         struct vllm_server *server = s->servers.at[i];
-        double load = (double)server->vllm.waiting.n + vllm_kv_usage(&server->vllm);
-        if (load < least && str_eqc(ns, server->ns) && str_eqc(model, server->model)) {
+        double load = replica_load(&server->replica);
+        if (load < least && !server->drained_ns && str_eqc(ns, server->ns) &&
+            str_eqc(model, server->model)) {
             best = server;
             least = load;
         }

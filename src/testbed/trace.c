@@ -3,8 +3,12 @@
 
 #include "../base/clock.h"
 #include "../base/rfc3339.h"
+#include "../json/json.h"
 
+#include <math.h>
 #include <stdio.h>
+
+enum { TOKENS_MAX = 1 << 20 };
 
 /* "2023-11-16 18:15:46.6805900" is RFC 3339 but for the letter in the middle and the zone. */
 static int parse_time(str text, int64_t *ret_ns)
@@ -24,7 +28,16 @@ static int parse_time(str text, int64_t *ret_ns)
     return rfc3339_parse_ns((str){ full, (size_t)n }, ret_ns, NULL);
 }
 
-static int parse_line(str line, struct vllm_request *ret)
+static int set_tokens(struct replica_request *r, int64_t prompt, int64_t output)
+{
+    if (prompt < 0 || output < 0 || prompt > TOKENS_MAX || output > TOKENS_MAX)
+        return -EINVAL;
+    r->prompt_tokens = (int32_t)prompt;
+    r->output_tokens = (int32_t)output;
+    return 0;
+}
+
+static int parse_csv_line(str line, struct replica_request *ret)
 {
     str when, prompt, output;
     int64_t prompt_n, output_n;
@@ -33,48 +46,147 @@ static int parse_line(str line, struct vllm_request *ret)
         return -EINVAL;
     if (str_to_i64(str_trim(prompt), &prompt_n) < 0 || str_to_i64(str_trim(output), &output_n) < 0)
         return -EINVAL;
-    if (prompt_n < 0 || output_n < 0 || prompt_n > 1 << 20 || output_n > 1 << 20)
+    if (set_tokens(ret, prompt_n, output_n) < 0)
         return -EINVAL;
-    ret->prompt_tokens = (int32_t)prompt_n;
-    ret->output_tokens = (int32_t)output_n;
     return parse_time(str_trim(when), &ret->arrived_ns);
 }
 
-static int add_line(struct trace *trace, str line)
+static int parse_json_line(struct arena *a, str line, struct replica_request *ret)
 {
-    struct vllm_request request;
-    if (parse_line(line, &request) < 0)
+    struct json *object;
+    if (json_parse(a, line, &object, NULL) < 0 || !json_is(object, JSON_OBJ))
         return -EINVAL;
-    size_t n = trace->requests.n;
-    if (n && request.arrived_ns < trace->requests.at[n - 1].arrived_ns)
+    double ms = json_real(json_get(object, "timestamp"), -1);
+    if (!(ms >= 0 && ms < 1e12))
         return -EINVAL;
-    vec_push(&trace->requests, request);
-    return 0;
+    ret->arrived_ns = (int64_t)(ms * 1e6);
+    return set_tokens(ret, json_int(json_get(object, "input_length"), -1),
+                      json_int(json_get(object, "output_length"), -1));
 }
 
-int trace_parse(str csv, struct trace *ret, err_t *e)
+static int parse_line(struct arena *a, str line, struct replica_request *ret)
 {
+    struct arena_mark mark = arena_mark(a);
+    *ret = (struct replica_request){ 0 };
+    int r = line.p[0] == '{' ? parse_json_line(a, line, ret) : parse_csv_line(line, ret);
+    arena_reset(a, mark);
+    return r;
+}
+
+/* A header names columns: its first one holds letters only. */
+static bool is_header(str line)
+{
+    char c = line.n ? line.p[0] : '\0';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '"';
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct replica_request *x = a, *y = b;
+    if (x->arrived_ns != y->arrived_ns)
+        return x->arrived_ns < y->arrived_ns ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Sorts by time (requests of the same instant keep their order) and counts from the first one. */
+static void finish_trace(struct trace *trace)
+{
+    size_t n = trace->requests.n;
+    for (size_t i = 0; i < n; i++)
+        trace->requests.at[i].id = (uint32_t)i;
+    qsort(trace->requests.at, n, sizeof(*trace->requests.at), by_time);
+    int64_t first = trace->requests.at[0].arrived_ns;
+    for (size_t i = 0; i < n; i++) {
+        trace->requests.at[i].arrived_ns -= first;
+        trace->requests.at[i].id = (uint32_t)i;
+    }
+    trace->length_ns = trace->requests.at[n - 1].arrived_ns + NS_PER_MS;
+}
+
+static int fail_line(struct trace *trace, size_t number, str line, const char *want, err_t *e)
+{
+    trace_done(trace);
+    return err_set(e, EINVAL, "line %zu of the trace is \"" STR_FMT "\", but must be %s", number,
+                   STR_ARG(str_upto(line, 100)), want);
+}
+
+static int parse_trace(str text, bool sorts, struct trace *ret, err_t *e)
+{
+    auto_arena struct arena a = { 0 };
     struct trace trace = { 0 };
-    str rest = csv, line;
+    str rest = text, line;
+    int64_t latest = INT64_MIN;
+    bool first = true;
     for (size_t number = 1; str_cut(&rest, '\n', &line); number++) {
+        struct replica_request request;
         line = str_trim(line);
-        if (number == 1 || !line.n || add_line(&trace, line) == 0)
+        if (!line.n || line.p[0] == '#')
             continue;
-        trace_done(&trace);
-        return err_set(
-            e, EINVAL,
-            "line %zu of the trace is \"" STR_FMT
-            "\", but must be a time not before the last, prompt tokens and generated tokens",
-            number, STR_ARG(str_upto(line, 100)));
+        bool header = first && is_header(line);
+        first = false;
+        if (header)
+            continue;
+        if (parse_line(&a, line, &request) < 0)
+            return fail_line(&trace, number, line,
+                             "a time, prompt tokens and generated tokens (0 to 1048576)", e);
+        trace.moved += request.arrived_ns < latest;
+        if (trace.moved && !sorts)
+            return fail_line(&trace, number, line, "a time not before the last", e);
+        latest = MAX(latest, request.arrived_ns);
+        if (trace.requests.n == UINT32_MAX)
+            return fail_line(&trace, number, line, "the end: it has too many requests", e);
+        vec_push(&trace.requests, request);
     }
     if (!trace.requests.n)
         return err_set(e, EINVAL, "the trace holds no request");
-    int64_t first = trace.requests.at[0].arrived_ns;
-    for (size_t i = 0; i < trace.requests.n; i++)
-        trace.requests.at[i].arrived_ns -= first;
-    trace.length_ns = trace.requests.at[trace.requests.n - 1].arrived_ns + NS_PER_MS;
+    finish_trace(&trace);
     *ret = trace;
     return 0;
+}
+
+int trace_parse(str text, struct trace *ret, err_t *e)
+{
+    return parse_trace(text, false, ret, e);
+}
+
+int trace_parse_unordered(str text, struct trace *ret, err_t *e)
+{
+    return parse_trace(text, true, ret, e);
+}
+
+/* ---- scaling */
+
+static struct replica_request neighbor_copy(const struct trace *trace, size_t i, struct random *r)
+{
+    enum { NEIGHBORS = 50 };
+    static const double most_s = 10;
+    size_t n = trace->requests.n, from = i > NEIGHBORS ? i - NEIGHBORS : 0;
+    size_t span = MIN(n - from, (size_t)2 * NEIGHBORS + 1);
+    struct replica_request copy = trace->requests.at[i];
+    const struct replica_request *lengths =
+        &trace->requests.at[from + random_below(r, (uint32_t)span)];
+    double moved = (double)copy.arrived_ns + (2 * random_unit(r) - 1) * most_s * 1e9;
+    copy.arrived_ns = (int64_t)fmax(0, fmin(moved, (double)trace->requests.at[n - 1].arrived_ns));
+    copy.prompt_tokens = lengths->prompt_tokens;
+    copy.output_tokens = lengths->output_tokens;
+    return copy;
+}
+
+void trace_scale(struct trace *trace, double factor, uint64_t seed)
+{
+    struct trace scaled = { .moved = trace->moved };
+    struct random r;
+    random_init(&r, seed, 3);
+    for (size_t i = 0; i < trace->requests.n; i++) {
+        double copies = floor(factor) + (random_unit(&r) < factor - floor(factor));
+        for (double k = 0; k < copies; k++)
+            vec_push(&scaled.requests, k > 0 ? neighbor_copy(trace, i, &r) : trace->requests.at[i]);
+    }
+    if (!scaled.requests.n)
+        vec_push(&scaled.requests, trace->requests.at[0]);
+    finish_trace(&scaled);
+    trace_done(trace);
+    *trace = scaled;
 }
 
 void trace_done(struct trace *trace)

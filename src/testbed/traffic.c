@@ -95,14 +95,14 @@ void traffic_done(struct traffic *t)
 static void advance_servers(struct serving *serving, int64_t now_ns)
 {
     for (size_t i = 0; i < serving->servers.n; i++)
-        vllm_advance(&serving->servers.at[i]->vllm, now_ns);
+        replica_advance(&serving->servers.at[i]->replica, now_ns);
 }
 
-static void place(struct traffic *t, struct traffic_source *source, struct vllm_request request)
+static void place(struct traffic *t, struct traffic_source *source, struct replica_request request)
 {
     struct vllm_server *server = serving_pick(t->serving, str_c(source->ns), str_c(source->model));
     if (server) {
-        vllm_submit(&server->vllm, request);
+        replica_submit(&server->replica, request);
         source->sent++;
     } else if (source->held.n < HELD_MAX) {
         vec_push(&source->held, request);
@@ -111,7 +111,7 @@ static void place(struct traffic *t, struct traffic_source *source, struct vllm_
     }
 }
 
-void traffic_orphaned(void *context, const struct vllm_server *from, struct vllm_request request)
+void traffic_orphaned(void *context, const struct vllm_server *from, struct replica_request request)
 {
     struct traffic *t = context;
     for (size_t i = 0; i < t->sources.n; i++)
@@ -133,7 +133,7 @@ static void release_held(struct traffic *t, struct traffic_source *source)
 
 /* The next request that is due before `until_ns`, and when. */
 static bool next_of_trace(struct traffic_source *source, double rate, int64_t until_ns,
-                          struct vllm_request *ret)
+                          struct replica_request *ret)
 {
     const struct trace *trace = &source->trace;
     if (source->next == trace->requests.n) { /* over again */
@@ -151,7 +151,7 @@ static bool next_of_trace(struct traffic_source *source, double rate, int64_t un
 }
 
 static bool next_of_curve(struct traffic_source *source, double rate, int64_t until_ns,
-                          struct vllm_request *ret)
+                          struct replica_request *ret)
 {
     double wait_ns = fmax(0, 1 - source->owed) / rate * 1e9;
     if (wait_ns > (double)(until_ns - source->now_ns))
@@ -168,7 +168,7 @@ static bool next_of_curve(struct traffic_source *source, double rate, int64_t un
 static void advance_source(struct traffic *t, struct traffic_source *source, int64_t until_ns)
 {
     double rate = curve_at(&source->rate, source->now_ns - source->origin_ns);
-    struct vllm_request request;
+    struct replica_request request;
     bool traced = source->trace.requests.n > 0;
     release_held(t, source);
     while (rate > 0 && (traced ? next_of_trace : next_of_curve)(source, rate, until_ns, &request)) {

@@ -25,13 +25,13 @@ struct traffic_source { /* one ConfigMap */
     struct curve rate;
     struct trace trace; /* no requests: evenly spaced ones at `rate` */
     int32_t prompt_tokens, output_tokens;
-    int64_t origin_ns;             /* when the curve began */
-    int64_t now_ns;                /* requests up to here were sent */
-    double position_ns;            /* in the trace */
-    size_t next;                   /* request of the trace */
-    double owed;                   /* part of a request that is due */
-    struct random random;          /* lengths of requests without a trace */
-    VEC(struct vllm_request) held; /* no server was ready */
+    int64_t origin_ns;                /* when the curve began */
+    int64_t now_ns;                   /* requests up to here were sent */
+    double position_ns;               /* in the trace */
+    size_t next;                      /* request of the trace */
+    double owed;                      /* part of a request that is due */
+    struct random random;             /* lengths of requests without a trace */
+    VEC(struct replica_request) held; /* no server was ready */
     uint64_t sent, lost;
 };
 
@@ -54,6 +54,7 @@ void traffic_done(struct traffic *t);
 /* Sends everything that is due until then, and lets the servers work. */
 void traffic_advance(struct traffic *t, int64_t now_ns);
 /* A request that lost its server: for struct serving. */
-void traffic_orphaned(void *context, const struct vllm_server *from, struct vllm_request request);
+void traffic_orphaned(void *context, const struct vllm_server *from,
+                      struct replica_request request);
 
 #endif

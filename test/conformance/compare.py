@@ -1,8 +1,11 @@
 """Comparing a recorded answer with a live one.
 
 Recorded values that change from run to run are written as tokens. A numbered token (<uid:1>, <rv:2>,
-<gen:1>) stands for one value through a whole scenario: the same number must meet the same value again, and
+<gen:1>) is one value through a whole scenario: the same number must have the same value again, and
 another number another value. Tokens without a number (<time>, <rv>, <age>, ...) only have a shape.
+
+The recorder replaced cells that are an age as a whole. An age inside of a text, as in "5 (6y321d ago)", it
+recorded as it was on that day; such a text is compared as if it had the token.
 """
 import re
 
@@ -18,6 +21,7 @@ SHAPE = {
     "age": r"(?:[0-9]+[smhdy])+",
     "continue": r"[^ ]+",
 }
+_AGO = re.compile(r"\(" + SHAPE["age"] + r" ago\)")
 _TOKEN = re.compile("<(" + "|".join(SHAPE) + ")(?::([0-9]+))?>")
 
 
@@ -74,7 +78,7 @@ class Comparison:
         self.number = {}   # (kind, value) -> number
 
     def text_fits(self, want, got):
-        want, pattern, numbered, at = str(fill(want, self.names)), "", [], 0
+        want, pattern, numbered, at = _AGO.sub("(<age> ago)", str(fill(want, self.names))), "", [], 0
         for token in _TOKEN.finditer(want):
             pattern += re.escape(want[at:token.start()]) + "(" + SHAPE[token[1]] + ")"
             numbered.append((token[1], token[2]))

@@ -1,4 +1,4 @@
-/* Children and states of AIM's kinds from objects that strangers wrote. The bytes are choices: each takes, in a set of
+/* Children and states of AIM's kinds from untrusted objects. The bytes are choices: each takes, in a set of
  * whole and sound objects, one member away or puts something of another kind in its place. Whatever comes of it must
  * give objects that a server can at least read: names and label values within their bounds. */
 #include "fuzz.h"
@@ -89,7 +89,7 @@ static struct json *oddity(struct arena *a, struct choices *c)
     }
 }
 
-/* Walks down by choices and spoils what it stands on. */
+/* Walks down the tree by choices and corrupts the value it reaches. */
 static void spoil(struct arena *a, struct json *tree, struct choices *c)
 {
     while (json_len(tree)) {
@@ -122,29 +122,29 @@ static void check(const struct json *object, bool named)
     }
 }
 
-static void try_service(struct arena *a, const struct json *w, const struct service_basis *b)
+static void try_service(struct arena *a, const struct json *w, const struct aim_service_basis *b)
 {
-    static const struct service_mount mount = { STR_INIT("c"), STR_INIT("/x") };
-    struct service_storage storage = { "volume", &mount, 1 }, live;
-    service_storage_live(a, b->group, json_get(w, "runtime"), "volume", &live);
-    check(service_inference_service(a, b, &storage), true);
-    check(service_model(a, b), true);
-    if (service_overrides(b->service))
-        check(service_derived_template(a, b, b->template), true);
-    check(service_template_cache(a, b), true);
-    check(service_volume(a, b), true);
-    service_route_fact(json_get(w, "route"));
+    static const struct aim_service_mount mount = { STR_INIT("c"), STR_INIT("/x") };
+    struct aim_service_storage storage = { "volume", &mount, 1 }, live;
+    aim_service_read_storage(a, b->group, json_get(w, "runtime"), "volume", &live);
+    check(aim_service_inference_service(a, b, &storage), true);
+    check(aim_service_model(a, b), true);
+    if (aim_service_overrides(b->service))
+        check(aim_service_derived_template(a, b, b->template), true);
+    check(aim_service_template_cache(a, b), true);
+    check(aim_service_volume(a, b), true);
+    aim_service_route_fact(json_get(w, "route"));
 }
 
 static void try_model(struct arena *a, const struct json *w,
                       const struct runtimeconfig_spec *config)
 {
     const struct json *model = json_get(w, "model");
-    struct model_facts f = { .object = model, .config = config };
-    model_state(a, &f);
-    const struct json *list = model_deployments(model, config);
+    struct aim_model_facts f = { .object = model, .config = config };
+    aim_model_state(a, &f);
+    const struct json *list = aim_model_deployments(model, config);
     for (size_t i = 0; i < json_len(list); i++)
-        check(model_template(a, "aim.silogen.ai", model, json_item(list, i)), true);
+        check(aim_model_template(a, "aim.silogen.ai", model, json_item(list, i)), true);
 }
 
 static void try_template(struct arena *a, const struct json *w,
@@ -152,30 +152,31 @@ static void try_template(struct arena *a, const struct json *w,
 {
     const struct json *template = json_get(w, "template");
     struct json *gpus = json_new_arr(a);
-    template_gpus_of_node(a, json_get(w, "node"), gpus);
-    struct template_candidate c = template_candidate_of(a, "aim.silogen.ai", template);
-    template_select(a, S("m"), &c, 1, gpus);
-    struct template_state s =
-        template_state(a, &(struct template_facts){ .object = template, .gpus = gpus });
-    struct template_basis b = { "aim.silogen.ai", template, s.profile, json_get(w, "model"),
-                                config };
-    check(template_serving_runtime(a, &b), true);
-    check(template_cache(a, &b), true);
+    aim_template_gpus_of_node(a, json_get(w, "node"), gpus);
+    struct aim_template_candidate c = aim_template_candidate_of(a, "aim.silogen.ai", template);
+    aim_template_select(a, S("m"), &c, 1, gpus);
+    struct aim_template_state s =
+        aim_template_state(a, &(struct aim_template_facts){ .object = template, .gpus = gpus });
+    struct aim_template_basis b = { "aim.silogen.ai", template, s.profile, json_get(w, "model"),
+                                    config };
+    check(aim_template_serving_runtime(a, &b), true);
+    check(aim_template_cache(a, &b), true);
 }
 
 static void try_cache(struct arena *a, const struct json *w,
                       const struct runtimeconfig_spec *config)
 {
     const struct json *cache = json_get(w, "cache");
-    const struct json *sources = service_sources(json_get(w, "template"));
+    const struct json *sources = aim_service_sources(json_get(w, "template"));
     str message = S("");
-    check(cache_claim(a, "aim.silogen.ai", cache, config), true);
-    check(cache_job(a, "aim.silogen.ai", cache, config), true);
-    cache_volume_phase(json_get(w, "claim"), false);
-    cache_job_phase(json_get(w, "job"), &message);
+    check(aim_cache_claim(a, "aim.silogen.ai", cache, config), true);
+    check(aim_cache_job(a, "aim.silogen.ai", cache, config), true);
+    aim_cache_volume_phase(json_get(w, "claim"), false);
+    aim_cache_job_phase(json_get(w, "job"), &message);
     for (size_t i = 0; i < json_len(sources); i++) {
-        check(cache_model_cache(a, "aim.silogen.ai", cache, json_item(sources, i), config), true);
-        cache_mount_path(a, json_text(json_get(json_item(sources, i), "name")));
+        check(aim_cache_model_cache(a, "aim.silogen.ai", cache, json_item(sources, i), config),
+              true);
+        aim_cache_mount_path(a, json_text(json_get(json_item(sources, i), "name")));
     }
 }
 
@@ -191,8 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct json *service = json_get(w, "service");
     struct runtimeconfig_spec config = runtimeconfig_spec_read(json_get(w, "config"), false);
     struct runtimeconfig_spec own = runtimeconfig_spec_read(json_get(service, "spec"), false);
-    struct service_basis b = { "aim.silogen.ai",     service, json_get(w, "template"),
-                               json_get(w, "model"), &config, &own };
+    struct aim_service_basis b = { "aim.silogen.ai",     service, json_get(w, "template"),
+                                   json_get(w, "model"), &config, &own };
     try_service(&a, w, &b);
     try_model(&a, w, &config);
     try_template(&a, w, &config);

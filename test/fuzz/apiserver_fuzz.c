@@ -8,6 +8,7 @@
  * and closed; and after all of them the server still answers. */
 #include "fuzz.h"
 
+#include "apiserver/controllers/controllers.h"
 #include "support/inproc.h"
 
 enum { REQUESTS_MAX = 8 };
@@ -65,7 +66,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct server *s;
     err_t e;
-    if (server_new(NULL, &(struct server_options){ .history_events = 64 }, &s, &e) < 0)
+    if (server_new(NULL,
+                   &(struct server_options){ .history_events = 64, .controllers = controllers_all },
+                   &s, &e) < 0)
         abort();
     str rest = { (const char *)data, size };
     for (int i = 0; i < REQUESTS_MAX && rest.n; i++) {

@@ -1,5 +1,5 @@
-/* The kernel's files about cgroups: whatever they hold, a quota is none or not negative, and a mount is at
- * or below the base that was asked for. */
+/* The kernel's files about cgroups: whatever they contain, a quota is none or not negative, and
+ * a mount is at or below the base. */
 #include "fuzz.h"
 #include "market/cgroup_text.h"
 #include "market/demand_core.h"
@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     if (cgroup_text_pressure(text, &value) && value < 0)
         abort();
-    struct cpu_stat stat = cpu_stat_parse(text);
-    struct cpu_window w = cpu_window((struct cpu_stat){ 0 }, stat, 1000000000);
+    struct demand_cpu_stat stat = demand_cpu_stat_parse(text);
+    struct demand_window w = demand_measure((struct demand_cpu_stat){ 0 }, stat, 1000000000);
     if (w.usage_milli < 0 || !(w.throttled >= 0 && w.throttled <= 1) ||
         !(w.demand >= 0 && w.demand <= 1))
         abort();

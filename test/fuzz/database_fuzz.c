@@ -3,7 +3,7 @@
  * file: three bytes of place, one of value; the first byte cuts the end off when it is odd. */
 #include "fuzz.h"
 
-#include "apiserver/store.h"
+#include "apiserver/store/store.h"
 #include "base/file.h"
 
 #include <fcntl.h>

@@ -70,6 +70,10 @@ static void want_fill(void *owner UNUSED)
 {
 }
 
+static void on_unread_full(void *owner UNUSED)
+{
+}
+
 static void fill(struct session *s)
 {
     auto_buf struct buf out = { 0 };
@@ -115,16 +119,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .max_header_bytes = 4096,
         .max_body_bytes = 2000,
         .max_pending_bytes = 5000,
+        .max_unread_connection = 3000,
+        .max_unread_bytes = 20000,
         .gzip_min_bytes = 1000,
         .header_timeout_ns = 1,
         .body_timeout_ns = 1,
         .idle_timeout_ns = 1,
+        .write_timeout_ns = 1,
     };
     if (!loop && loop_new(&(struct loop_options){ .time = LOOP_VIRTUAL }, &loop, NULL) < 0)
         abort();
     if (size == 0)
         return 0;
-    size_t pending = 0;
+    size_t pending = 0, unread = 0;
     struct peer *peer = mem_zero(1, sizeof(*peer));
     peer->references = 1;
     memset(&now, 0, sizeof(now));
@@ -133,6 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  .options = &options,
                                  .peer = peer,
                                  .pending_bytes = &pending,
+                                 .unread_bytes = &unread,
+                                 .unread_full = on_unread_full,
                                  .want_fill = want_fill,
                                  .deliver = deliver };
     struct session *s = now.choice & HTTP2 ? h2_server_new(&host) : h1_server_new(&host);
@@ -140,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         s->ops->feed(s, S("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"));
     run(s, (str){ (const char *)data + 1, size - 1 });
     s->ops->free(s);
-    if (pending)
+    if (pending || unread)
         abort();
     answer_held(0);
     struct timer wake = { 0 }; /* streams that began after their peer went are told in a turn */

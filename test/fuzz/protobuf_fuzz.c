@@ -1,8 +1,8 @@
-/* Whatever decodes is a tree that its kind can read or refuse. */
+/* A body that decodes is a tree that its kind can decode or refuse. */
 #include "fuzz.h"
 
-#include "apiserver/kinds.h"
-#include "apiserver/protobuf.h"
+#include "apiserver/kinds/kinds.h"
+#include "apiserver/kinds/protobuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
-/* A learnt table out of a ConfigMap: whatever it holds, what is read is finite, can be written, and reads back
- * the same. */
+/* A Q-table from a ConfigMap: whatever it contains, the values read are finite, can be written,
+ * and read back the same. */
 #include "fuzz.h"
 #include "market/qtable.h"
 

@@ -2,7 +2,7 @@
  * would notice otherwise. */
 #include "fuzz.h"
 
-#include "apiserver/regex.h"
+#include "base/regex.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

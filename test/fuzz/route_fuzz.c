@@ -6,7 +6,7 @@
 #include "gateway_path.h"
 #include "runtimeconfig/aim_kinds.h"
 #include "runtimeconfig/gateway_core.h"
-#include "runtimeconfig/runtimeconfig_report.h"
+#include "runtimeconfig/runtimeconfig_report_core.h"
 
 static const struct json *object_of(const struct json *all, const char *key)
 {
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     auto_arena struct arena a = { 0 };
     auto_buf struct buf report = { 0 };
     struct json *all;
-    struct path_problem problem = { 0 };
+    struct aim_path_problem problem = { 0 };
     if (json_parse(&a, (str){ (const char *)data, size }, &all, NULL) < 0)
         return 0;
     struct runtimeconfig_case c = { .group = AIM_GROUP,
@@ -38,10 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (runtimeconfig_lint(&a, &answer.settings, &problem) < 0 && !problem.text[0])
         abort();
     const struct json *route = object_of(all, "route");
-    route_places(&a, route);
-    route_judge(&answer.plan, route);
-    route_url(&a, json_to_str(&a, json_get(all, "listeners")),
-              json_to_str(&a, json_get(all, "addresses")), &answer.plan);
+    aim_route_paths(&a, route);
+    aim_route_read_status(&answer.plan, route);
+    aim_route_url(&a, json_to_str(&a, json_get(all, "listeners")),
+                  json_to_str(&a, json_get(all, "addresses")), &answer.plan);
     buf_done(&answer.trace);
     return 0;
 }

@@ -29,9 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 ||
         yaml_parse_limited(&a, (str){ (const char *)data + 2, size - 2 }, &limits, &tree, NULL) < 0)
         return 0;
-    struct schedule_spec *spec =
-        schedule_spec_read(&a, tree,
-                           (struct schedule_defaults){ (enum schedule_overnight)(data[0] & 1) });
+    struct schedule_spec *spec = schedule_spec_read(
+        &a, tree, (struct schedule_defaults){ (enum schedule_overnight)(data[0] & 1), tz_get });
     int64_t now = INT64_C(1774573200) + (int64_t)(data[0] << 8 | data[1]) * 600; /* 2026-03-27 */
     check(spec, now - CIVIL_DAY_S, now);
     check(spec, now, now);

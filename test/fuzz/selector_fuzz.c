@@ -2,8 +2,8 @@
  * the scanner walks may be anything. */
 #include "fuzz.h"
 
-#include "apiserver/scan.h"
-#include "apiserver/selector.h"
+#include "apiserver/http/selector.h"
+#include "json/scan.h"
 
 static struct object *sample(void)
 {

@@ -8,13 +8,13 @@
 
 /* ---- aim-names */
 
-static struct names_deployment deployment_of(const struct json *in)
+static struct aim_names_deployment deployment_of(const struct json *in)
 {
     const struct json *d = json_get(in, "deployment");
-    return (struct names_deployment){ json_text(json_get(d, "gpuModel")),
-                                      json_text(json_get(d, "metric")),
-                                      json_text(json_get(d, "precision")),
-                                      json_int(json_get(d, "gpuCount"), 0) };
+    return (struct aim_names_deployment){ json_text(json_get(d, "gpuModel")),
+                                          json_text(json_get(d, "metric")),
+                                          json_text(json_get(d, "precision")),
+                                          json_int(json_get(d, "gpuCount"), 0) };
 }
 
 /* The name that a function of texts gives; false: it is none of them. */
@@ -22,19 +22,19 @@ static bool name_of(struct golden *g, str fn, const struct json *in, str *ret)
 {
     struct arena *a = g->arena;
     if (str_eqc(fn, "inferenceServiceName"))
-        *ret = names_inference_service(a, json_text(json_get(in, "service")),
-                                       json_text(json_get(in, "namespace")));
+        *ret = aim_names_inference_service(a, json_text(json_get(in, "service")),
+                                           json_text(json_get(in, "namespace")));
     else if (str_eqc(fn, "sanitizeLabelValue"))
-        *ret = names_label_value(a, json_text(in));
+        *ret = aim_names_label_value(a, json_text(in));
     else if (str_eqc(fn, "rfc1123_kaiwo"))
-        *ret = names_rfc1123(a, json_text(in));
+        *ret = aim_names_rfc1123(a, json_text(in));
     else if (str_eqc(fn, "rfc1123_engine"))
-        *ret = names_rfc1123_strict(a, json_text(in));
+        *ret = aim_names_rfc1123_strict(a, json_text(in));
     else if (str_eqc(fn, "modelNameFromImage"))
-        *ret = names_model_of_image(a, json_text(in));
+        *ret = aim_names_model_of_image(a, json_text(in));
     else if (str_eqc(fn, "templateNameFromDeployment")) {
-        struct names_deployment d = deployment_of(in);
-        *ret = names_template_of_deployment(a, json_text(json_get(in, "image")), &d);
+        struct aim_names_deployment d = deployment_of(in);
+        *ret = aim_names_template_of_deployment(a, json_text(json_get(in, "image")), &d);
     } else
         return false;
     return true;
@@ -47,17 +47,17 @@ static void run_names(struct golden *g, const struct json *c)
     if (name_of(g, fn, in, &name)) {
         golden_eq_str(g, "name", name, out);
     } else if (str_eqc(fn, "derivedTemplateName")) {
-        name = names_derived_template(g->arena, json_text(json_get(in, "base")),
-                                      json_text(json_get(in, "overridesJson")));
+        name = aim_names_derived_template(g->arena, json_text(json_get(in, "base")),
+                                          json_text(json_get(in, "overridesJson")));
         golden_eq_str(g, "name", name, json_get(out, "name"));
     } else if (str_eqc(fn, "pvcSizeWithHeadroom")) {
         golden_eq_int(g, "bytes",
-                      names_volume_bytes(json_int(json_get(in, "bytes"), -1),
-                                         json_int(json_get(in, "percent"), -1)),
+                      aim_names_volume_bytes(json_int(json_get(in, "bytes"), -1),
+                                             json_int(json_get(in, "percent"), -1)),
                       out);
     } else if (str_eqc(fn, "labelKeyMatch")) {
-        bool bad, match = names_key_matches(json_text(json_get(in, "pattern")),
-                                            json_text(json_get(in, "key")), &bad);
+        bool bad, match = aim_names_match_key(json_text(json_get(in, "pattern")),
+                                              json_text(json_get(in, "key")), &bad);
         golden_eq_bool(g, "match", match, json_get(out, "match"));
         golden_eq_bool(g, "badPattern", bad, json_get(out, "badPattern"));
     } else {
@@ -67,20 +67,20 @@ static void run_names(struct golden *g, const struct json *c)
 
 /* ---- aim-status: facts */
 
-static struct service_route_fact route_of(struct golden *g, const struct json *c)
+static struct aim_service_route_fact route_of(struct golden *g, const struct json *c)
 {
     const struct json *observation = json_get(c, "observation"), *given = json_get(c, "httpRoute");
     const struct json *routing = json_at(c, "service", "spec", "routing", NULL);
     str invalid = json_text(json_get(observation, "pathTemplateErr"));
     if (!json_bool(json_get(routing, "enabled"), false))
-        return (struct service_route_fact){ .state = SERVICE_ROUTE_OFF };
+        return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_OFF };
     if (invalid.n)
-        return (struct service_route_fact){ .state = SERVICE_ROUTE_PATH_INVALID,
-                                            .message = invalid };
+        return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_PATH_INVALID,
+                                                .message = invalid };
     if (!json_get(routing, "gatewayRef"))
-        return (struct service_route_fact){ .state = SERVICE_ROUTE_NO_GATEWAY };
+        return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_NO_GATEWAY };
     if (!json_is(given, JSON_OBJ))
-        return service_route_fact(NULL);
+        return aim_service_route_fact(NULL);
     struct json *route = json_new_obj(g->arena), *parents = json_new_arr(g->arena);
     const struct json *lists = json_get(given, "parents");
     for (size_t i = 0; i < json_len(lists); i++) {
@@ -89,18 +89,19 @@ static struct service_route_fact route_of(struct golden *g, const struct json *c
         json_push(g->arena, parents, parent);
     }
     json_set(g->arena, json_make(g->arena, route, "status", NULL), S("parents"), parents);
-    return service_route_fact(route);
+    return aim_service_route_fact(route);
 }
 
-static struct service_model_fact model_of(const struct json *o)
+static struct aim_service_model_fact model_of(const struct json *o)
 {
     str error = json_text(json_get(o, "modelResolutionErr"));
     str reason = json_text(json_get(o, "imageReadyReason"));
     if (error.n)
-        return (struct service_model_fact){ .state = SERVICE_MODEL_UNRESOLVED, .message = error };
+        return (struct aim_service_model_fact){ .state = SERVICE_MODEL_UNRESOLVED,
+                                                .message = error };
     if (json_bool(json_get(o, "imageReady"), true))
-        return (struct service_model_fact){ .state = SERVICE_MODEL_READY };
-    return (struct service_model_fact){
+        return (struct aim_service_model_fact){ .state = SERVICE_MODEL_READY };
+    return (struct aim_service_model_fact){
         str_eqc(reason, "ModelFailed")     ? SERVICE_MODEL_FAILED
         : str_eqc(reason, "ModelDegraded") ? SERVICE_MODEL_DEGRADED
                                            : SERVICE_MODEL_WAITING,
@@ -109,7 +110,7 @@ static struct service_model_fact model_of(const struct json *o)
     };
 }
 
-static enum service_template_state template_state_of(const struct json *o)
+static enum aim_service_template_state template_state_of(const struct json *o)
 {
     str status = json_text(json_at(o, "templateStatus", "status", NULL));
     if (json_get(o, "templateSelectionReason"))
@@ -126,10 +127,10 @@ static enum service_template_state template_state_of(const struct json *o)
     return empty ? SERVICE_TEMPLATE_EMPTY : SERVICE_TEMPLATE_READY;
 }
 
-static struct service_template_fact template_of(const struct json *o)
+static struct aim_service_template_fact template_of(const struct json *o)
 {
     const struct json *failure = json_item(json_at(o, "templateStatus", "conditions", NULL), 0);
-    struct service_template_fact t = {
+    struct aim_service_template_fact t = {
         .state = template_state_of(o),
         .name = json_text(json_get(o, "templateName")),
         .found = json_get(o, "scope") != NULL,
@@ -143,29 +144,30 @@ static struct service_template_fact template_of(const struct json *o)
     return t;
 }
 
-static struct service_runtime_fact runtime_of(struct golden *g, const struct json *c)
+static struct aim_service_runtime_fact runtime_of(struct golden *g, const struct json *c)
 {
     const struct json *isvc = json_get(c, "inferenceService");
     const struct json *pull = json_at(c, "observation", "podImageError", NULL);
-    struct service_runtime_fact r = { .found = json_is(isvc, JSON_OBJ),
-                                      .ready = json_bool(json_get(isvc, "ready"), false),
-                                      .failure = json_text(json_get(isvc, "failure")) };
+    struct aim_service_runtime_fact r = { .found = json_is(isvc, JSON_OBJ),
+                                          .ready = json_bool(json_get(isvc, "ready"), false),
+                                          .failure = json_text(json_get(isvc, "failure")) };
     if (pull)
-        service_runtime_pull(g->arena, &r,
-                             &(struct service_pull_error){
-                                 .container = json_text(json_get(pull, "container")),
-                                 .init = json_bool(json_get(pull, "init"), false),
-                                 .reason = json_text(json_get(pull, "reason")),
-                                 .message = json_text(json_get(pull, "message")),
-                                 .kind = service_pull_kind(json_text(json_get(pull, "type"))) });
+        aim_service_set_pull_error(g->arena, &r,
+                                   &(struct aim_service_pull_error){
+                                       .container = json_text(json_get(pull, "container")),
+                                       .init = json_bool(json_get(pull, "init"), false),
+                                       .reason = json_text(json_get(pull, "reason")),
+                                       .message = json_text(json_get(pull, "message")),
+                                       .kind = aim_service_pull_kind(
+                                           json_text(json_get(pull, "type"))) });
     return r;
 }
 
-static struct service_facts facts_of(struct golden *g, const struct json *c)
+static struct aim_service_facts facts_of(struct golden *g, const struct json *c)
 {
     const struct json *o = json_get(c, "observation"), *errors = json_get(c, "errors");
     static const char *const phases[] = { "observe", "plan", "apply" };
-    struct service_facts f = {
+    struct aim_service_facts f = {
         .old = json_at(c, "service", "status", NULL),
         .config_missing = json_get(o, "runtimeConfigErr") != NULL,
         .config_message = json_text(json_get(o, "runtimeConfigErr")),
@@ -176,9 +178,9 @@ static struct service_facts facts_of(struct golden *g, const struct json *c)
     };
     for (size_t i = 0; i < countof(phases); i++)
         if (json_get(errors, phases[i]))
-            f.trouble =
-                (struct service_trouble){ (enum service_phase)i,
-                                          json_text(json_get(errors, phases[i])), SERVICE_GRACE_S };
+            f.trouble = (struct aim_service_trouble){ (enum aim_service_phase)i,
+                                                      json_text(json_get(errors, phases[i])),
+                                                      SERVICE_GRACE_S };
     return f;
 }
 
@@ -253,7 +255,7 @@ static const struct json *wanted_condition(const struct json *expect, const char
     return NULL;
 }
 
-static str truth_word(enum service_truth truth)
+static str truth_word(enum aim_service_truth truth)
 {
     return truth == SERVICE_TRUE ? S("True") : truth == SERVICE_FALSE ? S("False") : S("Unknown");
 }
@@ -265,9 +267,10 @@ static void check_text(struct golden *g, const char *what, str got, const struct
 }
 
 static void check_condition(struct golden *g, const struct json *expect, const struct json *instead,
-                            enum service_condition_type type, const struct service_condition *got)
+                            enum aim_service_condition_type type,
+                            const struct aim_service_condition *got)
 {
-    const char *name = service_condition_name(type);
+    const char *name = aim_service_condition_name(type);
     const struct json *want = wanted_condition(expect, name), *other = json_get(instead, name);
     const struct json *status = other ? json_item(other, 0) : json_get(want, "status");
     if (!status) {
@@ -282,10 +285,11 @@ static void check_condition(struct golden *g, const struct json *expect, const s
 }
 
 /* The kind is the real one: the original called templates of the cluster AIMServiceTemplate too. */
-static void check_template(struct golden *g, const struct json *c, const struct service_facts *f)
+static void check_template(struct golden *g, const struct json *c,
+                           const struct aim_service_facts *f)
 {
     const struct json *want = json_at(c, "expect", "resolvedTemplate", NULL);
-    const struct json *got = service_resolved_template(g->arena, &f->template);
+    const struct json *got = aim_service_resolved_template(g->arena, &f->template);
     if (!want || !got) {
         golden_ok(g, !want && !got, "resolvedTemplate should be %s", want ? "there" : "absent");
         return;
@@ -302,26 +306,26 @@ static void check_template(struct golden *g, const struct json *c, const struct 
 }
 
 /* A server that fails is an error only after a while: until then the old word stays and Ready is unknown. */
-static void check_grace(struct golden *g, struct service_facts f)
+static void check_grace(struct golden *g, struct aim_service_facts f)
 {
     static const char old[] = "{\"status\":\"Running\"}";
     struct json *before = NULL;
     golden_ok(g, json_parse(g->arena, str_c(old), &before, NULL) == 0, "cannot be read");
     f.old = before;
     f.trouble.lasting_s = SERVICE_GRACE_S - 1;
-    struct service_answer answer = service_status(g->arena, &f);
+    struct aim_service_answer answer = aim_service_status(g->arena, &f);
     golden_ok(g, !strcmp(answer.status, "Running"), "status is %s within the grace", answer.status);
     golden_ok(g, answer.conditions[SERVICE_READY].truth == SERVICE_UNKNOWN, "Ready is known");
     golden_ok(g, answer.conditions[SERVICE_FAILURE].truth != SERVICE_TRUE, "Failure holds");
 }
 
-static void check_word(struct golden *g, const struct service_facts *f, const char *got,
+static void check_word(struct golden *g, const struct aim_service_facts *f, const char *got,
                        const struct json *instead, const struct json *want)
 {
-    struct service_facts fresh = *f;
+    struct aim_service_facts fresh = *f;
     fresh.old = NULL;
     if (json_get(instead, "fresh"))
-        golden_ok(g, !strcmp(got, service_status(g->arena, &fresh).status),
+        golden_ok(g, !strcmp(got, aim_service_status(g->arena, &fresh).status),
                   "the status before sticks: %s", got);
     else
         golden_eq_str(g, "status", str_c(got),
@@ -330,13 +334,13 @@ static void check_word(struct golden *g, const struct service_facts *f, const ch
 
 static void run_status(struct golden *g, const struct json *c)
 {
-    struct service_facts f = facts_of(g, c);
+    struct aim_service_facts f = facts_of(g, c);
     const struct json *expect = json_get(c, "expect");
     const struct json *instead = correction_of(g, json_text(json_get(c, "id")));
-    struct service_answer answer = service_status(g->arena, &f);
+    struct aim_service_answer answer = aim_service_status(g->arena, &f);
     check_word(g, &f, answer.status, instead, json_get(expect, "status"));
     for (int type = 0; type < SERVICE_CONDITION_N; type++)
-        check_condition(g, expect, instead, (enum service_condition_type)type,
+        check_condition(g, expect, instead, (enum aim_service_condition_type)type,
                         &answer.conditions[type]);
     check_template(g, c, &f);
     if (f.trouble.message.n)

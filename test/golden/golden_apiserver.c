@@ -1,7 +1,7 @@
 /* What the embedded API server must refuse as a real one does: mbcas-resize-validation. */
 #include "golden.h"
 
-#include "apiserver/kind_hooks.h"
+#include "apiserver/kinds/kind_hooks.h"
 
 static struct json *pod_of(struct golden *g, const struct json *in, const char *side)
 {
@@ -57,9 +57,9 @@ static void run_resize(struct golden *g, const struct json *c)
     struct kind_fault fault;
     kind_validate(&change, &env, &fault);
     golden_eq_bool(g, "valid", fault.code == 0, json_get(want, "valid"));
-    golden_eq_str(g, "qos_old", str_c(podspec_qos(json_get(old, "spec"))),
+    golden_eq_str(g, "qos_old", str_c(podspec_qos_class(json_get(old, "spec"))),
                   json_get(want, "qos_old"));
-    golden_eq_str(g, "qos_new", str_c(podspec_qos(json_get(object, "spec"))),
+    golden_eq_str(g, "qos_new", str_c(podspec_qos_class(json_get(object, "spec"))),
                   json_get(want, "qos_new"));
     golden_ok(g, fault.errors.n == json_len(errors), "%zu errors, want %zu", fault.errors.n,
               json_len(errors));

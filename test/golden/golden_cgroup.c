@@ -27,7 +27,7 @@ static void run_path(struct golden *g, const struct json *c)
     err_t e;
     cgroup_files_init(&f);
     make_tree(&f, in);
-    bool found = cgroup_tree_find_original(f.root, uid, &original);
+    bool found = cgroup_tree_find_by_pattern(f.root, uid, &original);
     golden_eq_bool(g, "found", found, json_get(want, "found"));
     golden_eq_str(g, "path", found ? buf_str(&original) : S(""), json_get(want, "path"));
     if (golden_ok(g, cgroup_tree_init(&tree, f.root, S(""), &e) == 0, "no root: %s", e.text)) {

@@ -114,8 +114,9 @@ static void run_reward(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input"), *want = json_at(c, "expected", "reward", NULL);
     struct agent_rules rules = { .infinite_reward = json_is(want, JSON_STR) };
-    struct outcome o = { integer(in, "usage_milli"), integer(in, "allocation_milli"),
-                         real(in, "throttling"), json_bool(json_get(in, "slo_violation"), false) };
+    struct agent_outcome o = { integer(in, "usage_milli"), integer(in, "allocation_milli"),
+                               real(in, "throttling"),
+                               json_bool(json_get(in, "slo_violation"), false) };
     golden_eq_real(g, "reward", agent_reward(&rules, o, integer(in, "prev_allocation_milli")), want,
                    same);
 }
@@ -206,9 +207,9 @@ static void run_qlearn(struct golden *g, const struct json *c)
     for (size_t i = 0; i < json_len(steps); i++) {
         const struct json *step = json_item(steps, i);
         const struct json *want = json_item(json_at(c, "expected", "steps", NULL), i);
-        struct outcome o = { integer(step, "usage_milli"), integer(step, "allocation_milli"),
-                             real(step, "throttling"),
-                             json_bool(json_get(step, "slo_violation"), false) };
+        struct agent_outcome o = { integer(step, "usage_milli"), integer(step, "allocation_milli"),
+                                   real(step, "throttling"),
+                                   json_bool(json_get(step, "slo_violation"), false) };
         double price = real(step, "shadow_price");
         compat_learn(&own, &rules, o);
         check_bid(g, compat_bid(&own, &rules, agent_choose(agent, 0, false), 0, false),
@@ -256,11 +257,12 @@ static void run_faststep(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     struct compat_pod pod = { .last_allocation = integer(in, "last_allocation") };
-    struct cpu_window window =
-        cpu_window((struct cpu_stat){ 0 },
-                   (struct cpu_stat){ .usage_usec = integer(in, "delta_usage_usec"),
-                                      .throttled_usec = integer(in, "delta_throttled_usec") },
-                   2000000000);
+    struct demand_window window =
+        demand_measure((struct demand_cpu_stat){ 0 },
+                       (struct demand_cpu_stat){ .usage_usec = integer(in, "delta_usage_usec"),
+                                                 .throttled_usec =
+                                                     integer(in, "delta_throttled_usec") },
+                       2000000000);
     struct compat_write w = compat_fast_step(&pod, window.demand, real(in, "throttling_threshold"),
                                              real(in, "fast_step_min"), real(in, "fast_step_max"));
     check_write(g, w, &pod, want, "boosted");
@@ -307,12 +309,12 @@ static void run_safety(struct golden *g, const struct json *c)
                                          [STEP_NOT_POSITIVE] = "step_size" };
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
     int64_t ago = integer(in, "last_applied_seconds_ago"), current = 0, desired = 0;
-    struct step step = step_check(g->arena, 1, 1, ago < 0 ? -1 : ago * 1000000000);
+    struct resize_step step = resize_step_check(g->arena, 1, 1, ago < 0 ? -1 : ago * 1000000000);
     bool readable =
         quantity_parse_milli(json_text(json_get(in, "current_limit")), &current, NULL) == 0 &&
         quantity_parse_milli(json_text(json_get(in, "desired_limit")), &desired, NULL) == 0;
     if (step.verdict != STEP_COOLDOWN && readable)
-        step = step_check(g->arena, current, desired, -1);
+        step = resize_step_check(g->arena, current, desired, -1);
     const char *got = step.verdict == STEP_COOLDOWN ? "cooldown"
                       : readable                    ? names[step.verdict]
                                                     : "parse";
@@ -330,13 +332,13 @@ static void run_qos(struct golden *g, const struct json *c)
         json_set(g->arena, container, S("resources"), json_item(list, i));
         json_push(g->arena, containers, container);
     }
-    golden_eq_str(g, "kubernetes_qos", str_c(qos_name(qos_class(containers))),
+    golden_eq_str(g, "kubernetes_qos", str_c(resize_qos_name(resize_qos_class(containers))),
                   json_at(c, "expected", "kubernetes_qos", NULL));
 }
 
 /* ---- counters */
 
-static void check_stat(struct golden *g, struct cpu_stat stat, const struct json *want)
+static void check_stat(struct golden *g, struct demand_cpu_stat stat, const struct json *want)
 {
     golden_eq_int(g, "usage_usec", stat.usage_usec, json_get(want, "usage_usec"));
     golden_eq_int(g, "throttled_usec", stat.throttled_usec, json_get(want, "throttled_usec"));
@@ -345,14 +347,14 @@ static void check_stat(struct golden *g, struct cpu_stat stat, const struct json
 static void run_demand(struct golden *g, const struct json *c)
 {
     const struct json *in = json_get(c, "input"), *want = json_get(c, "expected");
-    struct cpu_stat first = cpu_stat_parse(json_text(json_get(in, "stat_first")));
-    struct cpu_stat second = cpu_stat_parse(json_text(json_get(in, "stat_second")));
+    struct demand_cpu_stat first = demand_cpu_stat_parse(json_text(json_get(in, "stat_first")));
+    struct demand_cpu_stat second = demand_cpu_stat_parse(json_text(json_get(in, "stat_second")));
     check_stat(g, first, json_get(want, "parsed_first"));
     check_stat(g, second, json_get(want, "parsed_second"));
     int64_t elapsed = integer(in, "delta_time_ns");
     if (elapsed <= 0)
         elapsed = (int64_t)(real(in, "fallback_interval_s") * 1e9);
-    struct cpu_window w = cpu_window(first, second, elapsed);
+    struct demand_window w = demand_measure(first, second, elapsed);
     golden_eq_real(g, "demand", w.demand, json_at(want, "second", "demand", NULL), same);
     golden_eq_int(g, "usage_milli", w.usage_milli, json_at(want, "second", "usage_milli", NULL));
 }
@@ -396,7 +398,7 @@ static void seed_q_update(struct golden *g, const struct json *in, const struct 
     agent.state = agent.action = 0;
     agent_add_row(&agent, 0)->q[0] = real(in, "q");
     /* an outcome that earns exactly the reward: enough, unthrottled (10 + 5), and 5 lost by change */
-    struct outcome o = { .usage_milli = 100, .allocation_milli = 170, .throttling = 0 };
+    struct agent_outcome o = { .usage_milli = 100, .allocation_milli = 170, .throttling = 0 };
     double reward = agent_reward(&rules, o, agent.allocation_milli);
     agent_learn(&agent, &rules, o);
     if (golden_ok(g, fabs(reward - real(in, "reward")) < 1e-9, "the outcome earns %g", reward))
@@ -406,8 +408,9 @@ static void seed_q_update(struct golden *g, const struct json *in, const struct 
 
 static void seed_reward(struct golden *g, const struct json *in, const struct json *want)
 {
-    struct outcome o = { integer(in, "usage"), integer(in, "allocation"), real(in, "throttling"),
-                         json_bool(json_get(in, "slo_violation"), false) };
+    struct agent_outcome o = { integer(in, "usage"), integer(in, "allocation"),
+                               real(in, "throttling"),
+                               json_bool(json_get(in, "slo_violation"), false) };
     struct agent_rules rules = { 0 };
     golden_eq_real(g, "reward", agent_reward(&rules, o, integer(in, "prev_allocation")),
                    json_get(want, "reward"), close);
@@ -423,7 +426,8 @@ static void run_seed(struct golden *g, const struct json *c)
     } else if (str_eqc(op, "request_from_limit")) {
         golden_eq_int(g, "request", limit_request(integer(in, "limit")), json_get(want, "request"));
     } else if (str_eqc(op, "fast_step")) {
-        struct fast_rules rules = { real(in, "threshold"), real(in, "min"), real(in, "max") };
+        struct limit_boost_rules rules = { real(in, "threshold"), real(in, "min"),
+                                           real(in, "max") };
         int64_t boosted = limit_boost(integer(in, "current"), real(in, "throttling"), &rules);
         golden_eq_int(g, "new", boosted, json_get(want, "new"));
         golden_eq_bool(g, "boost", boosted > integer(in, "current"), json_get(want, "boost"));

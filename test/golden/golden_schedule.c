@@ -4,12 +4,12 @@
 
 #include "base/civil.h"
 #include "base/rfc3339.h"
-#include "schedule/schedule_apply.h"
+#include "schedule/schedule_apply_core.h"
 #include "schedule/schedule_core.h"
-#include "schedule/schedule_cron.h"
+#include "schedule/schedule_cron_core.h"
 #include "schedule/schedule_lex.h"
-#include "schedule/schedule_recommend.h"
-#include "schedule/schedule_windows.h"
+#include "schedule/schedule_recommend_core.h"
+#include "schedule/schedule_windows_core.h"
 
 #include <math.h>
 
@@ -63,8 +63,8 @@ static struct json *states_json(struct arena *a, const struct schedule_spec *spe
 static struct json *point_answer(struct arena *a, const struct json *c,
                                  enum schedule_overnight overnight)
 {
-    struct schedule_spec *spec =
-        schedule_spec_read(a, c, (struct schedule_defaults){ .overnight = overnight });
+    struct schedule_spec *spec = schedule_spec_read(
+        a, c, (struct schedule_defaults){ .overnight = overnight, .find_zone = tz_get });
     struct schedule_trigger_now *states = arena_array(a, spec->triggers_n, sizeof(*states));
     struct schedule_effective e = schedule_effective(spec, instant(json_get(c, "created_rfc3339")),
                                                      instant(json_get(c, "now_rfc3339")), states);
@@ -126,7 +126,8 @@ static void parse_zone(struct arena *a, str name, struct json *out)
     json_set_str(a, trigger, "timezone", name);
     json_push(a, list, trigger);
     json_set(a, spec, S("triggers"), list);
-    struct schedule_spec *read = schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+    struct schedule_spec *read =
+        schedule_spec_read(a, spec, (struct schedule_defaults){ .find_zone = tz_get });
     struct json *warning = json_new_null(a);
     for (size_t i = 0; i < read->problems_n; i++)
         if (read->problems[i].kind == SCHEDULE_INVALID_TIMEZONE)

@@ -144,7 +144,7 @@ class Up:
     def read(self):
         for line in self.process.stdout:
             self.said.append(line)
-            if "Ctrl-C stops" in line:
+            if "Press Ctrl-C to stop" in line:
                 self.ready.set()
         self.ready.set()
 

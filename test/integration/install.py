@@ -47,7 +47,7 @@ def install_prints_every_part():
     kinds = {o["kind"] for o in objects()}
     wanted = {"CustomResourceDefinition", "Namespace", "ServiceAccount", "Role", "RoleBinding",
               "ClusterRole", "ClusterRoleBinding", "Deployment", "DaemonSet", "Service", "ServiceMonitor",
-              "PodMonitor"}
+              "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     assert kinds == wanted, kinds ^ wanted
     names = {o["metadata"]["name"] for o in objects() if o["kind"] == "CustomResourceDefinition"}
     files = {yaml.safe_load(f.read_text())["metadata"]["name"] for f in (TOP / "deploy/crds").glob("*.yaml")}
@@ -56,16 +56,21 @@ def install_prints_every_part():
 
 @case
 def namespace_and_image_are_set_everywhere():
-    text = run(FLYBALL, "install", "--namespace", "elsewhere", "--image", "store/flyball:7").stdout
+    text = run(FLYBALL, "install", "--namespace", "elsewhere", "--agent-namespace", "nodes", "--image",
+               "store/flyball:7").stdout
     assert "flyball-system" not in text
+    assert not re.findall(r".*(?:namespace|metadata\.name): flyball-agent$|.*serviceaccount:flyball-agent:.*", text,
+                          re.MULTILINE)
+    assert text.count("'system:serviceaccount:nodes:flyball-agent'") == 2
     images = re.findall(r"image: (\S+)", text)
     assert images == ["store/flyball:7"] * 2, images
 
 
 @case
 def monitors_and_definitions_can_be_left_out():
-    kinds = {o["kind"] for o in objects("--monitors=false", "--crds=false")}
-    assert not kinds & {"ServiceMonitor", "PodMonitor", "CustomResourceDefinition"}, kinds
+    kinds = {o["kind"] for o in objects("--monitors=false", "--crds=false", "--policies=false")}
+    assert not kinds & {"ServiceMonitor", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
+                        "ValidatingAdmissionPolicyBinding"}, kinds
 
 
 @case
@@ -75,6 +80,7 @@ def every_role_is_bound_and_every_binding_has_its_role():
     bound = {(o["roleRef"]["kind"], o["roleRef"]["name"]) for o in all_objects if "roleRef" in o}
     accounts = {o["metadata"]["name"] for o in all_objects if o["kind"] == "ServiceAccount"}
     subjects = {s["name"] for o in all_objects for s in o.get("subjects", [])}
+    roles.remove(("ClusterRole", "flyball-metrics-reader"))  # for who scrapes, whom we do not know
     assert roles == bound, roles ^ bound
     assert subjects == accounts, subjects ^ accounts
 
@@ -86,7 +92,8 @@ def the_chart_prints_the_same():
     text = run("helm", "template", "x", str(TOP / "deploy/helm"), "--namespace", "flyball-system",
                "--kube-version", "1.34.0", "--include-crds", "--set", "monitors.enabled=true").stdout
     chart = {(o["kind"], o["metadata"]["name"]): o for o in yaml.safe_load_all(text) if o}
-    printed = {(o["kind"], o["metadata"]["name"]): o for o in objects() if o["kind"] != "Namespace"}
+    printed = {(o["kind"], o["metadata"]["name"]): o for o in objects()}
+    del printed["Namespace", "flyball-system"]  # helm --create-namespace
     for o in chart.values():
         if o["kind"] in ("Deployment", "DaemonSet"):
             del o["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"]
@@ -98,6 +105,49 @@ def no_role_takes_everything():
     for o in objects():
         for rule in o.get("rules", []):
             assert "*" not in rule["verbs"] + rule.get("resources", []) + rule.get("apiGroups", []), o
+
+
+@case
+def roles_have_no_more_than_is_used():
+    """ConfigMaps by name wherever names are known, events of one group, status written and never asked for."""
+    for o in objects():
+        for rule in o.get("rules", []):
+            named = rule.get("resourceNames") or o["metadata"].get("namespace") == "flyball-agent"
+            assert "configmaps" not in rule.get("resources", []) or named, o["metadata"]["name"]
+            assert "events.k8s.io" not in rule.get("apiGroups", []), o["metadata"]["name"]
+            if any(r.endswith("/status") for r in rule.get("resources", [])):
+                assert rule["verbs"] == ["patch"], o["metadata"]["name"]
+    agent = [o for o in objects() if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "flyball-market-agent"]
+    assert not [r for r in agent[0]["rules"] if "configmaps" in r["resources"]]
+
+
+@case
+def the_operators_namespace_is_restricted():
+    spaces = {o["metadata"]["name"]: o["metadata"]["labels"] for o in objects() if o["kind"] == "Namespace"}
+    level = "pod-security.kubernetes.io/enforce"
+    assert spaces["flyball-system"][level] == "restricted"
+    where = {o["metadata"]["name"]: o["metadata"]["namespace"] for o in objects()
+             if o["kind"] in ("Deployment", "DaemonSet")}
+    assert where == {"flyball-operator": "flyball-system", "flyball-agent": "flyball-agent"}, where
+
+
+@case
+def metrics_are_not_open():
+    """Each is served by HTTPS on its own port, and the port of the probes is another."""
+    for o in objects():
+        if o["kind"] in ("Deployment", "DaemonSet"):
+            container = o["spec"]["template"]["spec"]["containers"][0]
+            assert "--metrics-bind-address=:8443" in container["args"]
+            assert not any("secure=false" in a or "open-metrics" in a for a in container["args"])
+            assert {container[p]["httpGet"]["port"] for p in ("livenessProbe", "readinessProbe")} == {"health"}
+        if o["kind"] == "ServiceMonitor":
+            assert all(e["scheme"] == "https" and e["bearerTokenFile"] for e in o["spec"]["endpoints"])
+
+
+@case
+def one_namespace_for_both_is_refused():
+    done = run(FLYBALL, "install", "--agent-namespace", "flyball-system", check=False)
+    assert done.returncode == 2 and "must differ" in done.stderr and not done.stdout, done
 
 
 @case

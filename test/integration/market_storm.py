@@ -25,7 +25,7 @@ from api import BROKEN, Api, Refused, Watch
 from faults import Faults
 from harness import Real, TOP, until
 
-NODE, SPACE, BY_HAND, OWN = "n1", "market", "byhand", "flyball-system"
+NODE, SPACE, BY_HAND, OWN = "n1", "market", "byhand", "flyball-agent"
 ALLOCATABLE = 36000
 ALLOCATIONS = "/apis/allocation.mbcas.io/v1alpha1/podallocations"
 STORM_SHARE, STORM_LENGTH, OUTAGE_SECONDS, CHURN = 0.5, 40, 60, 20

@@ -150,7 +150,7 @@ def its_deployment_starts_and_is_ready(world):
     assert until(lambda: world.lease().get("leaseDurationSeconds") == 60), world.lease()
     assert until(lambda: "this process leads" in world.said()), world.said()
     said = world.said()
-    assert re.search(r"have no meaning here and are ignored settings=\"[^\"]*--zap-time-encoding[^\"]*LOG_LEVEL",
+    assert re.search(r"settings without effect ignored settings=\"[^\"]*--zap-time-encoding[^\"]*LOG_LEVEL",
                      said), said
     assert " debug " in said and "port=8080" not in said, said
     assert "CAPACITY-ONLY" in said and "feature=schedule" not in said, said

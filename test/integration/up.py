@@ -176,7 +176,7 @@ def a_terminal_shows_a_summary_that_fits(data):
         shown = terminal.read_until(r"(?s)export KUBECONFIG=.*by its clock.*by its clock")  # all of it anew
         assert max(map(len, shown.splitlines())) > 60, shown
         os.write(terminal.screen, b"\x03")
-        shown = terminal.read_until("Everything is kept in " + data)
+        shown = terminal.read_until("All state is kept in " + data)
         assert all(re.search(r"^  %s +\d+" % feature, shown, re.MULTILINE) for feature in FEATURES), shown
         assert terminal.process.wait(60) == 0
     finally:

@@ -4,8 +4,9 @@
 {{- $root := .root -}}
 {{- $values := .values | default dict -}}
 {{- range $text := splitList "\n---\n" ($root.Files.Get .file) }}
-{{- $object := fromYaml $text }}
-{{- include "flyball.place" (dict "object" $object "ns" $root.Release.Namespace) }}
+{{- $agent := $root.Values.agent.namespace }}
+{{- $object := fromYaml ($text | replace "serviceaccount:flyball-agent:" (printf "serviceaccount:%s:" $agent)) }}
+{{- include "flyball.place" (dict "object" $object "ns" $root.Release.Namespace "agent" $agent) }}
 {{- if has $object.kind (list "Deployment" "DaemonSet") }}
 {{- include "flyball.workload" (dict "object" $object "root" $root "values" $values) }}
 {{- end }}
@@ -14,11 +15,15 @@
 {{- end }}
 {{- end }}
 
-{{/* Sets namespaces where the manifest has one. */}}
+{{/* Sets namespaces where the manifest has one: the agent's, or the release's for everything else. */}}
 {{- define "flyball.place" -}}
 {{- $ns := .ns -}}
-{{- if hasKey .object.metadata "namespace" }}{{ $_ := set .object.metadata "namespace" $ns }}{{ end -}}
-{{- range .object.subjects }}{{ $_ := set . "namespace" $ns }}{{ end -}}
+{{- $agent := .agent -}}
+{{- $meta := .object.metadata -}}
+{{- if eq .object.kind "Namespace" }}{{ $_ := set $meta "name" $agent }}{{ end -}}
+{{- if hasKey $meta "namespace" }}{{ $_ := set $meta "namespace" (ternary $agent $ns (eq $meta.namespace "flyball-agent")) }}{{ end -}}
+{{- range .object.subjects }}{{ $_ := set . "namespace" (ternary $agent $ns (eq .namespace "flyball-agent")) }}{{ end -}}
+{{- with (((.object.spec).matchConstraints).namespaceSelector).matchLabels }}{{ $_ := set . "kubernetes.io/metadata.name" $agent }}{{ end -}}
 {{- end }}
 
 {{/* Sets image, flags and placement. */}}

@@ -1,6 +1,6 @@
 #include "tap.h"
 
-#include "apiserver/kinds.h"
+#include "apiserver/kinds/kinds.h"
 
 static struct json *crd_of(struct arena *a, const char *plural, const char *kind)
 {
@@ -34,7 +34,7 @@ static str create(struct arena *a, struct json *crd)
     return fault.errors.n ? fault.errors.at[0].path : S("");
 }
 
-static void definitions_make_kinds(void)
+static void definitions_become_kinds(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *crd = crd_of(&a, "widgets", "Widget");
@@ -62,7 +62,7 @@ static void definitions_make_kinds(void)
     EQ_INT(json_int(json_at(kind_scale_of(k, &a, object, &fault), "spec", "replicas", NULL), 0), 1);
 }
 
-static void faults_have_their_place(void)
+static void errors_have_the_right_path(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *crd = crd_of(&a, "widgets", "Widget");
@@ -86,7 +86,7 @@ static str condition(const struct json *crd, const char *type, const char *key)
     return S("");
 }
 
-static void names_are_fought_over(void)
+static void name_conflicts_are_resolved(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *first = crd_of(&a, "things", "Thing"), *rival = crd_of(&a, "thongs", "Thing");
@@ -94,14 +94,14 @@ static void names_are_fought_over(void)
     create(&a, rival);
     json_set_str(&a, json_at(rival, "spec", "names", NULL), "listKind", S("ThongList"));
     const struct json *all[] = { first, rival };
-    OK(kinds_settle_crd(&a, first, all, 2, 0));
+    OK(kinds_accept_crd_names(&a, first, all, 2, 0));
     EQ_STR(condition(first, "Established", "status"), S("True"));
-    OK(!kinds_settle_crd(&a, first, all, 2, 99)); /* settled */
-    OK(kinds_settle_crd(&a, rival, all, 2, 0));
+    OK(!kinds_accept_crd_names(&a, first, all, 2, 99)); /* settled */
+    OK(kinds_accept_crd_names(&a, rival, all, 2, 0));
     EQ_STR(condition(rival, "NamesAccepted", "reason"), S("KindConflict"));
     EQ_STR(condition(rival, "Established", "status"), S("False"));
     EQ_STR(json_text(json_at(rival, "status", "acceptedNames", "plural", NULL)), S("thongs"));
-    OK(kinds_settle_crd(&a, rival, all + 1, 1, 0)); /* the first one left */
+    OK(kinds_accept_crd_names(&a, rival, all + 1, 1, 0)); /* the first one left */
     EQ_STR(condition(rival, "NamesAccepted", "status"), S("True"));
     EQ_STR(json_text(json_at(rival, "status", "acceptedNames", "kind", NULL)), S("Thing"));
 }
@@ -109,9 +109,9 @@ static void names_are_fought_over(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(definitions_make_kinds),
-        TAP(faults_have_their_place),
-        TAP(names_are_fought_over),
+        TAP(definitions_become_kinds),
+        TAP(errors_have_the_right_path),
+        TAP(name_conflicts_are_resolved),
         { 0 },
     });
 }

@@ -1,8 +1,8 @@
 /* Selectors: the grammar, what matches, and what is refused. */
 #include "tap.h"
 
-#include "apiserver/scan.h"
-#include "apiserver/selector.h"
+#include "apiserver/http/selector.h"
+#include "json/scan.h"
 
 static struct object *object(const char *labels)
 {

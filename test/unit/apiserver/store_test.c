@@ -2,7 +2,9 @@
  * demand through a SQLite VFS that refuses to write, as a full or dying disk does. */
 #include "tap.h"
 
-#include "apiserver/store.h"
+#include "apiserver/store/db_files.h"
+#include "apiserver/store/store.h"
+#include "base/buf.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -22,7 +24,7 @@ static const char *fresh_path(void)
 
 static void remove_dir(void)
 {
-    const char *names[] = { "state.db", "state.db-wal", "state.db-shm" };
+    const char *names[] = { "state.db", "state.db-wal", "state.db-mark", "state.db-reserve" };
     char path[160];
     for (size_t i = 0; i < countof(names); i++) {
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
@@ -33,14 +35,13 @@ static void remove_dir(void)
 
 static struct object *make(const char *key, const char *data, int64_t rev, bool deleted)
 {
-    char json[400];
-    snprintf(
-        json, sizeof(json),
-        "{\"kind\":\"T\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":"
-        "\"%lld\",\"labels\":{\"l\":\"%s\"}},\"data\":\"%s\"}",
-        (long long)rev, data, data);
+    auto_buf struct buf json = { 0 };
+    buf_printf(&json,
+               "{\"kind\":\"T\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\","
+               "\"resourceVersion\":\"%lld\",\"labels\":{\"l\":\"x\"}},\"data\":\"%s\"}",
+               (long long)rev, data);
     struct object *o;
-    if (object_new(str_c(key), str_c(json), rev, deleted, &o) < 0)
+    if (object_new(str_c(key), buf_str(&json), rev, deleted, &o) < 0)
         abort();
     return o;
 }
@@ -50,6 +51,14 @@ static int64_t put(struct store *s, const char *key, const char *data)
     int64_t rev = store_next_rev(s);
     store_stage(s, make(key, data, rev, false));
     return rev;
+}
+
+/* Of 100 KB, which is 25 pages. */
+static int64_t put_big(struct store *s, const char *key)
+{
+    auto_free char *data = mem_zero(1, 100001);
+    memset(data, 'x', 100000);
+    return put(s, key, data);
 }
 
 static int64_t del(struct store *s, const char *key)
@@ -274,20 +283,36 @@ static off_t log_bytes(void)
     return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-static void a_commit_is_one_sync_and_no_growth(void)
+/* The log is reused from its beginning once it has been moved into the file: it stops growing. */
+static void the_log_is_kept_and_reused(void)
 {
     install_failing_disk();
-    struct store *s = open_at(fresh_path(), 0);
-    put(s, "/t//a", "1");
-    store_commit(s);
-    off_t bytes = log_bytes();
-    syncs = 0;
-    for (int i = 0; i < 10; i++) {
-        put(s, "/t//a", "2");
+    char path[160];
+    snprintf(path, sizeof(path), "%s", fresh_path());
+    struct store *s = open_at(path, 0);
+    int64_t last = 0;
+    for (int i = 0; i < 100; i++) { /* nobody is idle */
+        last = put_big(s, i % 2 ? "/t//a" : "/t//b");
         store_commit(s);
     }
-    EQ_INT(syncs, 10);
+    off_t bytes = log_bytes();
+    OK(bytes > 0);
+    syncs = 0;
+    for (int i = 0; i < 20; i++) {
+        last = put(s, "/t//a", "2");
+        store_commit(s);
+    }
+    EQ_INT(syncs, 20);
     EQ_INT(log_bytes(), bytes);
+    for (int i = 0; i < 200; i++) {
+        last = put_big(s, "/t//a");
+        store_commit(s);
+    }
+    OK(log_bytes() <= bytes + bytes / 10);
+    store_close(s);
+    EQ_INT(log_bytes(), -1);
+    s = open_at(path, 0);
+    EQ_INT(store_get(s, S("/t//a"))->rev, last);
     store_close(s);
     remove_dir();
 }
@@ -303,30 +328,18 @@ static int tidy_all(struct store *s)
     return parts;
 }
 
-static void idle_moments_make_the_log_ready(void)
+static void idle_moments_move_a_long_log(void)
 {
-    char path[160];
-    snprintf(path, sizeof(path), "%s", fresh_path());
-    struct store *s = open_at(path, 0);
-    OK(tidy_all(s) > 1);
-    off_t bytes = log_bytes();
+    struct store *s = open_at(fresh_path(), 0);
+    (void)tidy_all(s);
     EQ_INT(tidy_all(s), 0);
-    int64_t last = 0;
-    for (int i = 0; i < 1200; i++) {
-        last = put(s, i % 2 ? "/t//a" : "/t//b", "1");
+    for (int i = 0; i < 50; i++) {
+        put_big(s, i % 2 ? "/t//a" : "/t//b");
         store_commit(s);
     }
-    EQ_INT(log_bytes(), bytes);
     OK(!store_tidy(s, false)); /* it is long, but not too long */
-    EQ_INT(tidy_all(s), 1);
-    for (int i = 0; i < 2200; i++) { /* nobody is idle, and it does not grow either */
-        last = put(s, "/t//a", "2");
-        store_commit(s);
-    }
-    EQ_INT(log_bytes(), bytes);
-    store_close(s);
-    s = open_at(path, 0);
-    EQ_INT(store_get(s, S("/t//a"))->rev, last);
+    OK(tidy_all(s) > 0);
+    EQ_INT(tidy_all(s), 0);
     store_close(s);
     remove_dir();
 }
@@ -339,31 +352,64 @@ static int commit_result(struct store *s)
     return w.result;
 }
 
+/* The reserve is what the simulated disk still has room for: none is left when `room` is used up, until the
+ * reserve is given up. */
+static sqlite3_int64 reserve_bytes;
+
+static int reserve_hook(const char *path, int64_t bytes)
+{
+    if (room != INT64_MAX)
+        return -ENOSPC;
+    reserve_bytes = bytes;
+    return db_files_real.reserve(path, bytes);
+}
+
+static int remove_hook(const char *path)
+{
+    if (strstr(path, "-reserve") && reserve_bytes) {
+        room += room == INT64_MAX ? 0 : reserve_bytes;
+        reserve_bytes = 0;
+    }
+    return db_files_real.remove(path);
+}
+
 static void a_full_disk_still_deletes(void)
 {
     install_failing_disk();
+    struct db_files files = db_files_real;
+    files.reserve = reserve_hook;
+    files.remove = remove_hook;
+    db_files = &files;
     const char *path = fresh_path();
     struct store *s = open_at(path, 0);
     put(s, "/t//a", "1");
     put(s, "/t//b", "1");
+    put_big(s, "/t//d");
     store_commit(s);
     room = log_bytes() + 4096;
     int result = 0;
-    for (int i = 0; i < 1000 && result == 0; i++) {
+    for (int i = 0; i < 50 && result == 0; i++) {
         put(s, "/t//a", "again");
+        put(s, "/t//e", "and more");
         result = commit_result(s);
     }
-    EQ_INT(result, -ENOSPC);
+    EQ_INT(result, 0); /* the log is begun anew as often as need be */
+    room = 4096;
+    put(s, "/t//a", "again");
+    EQ_INT(commit_result(s), -ENOSPC);
     int64_t gone = del(s, "/t//b");
     EQ_INT(commit_result(s), 0);
     put(s, "/t//c", "1");
-    EQ_INT(commit_result(s), -ENOSPC);
+    EQ_INT(commit_result(s), -ENOSPC); /* although there is room: it is for deletions */
     store_close(s);
     room = INT64_MAX;
     s = open_at(path, 0);
     EQ_INT(store_rev(s), gone);
     OK(store_get(s, S("/t//a")) && !store_get(s, S("/t//b")) && !store_get(s, S("/t//c")));
+    put(s, "/t//c", "1");
+    EQ_INT(commit_result(s), 0);
     store_close(s);
+    db_files = &db_files_real;
     remove_dir();
 }
 
@@ -426,7 +472,7 @@ static void damage_is_reported(void)
     const char *path = with_two_rows();
     sql(path, "UPDATE log SET value = replace(value, '2', '3') WHERE rev = 2");
     expect_refusal(path, "row 2 has a wrong checksum");
-    expect_refusal(path, "move the file away");
+    expect_refusal(path, "move state.db* away");
     remove_dir();
 
     path = with_two_rows();
@@ -447,6 +493,11 @@ static void damage_is_reported(void)
     path = with_two_rows();
     OK(truncate(path, 5000) == 0);
     expect_refusal(path, "damaged");
+    remove_dir();
+
+    path = with_two_rows();
+    OK(unlink(path) == 0);
+    expect_refusal(path, "is missing although");
     remove_dir();
 
     path = fresh_path();
@@ -493,8 +544,8 @@ int main(void)
                                         TAP(damage_is_reported),
                                         TAP(one_process_at_a_time),
                                         TAP(a_full_disk_refuses_writes_and_goes_on),
-                                        TAP(a_commit_is_one_sync_and_no_growth),
-                                        TAP(idle_moments_make_the_log_ready),
+                                        TAP(the_log_is_kept_and_reused),
+                                        TAP(idle_moments_move_a_long_log),
                                         TAP(a_full_disk_still_deletes),
                                         TAP(a_failed_sync_ends_writing_but_not_reading),
                                         { 0 } });

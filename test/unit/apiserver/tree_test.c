@@ -1,7 +1,7 @@
 /* The tree against a sorted array, over many chunks. */
 #include "tap.h"
 
-#include "apiserver/tree.h"
+#include "apiserver/store/tree.h"
 #include "base/random.h"
 
 enum { KEYS = 3000 };

@@ -258,6 +258,38 @@ static void answers_are_checked(void)
         OK(exec_answer_parse(&a, str_c(bad[i]), &answer, &e) < 0);
 }
 
+/* Nothing is contacted: whether a secret may go there is known from the URL. */
+static void secrets_are_not_sent_in_the_clear(void)
+{
+    static const struct exec_plugin plugin = { .command = STR_INIT("x") };
+    const struct kube_config table[] = {
+        { .token = S("abc") },
+        { .token_file = S("/nowhere/token") },
+        { .username = S("ann"), .password = S("pass") },
+        { .exec = &plugin },
+    };
+    struct loop *loop;
+    err_t e = { 0 };
+    OK_CALL(loop_new(&(struct loop_options){ 0 }, &loop, &e), &e);
+    for (size_t i = 0; i < countof(table); i++) {
+        struct kube_config config = table[i];
+        struct kube *kube = NULL;
+        config.where = S("a test");
+        config.server = S("http://192.0.2.1:8080");
+        struct kube_options o = { .loop = loop, .config = &config };
+        EQ_INT(kube_new(&o, &kube, &e), -EPERM);
+        OK(strstr(e.text, "--allow-insecure-token") && strstr(e.text, "192.0.2.1"));
+        o.insecure_token = true;
+        OK_CALL(kube_new(&o, &kube, &e), &e);
+        kube_free(kube);
+    }
+    struct kube *kube = NULL;
+    struct kube_config open = { .where = S("a test"), .server = S("http://192.0.2.1:8080") };
+    OK_CALL(kube_new(&(struct kube_options){ .loop = loop, .config = &open }, &kube, &e), &e);
+    kube_free(kube);
+    loop_free(loop);
+}
+
 int main(void)
 {
     if (!mkdtemp(dir))
@@ -268,6 +300,7 @@ int main(void)
                                          TAP(failing_plugins_say_why),
                                          TAP(who_waits_may_be_cancelled_by_who_fails),
                                          TAP(answers_are_checked),
+                                         TAP(secrets_are_not_sent_in_the_clear),
                                          { 0 } });
     char command[120];
     snprintf(command, sizeof(command), "rm -r %s", dir);

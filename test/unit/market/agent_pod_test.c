@@ -74,14 +74,14 @@ static void some_pods_are_left_alone(void)
     };
     struct reader r = { 0 };
     for (size_t i = 0; i < countof(cases); i++) {
-        struct agent_pod_view view = agent_pod_view(read_pod(&r, cases[i].pod), excluded);
+        struct agent_pod_view view = market_agent_pod_view(read_pod(&r, cases[i].pod), excluded);
         EQ_INT(view.exclusion, cases[i].want);
         bool reserves = cases[i].want != AGENT_TAKES_PART && cases[i].want != AGENT_BEST_EFFORT;
         EQ_INT(view.reserved_milli, reserves ? 200 : 0);
     }
     struct agent_pod_view over =
-        agent_pod_view(read_pod(&r, (struct pod_text){ .phase = "Succeeded" }), excluded);
-    EQ_INT(over.reserved_milli, 0); /* it is over: nobody needs room for it */
+        market_agent_pod_view(read_pod(&r, (struct pod_text){ .phase = "Succeeded" }), excluded);
+    EQ_INT(over.reserved_milli, 0); /* it has ended and needs no room */
     reader_done(&r);
 }
 
@@ -96,11 +96,11 @@ static void what_the_node_reports_is_in_force(void)
         .status =
             "\"containerStatuses\":[{\"name\":\"a\",\"resources\":{\"limits\":{\"cpu\":\"300m\"}}}],"
     };
-    struct agent_pod_view view = agent_pod_view(read_pod(&r, t), excluded);
+    struct agent_pod_view view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.limit_milli, 400); /* reported, and the sidecar's spec; what ran once is over */
     EQ_INT(view.request_milli, 250);
     t.status = "";
-    view = agent_pod_view(read_pod(&r, t), excluded);
+    view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.limit_milli, 600);
     struct pod_text greedy = { .ns = "kube-system", /* asks for much more than it was given */
                                .container =
@@ -108,7 +108,7 @@ static void what_the_node_reports_is_in_force(void)
                                .status =
                                    "\"containerStatuses\":[{\"name\":\"a\",\"allocatedResources\":{"
                                    "\"cpu\":\"100m\"}}]," };
-    view = agent_pod_view(read_pod(&r, greedy), excluded);
+    view = market_agent_pod_view(read_pod(&r, greedy), excluded);
     EQ_INT(view.reserved_milli, 100);
     reader_done(&r);
 }
@@ -120,13 +120,13 @@ static void owners_say_what_they_want(void)
         .meta = ",\"annotations\":{\"mbcas.io/min-cpu\":\"250m\",\"mbcas.io/max-cpu\":"
                 "\"2\",\"mbcas.io/target-latency-ms\":\"100\"}"
     };
-    struct agent_pod_view view = agent_pod_view(read_pod(&r, t), excluded);
+    struct agent_pod_view view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.min_milli, 250);
     EQ_INT(view.max_milli, 2000);
     EQ_REAL(view.target_ms, 100);
     t.meta =
         ",\"annotations\":{\"mbcas.io/min-cpu\":\"much\",\"mbcas.io/target-latency-ms\":\"nan\"}";
-    view = agent_pod_view(read_pod(&r, t), excluded);
+    view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.min_milli, 11); /* less cannot be given */
     EQ_REAL(view.target_ms, 0);
     reader_done(&r);
@@ -141,17 +141,17 @@ static void what_a_resize_would_restart_stays(void)
                                        "\"NotRequired\"},{\"resourceName\":\"cpu\","
                                        "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
                                        "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
-    struct agent_pod_view view = agent_pod_view(read_pod(&r, t), excluded);
+    struct agent_pod_view view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.min_milli, 511); /* all of the one, and the least that the other can have */
     EQ_INT(view.max_milli, 511);
     t.meta = ",\"annotations\":{\"mbcas.io/max-cpu\":\"300m\",\"mbcas.io/allow-restart\":\"true\"}";
-    view = agent_pod_view(read_pod(&r, t), excluded);
+    view = market_agent_pod_view(read_pod(&r, t), excluded);
     EQ_INT(view.min_milli, 22);
     EQ_INT(view.max_milli, 300);
     reader_done(&r);
 }
 
-/* Nine tenths, but what stays as it is keeps its own request, and nobody's reaches the limit. */
+/* 90 %, but fixed containers keep their request, and no request reaches its limit. */
 static void requests_are_such_as_a_resize_can_give(void)
 {
     struct reader r = { 0 };
@@ -160,12 +160,13 @@ static void requests_are_such_as_a_resize_can_give(void)
                               "\"resizePolicy\":[{\"resourceName\":\"cpu\","
                               "\"restartPolicy\":\"RestartContainer\"}]},{\"name\":\"b\","
                               "\"resources\":{\"limits\":{\"cpu\":\"50m\"}" };
-    EQ_INT(agent_pod_request(read_pod(&r, t), 23), 20); /* 10 stay, and 10 of the other's 11 */
-    EQ_INT(agent_pod_request(read_pod(&r, t), 100), 90);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23),
+           20); /* 10 stay, and 10 of the other's 11 */
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100), 90);
     t.meta = ",\"annotations\":{\"mbcas.io/allow-restart\":\"true\"}";
-    EQ_INT(agent_pod_request(read_pod(&r, t), 23), 21);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 23), 21);
     t.qos = "Guaranteed";
-    EQ_INT(agent_pod_request(read_pod(&r, t), 100), 100);
+    EQ_INT(market_agent_pod_request(read_pod(&r, t), 100), 100);
     reader_done(&r);
 }
 
@@ -186,7 +187,8 @@ static void learning_belongs_to_the_workload(void)
     };
     for (size_t i = 0; i < countof(cases); i++) {
         buf_clear(&key);
-        agent_workload_key(read_pod(&r, (struct pod_text){ .meta = cases[i].meta }), &key);
+        market_agent_pod_workload_key(read_pod(&r, (struct pod_text){ .meta = cases[i].meta }),
+                                      &key);
         EQ_STR(buf_str(&key), str_c(cases[i].want));
     }
     reader_done(&r);
@@ -198,11 +200,11 @@ static void long_names_stay_names(void)
     memset(pod, 'p', 253);
     pod[253] = '\0';
     auto_buf struct buf one = { 0 }, other = { 0 }, short_one = { 0 };
-    agent_allocation_name(S("shop"), S("web"), &short_one);
+    market_agent_pod_allocation_name(S("shop"), S("web"), &short_one);
     EQ_STR(buf_str(&short_one), S("shop-web"));
-    agent_allocation_name(S("shop"), str_c(pod), &one);
+    market_agent_pod_allocation_name(S("shop"), str_c(pod), &one);
     pod[252] = 'q';
-    agent_allocation_name(S("shop"), str_c(pod), &other);
+    market_agent_pod_allocation_name(S("shop"), str_c(pod), &other);
     EQ_INT(one.n, 253);
     EQ_INT(other.n, 253);
     OK(!str_eq(buf_str(&one), buf_str(&other)));

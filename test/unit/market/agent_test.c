@@ -29,10 +29,10 @@ static void nothing_is_ever_infinite(void)
     struct random r;
     random_init(&r, 5, 5);
     for (int step = 0; step < 20000 && !tap_failures; step++) {
-        struct outcome o = { .usage_milli = amounts[random_below(&r, 6)],
-                             .allocation_milli = amounts[random_below(&r, 6)],
-                             .throttling = random_unit(&r),
-                             .slo_miss = random_unit(&r) };
+        struct agent_outcome o = { .usage_milli = amounts[random_below(&r, 6)],
+                                   .allocation_milli = amounts[random_below(&r, 6)],
+                                   .throttling = random_unit(&r),
+                                   .slo_miss = random_unit(&r) };
         OK(isfinite(agent_learn(&agent, &rules, o)));
         double price = random_unit(&r) * 4;
         agent_choose(&agent, price, true);

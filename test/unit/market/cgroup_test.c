@@ -68,8 +68,8 @@ static void mounts_tell_the_version(void)
 
 static void counters_of_both_versions_are_read(void)
 {
-    struct cpu_stat stat =
-        cpu_stat_parse(S("nr_periods 50\nnr_throttled 49\nthrottled_time 3380000000\n"));
+    struct demand_cpu_stat stat =
+        demand_cpu_stat_parse(S("nr_periods 50\nnr_throttled 49\nthrottled_time 3380000000\n"));
     EQ_INT(stat.throttled_usec, 3380000);
     EQ_INT(stat.nr_throttled, 49);
 }
@@ -93,7 +93,8 @@ static void check_layout(const char *first, const char *second)
     OK_CALL(cgroup_tree_find(&tree, S(UID), &found, &e), &e);
     EQ_STR(buf_str(&found), str_c(first));
     EQ_INT(tree.place_n, 1);
-    OK_CALL(cgroup_tree_find(&tree, S(UID2), &found, &e), &e); /* beside it: from what was learnt */
+    OK_CALL(cgroup_tree_find(&tree, S(UID2), &found, &e),
+            &e); /* found through the place of the first */
     EQ_STR(buf_str(&found), str_c(second));
     EQ_INT(tree.place_n, 1);
     EQ_INT(cgroup_tree_find(&tree, S("11111111-9a47-4d0e-8f5b-1c2d3e4f5a6b"), &found, &e), -ENOENT);
@@ -165,9 +166,9 @@ static void throttled_containers_count(void)
                      "usage_usec 1\nnr_periods 100\nnr_throttled 0\nthrottled_usec 0\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat first = { 0 }, second;
+    struct demand_cpu_stat first = { 0 }, second;
     err_t e;
-    EQ_INT(cgroup_levels(g), 3);
+    EQ_INT(cgroup_level_count(g), 3);
     OK_CALL(cgroup_read(g, &first, &e), &e);
     EQ_INT(first.nr_throttled, 0); /* what was before is not ours to count */
     cgroup_files_put(&f, "pod/cpu.stat",
@@ -178,7 +179,7 @@ static void throttled_containers_count(void)
                      "usage_usec 1\nnr_periods 110\nnr_throttled 2\nthrottled_usec 50\n");
     second = first;
     OK_CALL(cgroup_read(g, &second, &e), &e);
-    struct cpu_window w = cpu_window(first, second, 1000000000);
+    struct demand_window w = demand_measure(first, second, 1000000000);
     EQ_INT(w.usage_milli, 200);
     EQ_REAL(w.throttled, 0.8); /* of the container that is worst off */
     EQ_INT(second.throttled_usec - first.throttled_usec, 250);
@@ -207,14 +208,14 @@ static void containers_come_and_go(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", one_core_second);
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat = { 0 };
+    struct demand_cpu_stat stat = { 0 };
     err_t e;
     cgroup_files_put(&f, "pod/b/cpu.stat", one_core_second);
     cgroup_rescan(g);
-    EQ_INT(cgroup_levels(g), 3);
+    EQ_INT(cgroup_level_count(g), 3);
     cgroup_files_drop(&f, "pod/a");
     cgroup_rescan(g);
-    EQ_INT(cgroup_levels(g), 2);
+    EQ_INT(cgroup_level_count(g), 2);
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     cgroup_files_drop(&f, "pod");
     OK(cgroup_read(g, &stat, &e) < 0);
@@ -232,7 +233,7 @@ static void replaced_files_are_read_anew(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", "nr_periods 10\nnr_throttled 1\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat = { 0 };
+    struct demand_cpu_stat stat = { 0 };
     err_t e;
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     cgroup_files_drop(&f, "pod/cpu.stat");
@@ -240,7 +241,7 @@ static void replaced_files_are_read_anew(void)
     cgroup_files_put(&f, "pod/a/cpu.stat", "nr_periods 20\nnr_throttled 6\n");
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     EQ_INT(stat.usage_usec, 2000000);
-    EQ_INT(stat.nr_throttled, 5); /* counting went on over the replacement */
+    EQ_INT(stat.nr_throttled, 5); /* counting continued after the replacement */
     cgroup_close(g);
     cgroup_tree_done(&tree);
     cgroup_files_done(&f);
@@ -256,21 +257,21 @@ static void version_1_reads_two_hierarchies(void)
     cgroup_files_put(&f, "cpuacct/pod/cpuacct.usage", "1500000\n");
     struct cgroup_tree tree;
     struct cgroup *g = opened(&tree, &f, "pod");
-    struct cpu_stat stat = { 0 };
+    struct demand_cpu_stat stat = { 0 };
     int64_t milli;
     err_t e;
     EQ_INT(tree.version, 1);
     OK_CALL(cgroup_read(g, &stat, &e), &e);
     EQ_INT(stat.usage_usec, 1500);
-    OK_CALL(cgroup_limit(g, &milli, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &milli, &e), &e);
     EQ_INT(milli, 400);
     OK_CALL(cgroup_set_limit(g, 500, &e), &e);
-    OK_CALL(cgroup_limit(g, &milli, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &milli, &e), &e);
     EQ_INT(milli, 500);
     OK_CALL(cgroup_set_limit(g, -1, &e), &e);
-    OK_CALL(cgroup_limit(g, &milli, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &milli, &e), &e);
     EQ_INT(milli, -1);
-    EQ_INT(cgroup_pressure(g, &milli), -EOPNOTSUPP);
+    EQ_INT(cgroup_read_pressure(g, &milli), -EOPNOTSUPP);
     cgroup_close(g);
     cgroup_tree_done(&tree);
     cgroup_files_done(&f);
@@ -287,15 +288,15 @@ static void version_2_has_quota_and_pressure(void)
     struct cgroup *g = opened(&tree, &f, "pod");
     int64_t value;
     err_t e;
-    OK_CALL(cgroup_limit(g, &value, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &value, &e), &e);
     EQ_INT(value, -1);
     OK_CALL(cgroup_set_limit(g, 1, &e), &e); /* the kernel takes no quota below 1 ms */
-    OK_CALL(cgroup_limit(g, &value, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &value, &e), &e);
     EQ_INT(value, 10);
-    OK_CALL(cgroup_pressure(g, &value), &e);
+    OK_CALL(cgroup_read_pressure(g, &value), &e);
     EQ_INT(value, 77);
     cgroup_files_put(&f, "pod/cpu.max", "lots\n");
-    EQ_INT(cgroup_limit(g, &value, &e), -EINVAL);
+    EQ_INT(cgroup_read_limit(g, &value, &e), -EINVAL);
     OK(strstr(e.text, "lots"));
     cgroup_close(g);
     cgroup_tree_done(&tree);
@@ -324,7 +325,7 @@ static void churn_leaks_nothing(void)
     size_t before = descriptors();
     for (int i = 0; i < 200; i++) {
         struct cgroup *g = NULL;
-        struct cpu_stat stat = { 0 };
+        struct demand_cpu_stat stat = { 0 };
         cgroup_files_put(&f, i % 2 ? "pod/a/cpu.stat" : "pod/b/cpu.stat", one_core_second);
         OK_CALL(cgroup_open(&tree, S("pod"), &g, &e), &e);
         OK_CALL(cgroup_read(g, &stat, &e), &e);

@@ -1,4 +1,4 @@
-/* The market's laws, on random markets, beside a slow reference that sorts. */
+/* Invariants of clearing on random markets, compared with a slow reference that sorts. */
 #include "tap.h"
 
 #include "market/clear_core.h"
@@ -146,8 +146,8 @@ static void crowds_equal_the_reference(void)
     clear_scratch_done(&scratch);
 }
 
-/* The conditions of the optimum, up to the last millicore: who is not full has no lower level than
- * anybody who has something. */
+/* The conditions of the optimum, up to the last millicore: no unfilled bid has a lower level
+ * than another bid that got something. */
 static void nobody_would_trade(void)
 {
     struct random r;
@@ -243,7 +243,7 @@ static void weightless_bids_are_served_last(void)
     clear_scratch_done(&scratch);
 }
 
-/* Each pass takes out who is full at the level so far. */
+/* Each pass removes the bids that are full at the level so far. */
 static void passes_are_counted(void)
 {
     struct clear_scratch scratch = { 0 };

@@ -1,24 +1,25 @@
-/* The market's controller on the embedded API server, on a clock of its own, with a kubelet that does as the
- * test says. */
+/* The market's controller on the embedded API server, in virtual time, with a kubelet that the
+ * test controls. */
 #include "market_world.h"
 
 static void a_wish_is_applied_and_verified(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 3);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    is_said(&c, "a", "Pending", "Applying");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("500m")); /* what is in force, not what is desired */
-    follows(&c, "a");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("808m"));
-    EQ_STR(said(&c, "a", "appliedCPURequest"), S("727m"));
-    EQ_STR(said(&c, "a", "lastAppliedTime"), S("2026-06-03T12:00:01Z"));
-    EQ_INT(events(&c, "CPUApplied"), 1);
-    EQ_INT(writes_to(&c, "/pods/a/resize"), 1);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 3);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_expect_status(&c, "a", "Pending", "Applying");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"),
+           S("500m")); /* what is in force, not what is desired */
+    world_enact_and_verify(&c, "a");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("808m"));
+    EQ_STR(world_status(&c, "a", "appliedCPURequest"), S("727m"));
+    EQ_STR(world_status(&c, "a", "lastAppliedTime"), S("2026-06-03T12:00:01Z"));
+    EQ_INT(world_count_events(&c, "CPUApplied"), 1);
+    EQ_INT(world_count_requests(&c, "/pods/a/resize"), 1);
     size_t writes = c.operator_writes;
-    pass(&c, 3600);
+    world_pass_time(&c, 3600);
     EQ_INT(c.operator_writes, writes);
     cluster_stop(&c);
 }
@@ -26,28 +27,28 @@ static void a_wish_is_applied_and_verified(void)
 static void nothing_to_do_is_said_once(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "250m", "500m");
-    pass(&c, 5);
-    is_said(&c, "a", "Applied", "Applied");
-    EQ_INT(writes_to(&c, "/resize"), 0);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "250m", "500m");
+    world_pass_time(&c, 5);
+    world_expect_status(&c, "a", "Applied", "Applied");
+    EQ_INT(world_count_requests(&c, "/resize"), 0);
     cluster_stop(&c);
 }
 
-/* As a write of our own does that comes to light late: it was carried out and its answer lost. */
+/* Simulates a write of our own that was carried out, but whose response was lost. */
 static void a_status_that_is_not_so_is_put_right(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "250m", "500m");
-    pass(&c, 5);
-    is_said(&c, "a", "Applied", "Applied");
-    patch(&c, &podallocation_resource, "default-a", "status",
-          S("{\"status\":{\"phase\":\"Pending\",\"reason\":\"Applying\"}}"));
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Applied");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "250m", "500m");
+    world_pass_time(&c, 5);
+    world_expect_status(&c, "a", "Applied", "Applied");
+    world_patch(&c, &podallocation_resource, "default-a", "status",
+                S("{\"status\":{\"phase\":\"Pending\",\"reason\":\"Applying\"}}"));
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Applied", "Applied");
     size_t writes = c.operator_writes;
-    pass(&c, 600);
+    world_pass_time(&c, 600);
     EQ_INT(c.operator_writes, writes);
     cluster_stop(&c);
 }
@@ -55,167 +56,167 @@ static void a_status_that_is_not_so_is_put_right(void)
 static void the_next_resize_waits_five_seconds(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "540m", "600m");
-    pass(&c, 1);
-    follows(&c, "a");
-    want(&c, "a", "630m", "700m");
-    pass(&c, 1);
-    is_said(&c, "a", "Pending", "RateLimited");
-    EQ_STR(has(&c, "a", "app"), S("600m/540m"));
-    pass(&c, 4);
-    EQ_STR(has(&c, "a", "app"), S("700m/630m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "540m", "600m");
+    world_pass_time(&c, 1);
+    world_enact_and_verify(&c, "a");
+    world_set_desired(&c, "a", "630m", "700m");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Pending", "RateLimited");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    world_pass_time(&c, 4);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("700m/630m"));
     cluster_stop(&c);
 }
 
 static void a_step_too_large_is_taken_in_several(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "27000m", "30000m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("5/4500m"));
-    is_said(&c, "a", "Pending", "StepSizeExceeded");
-    enact(&c, "a");
-    pass(&c, 6);
-    EQ_STR(has(&c, "a", "app"), S("25/22500m"));
-    enact(&c, "a");
-    pass(&c, 6);
-    EQ_STR(has(&c, "a", "app"), S("30/27"));
-    follows(&c, "a");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "27000m", "30000m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("5/4500m"));
+    world_expect_status(&c, "a", "Pending", "StepSizeExceeded");
+    world_enact(&c, "a");
+    world_pass_time(&c, 6);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("25/22500m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 6);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("30/27"));
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 
 static void what_cannot_be_read_is_said(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "lots");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "InvalidDesiredCPU");
-    OK(str_find(said(&c, "a", "message"), S("desiredCPULimit")) != SIZE_MAX);
-    want(&c, "a", "900m", "808m");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "InvalidDesiredCPU");
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    EQ_INT(events(&c, "InvalidDesiredCPU"), 1);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "727m", "lots");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "InvalidDesiredCPU");
+    OK(str_find(world_status(&c, "a", "message"), S("desiredCPULimit")) != SIZE_MAX);
+    world_set_desired(&c, "a", "900m", "808m");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "InvalidDesiredCPU");
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    EQ_INT(world_count_events(&c, "InvalidDesiredCPU"), 1);
     cluster_stop(&c);
 }
 
 static void a_deferred_resize_is_withdrawn_after_a_minute(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    object(&c, "a", "PodResizePending", "Deferred");
-    pass(&c, 1);
-    is_said(&c, "a", "Pending", "Deferred");
-    pass(&c, 50);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    pass(&c, 11);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    is_said(&c, "a", "Failed", "Deferred");
-    enact(&c, "a");
-    pass(&c, 100);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    is_said(&c, "a", "Failed", "Deferred");
-    pass(&c, 30); /* another try, two minutes after the last */
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    follows(&c, "a");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    world_set_resize_condition(&c, "a", "PodResizePending", "Deferred");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Pending", "Deferred");
+    world_pass_time(&c, 50);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_pass_time(&c, 11);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_expect_status(&c, "a", "Failed", "Deferred");
+    world_enact(&c, "a");
+    world_pass_time(&c, 100);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_expect_status(&c, "a", "Failed", "Deferred");
+    world_pass_time(&c, 30); /* another try, two minutes after the last */
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 
 static void an_infeasible_resize_is_not_tried_again(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "1800m", "2000m");
-    pass(&c, 1);
-    object(&c, "a", "PodResizePending", "Infeasible");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "Infeasible");
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    EQ_STR(said(&c, "a", "infeasibleCPULimit"), S("2000m"));
-    enact(&c, "a");
-    pass(&c, 10);
-    want(&c, "a", "2700m", "3000m"); /* a larger one needs no trying */
-    pass(&c, 10);
-    is_said(&c, "a", "Failed", "Infeasible");
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    want(&c, "a", "900m", "1000m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("1/900m"));
-    follows(&c, "a");
-    EQ_STR(said(&c, "a", "infeasibleCPULimit"), S("2000m"));
-    pass(&c, 600);
-    want(&c, "a", "1800m", "2000m"); /* the node may have changed */
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("2/1800m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "1800m", "2000m");
+    world_pass_time(&c, 1);
+    world_set_resize_condition(&c, "a", "PodResizePending", "Infeasible");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "Infeasible");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    EQ_STR(world_status(&c, "a", "infeasibleCPULimit"), S("2000m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    world_set_desired(&c, "a", "2700m", "3000m"); /* a larger one needs no trying */
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Failed", "Infeasible");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_set_desired(&c, "a", "900m", "1000m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("1/900m"));
+    world_enact_and_verify(&c, "a");
+    EQ_STR(world_status(&c, "a", "infeasibleCPULimit"), S("2000m"));
+    world_pass_time(&c, 600);
+    world_set_desired(&c, "a", "1800m", "2000m"); /* the node may have changed */
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("2/1800m"));
     cluster_stop(&c);
 }
 
-/* A static CPU manager, say: whatever is asked for is refused, less too. */
+/* As with a static CPU manager: every resize is rejected, even to less. */
 static void who_cannot_be_resized_at_all_is_left_alone(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "270m", "300m");
-    pass(&c, 1);
-    object(&c, "a", "PodResizePending", "Infeasible");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "Infeasible");
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    enact(&c, "a");
-    pass(&c, 10);
-    want(&c, "a", "180m", "200m"); /* still less, and in vain */
-    pass(&c, 10);
-    is_said(&c, "a", "Failed", "Infeasible");
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    want(&c, "a", "250m", "500m");
-    pass(&c, 10);
-    is_said(&c, "a", "Applied", "Applied");
-    pass(&c, 600);
-    want(&c, "a", "180m", "200m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("200m/180m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "270m", "300m");
+    world_pass_time(&c, 1);
+    world_set_resize_condition(&c, "a", "PodResizePending", "Infeasible");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "Infeasible");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    world_set_desired(&c, "a", "180m", "200m"); /* still less, and in vain */
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Failed", "Infeasible");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_set_desired(&c, "a", "250m", "500m");
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Applied", "Applied");
+    world_pass_time(&c, 600);
+    world_set_desired(&c, "a", "180m", "200m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("200m/180m"));
     cluster_stop(&c);
 }
 
 static void an_error_of_the_node_is_said_until_it_is_over(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    object(&c, "a", "PodResizeInProgress", "Error");
-    pass(&c, 1);
-    is_said(&c, "a", "Pending", "ResizeError");
-    EQ_INT(events(&c, "ResizeError"), 1);
-    follows(&c, "a");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    world_set_resize_condition(&c, "a", "PodResizeInProgress", "Error");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Pending", "ResizeError");
+    EQ_INT(world_count_events(&c, "ResizeError"), 1);
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 
 static void a_pod_that_opts_out_gets_back_what_it_had(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    patch(&c, &resource_pods, "a", NULL,
-          S("{\"metadata\":{\"annotations\":{\"mbcas.io/managed\":\"false\"}}}"));
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    enact(&c, "a");
-    pass(&c, 1);
-    is_said(&c, "a", "Applied", "Excluded");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("500m"));
-    EQ_INT(events(&c, "CPUSkipped"), 1);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    world_patch(&c, &resource_pods, "a", NULL,
+                S("{\"metadata\":{\"annotations\":{\"mbcas.io/managed\":\"false\"}}}"));
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Applied", "Excluded");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("500m"));
+    EQ_INT(world_count_events(&c, "CPUSkipped"), 1);
     size_t writes = c.operator_writes;
-    want(&c, "a", "900m", "1000m"); /* whatever is wished, it is out */
-    pass(&c, 60);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
+    world_set_desired(&c, "a", "900m", "1000m"); /* without effect: the pod opted out */
+    world_pass_time(&c, 60);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
     OK(c.operator_writes <= writes + 1); /* observedGeneration */
     cluster_stop(&c);
 }
@@ -223,18 +224,20 @@ static void a_pod_that_opts_out_gets_back_what_it_had(void)
 static void deleting_the_allocation_gives_back_too(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", "{limits: {memory: 64Mi}, requests: {memory: 64Mi, cpu: 100m}}"));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    enact(&c, "a");
-    pass(&c, 10);
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, ns, "default-a", S(""));
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("256/100m")); /* a limit cannot be taken away again */
-    enact(&c, "a");
+    world_start_with_pod(&c, POD("a", "",
+                                 "{limits: {memory: 64Mi}, requests: {memory: 64Mi, cpu: 100m}}"));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"),
+           S("256/100m")); /* a limit cannot be taken away again */
+    world_enact(&c, "a");
     size_t writes = c.operator_writes;
-    pass(&c, 600);
+    world_pass_time(&c, 600);
     EQ_INT(c.operator_writes, writes);
     cluster_stop(&c);
 }
@@ -242,18 +245,18 @@ static void deleting_the_allocation_gives_back_too(void)
 static void an_allocation_made_again_knows_what_the_pod_had(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, ns, "default-a", S(""));
-    want(&c, "a", "540m", "600m");
-    pass(&c, 10);
-    enact(&c, "a");
-    pass(&c, 10);
-    enact(&c, "a");
-    pass(&c, 10);
-    is_said(&c, "a", "Applied", "Applied");
-    EQ_STR(has(&c, "a", "app"), S("600m/540m"));
-    const struct json *o = cluster_get(&c, &podallocation_resource, ns, "default-a");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    world_set_desired(&c, "a", "540m", "600m");
+    world_pass_time(&c, 10);
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Applied", "Applied");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    const struct json *o = cluster_get(&c, &podallocation_resource, WORLD_NS, "default-a");
     const struct json *first = json_item(json_at(o, "status", "originalResources", NULL), 0);
     EQ_STR(json_text(json_get(first, "limit")), S("500m"));
     cluster_stop(&c);
@@ -262,25 +265,25 @@ static void an_allocation_made_again_knows_what_the_pod_had(void)
 static void pods_that_cannot_be_resized_are_left(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("best", "", "{}"));
-    add_pod(&c, POD("full", "", "{limits: {cpu: 500m, memory: 64Mi}}"));
-    add_pod(&c, POD("frail", "",
-                    BURSTABLE ", resizePolicy: [{resourceName: cpu, restartPolicy: "
-                              "RestartContainer}]"));
-    want(&c, "best", "727m", "808m");
-    want(&c, "full", "727m", "808m");
-    want(&c, "frail", "727m", "808m");
-    pass(&c, 5);
-    is_said(&c, "best", "Failed", "Unmanageable");
-    is_said(&c, "full", "Applied", "GuaranteedQoS");
-    EQ_STR(said(&c, "full", "appliedCPULimit"), S("500m"));
-    is_said(&c, "frail", "Failed", "Unmanageable");
-    EQ_INT(writes_to(&c, "/resize"), 0);
-    patch(&c, &resource_pods, "full", NULL,
-          S("{\"metadata\":{\"annotations\":{\"mbcas.io/skip-guaranteed\":\"false\"}}}"));
-    pass(&c, 1);
-    EQ_STR(has(&c, "full", "app"), S("808m/808m")); /* Guaranteed it stays */
+    world_start(&c, NULL);
+    world_add_pod(&c, POD("best", "", "{}"));
+    world_add_pod(&c, POD("full", "", "{limits: {cpu: 500m, memory: 64Mi}}"));
+    world_add_pod(&c, POD("frail", "",
+                          BURSTABLE ", resizePolicy: [{resourceName: cpu, restartPolicy: "
+                                    "RestartContainer}]"));
+    world_set_desired(&c, "best", "727m", "808m");
+    world_set_desired(&c, "full", "727m", "808m");
+    world_set_desired(&c, "frail", "727m", "808m");
+    world_pass_time(&c, 5);
+    world_expect_status(&c, "best", "Failed", "Unmanageable");
+    world_expect_status(&c, "full", "Applied", "GuaranteedQoS");
+    EQ_STR(world_status(&c, "full", "appliedCPULimit"), S("500m"));
+    world_expect_status(&c, "frail", "Failed", "Unmanageable");
+    EQ_INT(world_count_requests(&c, "/resize"), 0);
+    world_patch(&c, &resource_pods, "full", NULL,
+                S("{\"metadata\":{\"annotations\":{\"mbcas.io/skip-guaranteed\":\"false\"}}}"));
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "full", "app"), S("808m/808m")); /* Guaranteed it stays */
     cluster_stop(&c);
 }
 
@@ -294,21 +297,21 @@ static void pods_that_cannot_be_resized_are_left(void)
 static void an_amount_is_split_by_what_the_containers_had(void)
 {
     struct cluster c;
-    start_with(&c, TWO_AND_A_SIDECAR);
-    want(&c, "a", "900m", "1001m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("500m/450m"));
-    EQ_STR(has(&c, "a", "log"), S("334m/300m"));
-    EQ_STR(has(&c, "a", "proxy"), S("167m/150m"));
-    EQ_STR(has(&c, "a", "setup"), S("/"));
-    follows(&c, "a");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("1001m"));
-    EQ_STR(said(&c, "a", "appliedCPURequest"), S("900m"));
-    pass(&c, 10);
-    get(&c, "a", "270m", "300m");
-    want(&c, "a", "900m", "1001m"); /* shares do not drift */
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("500m/450m"));
+    world_start_with_pod(&c, TWO_AND_A_SIDECAR);
+    world_set_desired(&c, "a", "900m", "1001m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/450m"));
+    EQ_STR(world_container_cpu(&c, "a", "log"), S("334m/300m"));
+    EQ_STR(world_container_cpu(&c, "a", "proxy"), S("167m/150m"));
+    EQ_STR(world_container_cpu(&c, "a", "setup"), S("/"));
+    world_enact_and_verify(&c, "a");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("1001m"));
+    EQ_STR(world_status(&c, "a", "appliedCPURequest"), S("900m"));
+    world_pass_time(&c, 10);
+    world_apply_desired(&c, "a", "270m", "300m");
+    world_set_desired(&c, "a", "900m", "1001m"); /* shares do not drift */
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/450m"));
     cluster_stop(&c);
 }
 
@@ -316,83 +319,84 @@ static void an_amount_is_split_by_what_the_containers_had(void)
 static void growth_does_not_wait_for_what_cannot_be(void)
 {
     struct cluster c;
-    start_with(&c, TWO_AND_A_SIDECAR);
-    add_pod(&c, POD("b", "", BURSTABLE));
-    get(&c, "a", "54m", "60m");
-    get(&c, "a", "9m", "10m");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("33m"));
-    want(&c, "b", "675m", "750m");
-    pass(&c, 3);
-    EQ_STR(has(&c, "b", "app"), S("750m/675m"));
+    world_start_with_pod(&c, TWO_AND_A_SIDECAR);
+    world_add_pod(&c, POD("b", "", BURSTABLE));
+    world_apply_desired(&c, "a", "54m", "60m");
+    world_apply_desired(&c, "a", "9m", "10m");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("33m"));
+    world_set_desired(&c, "b", "675m", "750m");
+    world_pass_time(&c, 3);
+    EQ_STR(world_container_cpu(&c, "b", "app"), S("750m/675m"));
     cluster_stop(&c);
 }
 
 static void growth_waits_for_those_that_shrink(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    add_pod(&c, POD("b", "", BURSTABLE));
-    want(&c, "a", "225m", "250m");
-    pass(&c, 1); /* sent, but not enacted */
-    want(&c, "b", "675m", "750m");
-    pass(&c, 3);
-    is_said(&c, "b", "Pending", "WaitingForRoom");
-    EQ_STR(has(&c, "b", "app"), S("500m/250m"));
-    enact(&c, "a");
-    pass(&c, 2);
-    EQ_STR(has(&c, "b", "app"), S("750m/675m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_add_pod(&c, POD("b", "", BURSTABLE));
+    world_set_desired(&c, "a", "225m", "250m");
+    world_pass_time(&c, 1); /* sent, but not enacted */
+    world_set_desired(&c, "b", "675m", "750m");
+    world_pass_time(&c, 3);
+    world_expect_status(&c, "b", "Pending", "WaitingForRoom");
+    EQ_STR(world_container_cpu(&c, "b", "app"), S("500m/250m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 2);
+    EQ_STR(world_container_cpu(&c, "b", "app"), S("750m/675m"));
     cluster_stop(&c);
 }
 
 static void growth_does_not_wait_for_ever(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    add_pod(&c, POD("b", "", BURSTABLE));
-    want(&c, "a", "225m", "250m"); /* its node never answers */
-    want(&c, "b", "675m", "750m");
-    pass(&c, 40);
-    EQ_STR(has(&c, "b", "app"), S("750m/675m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_add_pod(&c, POD("b", "", BURSTABLE));
+    world_set_desired(&c, "a", "225m", "250m"); /* its node never answers */
+    world_set_desired(&c, "b", "675m", "750m");
+    world_pass_time(&c, 40);
+    EQ_STR(world_container_cpu(&c, "b", "app"), S("750m/675m"));
     cluster_stop(&c);
 }
 
 static void a_dry_run_changes_nothing(void)
 {
     struct cluster c;
-    start(&c, (const char *[]){ "market-dry-run", "true", NULL });
-    add_pod(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 60);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    is_said(&c, "a", "Pending", "DryRun");
-    EQ_STR(said(&c, "a", "message"), S("the CPU limit would go from 500m to 808m"));
-    EQ_INT(writes_to(&c, "/resize"), 1);
+    world_start(&c, (const char *[]){ "market-dry-run", "true", NULL });
+    world_add_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 60);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_expect_status(&c, "a", "Pending", "DryRun");
+    EQ_STR(world_status(&c, "a", "message"),
+           S("dry run: the CPU limit would change from 500m to 808m"));
+    EQ_INT(world_count_requests(&c, "/resize"), 1);
     cluster_stop(&c);
 }
 
 static void restore_gives_all_pods_back(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    restart(&c, (const char *[]){ "market-restore", "true", NULL });
-    pass(&c, 2);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    enact(&c, "a");
-    pass(&c, 2);
-    is_said(&c, "a", "Applied", "Excluded");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    world_restart(&c, (const char *[]){ "market-restore", "true", NULL });
+    world_pass_time(&c, 2);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_enact(&c, "a");
+    world_pass_time(&c, 2);
+    world_expect_status(&c, "a", "Applied", "Excluded");
     cluster_stop(&c);
 }
 
 static void a_restart_changes_nothing(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
     size_t writes = c.operator_writes;
     for (int i = 0; i < 3; i++) {
-        restart(&c, NULL);
-        pass(&c, 10);
+        world_restart(&c, NULL);
+        world_pass_time(&c, 10);
     }
     EQ_INT(c.operator_writes, writes);
     cluster_stop(&c);
@@ -401,52 +405,53 @@ static void a_restart_changes_nothing(void)
 static void what_belongs_to_another_pod_is_left(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    add_pod(&c, POD("b", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    const struct json *b = cluster_get(&c, &resource_pods, ns, "b");
-    patch(&c, &podallocation_resource, "default-a", NULL,
-          arena_printf(&c.arena,
-                       "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":"
-                       "\"Pod\",\"name\":\"b\",\"uid\":\"%s\"}]},\"spec\":{"
-                       "\"desiredCPULimit\":\"900m\"}}",
-                       json_text(json_at(b, "metadata", "uid", NULL)).p));
-    pass(&c, 10);
-    is_said(&c, "a", "Failed", "PodNotFound");
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    patch(&c, &podallocation_resource, "default-a", NULL,
-          S("{\"metadata\":{\"ownerReferences\":null},\"spec\":{\"namespace\":\"kube-system\"}}"));
-    pass(&c, 10);
-    is_said(&c, "a", "Failed", "PodNotFound");
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_add_pod(&c, POD("b", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    const struct json *b = cluster_get(&c, &resource_pods, WORLD_NS, "b");
+    world_patch(&c, &podallocation_resource, "default-a", NULL,
+                arena_printf(&c.arena,
+                             "{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":"
+                             "\"Pod\",\"name\":\"b\",\"uid\":\"%s\"}]},\"spec\":{"
+                             "\"desiredCPULimit\":\"900m\"}}",
+                             json_text(json_at(b, "metadata", "uid", NULL)).p));
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Failed", "PodNotFound");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_patch(
+        &c, &podallocation_resource, "default-a", NULL,
+        S("{\"metadata\":{\"ownerReferences\":null},\"spec\":{\"namespace\":\"kube-system\"}}"));
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Failed", "NamespaceMismatch");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     cluster_stop(&c);
 }
 
 static void conflicts_are_outlived(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
     c.failures = 7;
     c.fail_path = "/resize";
-    want(&c, "a", "727m", "808m");
-    pass(&c, 30);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    follows(&c, "a");
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 30);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 
 static void a_silent_server_is_outlived(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "540m", "600m");
-    want(&c, "a", "727m", "808m");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "540m", "600m");
+    world_set_desired(&c, "a", "727m", "808m");
     c.deaf = true;
     cluster_until(&c, cluster_now(&c) + 60);
     c.deaf = false;
-    pass(&c, 60);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    follows(&c, "a");
+    world_pass_time(&c, 60);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 

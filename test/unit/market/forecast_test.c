@@ -59,7 +59,7 @@ static void a_jump_is_believed_at_once(void)
     EQ_REAL((double)f.level, 2);
 }
 
-/* A quota of half a core: the reading is what it let through, not what was wanted. */
+/* A quota of half a core: the reading is what was used, not what was wanted. */
 static void throttled_readings_are_a_lower_bound(void)
 {
     struct forecast f = { 0 };

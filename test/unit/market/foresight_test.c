@@ -18,8 +18,8 @@ static void let_wish_settle(struct scene *s)
     OK(last > 0);
 }
 
-/* The most that it wishes for a load that grows from 300 to 450, after a pod that had too much was resized: at once or,
- * with a slow kubelet, a minute later. */
+/* The most that it wishes for a load that grows from 300 to 450, after a pod that had too much
+ * was resized: at once or, with a slow kubelet, a minute later. */
 static int64_t most_while_growing(bool slow)
 {
     struct scene s;

@@ -13,11 +13,11 @@ static void requests_stay_below_limits(void)
 
 static void boosts_never_lower(void)
 {
-    struct fast_rules rules = { 0.1, 0.2, 0.4 };
+    struct limit_boost_rules rules = { 0.1, 0.2, 0.4 };
     EQ_INT(limit_boost(808, 0.15, &rules), 994);
     EQ_INT(limit_boost(808, 0.1, &rules), 808);
     EQ_INT(limit_boost(808, 7, &rules), 1131);
-    struct fast_rules backwards = { 0.1, -0.9, -0.5 };
+    struct limit_boost_rules backwards = { 0.1, -0.9, -0.5 };
     EQ_INT(limit_boost(808, 0.5, &backwards), 808);
 }
 
@@ -31,16 +31,17 @@ static void small_changes_are_not_worth_it(void)
 
 static void counters_become_usage(void)
 {
-    struct cpu_stat before = cpu_stat_parse(S("usage_usec 0\nnr_periods 10\nnr_throttled 2\n"));
-    struct cpu_stat after = cpu_stat_parse(S(
+    struct demand_cpu_stat before =
+        demand_cpu_stat_parse(S("usage_usec 0\nnr_periods 10\nnr_throttled 2\n"));
+    struct demand_cpu_stat after = demand_cpu_stat_parse(S(
         "usage_usec 500000\nnr_periods 20\nnr_throttled 7\nthrottled_usec 25000\nbogus x\nusage_usec 1 2\n"));
-    struct cpu_window w = cpu_window(before, after, 1000000000);
+    struct demand_window w = demand_measure(before, after, 1000000000);
     EQ_INT(w.usage_milli, 500);
     EQ_REAL(w.demand, 0.5);
     EQ_REAL(w.throttled, 0.5);
-    w = cpu_window(after, before, 1000000000); /* the container was restarted */
+    w = demand_measure(after, before, 1000000000); /* the container was restarted */
     EQ_INT(w.usage_milli, 0);
-    w = cpu_window(before, after, 0);
+    w = demand_measure(before, after, 0);
     EQ_INT(w.usage_milli, 0);
 }
 

@@ -44,7 +44,7 @@ static void scene_start(struct scene *s, const struct local_options *options)
     o.root = s->world.files.root;
     o.cgroup = o.cgroup ? o.cgroup : "/box/";
     o.config = market_config_default(MARKET_DEFAULTS);
-    o.ticked = ticked;
+    o.on_tick = ticked;
     o.context = s;
     o.seed = 7;
     OK_CALL(local_new(&o, &s->local, &e), &e);

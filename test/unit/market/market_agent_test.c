@@ -1,4 +1,4 @@
-/* The node agent: what it wishes, for whom, and what it keeps. */
+/* The node agent: what it desires for which pods, and what it stores. */
 #include "agent_scene.h"
 
 static void who_starves_gets_what_another_hoards(void)
@@ -40,7 +40,7 @@ static void who_starves_gets_what_another_hoards(void)
               "mbcas_allocation_latency_seconds_count{pod=\"starved\",namespace=\"default\"} ") >=
        1);
     OK(isfinite(metric(&s, "mbcas_cpu_pressure_ratio{pod=\"starved\",namespace=\"default\"} ")));
-    OK(isnan(metric(&s, "mbcas_cpu_pressure_ratio{pod=\"hoarder\""))); /* nobody tells */
+    OK(isnan(metric(&s, "mbcas_cpu_pressure_ratio{pod=\"hoarder\""))); /* not reported */
     end(&s);
 }
 
@@ -55,7 +55,7 @@ static void nothing_is_written_when_nothing_changed(void)
     size_t writes = s.c.operator_writes;
     for (size_t i = 0; i < 2; i++) {
         pass(&s, 120);
-        agent_down(&s); /* what was learnt is one write, and no other */
+        agent_down(&s); /* the Q-tables are one write, and there is no other */
         OK(s.c.operator_writes - writes <= 12);
         OK(!strstr(s.c.log.p + s.c.log.n / 2, "podallocations"));
         buf_clear(&s.c.log);
@@ -123,20 +123,18 @@ static void the_configuration_is_live(void)
     struct scene s;
     begin(&s);
     add_pod(&s, (struct pod_spec){ "default", "in", NULL, 100, 200, 2000 });
-    cluster_do(&s.c, KUBE_CREATE, &resource_namespaces, NULL, "mbcas-system",
-               S("{\"metadata\":{\"name\":\"mbcas-system\"}}"));
     agent_up(&s);
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1800);
     struct cluster_answer made = cluster_do(
-        &s.c, KUBE_CREATE, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        &s.c, KUBE_CREATE, &resource_configmaps, "default", "mbcas-agent-config",
         S("{\"metadata\":{\"name\":\"mbcas-agent-config\"},\"data\":{\"systemReservePercent\":\"50\","
           "\"slowLoopInterval\":\"never\"}}"));
     EQ_INT(made.code, 201);
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 1000);
     cluster_do(
-        &s.c, KUBE_MERGE_PATCH, &resource_configmaps, "mbcas-system", "mbcas-agent-config",
+        &s.c, KUBE_MERGE_PATCH, &resource_configmaps, "default", "mbcas-agent-config",
         S("{\"data\":{\"totalClusterCPUCapacityMilli\":\"1000\",\"slowLoopInterval\":\"5s\"}}"));
     pass(&s, 40);
     EQ_REAL(metric(&s, "mbcas_capacity_millicores "), 500);
@@ -162,7 +160,7 @@ static void what_was_learnt_outlives_agent_and_pod(void)
     pass(&s, 120);
     map = cluster_get(&s.c, &resource_configmaps, "default", "mbcas-qtable-n1");
     str after = json_text(json_at(map, "data", "default.Pod.pupil", NULL));
-    OK(after.n >= before.n); /* it went on from there: what was known still is */
+    OK(after.n >= before.n); /* it continued from there: known values are kept */
     agent_down(&s);
     end(&s);
 }
@@ -252,7 +250,8 @@ static void what_the_node_cannot_give_is_not_asked_again(void)
     end(&s);
 }
 
-/* Growth waits for others to shrink, here in vain; that the pod is in the market is said at once. */
+/* Growth waits for other pods to shrink, which never happens here; the pod is visible in the
+ * market at once. */
 static void who_waits_for_room_has_an_allocation(void)
 {
     struct scene s;
@@ -269,7 +268,7 @@ static void who_waits_for_room_has_an_allocation(void)
     end(&s);
 }
 
-/* What was refused is less than it has: nothing else is wished for while that is believed. */
+/* The rejected limit is less than the pod has: nothing else is desired until that expires. */
 static void who_cannot_be_resized_keeps_what_it_has(void)
 {
     struct scene s;
@@ -305,7 +304,7 @@ struct prometheus {
     bool asked_of_targets;
 };
 
-/* Half a second for every pod, whatever is asked. */
+/* Prometheus reports half a second for every pod, whatever the query. */
 static void answer_latency(void *context, struct exchange *x)
 {
     struct prometheus *p = context;

@@ -1,7 +1,7 @@
-/* A node of 200 pods end to end, in virtual time: the embedded server, the controller, the testbed's
- * kubelet, and an agent that wishes something new four times a minute, while pods come and go and the
- * server refuses, pauses and falls silent. Nothing may be lost, and the limits of all pods together never
- * exceed what there is. */
+/* A node of 200 pods end to end, in virtual time: the embedded server, the controller, the
+ * testbed's kubelet, and an agent that changes all desired limits four times a minute, while
+ * pods are added and removed and the server rejects requests, pauses and stops answering.
+ * Nothing may be lost, and the sum of all limits never exceeds the capacity. */
 #include "market_world.h"
 
 #include "base/quantity.h"
@@ -29,7 +29,7 @@ static const char *pod_name(struct node *n, int pod)
 
 static void node_add_pod(struct node *n)
 {
-    struct json *pod = from_yaml(
+    struct json *pod = world_parse_yaml(
         &n->c,
         arena_printf(&n->c.arena,
                      "{apiVersion: v1, kind: Pod, metadata: {name: p%d}, spec: {nodeName: n1, "
@@ -38,12 +38,12 @@ static void node_add_pod(struct node *n)
                      "50m}, requests: {cpu: 30m}}}]}}",
                      n->end++)
             .p);
-    cluster_create(&n->c, &resource_pods, ns, pod);
+    cluster_create(&n->c, &resource_pods, WORLD_NS, pod);
 }
 
 static void node_drop_pod(struct node *n)
 {
-    cluster_do(&n->c, KUBE_DELETE, &resource_pods, ns, pod_name(n, n->first++),
+    cluster_do(&n->c, KUBE_DELETE, &resource_pods, WORLD_NS, pod_name(n, n->first++),
                S("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0}"));
 }
 
@@ -54,7 +54,8 @@ static void node_start(struct node *n, int pods)
     log_setup(LOG_ERROR, LOG_TEXT);
     cluster_start(&n->c, NOON);
     cluster_create(&n->c, &resource_nodes, NULL,
-                   from_yaml(&n->c, "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: "
+                   world_parse_yaml(&n->c,
+                                    "{apiVersion: v1, kind: Node, metadata: {name: n1}, status: "
                                     "{allocatable: {cpu: '36'}, capacity: {cpu: '40'}}}"));
     for (int i = 0; i < pods; i++)
         node_add_pod(n);
@@ -70,7 +71,7 @@ static void node_start(struct node *n, int pods)
     cluster_check(manager_add(n->kubelet, &testbed_feature, &e), &e);
     cluster_check(manager_run(n->kubelet, &e), &e);
     cluster_operator(&n->c, &market_feature, NULL);
-    pass(&n->c, 10);
+    world_pass_time(&n->c, 10);
 }
 
 static void node_stop(struct node *n)
@@ -102,7 +103,7 @@ static int64_t sum_limits(const struct json *list)
 static void look(struct node *n)
 {
     struct arena_mark mark = arena_mark(&n->c.arena);
-    struct cluster_answer a = cluster_do(&n->c, KUBE_LIST, &resource_pods, ns, NULL, S(""));
+    struct cluster_answer a = cluster_do(&n->c, KUBE_LIST, &resource_pods, WORLD_NS, NULL, S(""));
     int64_t sum = 0;
     for (size_t i = 0; i < json_len(json_get(a.object, "items")); i++) {
         const struct json *pod = json_item(json_get(a.object, "items"), i);
@@ -116,7 +117,7 @@ static void look(struct node *n)
 static void watch(struct node *n, int seconds)
 {
     for (int i = 0; i < seconds; i += 5) {
-        pass(&n->c, 5);
+        world_pass_time(&n->c, 5);
         if (!n->c.deaf)
             look(n);
     }
@@ -136,17 +137,18 @@ static void wish_one(struct node *n, int pod, int64_t limit)
     str request = arena_printf(&n->c.arena, "%lldm", (long long)limit_request(limit));
     str name = arena_printf(&n->c.arena, "default-p%d", pod);
     if (n->wished[pod])
-        patch(&n->c, &podallocation_resource, name.p, NULL,
-              arena_printf(&n->c.arena,
-                           "{\"spec\":{\"desiredCPURequest\":\"%s\",\"desiredCPULimit\":\"%s\"}}",
-                           request.p, amount.p));
+        world_patch(
+            &n->c, &podallocation_resource, name.p, NULL,
+            arena_printf(&n->c.arena,
+                         "{\"spec\":{\"desiredCPURequest\":\"%s\",\"desiredCPULimit\":\"%s\"}}",
+                         request.p, amount.p));
     else
-        want(&n->c, pod_name(n, pod), request.p, amount.p);
+        world_set_desired(&n->c, pod_name(n, pod), request.p, amount.p);
     n->wished[pod] = limit;
     arena_reset(&n->c.arena, mark);
 }
 
-/* A new wish for every pod, all together no more than there is. */
+/* New desired limits for all pods, within the capacity. */
 static void wish(struct node *n)
 {
     struct bid bids[PODS + CHURN];
@@ -157,7 +159,7 @@ static void wish(struct node *n)
         bids[i] = (struct bid){ .min_milli = 22, .max_milli = max, .weight = 1 };
     }
     market_clear(CAPACITY - RESERVED, bids, count, &n->scratch, x);
-    for (int grow = 0; grow < 2; grow++) /* who shrinks is told first */
+    for (int grow = 0; grow < 2; grow++) /* shrinking pods first */
         for (size_t i = 0; i < count; i++)
             if ((x[i] > has_wished(n, n->first + (int)i)) == grow)
                 wish_one(n, n->first + (int)i, x[i]);
@@ -177,9 +179,9 @@ static void agrees(struct node *n, int number)
 {
     struct arena_mark mark = arena_mark(&n->c.arena);
     const char *name = pod_name(n, number);
-    const struct json *pod = cluster_get(&n->c, &resource_pods, ns, name);
+    const struct json *pod = cluster_get(&n->c, &resource_pods, WORLD_NS, name);
     str allocation_name = arena_printf(&n->c.arena, "default-%s", name);
-    const struct json *a = cluster_get(&n->c, &podallocation_resource, ns, allocation_name.p);
+    const struct json *a = cluster_get(&n->c, &podallocation_resource, WORLD_NS, allocation_name.p);
     int64_t limit = 0;
     quantity_parse_milli(json_text(json_at(a, "spec", "desiredCPULimit", NULL)), &limit, NULL);
     EQ_STR(json_text(json_at(a, "status", "phase", NULL)), S("Applied"));
@@ -198,9 +200,8 @@ static void all_agree(struct node *n)
         agrees(n, i);
     OK(n->most_milli <= CAPACITY);
     struct cluster_answer a =
-        cluster_do(&n->c, KUBE_LIST, &podallocation_resource, ns, NULL, S(""));
-    EQ_INT(json_len(json_get(a.object, "items")),
-           n->pods); /* those of pods that ended went along */
+        cluster_do(&n->c, KUBE_LIST, &podallocation_resource, WORLD_NS, NULL, S(""));
+    EQ_INT(json_len(json_get(a.object, "items")), n->pods); /* those of ended pods were deleted */
 }
 
 static void pods_come_and_go(void)
@@ -245,21 +246,22 @@ static void the_server_is_silent_for_a_minute(void)
     node_start(&n, PODS);
     wish(&n);
     watch(&n, 30);
-    wish(&n); /* under way when it falls silent */
+    wish(&n); /* in progress when the server stops answering */
     n.c.deaf = true;
     watch(&n, 60);
     n.c.deaf = false;
     watch(&n, 90);
     all_agree(&n);
     cluster_operator_down(&n.c);
-    wish(&n); /* nobody there to see it */
+    wish(&n); /* while the operator is down */
     cluster_operator(&n.c, &market_feature, NULL);
     watch(&n, 60);
     all_agree(&n);
     node_stop(&n);
 }
 
-/* Wishes beyond the node: the kubelet refuses, pods keep what they have, later wishes are served. */
+/* Desired limits beyond the node: the kubelet rejects them, pods keep what they have, later ones
+ * are applied. */
 static void a_node_that_says_no(void)
 {
     struct node n;
@@ -267,17 +269,17 @@ static void a_node_that_says_no(void)
     wish(&n);
     watch(&n, 30);
     for (int i = 0; i < 5; i++) /* each alone fits, not all of them */
-        want(&n.c, pod_name(&n, i), "20", "22");
-    pass(&n.c, 20); /* steps of ten times each */
+        world_set_desired(&n.c, pod_name(&n, i), "20", "22");
+    world_pass_time(&n.c, 20); /* steps of ten times each */
     size_t deferred = 0;
     for (int i = 0; i < 5; i++)
-        deferred += str_eqc(said(&n.c, pod_name(&n, i), "reason"), "Deferred");
+        deferred += str_eqc(world_status(&n.c, pod_name(&n, i), "reason"), "Deferred");
     OK(deferred > 0);
-    pass(&n.c, 80);
+    world_pass_time(&n.c, 80);
     for (int i = 0; i < 5; i++)
-        OK(!str_eqc(said(&n.c, pod_name(&n, i), "phase"), "Pending"));
+        OK(!str_eqc(world_status(&n.c, pod_name(&n, i), "phase"), "Pending"));
     wish(&n);
-    pass(&n.c, 60);
+    world_pass_time(&n.c, 60);
     n.most_milli = 0;
     look(&n);
     all_agree(&n);

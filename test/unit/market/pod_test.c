@@ -1,19 +1,19 @@
-/* One pod between its counters and its limit: bids, boosts, and how a limit follows what the market gives. */
+/* One pod between its counters and its limit: bids, boosts, and how a limit follows allocations. */
 #include "base/clock.h"
 #include "market/market.h"
 #include "tap.h"
 
 struct scene {
     struct market_config config;
-    struct pod_rules rules;
+    struct market_pod_rules rules;
     struct market_pod pod;
-    struct cpu_stat stat;
+    struct demand_cpu_stat stat;
     int64_t now_ns;
 };
 
 static void scene_rules(struct scene *s)
 {
-    s->rules = pod_rules_from(&s->config);
+    s->rules = market_pod_rules_from(&s->config);
 }
 
 static void scene_start(struct scene *s, int64_t limit_milli)
@@ -21,17 +21,18 @@ static void scene_start(struct scene *s, int64_t limit_milli)
     *s = (struct scene){ .config = market_config_default(MARKET_DEFAULTS), .now_ns = NS_PER_S };
     s->config.exploration_rate = 0;
     scene_rules(s);
-    pod_init(&s->pod, &s->config, s->now_ns - s->rules.grace_ns, 1); /* its start is over */
-    pod_applied(&s->pod, limit_milli, limit_request(limit_milli));
-    pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
+    market_pod_init(&s->pod, &s->config, s->now_ns - s->rules.grace_ns, 1); /* its start is over */
+    market_pod_set_limit(&s->pod, limit_milli, limit_request(limit_milli));
+    market_pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
 }
 
 static void scene_end(struct scene *s)
 {
-    pod_done(&s->pod);
+    market_pod_done(&s->pod);
 }
 
-/* Seconds in which the pod uses so much, and is throttled in so many of its ten periods a second. */
+/* Lets the pod use this much for some seconds, throttled in so many of its ten periods per
+ * second. */
 static void run(struct scene *s, int seconds, int64_t usage_milli, uint32_t hits)
 {
     for (int i = 0; i < seconds; i++) {
@@ -40,23 +41,23 @@ static void run(struct scene *s, int seconds, int64_t usage_milli, uint32_t hits
         s->stat.nr_periods += 10;
         s->stat.nr_throttled += hits;
         s->stat.throttled_usec += hits * 50000;
-        pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
+        market_pod_sample(&s->pod, &s->rules, s->stat, s->now_ns);
     }
 }
 
 static void learn(struct scene *s, int64_t usage_milli, uint32_t hits)
 {
     run(s, 15, usage_milli, hits);
-    pod_close_window(&s->pod, &s->rules, s->now_ns);
+    market_pod_close_window(&s->pod, &s->rules, s->now_ns);
 }
 
 /* A slow window of that, and what becomes of the limit when the pod is given all it bids for. */
 static int64_t window(struct scene *s, int64_t usage_milli, uint32_t hits)
 {
     learn(s, usage_milli, hits);
-    struct bid bid = pod_bid(&s->pod, &s->rules, 0, MARKET_AT_EASE, s->now_ns);
-    int64_t limit = pod_settle(&s->pod, &s->rules, bid.max_milli, s->now_ns);
-    pod_applied(&s->pod, limit, limit_request(limit));
+    struct bid bid = market_pod_bid(&s->pod, &s->rules, 0, MARKET_SUPPLY_AMPLE, s->now_ns);
+    int64_t limit = market_pod_next_limit(&s->pod, &s->rules, bid.max_milli, s->now_ns);
+    market_pod_set_limit(&s->pod, limit, limit_request(limit));
     return limit;
 }
 
@@ -76,17 +77,18 @@ static void what_is_too_small_to_be_written_adds_up(void)
     scene_start(&s, 1000);
     for (int i = 0; i < 8; i++) { /* two minutes are watched first */
         learn(&s, 500, 0);
-        EQ_INT(pod_settle(&s.pod, &s.rules, 1090, s.now_ns), 1000);
+        EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1090, s.now_ns), 1000);
     }
-    pod_applied(&s.pod, 999, 900);
-    pod_applied(&s.pod, 1000, 900);
+    market_pod_set_limit(&s.pod, 999, 900);
+    market_pod_set_limit(&s.pod, 1000, 900);
     for (int i = 0; i < 9; i++)
-        EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1000);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1080); /* 1080 - 80 * 0.9^10 is enough */
+        EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1080, s.now_ns), 1000);
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1080, s.now_ns),
+           1080); /* 1080 - 80 * 0.9^10 is enough */
 
-    pod_applied(&s.pod, 1040, 900); /* and begins anew from there */
+    market_pod_set_limit(&s.pod, 1040, 900); /* smoothing restarts from there */
     for (int i = 0; i < 100; i++)
-        EQ_INT(pod_settle(&s.pod, &s.rules, 1080, s.now_ns), 1040);
+        EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1080, s.now_ns), 1040);
     scene_end(&s);
 }
 
@@ -95,8 +97,9 @@ static void needed_growth_comes_at_once(void)
     struct scene s;
     scene_start(&s, 1000);
     learn(&s, 990, 0);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 1200, s.now_ns), 1200);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 1040, s.now_ns), 1000); /* less than minChangePercent */
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1200, s.now_ns), 1200);
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 1040, s.now_ns),
+           1000); /* less than minChangePercent */
     scene_end(&s);
 }
 
@@ -123,9 +126,10 @@ static void a_drop_is_smoothed_before_it_is_followed(void)
     scene_start(&s, 1000);
     for (int i = 0; i < 8; i++)
         learn(&s, 900, 0);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 1000);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 1000);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 100, s.now_ns), 100); /* 100 + 900 * 0.3^3 is near enough */
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 100, s.now_ns), 1000);
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 100, s.now_ns), 1000);
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 100, s.now_ns),
+           100); /* 100 + 900 * 0.3^3 is near enough */
     scene_end(&s);
 }
 
@@ -141,8 +145,9 @@ static void an_owners_bounds_hold_at_once(void)
     s.pod.max_milli = 0;
     s.pod.min_milli = 900;
     learn(&s, 100, 0);
-    EQ_INT(pod_settle(&s.pod, &s.rules, 520, s.now_ns), 510); /* the node has no more: no haste */
-    EQ_INT(pod_settle(&s.pod, &s.rules, 900, s.now_ns), 900);
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 520, s.now_ns),
+           510); /* the node has no more: no haste */
+    EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 900, s.now_ns), 900);
     scene_end(&s);
 }
 
@@ -158,7 +163,7 @@ static void round_of_two(struct scene *a, struct scene *b, int64_t limits[static
     clear_scratch_done(&scratch);
 }
 
-/* The room is with another, who does not use it. */
+/* Another pod holds the CPU and does not use it. */
 static void an_owners_minimum_is_taken_from_who_has_too_much(void)
 {
     for (int32_t min = 510; min <= 1500; min += 90) {
@@ -188,9 +193,9 @@ static void who_lacks_little_gets_it_on_a_full_node(void)
     round_of_two(&a, &b, limits);
     EQ_INT(limits[0], 1000);
     EQ_INT(limits[1], 1000);
-    pod_applied(&a.pod, 1000, 900);
-    pod_applied(&b.pod, 1000, 900);
-    run(&a, 15, 1000, 10); /* both lack something now: that nobody can change */
+    market_pod_set_limit(&a.pod, 1000, 900);
+    market_pod_set_limit(&b.pod, 1000, 900);
+    run(&a, 15, 1000, 10); /* both lack CPU now, which no allocation can change */
     run(&b, 15, 1000, 10);
     round_of_two(&a, &b, limits);
     EQ_INT(limits[0], 1000);
@@ -206,21 +211,22 @@ static void the_least_is_what_is_used_and_a_little(void)
     struct scene s;
     scene_start(&s, 2000);
     window(&s, 1000, 0);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1150);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_TIGHT, s.now_ns), 1000);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_SCARCE, s.now_ns), 100); /* the baseline */
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_AMPLE, s.now_ns), 1150);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_TIGHT, s.now_ns), 1000);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_SCARCE, s.now_ns),
+           100); /* the baseline */
     s.config.need_headroom = 0.5;
     scene_rules(&s);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1500);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_AMPLE, s.now_ns), 1500);
     s.config.need_headroom = 0;
     scene_rules(&s);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 1000);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_AMPLE, s.now_ns), 1000);
     s.pod.min_milli = 1700;
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_SCARCE, s.now_ns), 1700);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_SCARCE, s.now_ns), 1700);
     scene_end(&s);
 }
 
-/* Settings that nobody means must not make sums overflow. */
+/* Absurd settings must not make sums overflow. */
 static void absurd_settings_stay_numbers(void)
 {
     struct scene s;
@@ -229,7 +235,7 @@ static void absurd_settings_stay_numbers(void)
     s.config.absolute_min_milli = INT64_MAX;
     scene_rules(&s);
     window(&s, 900, 10);
-    struct bid bid = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+    struct bid bid = market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns);
     OK(bid.min_milli <= INT32_MAX && bid.max_milli <= INT32_MAX && bid.demand_milli <= INT32_MAX);
     scene_end(&s);
 }
@@ -239,8 +245,9 @@ static void who_starts_keeps_what_it_has(void)
     struct scene s;
     scene_start(&s, 2000);
     s.pod.started_ns = s.now_ns;
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns), 2000);
-    EQ_INT(pod_floor(&s.pod, &s.rules, MARKET_AT_EASE, s.now_ns + s.rules.grace_ns), 100);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_AMPLE, s.now_ns), 2000);
+    EQ_INT(market_pod_floor(&s.pod, &s.rules, MARKET_SUPPLY_AMPLE, s.now_ns + s.rules.grace_ns),
+           100);
     scene_end(&s);
 }
 
@@ -259,28 +266,28 @@ static void the_most_is_never_less_than_the_least(void)
         s.pod.started_ns = random_below(&r, 5) ? 0 : s.now_ns;
         window(&s, random_below(&r, 600), random_below(&r, 11));
         double price = (double)random_below(&r, 20) / 10;
-        enum market_ease ease = (enum market_ease)random_below(&r, 3);
-        struct bid bid = pod_bid(&s.pod, &s.rules, price, ease, s.now_ns);
+        enum market_supply ease = (enum market_supply)random_below(&r, 3);
+        struct bid bid = market_pod_bid(&s.pod, &s.rules, price, ease, s.now_ns);
         OK(bid.min_milli <= bid.max_milli && bid.min_milli >= 0 && bid.weight > 0);
     }
     scene_end(&s);
 }
 
-/* Who lacks something, or keeps others waiting, is not experimented with. */
+/* A pod that is throttled or misses its objective must not explore. */
 static void only_who_is_well_explores(void)
 {
     struct scene s;
     scene_start(&s, 1000);
     s.config.exploration_rate = 1;
-    pod_done(&s.pod);
-    pod_init(&s.pod, &s.config, 0, 1);
-    pod_applied(&s.pod, 1000, 900);
-    pod_sample(&s.pod, &s.rules, s.stat, s.now_ns);
+    market_pod_done(&s.pod);
+    market_pod_init(&s.pod, &s.config, 0, 1);
+    market_pod_set_limit(&s.pod, 1000, 900);
+    market_pod_sample(&s.pod, &s.rules, s.stat, s.now_ns);
     learn(&s, 500, 0);
     bool tried[2][AGENT_ACTION_N] = { 0 };
     for (int i = 0; i < 100; i++) {
         s.pod.slo_ratio = i % 2 ? 1.5F : 0.5F;
-        pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+        market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns);
         tried[i % 2][s.pod.agent.action] = true;
     }
     OK(tried[0][0] && tried[0][1] && tried[0][2]);
@@ -288,7 +295,7 @@ static void only_who_is_well_explores(void)
     s.pod.slo_ratio = 0;
     learn(&s, 1000, 5);
     for (int i = 0; i < 100; i++) {
-        pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns);
+        market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns);
         EQ_INT(s.pod.agent.action, AGENT_AGGRESSIVE);
     }
     scene_end(&s);
@@ -301,13 +308,14 @@ static void a_high_price_lowers_demand(void)
     s.config.kalman = false;
     scene_rules(&s);
     learn(&s, 1000, 0);
-    int64_t free = pod_bid(&s.pod, &s.rules, 0.3, MARKET_TIGHT, s.now_ns).demand_milli;
+    int64_t free =
+        market_pod_bid(&s.pod, &s.rules, 0.3, MARKET_SUPPLY_TIGHT, s.now_ns).demand_milli;
     OK(free > 1000); /* up to 0.3 a price means nothing */
-    OK(pod_bid(&s.pod, &s.rules, 1.5, MARKET_TIGHT, s.now_ns).demand_milli < 600);
+    OK(market_pod_bid(&s.pod, &s.rules, 1.5, MARKET_SUPPLY_TIGHT, s.now_ns).demand_milli < 600);
     EQ_INT(s.pod.agent.action, AGENT_CONSERVATIVE);
     s.config.price_response = false;
     scene_rules(&s);
-    EQ_INT(pod_bid(&s.pod, &s.rules, 1.5, MARKET_TIGHT, s.now_ns).demand_milli, free);
+    EQ_INT(market_pod_bid(&s.pod, &s.rules, 1.5, MARKET_SUPPLY_TIGHT, s.now_ns).demand_milli, free);
     scene_end(&s);
 }
 
@@ -318,11 +326,11 @@ static int64_t most_after_growth(bool kalman, double resize_seconds)
     s.config.kalman = kalman;
     scene_rules(&s);
     if (resize_seconds > 0)
-        pod_resize_took(&s.pod, resize_seconds);
+        market_pod_note_resize_time(&s.pod, resize_seconds);
     for (int64_t usage = 500; usage < 1500; usage += 10) /* a tenth of a core in 10 s */
         run(&s, 1, usage, 0);
-    pod_close_window(&s.pod, &s.rules, s.now_ns);
-    int64_t most = pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).max_milli;
+    market_pod_close_window(&s.pod, &s.rules, s.now_ns);
+    int64_t most = market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns).max_milli;
     scene_end(&s);
     return most;
 }
@@ -339,9 +347,9 @@ static void who_grows_is_served_ahead(void)
 static void how_long_resizes_take_is_averaged(void)
 {
     struct market_pod pod = { 0 };
-    pod_resize_took(&pod, 5);
+    market_pod_note_resize_time(&pod, 5);
     OK(fabsf(pod.resize_s - 5) < 1e-6F);
-    pod_resize_took(&pod, 10);
+    market_pod_note_resize_time(&pod, 10);
     OK(fabsf(pod.resize_s - 6) < 1e-6F);
 }
 
@@ -349,7 +357,7 @@ static void how_long_resizes_take_is_averaged(void)
 
 static int64_t boost(struct scene *s, int64_t room_milli)
 {
-    return pod_fast_step(&s->pod, &s->rules, room_milli, s->now_ns);
+    return market_pod_fast_step(&s->pod, &s->rules, room_milli, s->now_ns);
 }
 
 static void a_boost_only_raises_and_is_bounded(void)
@@ -381,10 +389,10 @@ static void a_boost_is_no_larger_than_a_step(void)
     s.pod.slo_milli = 90000;
     run(&s, 2, 100, 0);
     EQ_INT(boost(&s, 100000), 2000);
-    pod_applied(&s.pod, 30000, 27000);
+    market_pod_set_limit(&s.pod, 30000, 27000);
     run(&s, 2, 100, 0);
     EQ_INT(boost(&s, 100000), 50000);
-    s.pod.slo_milli = 0; /* missed, and nobody knows what it would take */
+    s.pod.slo_milli = 0; /* missed, and the necessary limit is unknown */
     run(&s, 2, 100, 0);
     EQ_INT(boost(&s, 100000), 36000);
     scene_end(&s);
@@ -400,11 +408,11 @@ static void a_boost_is_held(void)
     run(&s, 2, 1000, 10);
     int64_t boosted = boost(&s, 10000);
     OK(boosted >= 1400);
-    pod_applied(&s.pod, boosted, 900);
+    market_pod_set_limit(&s.pod, boosted, 900);
     int64_t until = s.now_ns + 30 * NS_PER_S; /* 2 * slowLoopInterval */
     for (int i = 0; i < 10; i++)
-        EQ_INT(pod_settle(&s.pod, &s.rules, 500, until - 1), boosted);
-    OK(pod_settle(&s.pod, &s.rules, 500, until) < boosted);
+        EQ_INT(market_pod_next_limit(&s.pod, &s.rules, 500, until - 1), boosted);
+    OK(market_pod_next_limit(&s.pod, &s.rules, 500, until) < boosted);
     scene_end(&s);
 }
 
@@ -436,15 +444,16 @@ static void to_save_demand_is_smoothed(void)
     s.config.cost_efficiency = true;
     scene_rules(&s);
     window(&s, 500, 0);
-    EQ_INT(pod_need(&s.pod), 600); /* 0.8 * 500 + 0.2 * 1000 */
+    EQ_INT(market_pod_need(&s.pod), 600); /* 0.8 * 500 + 0.2 * 1000 */
     window(&s, 700, 0);
-    EQ_INT(pod_need(&s.pod), 610); /* 0.1 * 700 + 0.9 * 600 */
+    EQ_INT(market_pod_need(&s.pod), 610); /* 0.1 * 700 + 0.9 * 600 */
     window(&s, 5, 0);
-    EQ_INT(pod_need(&s.pod), 125); /* 0.8 * 5 + 0.2 * 610, less half a percent for doing nothing */
+    EQ_INT(market_pod_need(&s.pod),
+           125); /* 0.8 * 5 + 0.2 * 610, less half a percent for doing nothing */
     s.config.idle_decay = 0.5;
     scene_rules(&s);
     window(&s, 5, 0);
-    EQ_INT(pod_need(&s.pod), 15);
+    EQ_INT(market_pod_need(&s.pod), 15);
     scene_end(&s);
 }
 
@@ -455,11 +464,11 @@ static void who_is_throttled_is_not_saved_on(void)
     s.config.cost_efficiency = true;
     scene_rules(&s);
     window(&s, 200, 0);
-    EQ_REAL(pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).weight, 1.0);
-    pod_applied(&s.pod, 300, 270);
+    EQ_REAL(market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns).weight, 1.0);
+    market_pod_set_limit(&s.pod, 300, 270);
     int64_t limit = window(&s, 300, 10);
     OK(limit > 350); /* at once, not by a tenth */
-    OK(pod_bid(&s.pod, &s.rules, 0, MARKET_AT_EASE, s.now_ns).weight > 1.0);
+    OK(market_pod_bid(&s.pod, &s.rules, 0, MARKET_SUPPLY_AMPLE, s.now_ns).weight > 1.0);
     scene_end(&s);
 }
 

@@ -1,4 +1,5 @@
-/* What was learnt, in ConfigMaps of the embedded server: no more than fit into one, and all of it read back. */
+/* Q-tables in ConfigMaps of the embedded server: no more than fit into one, and all are read
+ * back. */
 #include "cluster.h"
 #include "market/qtable_store.h"
 #include "tap.h"
@@ -10,7 +11,7 @@ struct scene {
     struct cluster c;
     struct qtable_store *store;
     int workloads; /* that have a pod here */
-    double q;      /* what they all learnt */
+    double q;      /* the value that all of them learned */
     bool loaded;
 };
 
@@ -53,7 +54,7 @@ static void store_up(struct scene *s)
     s->store = qtable_store_new(&(struct qtable_store_options){ .kube = s->c.kube,
                                                                 .ns = str_c(ns),
                                                                 .node = S("n1"),
-                                                                .loaded = loaded,
+                                                                .on_loaded = loaded,
                                                                 .collect = collect,
                                                                 .context = s });
     while (!s->loaded)

@@ -1,9 +1,9 @@
 #include "tap.h"
 
+#include "market/latency.h"
+#include "market/latency_core.h"
 #include "market/market_agent_config.h"
 #include "market/qtable.h"
-#include "market/slo.h"
-#include "market/slo_core.h"
 
 /* ---- tables */
 
@@ -110,13 +110,31 @@ static const char *no_environment(void *context, const char *name)
 static int load(struct agent_config *c, const char *data, const char *fast, struct complaints *all,
                 err_t *e)
 {
-    return agent_config_load(c,
-                             &(struct agent_config_source){ .data = str_c(data),
-                                                            .environment = no_environment,
-                                                            .environment_context = (void *)fast,
-                                                            .complain = complain,
-                                                            .complain_context = all },
-                             e);
+    return market_agent_config_load(c,
+                                    &(struct agent_config_source){ .data = str_c(data),
+                                                                   .environment = no_environment,
+                                                                   .environment_context =
+                                                                       (void *)fast,
+                                                                   .complain = complain,
+                                                                   .complain_context = all },
+                                    e);
+}
+
+static const char *half_a_number(void *context, const char *name)
+{
+    (void)context;
+    return !strcmp(name, "MBCAS_MIN_CHANGE_PERCENT") ? "42y" : NULL;
+}
+
+static void an_invalid_number_leaves_its_field_unchanged(void)
+{
+    auto_arena struct arena a = { 0 };
+    struct market_config config = market_config_default(MARKET_DEFAULTS);
+    struct complaints all = { 0 };
+    EQ_INT(market_config_read_env(&config, &a, half_a_number, NULL, complain, &all), 1);
+    EQ_REAL(config.min_change_percent, 5);
+    EQ_STR(str_c(all.last), S("environment variable MBCAS_MIN_CHANGE_PERCENT: invalid "
+                              "minChangePercent: \"42y\" is not a number"));
 }
 
 static void a_bad_value_leaves_the_last_good_one(void)
@@ -136,11 +154,11 @@ static void a_bad_value_leaves_the_last_good_one(void)
     EQ_REAL(c.market.min_change_percent, 8);        /* and the rest apply */
     EQ_INT(all.n, 1);
     OK(strstr(all.last, "slowLoopInterval") && strstr(all.last, "soon"));
-    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* who is no longer said is as if never said */
+    OK_CALL(load(&c, "{}", NULL, &all, &e), &e); /* a key that was removed counts as never set */
     EQ_INT(c.market.slow_ns, INT64_C(15000000000));
     OK_CALL(load(&c, "{\"fastLoopInterval\":\"4s\"}", "3s", &all, &e), &e);
     EQ_INT(c.market.fast_ns, INT64_C(3000000000)); /* the environment wins */
-    agent_config_done(&c);
+    market_agent_config_done(&c);
 }
 
 static void what_is_no_number_is_refused(void)
@@ -157,7 +175,7 @@ static void what_is_no_number_is_refused(void)
         OK(strstr(all.last, "needHeadroomFactor") && strstr(all.last, texts[i]));
         EQ_REAL(c.market.need_headroom, 0.15);
     }
-    agent_config_done(&c);
+    market_agent_config_done(&c);
 }
 
 static void a_whole_that_cannot_be_changes_nothing(void)
@@ -171,94 +189,94 @@ static void a_whole_that_cannot_be_changes_nothing(void)
     EQ_REAL(c.market.min_change_percent, 7);
     OK(load(&c, "not json", NULL, &all, &e) < 0);
     EQ_REAL(c.market.min_change_percent, 7);
-    agent_config_done(&c);
+    market_agent_config_done(&c);
 }
 
 /* ---- objectives */
 
 static void a_missed_objective_weighs_more(void)
 {
-    struct slo_state state = { 0 };
+    struct latency_state state = { 0 };
     double weight = 1;
     for (int i = 0; i < 10; i++) {
-        double next = slo_weight(&state, weight, 2);
+        double next = latency_weight(&state, weight, 2);
         OK(next > weight && next <= 4);
         weight = next;
     }
     for (int i = 0; i < 100; i++)
-        weight = slo_weight(&state, weight, 2);
+        weight = latency_weight(&state, weight, 2);
     EQ_REAL(weight, 4); /* no further */
     double before = weight;
-    weight = slo_weight(&state, weight, 0.5);
+    weight = latency_weight(&state, weight, 0.5);
     OK(weight < before); /* at once, whatever had piled up */
     for (int i = 0; i < 100; i++)
-        weight = slo_weight(&state, weight, 0.1);
+        weight = latency_weight(&state, weight, 0.1);
     EQ_REAL(weight, 0.5);
     for (int i = 0; i < 200; i++)
-        weight = slo_weight(&state, weight, 0);
+        weight = latency_weight(&state, weight, 0);
     OK(fabs(weight - 1) < 1e-6); /* nothing is known any more */
-    EQ_REAL(slo_weight(&state, 1, INFINITY), 1);
+    EQ_REAL(latency_weight(&state, 1, INFINITY), 1);
 }
 
-/* Answers come every 5 s. How many until the fast loop acts, and until it stops? */
-static int steps_until(struct slo_state *state, bool over, bool burns)
+/* Answers arrive every 5 s. How many until the fast loop acts, and until it stops? */
+static int steps_until(struct latency_state *state, bool over, bool burns)
 {
     int n = 1;
-    while (slo_burns(state, over, 5) != burns && n < 100000)
+    while (latency_is_burning(state, over, 5) != burns && n < 100000)
         n++;
     return n;
 }
 
 static void a_budget_burns(void)
 {
-    struct slo_state fresh = { 0 };
-    OK(slo_burns(&fresh, true, 5)); /* nothing speaks for it */
+    struct latency_state fresh = { 0 };
+    OK(latency_is_burning(&fresh, true, 5)); /* nothing speaks for it */
 
-    struct slo_state state = { 0 };
+    struct latency_state state = { 0 };
     for (int i = 0; i < 6 * 3600 / 5; i++)
-        OK(!slo_burns(&state, false, 5));
-    struct slo_state once = state;
-    OK(!slo_burns(&once, true, 5)); /* one bad answer after six good hours is no reason */
+        OK(!latency_is_burning(&state, false, 5));
+    struct latency_state once = state;
+    OK(!latency_is_burning(&once, true, 5)); /* one bad answer after six good hours is no reason */
 
     int until = steps_until(&state, true, true) * 5;
     OK(until > 120 && until < 900); /* minutes: the hour must show it too */
     int after = steps_until(&state, false, false) * 5;
     OK(after < 3 * 3600); /* the short windows end it before the long ones forget */
 
-    struct slo_state slow = { 0 };
+    struct latency_state slow = { 0 };
     bool burnt = false;
     for (int i = 0; i < 12 * 3600 / 5; i++)
-        burnt |= slo_burns(&slow, i % 10 == 9, 5) && i > 6 * 3600 / 5;
+        burnt |= latency_is_burning(&slow, i % 10 == 9, 5) && i > 6 * 3600 / 5;
     OK(burnt); /* a tenth of the time, for hours: the slow pair sees it */
-    struct slo_state allowed = { 0 };
+    struct latency_state allowed = { 0 };
     burnt = false;
     for (int i = 0; i < 12 * 3600 / 5; i++)
-        burnt |= slo_burns(&allowed, i % 100 == 99, 5) && i > 600;
+        burnt |= latency_is_burning(&allowed, i % 100 == 99, 5) && i > 600;
     OK(!burnt); /* that is just what the objective allows */
 }
 
-/* A pod whose requests take 20 ms alone and may take 100: at 80 % it just misses, at the limit that is told it
- * just meets. */
+/* Requests take 20 ms without contention and may take 100: at 80 % usage the pod just misses its
+ * target; at the estimated limit it just attains it. */
 static void a_limit_for_an_objective(void)
 {
-    struct slo_state state = { 0 };
+    struct latency_state state = { 0 };
     double usage = 800;
-    EQ_REAL(slo_limit(&state, 0.2 / (1 - usage / 1600), usage, 1600), 0); /* it is met */
-    double limit = slo_limit(&state, 0.2 / (1 - usage / 900), usage, 900);
+    EQ_REAL(latency_limit(&state, 0.2 / (1 - usage / 1600), usage, 1600), 0); /* it is met */
+    double limit = latency_limit(&state, 0.2 / (1 - usage / 900), usage, 900);
     OK(fabs(limit - 1000) < 1);
     OK(fabs(0.2 / (1 - usage / limit) - 1) < 0.01);
-    EQ_REAL(slo_limit(&state, 0, usage, 900), 0);
-    struct slo_state slow = { 0 };
-    EQ_REAL(slo_limit(&slow, 3, 10, 1000), 0); /* idle and late: CPU is not what it lacks */
+    EQ_REAL(latency_limit(&state, 0, usage, 900), 0);
+    struct latency_state slow = { 0 };
+    EQ_REAL(latency_limit(&slow, 3, 10, 1000), 0); /* idle and late: CPU is not what it lacks */
 }
 
 static void all_pods_are_one_query(void)
 {
-    struct slo_target targets[] = { { S("shop"), S("web-1") },
-                                    { S("shop"), S("web.2") },
-                                    { S("bank"), S("teller") } };
+    struct latency_pod targets[] = { { S("shop"), S("web-1") },
+                                     { S("shop"), S("web.2") },
+                                     { S("bank"), S("teller") } };
     auto_buf struct buf query = { 0 };
-    slo_query(&query, targets, countof(targets));
+    latency_build_query(&query, targets, countof(targets));
     EQ_STR(buf_str(&query), S("histogram_quantile(0.99, sum by (namespace, pod, le) "
                               "(rate(http_request_duration_seconds_bucket{namespace=~\"shop|bank\","
                               "pod=~\"web-1|web[.]2|teller\"}[1m])))"));
@@ -270,6 +288,7 @@ int main(void)
                                         TAP(a_full_table_is_small),
                                         TAP(the_originals_tables_are_read),
                                         TAP(what_is_no_table_changes_nothing),
+                                        TAP(an_invalid_number_leaves_its_field_unchanged),
                                         TAP(a_bad_value_leaves_the_last_good_one),
                                         TAP(what_is_no_number_is_refused),
                                         TAP(a_whole_that_cannot_be_changes_nothing),

@@ -47,17 +47,18 @@ static void fixed_containers_keep_theirs(void)
 static void steps_are_cut_to_what_is_allowed(void)
 {
     auto_arena struct arena a = { 0 };
-    EQ_INT(step_check(&a, 100, 5000, -1).allowed_milli, 1000);
-    EQ_INT(step_check(&a, 5000, 100, -1).allowed_milli, 500);
-    EQ_INT(step_check(&a, 30000, 60000, -1).allowed_milli, 50000);
-    struct step s = step_check(&a, 100, 200, 2 * INT64_C(1000000000));
+    EQ_INT(resize_step_check(&a, 100, 5000, -1).allowed_milli, 1000);
+    EQ_INT(resize_step_check(&a, 5000, 100, -1).allowed_milli, 500);
+    EQ_INT(resize_step_check(&a, 30000, 60000, -1).allowed_milli, 50000);
+    struct resize_step s = resize_step_check(&a, 100, 200, 2 * INT64_C(1000000000));
     OK(s.verdict == STEP_COOLDOWN && s.wait_ns == 3 * INT64_C(1000000000));
     /* what is allowed is allowed */
     struct random r;
     random_init(&r, 2, 1);
     for (int i = 0; i < 20000 && !tap_failures; i++) {
         int64_t from = 1 + random_below(&r, 100000), to = 1 + random_below(&r, 100000);
-        OK(step_check(&a, from, step_check(&a, from, to, -1).allowed_milli, -1).verdict == STEP_OK);
+        OK(resize_step_check(&a, from, resize_step_check(&a, from, to, -1).allowed_milli, -1)
+               .verdict == STEP_OK);
         arena_reset(&a, (struct arena_mark){ 0 });
     }
 }

@@ -3,7 +3,7 @@
 #include "cgroup_world.h"
 #include "market/sampler.h"
 
-/* Two pods whose limits the test puts into force when it likes. */
+/* Two pods; the test decides when limits come into force. */
 struct scene {
     struct loop *loop;
     struct cgroup_world world;
@@ -12,7 +12,7 @@ struct scene {
     struct sampled pods[2];
     size_t pod_n, asked_n, rounds;
     int64_t capacity;
-    bool at_once; /* what is asked for comes into force */
+    bool at_once; /* requested limits come into force at once */
     struct round_report report;
 };
 
@@ -36,7 +36,7 @@ static int64_t capacity(void *context)
 
 static void enforce(struct scene *s, struct sampled *pod, int64_t milli)
 {
-    sampled_in_force(pod, milli, milli);
+    sampled_set_limit(pod, milli, milli);
     s->world.groups[pod - s->pods].cfs.limit_milli = milli;
 }
 
@@ -62,7 +62,7 @@ static void add(struct scene *s, double demand_milli, int64_t limit_milli)
     snprintf(path, sizeof(path), "pod%zu", i);
     cgroup_world_add(&s->world, path, demand_milli, limit_milli);
     sampler_add(s->sampler, &s->pods[i], i);
-    sampled_in_force(&s->pods[i], limit_milli, limit_milli);
+    sampled_set_limit(&s->pods[i], limit_milli, limit_milli);
 }
 
 static void begin(struct scene *s, int64_t capacity_milli)
@@ -80,7 +80,7 @@ static void begin(struct scene *s, int64_t capacity_milli)
                                                         .locate = locate,
                                                         .capacity = capacity,
                                                         .resize = resize,
-                                                        .rounded = rounded,
+                                                        .on_round = rounded,
                                                         .context = s });
     struct market_config config = market_config_default(MARKET_DEFAULTS);
     sampler_configure(s->sampler, &config);
@@ -144,7 +144,8 @@ static void room_is_kept_for_what_was_asked(void)
 {
     struct scene s;
     begin(&s, 1000);
-    add(&s, 2000, 300); /* both want more than there is; nothing that is asked for ever happens */
+    add(&s, 2000,
+        300); /* both need more than the capacity; requested limits never come into force */
     add(&s, 2000, 300);
     for (int i = 0; i < 60; i++) {
         cgroup_world_run(&s.world, 1);
@@ -171,7 +172,7 @@ static void who_cannot_be_read_keeps_what_it_has(void)
     OK(!s.pods[0].cgroup);
     EQ_INT(s.pods[0].market.limit_milli, 600);
     EQ_INT(s.pods[1].market.limit_milli, 400);
-    cgroup_world_add(&s.world, "pod0", 100, 600); /* it comes back, with new counters */
+    cgroup_world_add(&s.world, "pod0", 100, 600); /* it returns with new counters */
     cgroup_world_run(&s.world, 20);
     OK(s.pods[0].cgroup);
     end(&s);
@@ -191,7 +192,7 @@ static void a_starved_pod_need_not_wait_for_the_slow_round(void)
     end(&s);
 }
 
-/* Somebody starves all the time, so every slow round comes early. */
+/* A pod is throttled all the time, so every slow round comes early. */
 static void who_is_found_late_is_found_on_a_busy_node_too(void)
 {
     struct scene s;

@@ -1,14 +1,14 @@
-/* What the market's controller says of pods that it cannot, may not or does not yet resize, and what it does when
- * it is refused. */
+/* What the market's controller reports about pods that it cannot, may not or does not yet
+ * resize, and how it reacts to rejections. */
 #include "market_world.h"
 
 #include "prom/exposition.h"
 
 static void annotate(struct cluster *c, const char *pod, const char *annotation, const char *value)
 {
-    patch(c, &resource_pods, pod, NULL,
-          arena_printf(&c->arena, "{\"metadata\":{\"annotations\":{\"%s\":\"%s\"}}}", annotation,
-                       value));
+    world_patch(c, &resource_pods, pod, NULL,
+                arena_printf(&c->arena, "{\"metadata\":{\"annotations\":{\"%s\":\"%s\"}}}",
+                             annotation, value));
 }
 
 static void refuse_resizes(struct cluster *c, int times)
@@ -32,10 +32,10 @@ static double counted(const struct cluster *c, const char *series)
 /* It has what it began with, and is left at that. */
 static void is_given_back(struct cluster *c)
 {
-    EQ_STR(has(c, "a", "app"), S("500m/250m"));
-    enact(c, "a");
-    pass(c, 1);
-    is_said(c, "a", "Applied", "Excluded");
+    EQ_STR(world_container_cpu(c, "a", "app"), S("500m/250m"));
+    world_enact(c, "a");
+    world_pass_time(c, 1);
+    world_expect_status(c, "a", "Applied", "Excluded");
 }
 
 /* ---- the node follows */
@@ -53,8 +53,8 @@ static const char *two(struct cluster *c, const char *more)
 /* The node has followed in one container; the other still has what it had. */
 static void enact_first(struct cluster *c, const char *limit, const char *request)
 {
-    const struct json *o = cluster_get(c, &resource_pods, ns, "a");
-    struct json *list = statuses_of(c, json_at(o, "spec", "containers", NULL));
+    const struct json *o = cluster_get(c, &resource_pods, WORLD_NS, "a");
+    struct json *list = world_make_statuses(c, json_at(o, "spec", "containers", NULL));
     struct json *log = json_copy(&c->arena, json_item(list, 0)), *mixed = json_new_arr(&c->arena),
                 *body = json_new_obj(&c->arena);
     json_set_str(&c->arena, json_make(&c->arena, log, "resources", "limits", NULL), "cpu",
@@ -66,25 +66,25 @@ static void enact_first(struct cluster *c, const char *limit, const char *reques
     json_push(&c->arena, mixed, log);
     json_push(&c->arena, mixed, json_item(list, 1));
     json_set(&c->arena, json_make(&c->arena, body, "status", NULL), S("containerStatuses"), mixed);
-    patch(c, &resource_pods, "a", "status", json_to_str(&c->arena, body));
+    world_patch(c, &resource_pods, "a", "status", json_to_str(&c->arena, body));
 }
 
 static void it_is_done_when_every_container_followed(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, two(&c, ""));
-    want(&c, "a", "900m", "1000m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("600m/540m"));
-    EQ_STR(has(&c, "a", "log"), S("400m/360m"));
+    world_start(&c, NULL);
+    world_add_pod(&c, two(&c, ""));
+    world_set_desired(&c, "a", "900m", "1000m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    EQ_STR(world_container_cpu(&c, "a", "log"), S("400m/360m"));
     enact_first(&c, "200m", "100m");
-    pass(&c, 10);
-    is_said(&c, "a", "Pending", "Applying");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("800m"));
+    world_pass_time(&c, 10);
+    world_expect_status(&c, "a", "Pending", "Applying");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("800m"));
     EQ_REAL(counted(&c, "mbcas_controller_resize_verified_total "), 0);
-    follows(&c, "a");
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("1000m"));
+    world_enact_and_verify(&c, "a");
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("1000m"));
     EQ_REAL(counted(&c, "mbcas_controller_resize_verified_total "), 1);
     cluster_stop(&c);
 }
@@ -94,34 +94,34 @@ static void it_is_done_when_every_container_followed(void)
 static void nobody_is_restarted_unless_that_is_allowed(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, two(&c, RESTARTS));
-    want(&c, "a", "900m", "1000m");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("800m/799m") /* all that is left */);
-    EQ_STR(has(&c, "a", "log"), S("200m/100m"));
-    follows(&c, "a");
-    pass(&c, 10);
+    world_start(&c, NULL);
+    world_add_pod(&c, two(&c, RESTARTS));
+    world_set_desired(&c, "a", "900m", "1000m");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("800m/799m") /* all that is left */);
+    EQ_STR(world_container_cpu(&c, "a", "log"), S("200m/100m"));
+    world_enact_and_verify(&c, "a");
+    world_pass_time(&c, 10);
     annotate(&c, "a", "mbcas.io/allow-restart", "true");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("600m/540m"));
-    EQ_STR(has(&c, "a", "log"), S("400m/360m"));
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("600m/540m"));
+    EQ_STR(world_container_cpu(&c, "a", "log"), S("400m/360m"));
     cluster_stop(&c);
 }
 
-/* 5, 10 and 20 s between resizes of a pod whose node fails to carry them out. */
+/* 5, 10 and 20 s between resizes that fail on the node. */
 static void a_node_that_fails_is_asked_less_and_less_often(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    want(&c, "a", "540m", "600m");
-    pass(&c, 1);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_set_desired(&c, "a", "540m", "600m");
+    world_pass_time(&c, 1);
     int64_t sent[4] = { cluster_now(&c) };
     for (int n = 1; n < 4; n++) {
-        object(&c, "a", "PodResizeInProgress", "Error");
-        want(&c, "a", "540m", n % 2 ? "700m" : "600m");
-        while (writes_to(&c, "/pods/a/resize") <= (size_t)n && !tap_failures)
-            pass(&c, 1), OK(cluster_now(&c) < sent[0] + 100);
+        world_set_resize_condition(&c, "a", "PodResizeInProgress", "Error");
+        world_set_desired(&c, "a", "540m", n % 2 ? "700m" : "600m");
+        while (world_count_requests(&c, "/pods/a/resize") <= (size_t)n && !tap_failures)
+            world_pass_time(&c, 1), OK(cluster_now(&c) < sent[0] + 100);
         sent[n] = cluster_now(&c);
     }
     OK(sent[1] - sent[0] >= 5 && sent[1] - sent[0] <= 6);
@@ -135,61 +135,63 @@ static void a_node_that_fails_is_asked_less_and_less_often(void)
 static void what_cannot_be_resized_is_said_with_what_it_has(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    add_pod(&c, POD("static", ", annotations: {kubernetes.io/config.mirror: x}", BURSTABLE));
-    add_pod(&c, "{apiVersion: v1, kind: Pod, metadata: {name: windows}, spec: {nodeName: n1, os: "
-                "{name: windows}, containers: [{name: app, image: x, resources: " BURSTABLE "}]}}");
+    world_start(&c, NULL);
+    world_add_pod(&c, POD("static", ", annotations: {kubernetes.io/config.mirror: x}", BURSTABLE));
+    world_add_pod(&c,
+                  "{apiVersion: v1, kind: Pod, metadata: {name: windows}, spec: {nodeName: n1, os: "
+                  "{name: windows}, containers: [{name: app, image: x, resources: " BURSTABLE
+                  "}]}}");
     static const char *const pods[] = { "static", "windows" };
     for (size_t i = 0; i < countof(pods); i++) {
-        want(&c, pods[i], "727m", "808m");
-        pass(&c, 5);
-        is_said(&c, pods[i], "Failed", "Unmanageable");
-        EQ_STR(said(&c, pods[i], "appliedCPULimit"), S("500m"));
-        EQ_STR(said(&c, pods[i], "appliedCPURequest"), S("250m"));
+        world_set_desired(&c, pods[i], "727m", "808m");
+        world_pass_time(&c, 5);
+        world_expect_status(&c, pods[i], "Failed", "Unmanageable");
+        EQ_STR(world_status(&c, pods[i], "appliedCPULimit"), S("500m"));
+        EQ_STR(world_status(&c, pods[i], "appliedCPURequest"), S("250m"));
     }
-    EQ_INT(writes_to(&c, "/resize"), 0);
+    EQ_INT(world_count_requests(&c, "/resize"), 0);
     cluster_stop(&c);
 }
 
 static void who_does_not_run_is_waited_for(void)
 {
     struct cluster c;
-    start(&c, NULL);
-    cluster_create(&c, &resource_pods, ns, from_yaml(&c, POD("a", "", BURSTABLE)));
-    want(&c, "a", "727m", "808m");
-    pass(&c, 60);
-    is_said(&c, "a", "Pending", "PodNotRunning");
-    EQ_INT(writes_to(&c, "/resize"), 0);
-    enact(&c, "a");
-    pass(&c, 1);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
+    world_start(&c, NULL);
+    cluster_create(&c, &resource_pods, WORLD_NS, world_parse_yaml(&c, POD("a", "", BURSTABLE)));
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 60);
+    world_expect_status(&c, "a", "Pending", "PodNotRunning");
+    EQ_INT(world_count_requests(&c, "/resize"), 0);
+    world_enact(&c, "a");
+    world_pass_time(&c, 1);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     cluster_stop(&c);
 }
 
 static void who_has_ended_is_left(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    patch(&c, &resource_pods, "a", "status", S("{\"status\":{\"phase\":\"Succeeded\"}}"));
-    want(&c, "a", "727m", "808m");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_patch(&c, &resource_pods, "a", "status", S("{\"status\":{\"phase\":\"Succeeded\"}}"));
+    world_set_desired(&c, "a", "727m", "808m");
     size_t writes = c.operator_writes;
-    pass(&c, 600);
+    world_pass_time(&c, 600);
     EQ_INT(c.operator_writes, writes);
-    cluster_do(&c, KUBE_DELETE, &resource_pods, ns, "a",
+    cluster_do(&c, KUBE_DELETE, &resource_pods, WORLD_NS, "a",
                S("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0}"));
-    pass(&c, 60);
-    EQ_INT(c.operator_writes, writes); /* its allocation went along */
+    world_pass_time(&c, 60);
+    EQ_INT(c.operator_writes, writes); /* its allocation was deleted with it */
     cluster_stop(&c);
 }
 
 static void a_label_opts_out_as_well(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    patch(&c, &resource_pods, "a", NULL,
-          S("{\"metadata\":{\"labels\":{\"mbcas.io/managed\":\"false\"}}}"));
-    pass(&c, 1);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    world_patch(&c, &resource_pods, "a", NULL,
+                S("{\"metadata\":{\"labels\":{\"mbcas.io/managed\":\"false\"}}}"));
+    world_pass_time(&c, 1);
     is_given_back(&c);
     cluster_stop(&c);
 }
@@ -197,25 +199,26 @@ static void a_label_opts_out_as_well(void)
 static void of_two_for_one_pod_the_first_governs(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
-    cluster_create(
-        &c, &podallocation_resource, ns,
-        from_yaml(&c, "{apiVersion: allocation.mbcas.io/v1alpha1, kind: PodAllocation, metadata: "
-                      "{name: default-zzz}, spec: {namespace: default, podName: a, "
-                      "desiredCPURequest: 90m, desiredCPULimit: 100m}}"));
-    pass(&c, 60);
-    is_said(&c, "zzz", "Failed", "Duplicate");
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
+    cluster_create(&c, &podallocation_resource, WORLD_NS,
+                   world_parse_yaml(
+                       &c,
+                       "{apiVersion: allocation.mbcas.io/v1alpha1, kind: PodAllocation, metadata: "
+                       "{name: default-zzz}, spec: {namespace: default, podName: a, "
+                       "desiredCPURequest: 90m, desiredCPULimit: 100m}}"));
+    world_pass_time(&c, 60);
+    world_expect_status(&c, "zzz", "Failed", "Duplicate");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
     size_t writes = c.operator_writes;
-    cluster_do(&c, KUBE_DELETE, &podallocation_resource, ns, "default-a", S(""));
-    pass(&c, 10);
-    enact(&c, "a");
-    pass(&c, 10);
-    EQ_STR(has(&c, "a", "app"), S("100m/90m"));
+    cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
+    world_pass_time(&c, 10);
+    world_enact(&c, "a");
+    world_pass_time(&c, 10);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("100m/90m"));
     OK(c.operator_writes - writes < 8); /* the two do not undo each other's resizes */
     const struct json *status =
-        json_get(cluster_get(&c, &podallocation_resource, ns, "default-zzz"), "status");
+        json_get(cluster_get(&c, &podallocation_resource, WORLD_NS, "default-zzz"), "status");
     OK(json_len(json_get(status, "originalResources")) > 0);
     cluster_stop(&c);
 }
@@ -225,32 +228,33 @@ static void of_two_for_one_pod_the_first_governs(void)
 static void a_refusal_is_said_and_tried_again_later(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
     refuse_resizes(&c, 1);
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "PatchError");
-    OK(str_find(said(&c, "a", "message"), S("the test does not allow it")) != SIZE_MAX);
-    OK(str_find(said(&c, "a", "message"), S("pods/resize")) != SIZE_MAX); /* what may help */
-    EQ_INT(events(&c, "PatchError"), 1);
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "PatchError");
+    OK(str_find(world_status(&c, "a", "message"), S("the test does not allow it")) != SIZE_MAX);
+    OK(str_find(world_status(&c, "a", "message"), S("pods/resize")) !=
+       SIZE_MAX); /* what may help */
+    EQ_INT(world_count_events(&c, "PatchError"), 1);
     EQ_REAL(counted(&c, "mbcas_controller_pod_patch_errors_total{reason=\"Forbidden\"} "), 1);
-    pass(&c, 115);
-    EQ_STR(has(&c, "a", "app"), S("500m/250m"));
-    pass(&c, 6);
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    follows(&c, "a");
+    world_pass_time(&c, 115);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("500m/250m"));
+    world_pass_time(&c, 6);
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_enact_and_verify(&c, "a");
     cluster_stop(&c);
 }
 
 static void another_wish_need_not_wait_for_a_refused_one(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
     refuse_resizes(&c, 1);
-    want(&c, "a", "727m", "808m");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "PatchError");
-    get(&c, "a", "540m", "600m");
+    world_set_desired(&c, "a", "727m", "808m");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "PatchError");
+    world_apply_desired(&c, "a", "540m", "600m");
     cluster_stop(&c);
 }
 
@@ -258,31 +262,31 @@ static void another_wish_need_not_wait_for_a_refused_one(void)
 static void more_than_the_node_has_is_infeasible(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    patch(&c, &resource_nodes, "n1", "status",
-          S("{\"status\":{\"allocatable\":{\"cpu\":\"1\"},\"capacity\":{\"cpu\":\"1\"}}}"));
-    want(&c, "a", "1800m", "2000m");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "Infeasible");
-    EQ_STR(said(&c, "a", "infeasibleCPULimit"), S("2000m")); /* which the agent heeds */
-    EQ_STR(said(&c, "a", "appliedCPULimit"), S("500m"));
-    pass(&c, 300);
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_patch(&c, &resource_nodes, "n1", "status",
+                S("{\"status\":{\"allocatable\":{\"cpu\":\"1\"},\"capacity\":{\"cpu\":\"1\"}}}"));
+    world_set_desired(&c, "a", "1800m", "2000m");
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "Infeasible");
+    EQ_STR(world_status(&c, "a", "infeasibleCPULimit"), S("2000m")); /* which the agent heeds */
+    EQ_STR(world_status(&c, "a", "appliedCPULimit"), S("500m"));
+    world_pass_time(&c, 300);
     EQ_REAL(counted(&c, "mbcas_controller_pod_patch_errors_total{reason=\"Forbidden\"} "), 1);
-    get(&c, "a", "540m", "600m");
+    world_apply_desired(&c, "a", "540m", "600m");
     cluster_stop(&c);
 }
 
 static void what_cannot_be_given_back_is_tried_again(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
     refuse_resizes(&c, 1);
     annotate(&c, "a", "mbcas.io/managed", "false");
-    pass(&c, 1);
-    is_said(&c, "a", "Failed", "RestoreFailed");
-    EQ_STR(has(&c, "a", "app"), S("808m/727m"));
-    pass(&c, 121);
+    world_pass_time(&c, 1);
+    world_expect_status(&c, "a", "Failed", "RestoreFailed");
+    EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    world_pass_time(&c, 121);
     is_given_back(&c);
     cluster_stop(&c);
 }
@@ -293,15 +297,16 @@ static void what_cannot_be_given_back_is_tried_again(void)
 static void nothing_else_is_ever_written(void)
 {
     struct cluster c;
-    start_with(&c, POD("a", "", BURSTABLE));
-    get(&c, "a", "727m", "808m");
+    world_start_with_pod(&c, POD("a", "", BURSTABLE));
+    world_apply_desired(&c, "a", "727m", "808m");
     annotate(&c, "a", "mbcas.io/managed", "false");
-    pass(&c, 60);
-    size_t pods = writes_to(&c, "/pods/"), allocations = writes_to(&c, "/podallocations/");
+    world_pass_time(&c, 60);
+    size_t pods = world_count_requests(&c, "/pods/"),
+           allocations = world_count_requests(&c, "/podallocations/");
     OK(pods > 0 && allocations > 0);
-    EQ_INT(writes_to(&c, "/pods/a/resize {\"spec\":{\"containers\":"), pods);
-    EQ_INT(writes_to(&c, "/podallocations/default-a/status {\"status\":"), allocations);
-    EQ_INT(pods + allocations + writes_to(&c, "/events"), c.operator_writes);
+    EQ_INT(world_count_requests(&c, "/pods/a/resize {\"spec\":{\"containers\":"), pods);
+    EQ_INT(world_count_requests(&c, "/podallocations/default-a/status {\"status\":"), allocations);
+    EQ_INT(pods + allocations + world_count_requests(&c, "/events"), c.operator_writes);
     cluster_stop(&c);
 }
 

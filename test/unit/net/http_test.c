@@ -119,6 +119,39 @@ static void urls(void)
     }
 }
 
+static void secrets_stay_on_this_machine_or_go_by_tls(void)
+{
+    static const struct {
+        const char *url;
+        bool goes;
+    } table[] = {
+        { "https://example.org", true },
+        { "http://127.0.0.1:8001", true },
+        { "http://127.9.9.9", true },
+        { "http://[::1]:8001/x", true },
+        { "http://localhost:8001", true },
+        { "http://LocalHost", true },
+        { "http://example.org", false },
+        { "http://10.0.0.1:8080", false },
+        { "http://128.0.0.1", false },
+        { "http://0.0.0.0", false },
+        { "http://127.0.0.1.example.org", false },
+        { "http://localhost.example.org", false },
+        { "http://[::]", false },
+        { "http://[::ffff:10.0.0.1]", false },
+        { "http://127.1", false },
+    };
+    for (size_t i = 0; i < countof(table); i++) {
+        err_t e = { 0 };
+        int r = uri_check_secret(str_c(table[i].url), &e);
+        if ((r == 0) != table[i].goes)
+            fprintf(stderr, "# %s\n", table[i].url);
+        EQ_INT(r == 0, table[i].goes);
+        OK(r == 0 || strstr(e.text, "--allow-insecure-token"));
+    }
+    EQ_INT(uri_check_secret(S("ftp://127.0.0.1"), NULL), -EINVAL);
+}
+
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(values_name_tokens),
@@ -126,5 +159,6 @@ int main(void)
                                         TAP(percent_signs),
                                         TAP(queries),
                                         TAP(urls),
+                                        TAP(secrets_stay_on_this_machine_or_go_by_tls),
                                         { 0 } });
 }

@@ -7,7 +7,10 @@
 static void answer_user(void *context UNUSED, struct exchange *x)
 {
     const struct tls_peer *peer = exchange_peer(x);
-    exchange_answer(x, 200, (struct http_headers){ 0 }, peer ? peer->user : S("nobody"));
+    exchange_answer(x, 200, (struct http_headers){ 0 },
+                    !peer            ? S("nobody")
+                    : peer->rejected ? S("rejected")
+                                     : peer->user);
 }
 
 /* One GET over a fresh client; the answer's body, or the failure's text. */
@@ -142,14 +145,14 @@ static void the_wrong_peers_do_not(void)
                &o),
            -EPROTO);
     OK(strstr(o.text, "name"));
-    /* A client certificate of a stranger counts as none. */
+    /* A client certificate of a stranger is let in and named as such: there may be a token. */
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = buf_str(&c->ca.cert),
                                             .cert_pem = buf_str(&impostor.cert),
                                             .key_pem = buf_str(&impostor.key) },
                &o),
            0);
-    EQ_STR(buf_str(&o.body), S("nobody"));
+    EQ_STR(buf_str(&o.body), S("rejected"));
     buf_done(&o.body);
     close_place(&p);
 }

@@ -456,6 +456,30 @@ static void escapes_values(void)
     auto_buf struct buf out = { 0 };
     prom_query_escape(&out, S("a\\b\"c\nd"));
     EQ_STR(buf_str(&out), S("a\\\\b\\\"c\nd"));
+    buf_clear(&out); /* a line break inside quotes would be a syntax error */
+    prom_query_matcher(&out, "model_name", S("a\"b\nc\n"));
+    EQ_STR(buf_str(&out), S("model_name=\"a\\\"b\\nc\\n\""));
+    buf_clear(&out);
+    prom_query_matcher(&out, "pod", S(""));
+    EQ_STR(buf_str(&out), S("pod=\"\""));
+}
+
+static void a_token_is_not_sent_in_the_clear(void)
+{
+    struct loop *loop;
+    struct prom_client *client = NULL;
+    err_t e = { 0 };
+    OK_CALL(loop_new(&(struct loop_options){ .time = LOOP_VIRTUAL }, &loop, &e), &e);
+    struct prom_client_options o = { .url = S("http://prometheus.example:9090"), .token = S("x") };
+    EQ_INT(prom_client_new(loop, &o, &client, &e), -EPERM);
+    OK(strstr(e.text, "--allow-insecure-token"));
+    o.insecure_token = true;
+    OK_CALL(prom_client_new(loop, &o, &client, &e), &e);
+    prom_client_free(client);
+    o = (struct prom_client_options){ .url = S("http://prometheus.example:9090") };
+    OK_CALL(prom_client_new(loop, &o, &client, &e), &e);
+    prom_client_free(client);
+    loop_free(loop);
 }
 
 int main(void)
@@ -476,5 +500,6 @@ int main(void)
                                         TAP(can_be_cancelled),
                                         TAP(says_when_nobody_is_there),
                                         TAP(escapes_values),
+                                        TAP(a_token_is_not_sent_in_the_clear),
                                         { 0 } });
 }

@@ -3,27 +3,27 @@
 
 #include "runtimeconfig/own_write.h"
 
-static bool shows(struct own_write *w, const char *version)
+static bool shows(struct aim_own_write *w, const char *version)
 {
-    return own_write_shows(w, &(struct record){ .rv = str_c(version) });
+    return aim_own_write_is_ours(w, &(struct record){ .rv = str_c(version) });
 }
 
 /* NULL: without success. */
-static bool end(struct own_write *w, const char *version)
+static bool end(struct aim_own_write *w, const char *version)
 {
     auto_arena struct arena a = { 0 };
     struct json *o = json_new_obj(&a);
     struct kube_reply reply = { .object = o, .failure = version ? NULL : "it failed" };
     if (version)
         json_set_str(&a, json_make(&a, o, "metadata", NULL), "resourceVersion", str_c(version));
-    return own_write_end(w, &reply);
+    return aim_own_write_end(w, &reply);
 }
 
 static void what_is_seen_after_the_answer(void)
 {
-    struct own_write w = { 0 };
+    struct aim_own_write w = { 0 };
     OK(!shows(&w, "1"));
-    own_write_begin(&w);
+    aim_own_write_begin(&w);
     OK(!end(&w, "2"));
     OK(shows(&w, "2"));
     OK(!shows(&w, "3"));
@@ -31,25 +31,25 @@ static void what_is_seen_after_the_answer(void)
 
 static void what_is_seen_before_the_answer(void)
 {
-    struct own_write w = { 0 };
-    own_write_begin(&w);
+    struct aim_own_write w = { 0 };
+    aim_own_write_begin(&w);
     OK(shows(&w, "2"));
     OK(!end(&w, "2"));
-    own_write_begin(&w);
+    aim_own_write_begin(&w);
     OK(shows(&w, "3"));
     OK(end(&w, "4")); /* that was not it */
     OK(shows(&w, "4"));
-    own_write_begin(&w);
+    aim_own_write_begin(&w);
     OK(shows(&w, "5") && shows(&w, "6"));
     OK(end(&w, "6")); /* nor was the first of them */
 }
 
 static void what_was_not_answered_may_be_seen_later(void)
 {
-    struct own_write w = { 0 };
-    own_write_begin(&w);
+    struct aim_own_write w = { 0 };
+    aim_own_write_begin(&w);
     OK(!end(&w, "2"));
-    own_write_begin(&w);
+    aim_own_write_begin(&w);
     OK(!end(&w, NULL));
     OK(shows(&w, "2"));
     OK(!shows(&w, "3"));

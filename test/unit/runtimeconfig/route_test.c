@@ -1,4 +1,4 @@
-/* The pure parts of routing: timeouts, templates that nobody could use, claims, what others' routes
+/* The pure parts of routing: timeouts, templates that are never valid, claims, what others' routes
  * take, where a gateway is, labels that are handed on, and statuses of several hands. */
 #include "runtimeconfig/aim.h"
 #include "runtimeconfig/gateway_core.h"
@@ -27,7 +27,7 @@ static void timeouts(void)
     for (size_t i = 0; i < countof(table); i++) {
         str got = S("");
         err_t e = { 0 };
-        int r = route_timeout(&a, str_c(table[i].text), &got, &e);
+        int r = aim_route_parse_timeout(&a, str_c(table[i].text), &got, &e);
         if (!OK((r == 0) == (table[i].want != NULL)) || !table[i].want)
             OK(r == 0 || e.text[0]);
         else
@@ -39,7 +39,7 @@ static void templates_that_nobody_could_use(void)
 {
     static const struct {
         const char *template;
-        enum path_fault fault;
+        enum aim_path_fault fault;
     } table[] = {
         { "", PATH_FINE },
         { "/{.metadata.name}/{$.spec.model.ref}/{.metadata.labels['x']}", PATH_FINE },
@@ -52,7 +52,7 @@ static void templates_that_nobody_could_use(void)
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(table); i++) {
-        struct path_problem problem = { 0 };
+        struct aim_path_problem problem = { 0 };
         struct runtimeconfig_spec spec = { .routing.path_template = str_c(table[i].template) };
         int r = runtimeconfig_lint(&a, &spec, &problem);
         EQ_INT(r < 0, table[i].fault != PATH_FINE);
@@ -60,7 +60,7 @@ static void templates_that_nobody_could_use(void)
     }
     char lengthy[300] = "/";
     memset(lengthy + 1, 'x', 210);
-    struct path_problem problem = { 0 };
+    struct aim_path_problem problem = { 0 };
     struct runtimeconfig_spec spec = { .routing.path_template = str_c(lengthy) };
     OK(runtimeconfig_lint(&a, &spec, &problem) < 0);
     EQ_INT(problem.fault, PATH_TOO_LONG);
@@ -68,7 +68,7 @@ static void templates_that_nobody_could_use(void)
 
 /* ---- claims */
 
-static void count(void *context, struct claim_holder *holder)
+static void count(void *context, struct aim_claim_holder *holder)
 {
     (void)holder;
     ++*(int *)context;
@@ -76,51 +76,52 @@ static void count(void *context, struct claim_holder *holder)
 
 static void the_oldest_has_a_place(void)
 {
-    struct claims c = { 0 };
+    struct aim_claims c = { 0 };
     int told = 0;
-    struct claim_place here = { S("g"), S("gw"), S(""), S("/a") }, below = here, section = here;
+    struct aim_claim_place here = { S("g"), S("gw"), S(""), S("/a") }, below = here, section = here;
     below.path = S("/a/b");
     section.section = S("https");
-    struct claim_holder old = { .ns = S("n"), .name = S("old"), .created_ns = 1 },
-                        young = { .ns = S("n"), .name = S("young"), .created_ns = 2 },
-                        twin = { .ns = S("n"), .name = S("twin"), .created_ns = 2 },
-                        foreign = {
-                            .ns = S("n"), .name = S("f"), .foreign = true, .created_ns = 5
-                        };
-    claims_set(&c, &young, &here, 1, count, &told);
+    struct aim_claim_holder old = { .ns = S("n"), .name = S("old"), .created_ns = 1 },
+                            young = { .ns = S("n"), .name = S("young"), .created_ns = 2 },
+                            twin = { .ns = S("n"), .name = S("twin"), .created_ns = 2 },
+                            foreign = {
+                                .ns = S("n"), .name = S("f"), .foreign = true, .created_ns = 5
+                            };
+    aim_claims_set(&c, &young, &here, 1, count, &told);
     EQ_INT(told, 0);
-    OK(!claims_rival(&c, &young, &here));
-    claims_set(&c, &old, &section, 1, count, &told);
+    OK(!aim_claims_find_older(&c, &young, &here));
+    aim_claims_set(&c, &old, &section, 1, count, &told);
     EQ_INT(told, 1);
-    OK(claims_rival(&c, &young, &here) == &old);
-    OK(!claims_rival(&c, &old, &section));
-    claims_set(&c, &old, &section, 1, count, &told); /* the same: nobody is told */
+    OK(aim_claims_find_older(&c, &young, &here) == &old);
+    OK(!aim_claims_find_older(&c, &old, &section));
+    aim_claims_set(&c, &old, &section, 1, count, &told); /* the same: no notification */
     EQ_INT(told, 1);
-    claims_set(&c, &old, NULL, 0, count, &told);
+    aim_claims_set(&c, &old, NULL, 0, count, &told);
     EQ_INT(told, 2);
-    claims_set(&c, &twin, &here, 1, count, &told);
-    OK(claims_rival(&c, &young, &here) == &twin); /* of equals the smaller name */
-    claims_set(&c, &twin, NULL, 0, count, &told);
-    claims_set(&c, &foreign, &here, 1, count, &told);
-    OK(claims_rival(&c, &young, &here) == &foreign); /* it has no route yet */
+    aim_claims_set(&c, &twin, &here, 1, count, &told);
+    OK(aim_claims_find_older(&c, &young, &here) == &twin); /* of equals the smaller name */
+    aim_claims_set(&c, &twin, NULL, 0, count, &told);
+    aim_claims_set(&c, &foreign, &here, 1, count, &told);
+    OK(aim_claims_find_older(&c, &young, &here) == &foreign); /* it has no route yet */
     young.routed_ns = 4;
-    OK(!claims_rival(&c, &young, &here));
+    OK(!aim_claims_find_older(&c, &young, &here));
     str above;
-    claims_set(&c, &old, &below, 1, count, &told);
-    OK(claims_above(&c, &old, &below, &above));
+    aim_claims_set(&c, &old, &below, 1, count, &told);
+    OK(aim_claims_find_above(&c, &old, &below, &above));
     EQ_STR(above, S("/a"));
-    OK(!claims_above(&c, &young, &here, &above));
-    OK(claims_holds(&old, S("g"), S("gw")) && !claims_holds(&old, S("g"), S("g")));
-    struct claim_holder *all[] = { &old, &young, &foreign };
+    OK(!aim_claims_find_above(&c, &young, &here, &above));
+    OK(aim_claims_has_gateway(&old, S("g"), S("gw")) &&
+       !aim_claims_has_gateway(&old, S("g"), S("g")));
+    struct aim_claim_holder *all[] = { &old, &young, &foreign };
     for (size_t i = 0; i < countof(all); i++)
-        claims_set(&c, all[i], NULL, 0, count, &told);
-    claims_done(&c);
+        aim_claims_set(&c, all[i], NULL, 0, count, &told);
+    aim_claims_done(&c);
 }
 
 static void what_a_foreign_route_takes(void)
 {
     auto_arena struct arena a = { 0 };
-    struct route_places p = route_places(
+    struct aim_route_paths p = aim_route_paths(
         &a,
         tree(&a,
              "{metadata: {namespace: here}, spec: {parentRefs: [{name: g}, {name: h, namespace: "
@@ -131,11 +132,11 @@ static void what_a_foreign_route_takes(void)
     EQ_STR(p.at[0].gateway_ns, S("here"));
     EQ_STR(p.at[1].gateway_ns, S("o"));
     EQ_STR(p.at[1].section, S("s"));
-    p = route_places(&a, tree(&a, "{spec: {parentRefs: [{name: g}], rules: [{}]}}"));
+    p = aim_route_paths(&a, tree(&a, "{spec: {parentRefs: [{name: g}], rules: [{}]}}"));
     EQ_INT(p.n, 1);
     EQ_STR(p.at[0].path, S("/"));
-    p = route_places(&a,
-                     tree(&a, "{spec: {hostnames: [x], parentRefs: [{name: g}], rules: [{}]}}"));
+    p = aim_route_paths(&a,
+                        tree(&a, "{spec: {hostnames: [x], parentRefs: [{name: g}], rules: [{}]}}"));
     EQ_INT(p.n, 0);
 }
 
@@ -156,8 +157,8 @@ static void where_a_gateway_is(void)
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(table); i++) {
-        struct route_plan plan = { .path = S("/p"), .section = str_c(table[i].section) };
-        EQ_STR(route_url(&a, str_c(table[i].listeners), str_c(table[i].addresses), &plan),
+        struct aim_route_plan plan = { .path = S("/p"), .section = str_c(table[i].section) };
+        EQ_STR(aim_route_url(&a, str_c(table[i].listeners), str_c(table[i].addresses), &plan),
                str_c(table[i].want));
     }
 }
@@ -174,14 +175,14 @@ static void labels_are_handed_on(void)
              "{labelPropagation: {enabled: true, match: ['team/*', 'app.*/*']}, routing: {enabled: "
              "true, gatewayRef: {name: g}}}"),
         false);
-    struct route_template template = { .ready = true };
-    struct route_question q = { .group = AIM_GROUP,
-                                .service = service,
-                                .own = &own,
-                                .config = &config,
-                                .template = &template };
-    struct route_plan plan = route_plan(&a, &q);
-    const struct json *route = route_object(&a, &q, &plan);
+    struct aim_route_template template = { .ready = true };
+    struct aim_route_question q = { .group = AIM_GROUP,
+                                    .service = service,
+                                    .own = &own,
+                                    .config = &config,
+                                    .template = &template };
+    struct aim_route_plan plan = aim_route_plan(&a, &q);
+    const struct json *route = aim_route_object(&a, &q, &plan);
     const struct json *labels = json_at(route, "metadata", "labels", NULL);
     EQ_STR(json_text(json_get(labels, "team/a")), S("x"));
     OK(!json_get(labels, "other"));
@@ -228,7 +229,8 @@ static void what_is_already_so(void)
     };
     auto_arena struct arena a = { 0 };
     for (size_t i = 0; i < countof(table); i++)
-        EQ_INT(aim_covers(tree(&a, table[i].live), tree(&a, table[i].desired)), table[i].covers);
+        EQ_INT(aim_apply_covers(tree(&a, table[i].live), tree(&a, table[i].desired)),
+               table[i].covers);
 }
 
 int main(void)

@@ -28,22 +28,22 @@ static struct json *parse(struct arena *a, const char *yaml)
 struct stage {
     struct arena arena;
     struct runtimeconfig_spec config, own;
-    struct service_basis basis;
+    struct aim_service_basis basis;
 };
 
-static struct service_basis *set(struct stage *s, const char *service, const char *config)
+static struct aim_service_basis *set(struct stage *s, const char *service, const char *config)
 {
     struct arena *a = &s->arena;
     const struct json *object = parse(a, service);
     s->config = runtimeconfig_spec_read(parse(a, config), false);
     s->own = runtimeconfig_spec_read(json_get(object, "spec"), false);
-    s->basis = (struct service_basis){ "aim.silogen.ai",
-                                       object,
-                                       parse(a, TEMPLATE),
-                                       parse(a, "{metadata: {name: m}, spec: {image: 'r/m:1', "
-                                                "imagePullSecrets: [{name: p3}, {name: p1}]}}"),
-                                       &s->config,
-                                       &s->own };
+    s->basis = (struct aim_service_basis){ "aim.silogen.ai",
+                                           object,
+                                           parse(a, TEMPLATE),
+                                           parse(a, "{metadata: {name: m}, spec: {image: 'r/m:1', "
+                                                    "imagePullSecrets: [{name: p3}, {name: p1}]}}"),
+                                           &s->config,
+                                           &s->own };
     return &s->basis;
 }
 
@@ -62,11 +62,11 @@ static const struct json *predictor(const struct json *isvc)
 static void runtime_carries_the_wishes_of_its_service(void)
 {
     struct stage s = { 0 };
-    const struct service_basis *b = set(
+    const struct aim_service_basis *b = set(
         &s, SERVICE("replicas: 3, env: [{name: A, value: mine}], imagePullSecrets: [{name: p1}]"),
         "{env: [{name: A, value: theirs}, {name: B, value: b}], imagePullSecrets: [{name: p4}]}");
     const struct json *isvc =
-        service_inference_service(&s.arena, b, &(struct service_storage){ 0 });
+        aim_service_inference_service(&s.arena, b, &(struct aim_service_storage){ 0 });
     const struct json *p = predictor(isvc), *model = json_get(p, "model");
     EQ_STR(json_text(json_at(isvc, "metadata", "name", NULL)), S("chat"));
     EQ_STR(text(json_at(isvc, "metadata", "annotations", NULL)), S("{\"note\":\"hi\"}"));
@@ -90,16 +90,17 @@ static void runtime_carries_the_wishes_of_its_service(void)
 static void resources_are_the_usual_ones_overlaid_once(void)
 {
     struct stage s = { 0 };
-    const struct service_basis *b = set(&s, SERVICE("resources: {limits: {memory: 1Gi}}"), "{}");
+    const struct aim_service_basis *b =
+        set(&s, SERVICE("resources: {limits: {memory: 1Gi}}"), "{}");
     const struct json *isvc =
-        service_inference_service(&s.arena, b, &(struct service_storage){ 0 });
+        aim_service_inference_service(&s.arena, b, &(struct aim_service_storage){ 0 });
     EQ_STR(text(json_at(predictor(isvc), "model", "resources", NULL)),
            S("{\"requests\":{\"cpu\":\"8\",\"memory\":\"64Gi\",\"amd.com/gpu\":\"2\"},\"limits\":{"
              "\"memory\":\"1Gi\",\"amd.com/gpu\":\"2\"}}"));
     b = set(&s, SERVICE("replicas: 1"), "{}");
     s.basis.template =
         parse(&s.arena, "{metadata: {name: t}, spec: {resources: {requests: {cpu: 1}}}}");
-    isvc = service_inference_service(&s.arena, b, &(struct service_storage){ 0 });
+    isvc = aim_service_inference_service(&s.arena, b, &(struct aim_service_storage){ 0 });
     EQ_STR(text(json_at(predictor(isvc), "model", "resources", NULL)),
            S("{\"requests\":{\"cpu\":1}}")); /* no GPU, nothing usual */
     arena_done(&s.arena);
@@ -108,16 +109,16 @@ static void resources_are_the_usual_ones_overlaid_once(void)
 static void storage_of_a_live_runtime_is_read_back(void)
 {
     struct stage s = { 0 };
-    const struct service_basis *b = set(&s, SERVICE("replicas: 1"), "{}");
-    struct service_mount mounts[] = { { S("x-cache"), S("/workspace/model-cache/org/x") } };
-    struct service_storage made = { "template", mounts, 1 }, read;
-    const struct json *isvc = service_inference_service(&s.arena, b, &made);
-    OK(service_storage_live(&s.arena, "aim.silogen.ai", isvc, "template", &read));
+    const struct aim_service_basis *b = set(&s, SERVICE("replicas: 1"), "{}");
+    struct aim_service_mount mounts[] = { { S("x-cache"), S("/workspace/model-cache/org/x") } };
+    struct aim_service_storage made = { "template", mounts, 1 }, read;
+    const struct json *isvc = aim_service_inference_service(&s.arena, b, &made);
+    OK(aim_service_read_storage(&s.arena, "aim.silogen.ai", isvc, "template", &read));
     EQ_INT(read.n, 1);
     EQ_STR(read.mounts[0].claim, S("x-cache"));
     EQ_STR(read.mounts[0].path, S("/workspace/model-cache/org/x"));
-    OK(!service_storage_live(&s.arena, "aim.silogen.ai", isvc, "volume", &read));
-    OK(!service_storage_live(&s.arena, "aim.silogen.ai", NULL, "volume", &read));
+    OK(!aim_service_read_storage(&s.arena, "aim.silogen.ai", isvc, "volume", &read));
+    OK(!aim_service_read_storage(&s.arena, "aim.silogen.ai", NULL, "volume", &read));
     EQ_STR(text(json_at(predictor(isvc), "model", "env", NULL)),
            S("[{\"name\":\"AIM_CACHE_PATH\",\"value\":\"/workspace/model-cache\"}]"));
     arena_done(&s.arena);
@@ -138,7 +139,7 @@ static void volumes_follow_the_precedence_of_storage_settings(void)
     for (size_t i = 0; i < countof(t); i++) {
         struct stage s = { 0 };
         str service = arena_printf(&s.arena, SERVICE("%s"), t[i].service);
-        const struct json *claim = service_volume(&s.arena, set(&s, service.p, t[i].config));
+        const struct json *claim = aim_service_volume(&s.arena, set(&s, service.p, t[i].config));
         const struct json *spec = json_get(claim, "spec");
         str class = json_text(json_get(spec, "storageClassName"));
         str got = arena_printf(&s.arena, STR_FMT "%s" STR_FMT,
@@ -155,28 +156,29 @@ static void volumes_follow_the_precedence_of_storage_settings(void)
 static void a_source_without_a_size_has_no_volume(void)
 {
     struct stage s = { 0 };
-    struct service_basis *b = set(&s, SERVICE("replicas: 1"), "{}");
+    struct aim_service_basis *b = set(&s, SERVICE("replicas: 1"), "{}");
     b->template =
         parse(&s.arena, "{metadata: {name: t}, spec: {modelSources: [{name: a, size: 1Gi}, "
                         "{name: b}]}}");
-    OK(!service_volume(&s.arena, b));
-    EQ_INT(service_sources_bytes(parse(&s.arena, "[{size: 9Ei}, {size: 9Ei}]")), -1);
-    EQ_INT(service_sources_bytes(parse(&s.arena, "[{size: lots}]")), -1);
-    EQ_INT(service_sources_bytes(parse(&s.arena, "[{size: 5}, {size: 1Ki}]")), 1029);
+    OK(!aim_service_volume(&s.arena, b));
+    EQ_INT(aim_service_sources_bytes(parse(&s.arena, "[{size: 9Ei}, {size: 9Ei}]")), -1);
+    EQ_INT(aim_service_sources_bytes(parse(&s.arena, "[{size: lots}]")), -1);
+    EQ_INT(aim_service_sources_bytes(parse(&s.arena, "[{size: 5}, {size: 1Ki}]")), 1029);
     arena_done(&s.arena);
 }
 
 static void overrides_make_a_template_of_their_own(void)
 {
     struct stage s = { 0 };
-    struct service_basis *b = set(&s,
-                                  SERVICE("overrides: {precision: fp16, metric: throughput}, env: "
-                                          "[{name: A, value: x}]"),
-                                  "{}");
+    struct aim_service_basis *b =
+        set(&s,
+            SERVICE("overrides: {precision: fp16, metric: throughput}, env: "
+                    "[{name: A, value: x}]"),
+            "{}");
     const struct json *base = parse(&s.arena, "{metadata: {name: llama-3-8b-latency}, spec: "
                                               "{modelName: m, metric: latency, profile: {metadata: "
                                               "{metric: latency, engine: vllm}}}}");
-    const struct json *made = service_derived_template(&s.arena, b, base);
+    const struct json *made = aim_service_derived_template(&s.arena, b, base);
     /* the hash of a golden vector: the order of members is the original's, not the user's */
     EQ_STR(json_text(json_at(made, "metadata", "name", NULL)),
            S("llama-3-8b-latency-ovr-6c75f1d2"));
@@ -185,7 +187,7 @@ static void overrides_make_a_template_of_their_own(void)
            S("{\"modelName\":\"m\",\"metric\":\"throughput\",\"profile\":{\"metadata\":{\"engine\":"
              "\"vllm\"}},\"precision\":\"fp16\",\"env\":[{\"name\":\"A\",\"value\":\"x\"}],"
              "\"runtimeConfigName\":\"fast\"}"));
-    made = service_derived_template(&s.arena, b, parse(&s.arena, "{metadata: {name: x}}"));
+    made = aim_service_derived_template(&s.arena, b, parse(&s.arena, "{metadata: {name: x}}"));
     EQ_STR(json_text(json_at(made, "spec", "metric", NULL)), S("throughput"));
     arena_done(&s.arena);
 }
@@ -193,12 +195,12 @@ static void overrides_make_a_template_of_their_own(void)
 static void a_model_for_an_image_takes_the_services_configuration(void)
 {
     struct stage s = { 0 };
-    struct service_basis *b = set(
+    struct aim_service_basis *b = set(
         &s,
         "{metadata: {name: chat, namespace: ml, labels: {team/x: a, y: b}}, spec: {model: {image: "
         "'nginx:1.25'}, runtimeConfigName: fast}}",
         "{labelPropagation: {enabled: true, match: ['team/*']}}");
-    const struct json *model = service_model(&s.arena, b);
+    const struct json *model = aim_service_model(&s.arena, b);
     EQ_STR(json_text(json_at(model, "metadata", "name", NULL)), S("nginx-1-25-251ad317"));
     EQ_STR(text(json_get(model, "spec")),
            S("{\"image\":\"nginx:1.25\",\"runtimeConfigName\":\"fast\"}"));
@@ -213,15 +215,15 @@ static void templates_have_a_serving_runtime(void)
     auto_arena struct arena a = { 0 };
     struct runtimeconfig_spec config = { 0 };
     const struct json *template = parse(&a, TEMPLATE);
-    struct template_basis b = { "aim.silogen.ai", template,
-                                json_at(template, "status", "profile", NULL),
-                                parse(&a, "{spec: {image: 'r/m:1'}}"), &config };
-    const struct json *runtime = template_serving_runtime(&a, &b);
+    struct aim_template_basis b = { "aim.silogen.ai", template,
+                                    json_at(template, "status", "profile", NULL),
+                                    parse(&a, "{spec: {image: 'r/m:1'}}"), &config };
+    const struct json *runtime = aim_template_serving_runtime(&a, &b);
     const struct json *c = json_item(json_at(runtime, "spec", "containers", NULL), 0);
     EQ_STR(json_text(json_get(c, "image")), S("r/m:1"));
     EQ_STR(text(json_at(c, "resources", "limits", NULL)), S("{\"amd.com/gpu\":\"2\"}"));
     OK(!json_at(runtime, "metadata", "namespace", NULL)); /* of the cluster */
-    OK(!template_cache(&a, &b));
+    OK(!aim_template_cache(&a, &b));
 }
 
 static void models_are_judged_by_what_is_known(void)
@@ -232,7 +234,7 @@ static void models_are_judged_by_what_is_known(void)
         "[{gpuModel: MI300X, gpuCount: 1, metric: latency, precision: fp8}, {gpuCount: 2}]}}}}";
     static const struct {
         const char *model;
-        struct model_templates made, other;
+        struct aim_model_templates made, other;
         const char *want;
     } t[] = {
         { "{spec: {image: i}}", { 0 }, { 0 }, "Pending" },
@@ -247,21 +249,21 @@ static void models_are_judged_by_what_is_known(void)
     };
     struct runtimeconfig_spec config = { 0 };
     for (size_t i = 0; i < countof(t); i++) {
-        struct model_facts f = { .object = parse(&a, t[i].model),
-                                 .config = &config,
-                                 .made = t[i].made,
-                                 .other = t[i].other };
-        struct model_state s = model_state(&a, &f);
+        struct aim_model_facts f = { .object = parse(&a, t[i].model),
+                                     .config = &config,
+                                     .made = t[i].made,
+                                     .other = t[i].other };
+        struct aim_model_state s = aim_model_state(&a, &f);
         EQ_STR(str_c(s.status), str_c(t[i].want));
         OK(s.message.n > 0);
     }
     const struct json *model = parse(&a, recommends);
-    const struct json *first = json_item(model_deployments(model, &config), 0);
-    const struct json *made = model_template(&a, "aim.silogen.ai", model, first);
+    const struct json *first = json_item(aim_model_deployments(model, &config), 0);
+    const struct json *made = aim_model_template(&a, "aim.silogen.ai", model, first);
     OK(str_starts(json_text(json_at(made, "metadata", "name", NULL)), S("m-1x-mi300x-lat-fp8-")));
     EQ_INT(json_int(json_at(made, "spec", "gpuSelector", "count", NULL), 0), 1);
     config.no_discovery = true;
-    OK(!model_deployments(model, &config));
+    OK(!aim_model_deployments(model, &config));
 }
 
 int main(void)

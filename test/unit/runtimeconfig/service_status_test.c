@@ -1,4 +1,4 @@
-/* What a service says of itself, beyond the golden vectors: caches, the grace of a server that fails, and laws that hold
+/* The status of a service beyond the golden vectors: caches, the grace period of a failing server, and laws that hold
  * for any facts. */
 #include "base/random.h"
 #include "runtimeconfig/service_status_core.h"
@@ -13,9 +13,9 @@ static struct json *parse(struct arena *a, const char *yaml)
     return tree;
 }
 
-static struct service_facts running(void)
+static struct aim_service_facts running(void)
 {
-    return (struct service_facts){
+    return (struct aim_service_facts){
         .template = { .state = SERVICE_TEMPLATE_READY, .name = S("t"), .found = true },
         .runtime = { .found = true, .ready = true },
     };
@@ -25,7 +25,7 @@ static void a_cache_comes_before_the_runtime(void)
 {
     auto_arena struct arena a = { 0 };
     static const struct {
-        enum service_cache_state cache;
+        enum aim_service_cache_state cache;
         bool found;
         const char *status, *reason;
     } t[] = {
@@ -36,10 +36,10 @@ static void a_cache_comes_before_the_runtime(void)
         { SERVICE_CACHE_FAILED, true, "Running", "RuntimeReady" }, /* what runs goes on */
     };
     for (size_t i = 0; i < countof(t); i++) {
-        struct service_facts f = running();
+        struct aim_service_facts f = running();
         f.cache = t[i].cache;
         f.runtime.found = f.runtime.ready = t[i].found;
-        struct service_answer answer = service_status(&a, &f);
+        struct aim_service_answer answer = aim_service_status(&a, &f);
         EQ_STR(str_c(answer.status), str_c(t[i].status));
         EQ_STR(answer.conditions[SERVICE_READY].reason, str_c(t[i].reason));
     }
@@ -48,15 +48,15 @@ static void a_cache_comes_before_the_runtime(void)
 static void a_failing_server_has_ten_seconds(void)
 {
     auto_arena struct arena a = { 0 };
-    struct service_facts f = running();
+    struct aim_service_facts f = running();
     f.old = parse(&a, "{status: Degraded}");
-    f.trouble = (struct service_trouble){ SERVICE_APPLYING, S("no answer"), 9 };
-    struct service_answer answer = service_status(&a, &f);
+    f.trouble = (struct aim_service_trouble){ SERVICE_APPLYING, S("no answer"), 9 };
+    struct aim_service_answer answer = aim_service_status(&a, &f);
     EQ_STR(str_c(answer.status), S("Degraded"));
     EQ_INT(answer.conditions[SERVICE_READY].truth, SERVICE_UNKNOWN);
     EQ_INT(answer.conditions[SERVICE_RUNTIME_READY].truth, SERVICE_ABSENT); /* left as it was */
     f.trouble.lasting_s = 10;
-    answer = service_status(&a, &f);
+    answer = aim_service_status(&a, &f);
     EQ_STR(str_c(answer.status), S("Failed"));
     EQ_STR(answer.conditions[SERVICE_FAILURE].message, S("Apply failed: no answer"));
 }
@@ -64,17 +64,17 @@ static void a_failing_server_has_ten_seconds(void)
 static void a_missing_configuration_degrades_whatever_else_is_wrong(void)
 {
     auto_arena struct arena a = { 0 };
-    struct service_facts f = running();
+    struct aim_service_facts f = running();
     f.config_missing = true;
     f.config_message = S("gone");
     f.model.state = SERVICE_MODEL_WAITING;
     f.model.reason = S("ModelPending");
-    EQ_STR(str_c(service_status(&a, &f).status), S("Degraded"));
+    EQ_STR(str_c(aim_service_status(&a, &f).status), S("Degraded"));
     f.model.state = SERVICE_MODEL_FAILED;
-    EQ_STR(str_c(service_status(&a, &f).status), S("Failed"));
+    EQ_STR(str_c(aim_service_status(&a, &f).status), S("Failed"));
 }
 
-/* Laws: exactly one word; Ready only when Running; what has failed does not progress; a failure is told with its reason;
+/* Laws: exactly one word; Ready only when Running; what has failed does not progress; a failure has a reason;
  * the same facts give the same answer whatever was before, but for the condition Failure that is left away. */
 static void laws_hold_for_any_facts(void)
 {
@@ -82,24 +82,25 @@ static void laws_hold_for_any_facts(void)
     random_init(&r, 5, 1);
     for (int i = 0; i < 5000; i++) {
         auto_arena struct arena a = { 0 };
-        struct service_facts f = {
+        struct aim_service_facts f = {
             .config_missing = random_below(&r, 6) == 0,
             .config_message = S("gone"),
-            .route = { .state = (enum service_route_state)random_below(&r, SERVICE_ROUTE_N) },
-            .model = { (enum service_model_state)(random_below(&r, 3) ? 0 : random_below(&r, 6)),
+            .route = { .state = (enum aim_service_route_state)random_below(&r, SERVICE_ROUTE_N) },
+            .model = { (enum aim_service_model_state)(random_below(&r, 3) ? 0
+                                                                          : random_below(&r, 6)),
                        S("ModelX"), S("words") },
-            .template = { .state = (enum service_template_state)(
+            .template = { .state = (enum aim_service_template_state)(
                               random_below(&r, 3) ? 0 : random_below(&r, 9)),
                           .name = S("t"),
                           .found = true,
                           .reason = S("TemplateX"),
                           .message = S("words") },
-            .cache = (enum service_cache_state)random_below(&r, 5),
+            .cache = (enum aim_service_cache_state)random_below(&r, 5),
             .runtime = { .found = random_below(&r, 2), .ready = random_below(&r, 2) },
         };
         f.runtime.ready = f.runtime.ready && f.runtime.found;
-        struct service_answer x = service_status(&a, &f);
-        const struct service_condition *c = x.conditions;
+        struct aim_service_answer x = aim_service_status(&a, &f);
+        const struct aim_service_condition *c = x.conditions;
         bool is_running = !strcmp(x.status, "Running"), failed = !strcmp(x.status, "Failed");
         OK((c[SERVICE_READY].truth == SERVICE_TRUE) == is_running);
         OK(!is_running || c[SERVICE_FAILURE].truth == SERVICE_FALSE);
@@ -110,19 +111,19 @@ static void laws_hold_for_any_facts(void)
         f.old =
             parse(&a, "{status: Failed, conditions: [{type: Failure, status: 'True', reason: Old, "
                       "message: old}]}");
-        struct service_answer y = service_status(&a, &f);
+        struct aim_service_answer y = aim_service_status(&a, &f);
         EQ_STR(str_c(y.status), str_c(x.status));
         OK(!str_eqc(y.conditions[SERVICE_FAILURE].reason, "Old"));
     }
 }
 
-static void pull_errors_are_told_apart(void)
+static void pull_errors_are_distinguished(void)
 {
-    EQ_INT(service_pull_cause(S("pull access denied for x")), SERVICE_PULL_AUTH);
-    EQ_INT(service_pull_cause(S("failed: 401 Unauthorized")), SERVICE_PULL_AUTH);
-    EQ_INT(service_pull_cause(S("manifest unknown")), SERVICE_PULL_MISSING);
-    EQ_INT(service_pull_cause(S("connection refused")), SERVICE_PULL_OTHER);
-    EQ_INT(service_pull_cause(S("")), SERVICE_PULL_OTHER);
+    EQ_INT(aim_service_pull_cause(S("pull access denied for x")), SERVICE_PULL_AUTH);
+    EQ_INT(aim_service_pull_cause(S("failed: 401 Unauthorized")), SERVICE_PULL_AUTH);
+    EQ_INT(aim_service_pull_cause(S("manifest unknown")), SERVICE_PULL_MISSING);
+    EQ_INT(aim_service_pull_cause(S("connection refused")), SERVICE_PULL_OTHER);
+    EQ_INT(aim_service_pull_cause(S("")), SERVICE_PULL_OTHER);
 }
 
 int main(void)
@@ -132,6 +133,6 @@ int main(void)
                              TAP(a_failing_server_has_ten_seconds),
                              TAP(a_missing_configuration_degrades_whatever_else_is_wrong),
                              TAP(laws_hold_for_any_facts),
-                             TAP(pull_errors_are_told_apart),
+                             TAP(pull_errors_are_distinguished),
                              { 0 } });
 }

@@ -174,7 +174,12 @@ static void the_interval_is_live(void)
     models_pass(&w, 1);
     models_scale(&w, "web", 3);
     models_load(&w, "web", 0.1, 0);
-    models_pass(&w, 12);
+    models_pass(&w, 60);
+    EQ_INT(models_desired(&w, "web"), 3); /* what was added stays for a start delay */
+    MODELS_SAYS(&w, "web", "OptimizationReady", "message",
+                "saturation-only decision: no scale-down: replicas were added less than a start "
+                "delay ago (target: 3 replicas)");
+    models_pass(&w, 60);
     EQ_INT(models_desired(&w, "web"), 1);
     models_stop(&w);
 }

@@ -440,7 +440,8 @@ static void odd_samples_are_no_samples(void)
     } t[] = {
         { -1, 0, NULL, "MetricsFound", 2 },           { INFINITY, 0, NULL, "MetricsFound", 2 },
         { 0.01, NAN, NULL, "MetricsFound", 2 },       { 0.01, 0, "instance", "MetricsMissing", 2 },
-        { 0.01, 1.9, "pod_name", "MetricsFound", 1 }, /* 1 and 1, for which one replica is enough */
+        { 0.01, 1.9, "pod_name", "MetricsFound", 2 }, /* nothing goes while requests wait */
+        { 0.01, 0.9, "pod_name", "MetricsFound", 1 }, /* none waits */
     };
     struct models w;
     struct fake_prometheus p = { .kv = 0.6, .pods = BOTH };

@@ -26,6 +26,54 @@ static void pods_that_get_no_requests_are_no_capacity(void)
     }
 }
 
+/* A ReplicaSet of another namespace that claims to be owned here, held by a finalizer against the garbage collector:
+ * were its pod counted, its numbers would decide about this model. */
+static void a_pod_of_another_namespace_is_not_ours(void)
+{
+    struct models w;
+    struct arena *a = &w.c.arena;
+    models_web(&w, 2, 0.6, 1, "");
+    EQ_INT(models_desired(&w, "web"), 2);
+    models_create(&w, &resource_namespaces, NULL, S("{metadata: {name: mallory}}"));
+    models_create(
+        &w, &resource_replicasets, "mallory",
+        arena_printf(a,
+                     "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: evil, "
+                     "finalizers: [example.com/hold], ownerReferences: [{apiVersion: apps/v1, "
+                     "kind: Deployment, name: web, uid: " STR_FMT
+                     ", controller: true}]}, spec: {replicas: 1, selector: {matchLabels: {a: "
+                     "b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: "
+                     "x, image: x}]}}}}",
+                     STR_ARG(models_uid(&w, &resource_deployments, "web"))));
+    str set = json_text(json_at(cluster_get(&w.c, &resource_replicasets, "mallory", "evil"),
+                                "metadata", "uid", NULL));
+    models_create(
+        &w, &resource_pods, "mallory",
+        arena_printf(a,
+                     "{apiVersion: v1, kind: Pod, metadata: {name: evil, ownerReferences: "
+                     "[{apiVersion: apps/v1, kind: ReplicaSet, name: evil, uid: " STR_FMT
+                     ", controller: true}]}, spec: {containers: [{name: vllm, image: vllm, "
+                     "ports: [{name: metrics, containerPort: %u}]}]}}",
+                     STR_ARG(set), http_server_port(w.pods[0].server)));
+    struct kube_request ready = {
+        .verb = KUBE_MERGE_PATCH,
+        .resource = &resource_pods,
+        .ns = S("mallory"),
+        .name = S("evil"),
+        .subresource = "status",
+        .body = S("{\"status\":{\"phase\":\"Running\",\"podIP\":\"127.0.0.1\",\"podIPs\":[{\"ip\":"
+                  "\"127.0.0.1\"}],\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}")
+    };
+    EQ_INT(cluster_ask(&w.c, ready).code, 200);
+    models_load(&w, "web", 0.9, 9);
+    size_t scrapes = w.pods[0].scrapes, others = w.pods[1].scrapes;
+    models_pass(&w, 61);
+    OK(cluster_get(&w.c, &resource_pods, "mallory", "evil"));
+    EQ_INT(models_desired(&w, "web"), 4); /* twice what is really there */
+    EQ_INT(w.pods[0].scrapes - scrapes, w.pods[1].scrapes - others); /* not scraped for it */
+    models_stop(&w);
+}
+
 /* Two of the cheap ones find no room: they are waited for, then the dear ones grow in their place; and they keep
  * the model from shrinking no longer than that either. */
 static void replicas_that_never_come_are_not_waited_for(void)
@@ -55,7 +103,7 @@ static void replicas_that_never_come_are_not_waited_for(void)
     models_scale(&w, "dear", 3);
     models_load(&w, "dear", 0.1, 0);
     models_load(&w, "cheap", 0.1, 0);
-    models_pass(&w, 61);
+    models_pass(&w, 151);
     EQ_INT(models_desired(&w, "dear"), 1);
     models_stop(&w);
 }
@@ -534,6 +582,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(pods_that_get_no_requests_are_no_capacity),
+        TAP(a_pod_of_another_namespace_is_not_ours),
         TAP(replicas_that_never_come_are_not_waited_for),
         TAP(servers_of_another_model_say_nothing),
         TAP(a_new_workload_begins_anew),

@@ -1,6 +1,6 @@
 /* From history to what is published and applied. */
 #include "base/civil.h"
-#include "schedule/schedule_advice.h"
+#include "schedule/schedule_signal.h"
 #include "tap.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static double flat(int64_t at)
 
 static struct schedule_sample samples[SAMPLES];
 
-static struct schedule_advised advise(struct arena *a, size_t n)
+static struct schedule_advice_result advise(struct arena *a, size_t n)
 {
     struct schedule_advice advice = { .enabled = true, .lead_minutes = 10, .zone = tz_utc() };
     struct schedule_history h = { samples, n, SCHEDULE_SIGNAL_DEMAND, monday + DAYS * CIVIL_DAY_S };
@@ -44,7 +44,7 @@ static struct schedule_advised advise(struct arena *a, size_t n)
 static void a_pattern_is_published_with_its_backtest(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_advised advised = advise(&a, record(samples, DAYS, office));
+    struct schedule_advice_result advised = advise(&a, record(samples, DAYS, office));
     OK(!advised.reason && advised.good_enough);
     EQ_STR(json_text(json_get(json_item(advised.triggers, 0), "name")), S("ai-mtuwthf-0850-1700"));
     EQ_INT(json_int(json_get(json_item(advised.triggers, 0), "priority"), 0), -99);
@@ -62,10 +62,10 @@ static void a_pattern_is_published_with_its_backtest(void)
 static void too_little_is_said(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_advised advised = advise(&a, record(samples, 2, office));
+    struct schedule_advice_result advised = advise(&a, record(samples, 2, office));
     EQ_STR(str_c(advised.reason), S("InsufficientData"));
     EQ_STR(advised.message,
-           S("48 hours of history were found, want at least 72 hours on 7 different days"));
+           S("found 48 hours of history; need at least 72 hours on 7 different days"));
     OK(!advised.status && !advised.triggers);
     EQ_STR(str_c(advise(&a, 0).reason), S("InsufficientData"));
     EQ_STR(str_c(advise(&a, record(samples, 6, office)).reason), S("InsufficientData"));
@@ -74,14 +74,14 @@ static void too_little_is_said(void)
 static void without_a_week_to_hold_back_nothing_is_applied(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_advised advised = advise(&a, record(samples, 10, office));
+    struct schedule_advice_result advised = advise(&a, record(samples, 10, office));
     OK(advised.status && !json_get(advised.status, "backtest") && !advised.good_enough);
 }
 
 static void a_flat_line_needs_no_trigger(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_advised advised = advise(&a, record(samples, DAYS, flat));
+    struct schedule_advice_result advised = advise(&a, record(samples, DAYS, flat));
     EQ_INT(json_len(advised.triggers), 0);
     OK(!advised.good_enough); /* it does not help, so it is not applied */
 }

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "base/rfc3339.h"
 #include "schedule/schedule_core.h"
-#include "schedule/schedule_windows.h"
+#include "schedule/schedule_windows_core.h"
 #include "tap.h"
 
 enum { TRIGGERS = 5, ROUNDS = 4000, ORACLE_DAYS = 12 };
@@ -66,7 +66,7 @@ static void resting_values_fill_what_an_end_leaves_open(void)
     struct schedule_trigger triggers[] = { daily("w", 8, 18, 0) };
     struct schedule_spec spec = { .triggers = triggers,
                                   .triggers_n = 1,
-                                  .resting = {
+                                  .default_config = {
                                       .has_min = true, .min = 2, .has_max = true, .max = 7 } };
     struct schedule_trigger_now states[1];
     struct schedule_effective e = schedule_effective(&spec, 0, at("2026-06-03T19:00:00Z"), states);
@@ -172,7 +172,7 @@ static struct oracle ask_oracle(const struct schedule_trigger *t, int64_t now)
     int64_t today = civil_day_of(now + tz_offset_at(t->zone, now));
     for (int64_t day = today - ORACLE_DAYS; day <= today + ORACLE_DAYS; day++) {
         int64_t midnight = day * CIVIL_DAY_S;
-        if (!schedule_day_counts(t, day))
+        if (!schedule_trigger_has_day(t, day))
             continue;
         if (t->start_s < t->end_s) {
             oracle_piece(&o, schedule_wall_start(t->zone, midnight + t->start_s),

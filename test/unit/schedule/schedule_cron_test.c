@@ -1,7 +1,7 @@
 /* Cron lines: what is read, what is refused, and the library's ways around daylight saving. The vectors of
  * smarthpa-keda-cron hold the ordinary days. */
 #include "base/rfc3339.h"
-#include "schedule/schedule_cron.h"
+#include "schedule/schedule_cron_core.h"
 #include "tap.h"
 
 static void lines_are_read(void)

@@ -1,4 +1,4 @@
-/* The pictures: what a reader sees must be what the core said. */
+/* Drawings show what the core decided. */
 #include "base/rfc3339.h"
 #include "schedule/schedule_draw.h"
 #include "tap.h"
@@ -32,7 +32,7 @@ static struct schedule_spec *read_spec(struct arena *a)
     struct json *spec = NULL;
     err_t e;
     OK_CALL(yaml_parse(a, str_c(manifest), &spec, &e), &e);
-    return schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+    return schedule_spec_read(a, spec, (struct schedule_defaults){ .find_zone = tz_get });
 }
 
 /* The spring night of 2026: 02:00 to 03:00 does not exist on Sunday, so half of the window is gone. */
@@ -77,7 +77,7 @@ static void explains_why(void)
         "At Sun 2026-03-29 03:30:00 +02:00 (Europe/Berlin): start:office, min 5, max 50\n",
         "  open since Sun 2026-03-29 03:00:00 +02:00\n",
         "open, and governs (02:00:00-04:00:00 daily, Europe/Berlin)\n",
-        "open, but office has priority 1 over 0 (01:00:00-24:00:00 SUN, Europe/Berlin)\n",
+        "open, but office has higher priority, 1 over 0 (01:00:00-24:00:00 SUN, Europe/Berlin)\n",
         "  Sun 2026-03-29 04:00:00 +02:00  in 30 min  start:a <b> & \"c\": min 7, max 9\n",
     };
     for (size_t i = 0; i < countof(lines); i++)
@@ -92,9 +92,9 @@ static void the_timeline_joins_what_does_not_change(void)
     struct schedule_timeline line =
         schedule_timeline(&a, spec, 0, at("2026-03-27T23:00:00Z"), at("2026-03-28T22:00:00Z"));
     EQ_INT(line.n, 3);
-    EQ_INT(line.stretches[1].from, at("2026-03-28T01:00:00Z"));
-    EQ_INT(line.stretches[1].to, at("2026-03-28T03:00:00Z"));
-    EQ_INT(line.stretches[2].to, line.to);
+    EQ_INT(line.periods[1].from, at("2026-03-28T01:00:00Z"));
+    EQ_INT(line.periods[1].to, at("2026-03-28T03:00:00Z"));
+    EQ_INT(line.periods[2].to, line.to);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* Learning at its edges; the golden vectors have the ordinary cases. */
 #include "base/civil.h"
-#include "schedule/schedule_recommend.h"
+#include "schedule/schedule_recommend_core.h"
 #include "tap.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@ static struct schedule_spec *read_yaml(struct arena *a, const char *text)
     struct json *spec;
     if (!OK_CALL(yaml_parse(a, str_c(text), &spec, &e), &e))
         exit(EXIT_FAILURE);
-    return schedule_spec_read(a, spec, (struct schedule_defaults){ 0 });
+    return schedule_spec_read(a, spec, (struct schedule_defaults){ .find_zone = tz_get });
 }
 
 static void problems(void)
@@ -23,58 +23,58 @@ static void problems(void)
     } cases[] = {
         { "triggers: [" TRIGGER(DAYS) "]", NULL, NULL, SCHEDULE_USED },
         { "triggers: [{name: w, startTime: '9:00', endTime: '17:00:00', " DAYS "}]", "InvalidTime",
-          "trigger w: startTime \"9:00\" is not a time of day, want HH:MM:SS from 00:00:00 to 23:59:59",
+          "trigger w: startTime \"9:00\" is not a time of day; want HH:MM:SS from 00:00:00 to 23:59:59",
           SCHEDULE_INVALID },
         { "triggers: [{name: w, startTime: '09:00:00', endTime: '09:00:00', " DAYS "}]",
-          "EmptyWindow", "trigger w: startTime and endTime are the same, so it is never active",
+          "EmptyWindow", "trigger w: startTime and endTime are equal, so it is never active",
           SCHEDULE_INVALID },
         { "triggers: [" TRIGGER("interval: {recurring: 'M', startDate: '2026-02-30'}") "]",
           "InvalidDate",
-          "trigger w: interval.startDate \"2026-02-30\" is not a date, want YYYY-MM-DD",
+          "trigger w: interval.startDate \"2026-02-30\" is not a date; want YYYY-MM-DD",
           SCHEDULE_INVALID },
         { "triggers: [" TRIGGER("interval: {startDate: '2026-03-02', endDate: '2026-03-01'}") "]",
           "InvalidDate",
           "trigger w: interval.startDate 2026-03-02 is after interval.endDate 2026-03-01",
           SCHEDULE_INVALID },
         { "triggers: [" TRIGGER("interval: {startDate: '2026-03-02'}") "]", "NoInterval",
-          "trigger w: interval names no day, want recurring (such as M,TU,W) or both startDate and "
+          "trigger w: interval selects no day; set recurring (such as M,TU,W) or both startDate and "
           "endDate",
           SCHEDULE_NO_DAYS },
         { "triggers: [" TRIGGER("timezone: Mars/Base, " DAYS) "]", "InvalidTimezone",
-          "trigger w: timezone \"Mars/Base\" is unknown, want an IANA name such as Europe/Berlin; UTC "
-          "is used",
+          "trigger w: timezone \"Mars/Base\" is unknown; want an IANA name such as Europe/Berlin; using "
+          "UTC",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER("timezone: Local, " DAYS) "]", "InvalidTimezone",
-          "trigger w: timezone Local depends on the machine, want an IANA name; UTC is used",
+          "trigger w: timezone Local depends on the machine; want an IANA name; using UTC",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER("interval: {recurring: 'M,T'}") "]", "UnknownWeekday",
-          "trigger w: interval.recurring has \"T\", which is no weekday, want SUN, M, TU, W, TH, F or "
+          "trigger w: interval.recurring has \"T\", which is not a weekday; want SUN, M, TU, W, TH, F or "
           "SAT",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS) ", " TRIGGER(DAYS) "]", "DuplicateTriggerName",
           "trigger w: a later trigger has the same name and replaces it", SCHEDULE_DROPPED },
         { "triggers: [" TRIGGER(DAYS ", startHPAConfig: {minReplicas: 5, maxReplicas: 3}") "]",
           "MinAboveMax",
-          "trigger w: startHPAConfig has minReplicas 5 above maxReplicas 3, so it changes nothing",
+          "trigger w: startHPAConfig has minReplicas 5 above maxReplicas 3; it has no effect",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", startHPAConfig: {minReplicas: -5, maxReplicas: 3}") "]",
-          "InvalidReplicas", "trigger w: startHPAConfig.minReplicas is -5, want at least 0",
+          "InvalidReplicas", "trigger w: startHPAConfig.minReplicas is -5; want at least 0",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", startHPAConfig: {minReplicas: '5', maxReplicas: 3}") "]",
           "InvalidReplicas",
-          "trigger w: startHPAConfig.minReplicas is not a 32-bit integer, it is ignored",
+          "trigger w: startHPAConfig.minReplicas is not a 32-bit integer; it is ignored",
           SCHEDULE_USED },
         { "triggers: [" TRIGGER(DAYS ", priority: high") "]", "InvalidField",
-          "trigger w: priority is of type string, want an integer", SCHEDULE_USED },
+          "trigger w: priority has type string; want an integer", SCHEDULE_USED },
         { "triggers: [" TRIGGER(
               "interval: {recurring: 'M', excludeDates: ['2026-12-25', tomorrow]}") "]",
           "InvalidDate",
-          "trigger w: interval.excludeDates \"tomorrow\" is not a date, want YYYY-MM-DD",
+          "trigger w: interval.excludeDates \"tomorrow\" is not a date; want YYYY-MM-DD",
           SCHEDULE_USED },
-        { "triggers: [nonsense]", "InvalidField",
-          "trigger trigger-0: the entry is of type string, want an object", SCHEDULE_INVALID },
+        { "triggers: [text]", "InvalidField",
+          "trigger trigger-0: the entry has type string; want an object", SCHEDULE_INVALID },
         { "{hpaObjectRef: {name: web}, triggers: [" TRIGGER(DAYS) "]}", "AliasField",
-          "spec: hpaObjectRef is written HPAObjectRef in this kind", SCHEDULE_USED },
+          "spec: hpaObjectRef is an alias of HPAObjectRef", SCHEDULE_USED },
         { "triggers: [{name: w, startTime: '22:00:00', endTime: '06:00:00', " DAYS "}]",
           "OvernightSplit", NULL, SCHEDULE_USED },
         { "triggers: [{name: w, startTime: '22:00:00', endTime: '06:00:00', interval: {recurring: M, "
@@ -86,7 +86,7 @@ static void problems(void)
         { "triggers: [{name: w, suspend: true, startTime: broken}]", NULL, NULL,
           SCHEDULE_SUSPENDED },
         { "{driftPolicy: Sometimes, triggers: [" TRIGGER(DAYS) "]}", "InvalidField",
-          "spec: driftPolicy \"Sometimes\" is unknown, want Enforce, OnTransition; Enforce is used",
+          "spec: driftPolicy \"Sometimes\" is unknown; want Enforce, OnTransition; using Enforce",
           SCHEDULE_USED },
     };
     for (size_t i = 0; i < countof(cases); i++) {
@@ -138,17 +138,19 @@ static void capitalised_names_win_over_aliases(void)
 static void extensions_have_the_original_behaviour_as_default(void)
 {
     auto_arena struct arena a = { 0 };
-    struct schedule_spec *spec = schedule_spec_read(&a, NULL, (struct schedule_defaults){ 0 });
+    struct schedule_spec *spec =
+        schedule_spec_read(&a, NULL, (struct schedule_defaults){ .find_zone = tz_get });
     EQ_INT(spec->triggers_n + spec->problems_n, 0);
     OK(!spec->suspend && spec->drift == SCHEDULE_ENFORCE && spec->deletion == SCHEDULE_RETAIN);
-    OK(!spec->advice.enabled && schedule_config_empty(&spec->resting));
+    OK(!spec->advice.enabled && schedule_config_empty(&spec->default_config));
     spec = read_yaml(&a, "{suspend: true, driftPolicy: OnTransition, deletionPolicy: Restore, "
                          "desiredReplicasPolicy: Exact, defaultHPAConfig: {minReplicas: 2}, "
                          "smartRecommendation: {enabled: true, frequency: 30, mode: Apply, "
                          "profile: economy, timezone: Europe/Berlin}}");
     OK(spec->suspend && spec->drift == SCHEDULE_ON_TRANSITION &&
        spec->deletion == SCHEDULE_RESTORE);
-    OK(spec->desired == SCHEDULE_EXACT && spec->resting.has_min && spec->resting.min == 2);
+    OK(spec->desired == SCHEDULE_EXACT && spec->default_config.has_min &&
+       spec->default_config.min == 2);
     OK(spec->advice.enabled && spec->advice.apply && spec->advice.profile == SCHEDULE_ECONOMY);
     EQ_INT(spec->advice.frequency_minutes, 30);
     EQ_INT(spec->advice.lookback_days, 28);

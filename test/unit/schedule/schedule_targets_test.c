@@ -22,28 +22,40 @@ static void kept_stop(struct kept *k)
     projector_free(k->projector);
 }
 
-static struct record *parse(struct kept *k, const char *name, const char *created, const char *spec)
+static struct record *parse_in(struct kept *k, const char *ns, const char *name,
+                               const char *created, const char *spec)
 {
     auto_buf struct buf text = { 0 };
     struct record *r = NULL;
     err_t e;
     buf_printf(&text,
-               "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"%s\",\"uid\":\"u-%s\","
+               "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"u-%s\","
                "\"creationTimestamp\":\"%s\",\"generation\":3,\"finalizers\":[\"x\",\"%s\"],"
                "\"annotations\":{\"%s\":\"true\"}},\"spec\":%s,\"status\":{\"source\":\"none\"}}",
-               name, name, created, SCHEDULE_FINALIZER, SCHEDULE_PAUSED, spec);
+               ns, name, name, created, SCHEDULE_FINALIZER, SCHEDULE_PAUSED, spec);
     OK_CALL(project(k->projection, buf_str(&text), &r, &e), &e);
     return r;
+}
+
+static struct record *parse(struct kept *k, const char *name, const char *created, const char *spec)
+{
+    return parse_in(k, "shop", name, created, spec);
+}
+
+static struct schedule_tracked *put_in(struct kept *k, const char *ns, const char *name,
+                                       const char *created, const char *spec)
+{
+    struct record *r = parse_in(k, ns, name, created, spec);
+    struct schedule_tracked *one =
+        schedule_targets_put(&k->targets, (const struct schedule_record *)(const void *)r);
+    record_unref(r);
+    return one;
 }
 
 static struct schedule_tracked *put(struct kept *k, const char *name, const char *created,
                                     const char *spec)
 {
-    struct record *r = parse(k, name, created, spec);
-    struct schedule_tracked *one =
-        schedule_targets_put(&k->targets, (const struct schedule_record *)(const void *)r);
-    record_unref(r);
-    return one;
+    return put_in(k, "shop", name, created, spec);
 }
 
 static size_t count(const struct kept *k, const char *ns, const char *name)
@@ -53,6 +65,21 @@ static size_t count(const struct kept *k, const char *ns, const char *name)
          one; one = one->next)
         n++;
     return n;
+}
+
+/* Schedules of "a" have consent, those of "b" have none. */
+static bool has_consent(void *context, str from_ns)
+{
+    size_t *asked = context;
+    ++*asked;
+    return !str_eqc(from_ns, "b");
+}
+
+static const struct schedule_tracked *rival(const struct kept *k,
+                                            const struct schedule_tracked *one)
+{
+    size_t asked = 0;
+    return schedule_targets_find_older(&k->targets, one, has_consent, &asked);
 }
 
 #define WEB "{\"HPAObjectRef\":{\"name\":\"web\"}}"
@@ -80,19 +107,49 @@ static void the_oldest_claim_counts(void)
     struct schedule_tracked *late = put(&k, "late", "2026-01-02T00:00:00Z", WEB);
     struct schedule_tracked *early = put(&k, "early", "2026-01-01T00:00:00Z", WEB);
     struct schedule_tracked *equal = put(&k, "equal", "2026-01-02T00:00:00Z", WEB);
-    OK(!schedule_targets_rival(&k.targets, early));
-    OK(schedule_targets_rival(&k.targets, late) == early);
-    OK(schedule_targets_rival(&k.targets, equal) == early);
+    OK(!rival(&k, early));
+    OK(rival(&k, late) == early);
+    OK(rival(&k, equal) == early);
     early->deleting = true;
-    OK(schedule_targets_rival(&k.targets, late) == equal); /* of one age, by name */
+    OK(rival(&k, late) == equal); /* of one age, by name */
     schedule_targets_drop(&k.targets, S("shop"), S("early"));
     EQ_INT(count(&k, "shop", "web"), 2);
     put(&k, "equal", "2026-01-02T00:00:00Z", "{\"HPAObjectRef\":{\"name\":\"other\"}}");
-    OK(!schedule_targets_rival(&k.targets, late));
+    OK(!rival(&k, late));
     EQ_INT(count(&k, "shop", "web"), 1);
     EQ_INT(count(&k, "shop", "other"), 1);
     schedule_targets_drop(&k.targets, S("shop"), S("late"));
     EQ_INT(count(&k, "shop", "web"), 0);
+    kept_stop(&k);
+}
+
+/* Schedules without consent, however old and many, do not block the target, and consent is evaluated once. */
+static void schedules_without_consent_have_no_precedence(void)
+{
+    struct kept k;
+    kept_start(&k);
+    const char *abroad = "{\"HPAObjectRef\":{\"name\":\"web\",\"namespace\":\"shop\"}}";
+    struct schedule_tracked *own = put(&k, "own", "2026-01-05T00:00:00Z", WEB);
+    char name[20];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "b%d", i);
+        put_in(&k, "b", name, "2026-01-01T00:00:00Z", abroad);
+    }
+    EQ_INT(k.targets.cross_namespace, 100);
+    EQ_INT(count(&k, "shop", "web"), 101);
+    size_t asked = 0;
+    OK(!schedule_targets_find_older(&k.targets, own, has_consent, &asked));
+    EQ_INT(asked, 1);
+    const struct schedule_tracked *a = put_in(&k, "a", "late", "2026-01-04T00:00:00Z", abroad);
+    OK(rival(&k, own) == a);
+    put_in(&k, "a", "late", "2026-01-04T00:00:00Z", "{\"HPAObjectRef\":{\"name\":\"web\"}}");
+    OK(!rival(&k, own));
+    EQ_INT(k.targets.cross_namespace, 100);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "b%d", i);
+        schedule_targets_drop(&k.targets, S("b"), str_c(name));
+    }
+    EQ_INT(k.targets.cross_namespace, 0);
     kept_stop(&k);
 }
 
@@ -104,14 +161,15 @@ static void records_become_objects(void)
     struct record *r = parse(&k, "a", "2026-01-01T00:00:00Z", WEB);
     struct record *again = parse(&k, "a", "2026-01-01T00:00:00Z", "{}");
     const struct schedule_record *kept = (const struct schedule_record *)(const void *)r;
-    struct schedule_object o = schedule_record_object(&a, kept, (struct schedule_defaults){ 0 });
+    struct schedule_object o =
+        schedule_record_object(&a, kept, (struct schedule_defaults){ .find_zone = tz_get });
     OK(o.has_finalizer && o.paused && !o.deleting && o.generation == 3);
     EQ_INT(o.created, 1767225600);
     EQ_STR(o.spec->hpa_name, S("web"));
     EQ_STR(json_text(json_get(o.status, "source")), S("none"));
-    OK(!schedule_record_matters(kept, kept));
-    OK(schedule_record_matters(kept, (const struct schedule_record *)(const void *)again));
-    OK(schedule_record_matters(NULL, kept) && schedule_record_matters(kept, NULL));
+    OK(!schedule_record_has_changed(kept, kept));
+    OK(schedule_record_has_changed(kept, (const struct schedule_record *)(const void *)again));
+    OK(schedule_record_has_changed(NULL, kept) && schedule_record_has_changed(kept, NULL));
     record_unref(r);
     record_unref(again);
     kept_stop(&k);
@@ -120,9 +178,9 @@ static void records_become_objects(void)
 static void an_echo_holds_until_the_cache_moves(void)
 {
     struct schedule_echo e = { .before_rv = mem_dup("7", 1), .status = mem_dup("{}", 2) };
-    OK(schedule_echo_holds(&e, S("7")));
-    OK(!schedule_echo_holds(&e, S("9")));
-    OK(!e.before_rv && !e.status && !schedule_echo_holds(&e, S("7")));
+    OK(schedule_echo_is_current(&e, S("7")));
+    OK(!schedule_echo_is_current(&e, S("9")));
+    OK(!e.before_rv && !e.status && !schedule_echo_is_current(&e, S("7")));
 }
 
 int main(void)
@@ -130,6 +188,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(targets_are_found_by_every_spelling),
         TAP(the_oldest_claim_counts),
+        TAP(schedules_without_consent_have_no_precedence),
         TAP(records_become_objects),
         TAP(an_echo_holds_until_the_cache_moves),
         { 0 },

@@ -84,7 +84,7 @@ static struct cgroup *group_of(struct world *w, const char *uid)
     return g;
 }
 
-static struct cpu_stat read_stat(struct cgroup *g, struct cpu_stat stat)
+static struct demand_cpu_stat read_stat(struct cgroup *g, struct demand_cpu_stat stat)
 {
     err_t e;
     OK_CALL(cgroup_read(g, &stat, &e), &e);
@@ -100,21 +100,21 @@ static void a_throttled_pod_shows_it(void)
     put(&w, "a", "1", 100, 200);
     run(&w, 1);
     struct cgroup *g = group_of(&w, "0000-a");
-    EQ_INT(cgroup_levels(g), 2);
-    OK_CALL(cgroup_limit(g, &limit, &e), &e);
+    EQ_INT(cgroup_level_count(g), 2);
+    OK_CALL(cgroup_read_limit(g, &limit, &e), &e);
     EQ_INT(limit, 200);
-    OK_CALL(cgroup_pressure(g, &before), NULL);
-    struct cpu_stat first = read_stat(g, (struct cpu_stat){ 0 });
+    OK_CALL(cgroup_read_pressure(g, &before), NULL);
+    struct demand_cpu_stat first = read_stat(g, (struct demand_cpu_stat){ 0 });
     run(&w, 10);
-    struct cpu_stat second = read_stat(g, first);
-    OK_CALL(cgroup_pressure(g, &after), NULL);
+    struct demand_cpu_stat second = read_stat(g, first);
+    OK_CALL(cgroup_read_pressure(g, &after), NULL);
     OK(llabs(second.usage_usec - first.usage_usec - 2000000) < 30000);
     OK(llabs(second.throttled_usec - first.throttled_usec - 8000000) < 100000);
     EQ_INT(second.nr_throttled - first.nr_throttled, 100);
     OK(llabs(after - before - 8000000) < 100000);
 
     put(&w, "a", "1", 100, 1500); /* resized */
-    OK_CALL(cgroup_limit(g, &limit, &e), &e);
+    OK_CALL(cgroup_read_limit(g, &limit, &e), &e);
     EQ_INT(limit, 1500);
     first = read_stat(g, second);
     run(&w, 10);

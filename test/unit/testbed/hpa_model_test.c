@@ -35,6 +35,32 @@ static void ratio_and_tolerance(void)
     EQ_INT(once(4, (struct hpa_metric){ true, HPA_AVERAGE_VALUE, 1, 0 }), 1); /* min */
 }
 
+/* Metric type Pods: pods without the metric count as at their target on the way down, as idle on the way up. */
+static void missing_pods_dampen(void)
+{
+    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 80, 4 }), 8);
+    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 42, 4 }), 4); /* within 10 % */
+    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 20, 4 }), 2);
+    EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 100, 4 }), 10); /* four start */
+    EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 60, 4 }), 8); /* they will do */
+    EQ_INT(once(8, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 20, 4 }), 6);
+    EQ_INT(once(4, (struct hpa_metric){ true, HPA_POD_AVERAGE, 10, 0, 0 }), 4); /* nobody reports */
+}
+
+/* What is there at the first look counts as recommended then. */
+static void a_new_hpa_holds_for_its_window(void)
+{
+    struct hpa_history h = { 0 };
+    struct hpa_metric idle = { true, HPA_UTILIZATION, 50, 10 };
+    struct hpa_input in = input(1000, 10, &idle);
+    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    in.now_s = 1285;
+    EQ_INT(hpa_decide(&h, &in).desired, 10);
+    in.now_s = 1300;
+    EQ_INT(hpa_decide(&h, &in).desired, 2);
+    hpa_history_done(&h);
+}
+
 static void up_is_limited_by_policy(void)
 {
     EQ_INT(once(2, (struct hpa_metric){ true, HPA_UTILIZATION, 10, 1000 }),
@@ -97,6 +123,8 @@ static void zero_is_switched_off(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(ratio_and_tolerance),
+                                        TAP(missing_pods_dampen),
+                                        TAP(a_new_hpa_holds_for_its_window),
                                         TAP(up_is_limited_by_policy),
                                         TAP(down_waits_for_the_window),
                                         TAP(changes_count_against_the_period),

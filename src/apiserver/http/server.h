@@ -1,0 +1,96 @@
+/* The server behind the sockets: the state that calls share, and the work that happens without a request.
+ *
+ *   store       objects, history, database file     registry       built-in and custom kinds
+ *   watches     open watches                        controllers    garbage collection, namespaces, ...
+ *
+ * Everything runs on the thread of the loop; only a batch that is being written is on another one. */
+#ifndef FLYBALL_SERVER_H
+#define FLYBALL_SERVER_H
+
+#include "../../base/random.h"
+#include "../../base/rfc3339.h"
+#include "call.h"
+#include "registry.h"
+
+struct watch;
+struct gc;
+struct auth;
+
+struct server_options {
+    const char *db_path;                         /* NULL: memory only */
+    size_t history_events;                       /* 0: the store's default */
+    const struct controller *const *controllers; /* NULL-ended; NULL: none */
+};
+
+/* Work that happens without a request. A controller sees each event as it is published and only notes which
+ * objects to check; it acts when the whole batch is published, through the same write path as requests
+ * (write.h). All entries except on_event and reconcile may be NULL. */
+struct controller {
+    void (*start)(struct server *s); /* before the state is loaded */
+    void (*stop)(struct server *s);
+    /* Called for each object in the store at startup, as an event without a previous version. */
+    void (*on_load)(struct server *s, const struct event *e);
+    /* Creates the objects that every cluster has; `fresh`: the store is empty. */
+    void (*seed)(struct server *s, bool fresh);
+    void (*on_event)(struct server *s, const struct event *e);
+    bool (*reconcile)(struct server *s); /* true: it did something, call it again */
+};
+
+struct server {
+    struct loop *loop; /* NULL in tests, which call server_run_until_idle() instead */
+    struct store *store;
+    struct registry registry;
+    struct auth *auth; /* NULL: every client is an administrator (tests) */
+    const struct controller *const *controllers; /* NULL-ended */
+    struct gc *gc;
+    struct map watches; /* "group/resource/" to the first of its linked watches */
+    size_t n_watches;
+    struct deferred commit, reconcile;
+    struct timer ticker;          /* fires every minute: expires events */
+    struct timer reconcile_timer; /* see server_reconcile_later() */
+    struct batch *in_flight;      /* the batch that is being written; NULL: none */
+    struct worker *writer;        /* the thread that writes it; NULL: memory only */
+    struct work writing;
+    struct timer idle_timer;   /* fires when nothing was written for a moment */
+    int64_t commit_ns;         /* duration of a commit, smoothed */
+    size_t calls;              /* number of calls since the last commit began */
+    bool had_concurrent_calls; /* other calls arrived before the last commit */
+    struct random random;
+    int64_t time_s; /* the second that `time` shows; `time` points into time_text */
+    str time;
+    char time_text[RFC3339_TEXT_MAX];
+    /* Queues of the controllers; all strings are owned. */
+    VEC(char *) new_namespaces;         /* names: each needs a default service account */
+    VEC(char *) terminating_namespaces; /* names: being emptied */
+    VEC(char *) changed_definitions;    /* names */
+    VEC(char *) changed_claims;         /* keys */
+    bool roles_changed;                 /* aggregated cluster roles must be computed again */
+    bool all_definitions_changed;       /* a deleted definition freed its names: check all others */
+    bool stopping;                      /* calls are answered with 503 */
+};
+
+int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
+               err_t *e);
+/* Ends all watches; further calls are answered with 503. */
+void server_stop(struct server *s);
+void server_free(struct server *s);          /* only while server_is_idle() */
+bool server_is_idle(const struct server *s); /* no batch is being written */
+
+int64_t server_now_ns(const struct server *s); /* wall clock */
+/* Commits staged writes at the end of the turn of the loop. */
+void server_commit_soon(struct server *s);
+/* Runs the controllers at the end of the turn, or after a quarter of a second if one waits for time to pass. */
+void server_reconcile_soon(struct server *s);
+void server_reconcile_later(struct server *s);
+/* Sends a POST as the administrator. False: it was refused. */
+bool server_post(struct server *s, str path, str body);
+/* Commits and reconciles until nothing changes: at startup, and in tests without a loop. */
+void server_run_until_idle(struct server *s);
+
+str server_uid(struct server *s, struct arena *a);         /* a new UUID */
+str server_time(struct server *s, struct arena *a);        /* now, as in creationTimestamp */
+str server_name_suffix(struct server *s, struct arena *a); /* five letters and digits */
+
+void server_expire_events(struct server *s); /* deletes core events older than an hour */
+
+#endif

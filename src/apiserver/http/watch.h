@@ -1,0 +1,16 @@
+/* Watches: streams of events, read from the shared history when the client has room. watch.c explains how
+ * they work and what a slow client costs. */
+#ifndef FLYBALL_WATCH_H
+#define FLYBALL_WATCH_H
+
+#include "server.h"
+
+/* Wakes the watches that a committed event may concern. */
+void watch_on_event(struct server *s, const struct event *e, uint64_t sequence);
+/* Ends all watches under a prefix ("group/resource/"); "" ends all. */
+void watch_end_all(struct server *s, str prefix);
+/* Sets the exchange that the watch writes to, so that the watch can wake it. */
+void watch_attach(const struct stream_source *source, struct exchange *x);
+bool watch_is_source(const struct stream_source *source);
+
+#endif

@@ -1,0 +1,433 @@
+/* Write-ahead log with synchronous=FULL: COMMIT returns when the log is on disk. The file is locked
+ * for as long as it is open, which also spares the shared-memory file.
+ *
+ * Only SQLite writes SQLite's files. The log is kept and reused: once all of it has been moved into the file,
+ * SQLite writes it again from its beginning, so a commit mostly overwrites and the disk has no new length to
+ * record beside the data. A log that is still short is grown in idle moments, by transactions that
+ * rewrite a row which nobody reads.
+ *
+ * Files beside the database:
+ *
+ *     state.db-wal       SQLite's log; removed by an orderly close
+ *     state.db-mark      high-water mark (db_mark.h), checked when opening
+ *     state.db-reserve   room on the disk, given up when it is full so that objects can still be deleted
+ *
+ * The mark is synced when the log has been moved into the file or begins anew, every second, when idle and when
+ * closing. So a log of another generation than the mark's is its successor and holds one transaction at most,
+ * and a power failure leaves writes of the last second covered by the log's own checksums alone.
+ *
+ * A new database is made under another name and renamed when complete: so a file that is empty or lacks
+ * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
+ * checksum, because SQLite finds a damaged page structure but not a flipped bit inside a value. */
+#include "db_private.h"
+
+#include "../../base/buf.h"
+#include "../../base/log.h"
+#include "../../base/sum.h"
+#include "db_files.h"
+#include "db_log.h"
+
+#include <stdio.h>
+
+enum {
+    DATA_VERSION = 1,
+    APPLICATION_ID = 0x666c7962, /* "flyb" */
+    LONG_FRAMES = 1000,
+};
+
+#define WHAT_TO_DO "; restore the data directory from a copy, or move state.db* away to start empty"
+
+static int damaged(struct db *db, err_t *e, const char *why)
+{
+    return err_set(e, EUCLEAN, "the database %s is damaged (%s)%s", db->path, why, WHAT_TO_DO);
+}
+
+/* What a failed SQLite call means to a person. */
+int db_explain(struct db *db, int code, err_t *e)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return err_set(
+            e, ENOSPC,
+            "the disk of %s is full: nothing was changed; objects can be read, and a few "
+            "deleted, until there is room on it",
+            db->path);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return err_set(e, EBUSY, "the database %s is in use by another process", db->path);
+    case SQLITE_NOTADB:
+        return damaged(db, e, "it is not a database");
+    case SQLITE_CORRUPT:
+        return damaged(db, e, sqlite3_errmsg(db->sqlite));
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return err_set(e, EACCES, "the database %s cannot be opened for writing: %s", db->path,
+                       sqlite3_errmsg(db->sqlite));
+    default:
+        return err_set(e, EIO, "the database %s failed: %s", db->path, sqlite3_errmsg(db->sqlite));
+    }
+}
+
+static int run(struct db *db, const char *sql, err_t *e)
+{
+    int code = sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? 0 : db_explain(db, code, e);
+}
+
+static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, err_t *e)
+{
+    int code = sqlite3_prepare_v3(db->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+    return code == SQLITE_OK ? 0 : db_explain(db, code, e);
+}
+
+static int query_int(struct db *db, const char *sql, int64_t *ret, err_t *e)
+{
+    sqlite3_stmt *s;
+    int result = prepare(db, sql, &s, e);
+    if (result < 0)
+        return result;
+    int code = sqlite3_step(s);
+    if (code == SQLITE_ROW)
+        *ret = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -ENOENT : db_explain(db, code, e);
+}
+
+void db_close(struct db *db)
+{
+    if (!db)
+        return;
+    sqlite3_stmt *all[] = { db->begin, db->insert, db->remove, db->set_compacted, db->commit };
+    for (size_t i = 0; i < countof(all); i++)
+        sqlite3_finalize(all[i]);
+    if (db->mark && db->closes_cleanly && !db_move_log(db))
+        db_set_checkpoint_on_close(db, false); /* the mark says that the log is needed */
+    if (db->mark && !mark_is_synced(db->mark))
+        (void)mark_sync(db->mark); /* an older mark is true as well */
+    mark_close(db->mark);
+    sqlite3_close(db->sqlite);
+    free(db->path);
+    free(db->mark_path);
+    free(db->reserve_path);
+    free(db);
+}
+
+void db_set_checkpoint_on_close(struct db *db, bool on)
+{
+    db->closes_cleanly = on;
+    sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, NULL);
+}
+
+/* Called by SQLite after each commit, in place of its own that would checkpoint there and then. */
+static int committed(void *context, sqlite3 *sqlite UNUSED, const char *name UNUSED, int frames)
+{
+    struct db *db = context;
+    db->log_frames = frames;
+    return SQLITE_OK;
+}
+
+static char *path_with(const char *path, const char *suffix)
+{
+    auto_buf struct buf text = { 0 };
+    buf_printf(&text, "%s%s", path, suffix);
+    return buf_take(&text);
+}
+
+static int open_file(const char *path, bool create, struct db **ret, err_t *e)
+{
+    struct db *db = mem_zero(1, sizeof(*db));
+    db->path = mem_dup(path, strlen(path));
+    db->mark_path = path_with(path, "-mark");
+    db->reserve_path = path_with(path, "-reserve");
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    int code = sqlite3_open_v2(path, &db->sqlite, flags, NULL);
+    int result = code == SQLITE_OK ? 0 : db_explain(db, code, e);
+    if (result == 0) {
+        sqlite3_extended_result_codes(db->sqlite, 1);
+        db_set_checkpoint_on_close(db, create);
+        /* before anything else: the first look into the file takes the lock */
+        result = run(db, "PRAGMA locking_mode=EXCLUSIVE", e);
+    }
+    if (result == 0)
+        result = run(db, create ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL", e);
+    if (result == 0)
+        result =
+            run(db, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512; PRAGMA temp_store=MEMORY;",
+                e);
+    if (result < 0) {
+        db_close(db);
+        return result;
+    }
+    sqlite3_wal_hook(db->sqlite, committed, db);
+    *ret = db;
+    return 0;
+}
+
+static int make_schema(struct db *db, err_t *e)
+{
+    char sql[600];
+    snprintf(
+        sql, sizeof(sql),
+        "BEGIN EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;"
+        "CREATE TABLE log(rev INTEGER PRIMARY KEY, key TEXT NOT NULL, deleted INTEGER NOT NULL,"
+        " prev_rev INTEGER NOT NULL, value TEXT NOT NULL, sum INTEGER NOT NULL);"
+        "CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+        "INSERT INTO meta VALUES('compacted', 0); COMMIT;",
+        APPLICATION_ID, DATA_VERSION);
+    return run(db, sql, e);
+}
+
+/* A log or a mark without its database: somebody took the database away. */
+static int check_no_leftovers(const char *path, err_t *e)
+{
+    static const char *const suffixes[] = { "-wal", "-mark" };
+    for (size_t i = 0; i < countof(suffixes); i++) {
+        auto_free char *other = path_with(path, suffixes[i]);
+        int64_t bytes;
+        if (db_files->size(other, &bytes) == 0)
+            return err_set(e, EUCLEAN, "the database %s is missing although %s is there%s", path,
+                           other, WHAT_TO_DO);
+    }
+    return 0;
+}
+
+/* Complete or not at all: see the head of this file. So it is synced once, when complete. */
+static int create_file(const char *path, err_t *e)
+{
+    auto_free char *fresh = path_with(path, ".new"), *wal = path_with(fresh, "-wal");
+    int result = check_no_leftovers(path, e);
+    if (result < 0)
+        return result;
+    if ((result = db_files->remove(wal)) < 0 || (result = db_files->create(fresh)) < 0)
+        return err_set(e, -result, "the database %s cannot be created: %s", fresh,
+                       strerror(-result));
+    struct db *db;
+    result = open_file(fresh, true, &db, e);
+    if (result < 0)
+        return result;
+    result = make_schema(db, e);
+    db_close(db); /* moves the log into the file */
+    if (result < 0)
+        return result;
+    if ((result = db_files->sync(fresh)) < 0 || (result = db_files->rename(fresh, path)) < 0 ||
+        (result = db_files->sync_directory(path)) < 0)
+        return err_set(e, -result, "the database %s cannot be put in place: %s", path,
+                       strerror(-result));
+    return 0;
+}
+
+static int check_version(struct db *db, err_t *e)
+{
+    int64_t application = 0, version = 0;
+    int result = query_int(db, "PRAGMA application_id", &application, e);
+    if (result == 0)
+        result = query_int(db, "PRAGMA user_version", &version, e);
+    if (result < 0)
+        return result;
+    if (application != APPLICATION_ID)
+        return damaged(db, e, "it was not written by flyball");
+    if (version != DATA_VERSION)
+        return err_set(
+            e, ENOTSUP,
+            "the database %s has data version %lld, but this flyball reads version %d: use "
+            "the flyball that wrote it, or move the file away to start empty",
+            db->path, (long long)version, DATA_VERSION);
+    return 0;
+}
+
+static int check_pages(struct db *db, err_t *e)
+{
+    sqlite3_stmt *s;
+    int result = prepare(db, "PRAGMA quick_check(1)", &s, e);
+    if (result < 0)
+        return result;
+    int code = sqlite3_step(s);
+    const char *answer = code == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
+    if (code != SQLITE_ROW)
+        result = db_explain(db, code, e);
+    else if (!answer || strcmp(answer, "ok") != 0)
+        result = damaged(db, e, answer ? answer : "it cannot be checked");
+    sqlite3_finalize(s);
+    return result;
+}
+
+static int prepare_all(struct db *db, err_t *e)
+{
+    const struct {
+        sqlite3_stmt **statement;
+        const char *sql;
+    } all[] = {
+        { &db->begin, "BEGIN IMMEDIATE" },
+        { &db->insert, "INSERT INTO log VALUES(?1, ?2, ?3, ?4, ?5, ?6)" },
+        { &db->remove, "DELETE FROM log WHERE rev = ?1" },
+        { &db->set_compacted, "UPDATE meta SET value = ?1 WHERE name = 'compacted'" },
+        { &db->commit, "COMMIT" },
+    };
+    for (size_t i = 0; i < countof(all); i++) {
+        int result = prepare(db, all[i].sql, all[i].statement, e);
+        if (result < 0)
+            return result;
+    }
+    int result =
+        query_int(db, "SELECT value FROM meta WHERE name = 'compacted'", &db->compacted, e);
+    if (result == -ENOENT)
+        return damaged(db, e, "its table meta lacks a row");
+    int64_t padding = 0;
+    if (result == 0)
+        result = query_int(db, "SELECT count(*) FROM meta WHERE name = 'padding'", &padding, e);
+    db->has_padding = padding > 0;
+    return result;
+}
+
+/* ---- high-water mark */
+
+/* Whether the log is the one that the mark was made for, with all that it held then, or its successor. A part of
+ * a log, or an older one, would put old pages in the place of newer ones. */
+static bool log_continues(const struct mark_value *m, const struct log_state *log)
+{
+    if (!log->salt)
+        return m->log_moved || !m->log_frames;
+    if (log->salt == m->log_salt)
+        return log->frames >= m->log_frames;
+    /* begun after the mark: its first transaction is marked before there is a second */
+    bool next = (uint32_t)(log->salt >> 32) == (uint32_t)((m->log_salt >> 32) + 1);
+    return (next || !m->log_frames) && log->commits <= 1;
+}
+
+static int check_mark(struct db *db, int64_t rev, const struct log_state *log, err_t *e)
+{
+    if (rev < db->marked.rev)
+        return err_set(e, EUCLEAN,
+                       "the database %s ends at revision %lld, but revision %lld was acknowledged: "
+                       "its log %s-wal is missing, damaged or older; restore the data directory "
+                       "from a copy, or, to accept the loss, remove %s",
+                       db->path, (long long)rev, (long long)db->marked.rev, db->path,
+                       db->mark_path);
+    if (!log_continues(&db->marked, log))
+        return err_set(e, EUCLEAN,
+                       "the log %s-wal does not continue the database %s: it is missing, damaged, "
+                       "older or another one's; restore the data directory from a copy, or, to "
+                       "accept it, remove %s",
+                       db->path, db->path, db->mark_path);
+    return 0;
+}
+
+/* Databases of earlier versions have no mark yet. A full disk is no failure to open: see db_commit(). */
+static int add_mark(struct db *db, struct mark_value value, err_t *e)
+{
+    int result = mark_create(db->mark_path, value, &db->mark, e);
+    if (result == 0 && value.rev)
+        log_warn("database had no high-water mark; created one", KV_C("database", db->path),
+                 KV_INT("revision", value.rev));
+    return result == -ENOSPC ? 0 : result;
+}
+
+/* Checks that nothing is missing, and makes what is there last: after the death of a process the log may hold
+ * transactions that were never synced, and readers are about to see them. */
+static int open_mark(struct db *db, err_t *e)
+{
+    int64_t rev = 0;
+    struct log_state log = log_scan(db->sqlite);
+    int result = query_int(db, "SELECT coalesce(max(rev), 0) FROM log", &rev, e);
+    if (result == 0)
+        result = mark_open(db->mark_path, &db->mark, &db->marked, e);
+    struct mark_value value = { .rev = rev, .log_salt = log.salt, .log_frames = log.frames };
+    if (result == 0)
+        result = check_mark(db, rev, &log, e);
+    else if (result == -ENOENT)
+        result = add_mark(db, value, e);
+    if (result < 0)
+        return result;
+    int code = log_sync(db->sqlite);
+    db->log_may_restart = true;
+    db->marked = value;
+    if (code == SQLITE_OK && db->mark)
+        code = db_set_mark(db, value, true);
+    /* a full disk serves reads; the first commit tries again */
+    return code == SQLITE_OK || code == SQLITE_FULL ? 0 : db_explain(db, code, e);
+}
+
+int db_open(const char *path, int log_frames, struct db **ret, err_t *e)
+{
+    int64_t bytes;
+    int result = db_files->size(path, &bytes);
+    if (result == -ENOENT)
+        result = create_file(path, e);
+    else if (result == -ELOOP)
+        result = err_set(e, ELOOP,
+                         "the database %s is a symbolic link; use the directory of the file itself",
+                         path);
+    else if (result < 0)
+        result = err_set(e, -result, "the database %s: %s", path, strerror(-result));
+    else if (bytes == 0)
+        result =
+            err_set(e, EUCLEAN, "the database %s is damaged (it is empty)%s", path, WHAT_TO_DO);
+    struct db *db;
+    if (result < 0 || (result = open_file(path, false, &db, e)) < 0)
+        return result;
+    if ((result = check_version(db, e)) < 0 || (result = check_pages(db, e)) < 0 ||
+        (result = prepare_all(db, e)) < 0 || (result = open_mark(db, e)) < 0) {
+        db_close(db);
+        return result;
+    }
+    db_set_checkpoint_on_close(db, true);
+    db->long_frames = log_frames ? log_frames : LONG_FRAMES;
+    db_make_reserve(db);
+    *ret = db;
+    return 0;
+}
+
+int64_t db_compacted(const struct db *db)
+{
+    return db->compacted;
+}
+
+int64_t db_row_sum(const struct db_row *row)
+{
+    const int64_t numbers[] = { row->rev, row->prev_rev, row->deleted };
+    uint64_t sum = sum64((str){ (const char *)numbers, sizeof(numbers) }, 0);
+    sum = sum64(row->value, sum64(row->key, sum));
+    int64_t kept;
+    memcpy(&kept, &sum, sizeof(kept));
+    return kept;
+}
+
+static str column_text(sqlite3_stmt *s, int column)
+{
+    const char *p = (const char *)sqlite3_column_blob(s, column);
+    return (str){ p ? p : "", (size_t)sqlite3_column_bytes(s, column) };
+}
+
+int db_load(struct db *db, int (*row)(void *context, const struct db_row *row, err_t *e),
+            void *context, err_t *e)
+{
+    sqlite3_stmt *s;
+    int result =
+        prepare(db, "SELECT rev, key, deleted, prev_rev, value, sum FROM log ORDER BY rev", &s, e);
+    if (result < 0)
+        return result;
+    int code;
+    while (result == 0 && (code = sqlite3_step(s)) != SQLITE_DONE) {
+        if (code != SQLITE_ROW) {
+            result = db_explain(db, code, e);
+            break;
+        }
+        struct db_row r = { .rev = sqlite3_column_int64(s, 0),
+                            .key = column_text(s, 1),
+                            .deleted = sqlite3_column_int64(s, 2) != 0,
+                            .prev_rev = sqlite3_column_int64(s, 3),
+                            .value = column_text(s, 4) };
+        err_t why = { 0 };
+        char text[600];
+        if (db_row_sum(&r) != sqlite3_column_int64(s, 5)) {
+            snprintf(text, sizeof(text), "row %lld has a wrong checksum", (long long)r.rev);
+            result = damaged(db, e, text);
+        } else if (row(context, &r, &why) < 0) {
+            snprintf(text, sizeof(text), "row %lld: %s", (long long)r.rev, why.text);
+            result = damaged(db, e, text);
+        }
+    }
+    sqlite3_finalize(s);
+    return result;
+}

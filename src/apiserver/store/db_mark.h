@@ -1,0 +1,33 @@
+/* The high-water mark: a small file beside the database that says which revision it must hold at least. The
+ * database alone cannot tell that its log has lost its end, was removed or is an older copy: SQLite takes the
+ * valid part of a log for all of it.
+ *
+ * The mark is written after the commit and before the acknowledgement, so it never claims a revision that is
+ * not on disk (no false alarm), and the operating system has it when a client learns of the revision: after
+ * the death of the process, every acknowledged write is covered. After a power failure the mark may be
+ * as old as its last sync (see db.c), which weakens the check and nothing else. */
+#ifndef FLYBALL_DB_MARK_H
+#define FLYBALL_DB_MARK_H
+
+#include "../../base/err.h"
+
+struct mark;
+
+struct mark_value {
+    int64_t rev;         /* the database holds this revision */
+    uint64_t log_salt;   /* which generation of the write-ahead log it was written to (db_log.h) */
+    uint32_t log_frames; /* so much of the log was valid */
+    bool log_moved;      /* all of it is in the database file as well */
+};
+
+/* -ENOENT: there is none, or its creation was cut off. -EUCLEAN: it is damaged. */
+int mark_open(const char *path, struct mark **ret, struct mark_value *ret_value, err_t *e);
+/* Durable when it returns 0. */
+int mark_create(const char *path, struct mark_value value, struct mark **ret, err_t *e);
+/* SQLite's result codes, as they come from its file layer. */
+int mark_write(struct mark *m, struct mark_value value);
+int mark_sync(struct mark *m);
+bool mark_is_synced(const struct mark *m);
+void mark_close(struct mark *m);
+
+#endif

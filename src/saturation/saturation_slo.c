@@ -1,0 +1,247 @@
+/* See saturation_slo.h.
+ *
+ * Targets come, field by field, from the model's entry in the saturation ConfigMap (slo: {...}), else from its
+ * service class, else they are derived from what was learned: an ITL of three times the slowest variant's
+ * unloaded one, and a TTFT of two seconds plus the time a long prompt takes. Twice the unloaded ITL would move a
+ * fleet to its fastest variant and double its cost. Derived targets are kept until they are off by a quarter, so
+ * that learning does not move the goal in every cycle. */
+#include "saturation_slo.h"
+
+#include "../base/sum.h"
+
+#include <math.h>
+
+static const int64_t cycle_ns = 15 * NS_PER_S;
+static const double goal_default = 0.99, itl_at_first = 0.06, ttft_base = 2;
+static const double itl_factor = 3, derived_drift = 0.25;
+enum { SAMPLES_TO_DERIVE = 8 };
+
+int64_t saturation_slo_cycle_ns(const struct saturation *s)
+{
+    return MIN(s->snapshot->interval_ns, cycle_ns);
+}
+
+/* ---- targets */
+
+static const struct alloc_target *class_target(const struct saturation *s, str model)
+{
+    const struct optimize_catalog *c = &s->snapshot->catalog;
+    for (size_t i = 0; i < c->class_n; i++)
+        for (size_t k = 0; k < c->classes[i].target_n; k++)
+            if (str_eq(c->classes[i].targets[k].model, model))
+                return &c->classes[i].targets[k];
+    return NULL;
+}
+
+/* What is said about the model's latencies; NaN where nobody says it. */
+static struct slo_settings find_settings(const struct gathering *g, enum slo_source *ret_source)
+{
+    struct slo_settings s = g->slo;
+    const struct alloc_target *class = class_target(g->s, g->m->id);
+    *ret_source = SLO_FROM_ENTRY;
+    if (isnan(s.ttft) && isnan(s.itl))
+        *ret_source = class ? SLO_FROM_CLASS : SLO_DERIVED;
+    if (isnan(s.ttft) && class && class->slo.ttft_ms > 0)
+        s.ttft = (double)class->slo.ttft_ms / 1000;
+    if (isnan(s.itl) && class && class->slo.itl_ms > 0)
+        s.itl = (double)class->slo.itl_ms / 1000;
+    return s;
+}
+
+/* The slowest variant with replicas: s per token without load; 0: not learned yet. */
+static double slowest_itl(const struct gathering *g, const struct sat_slo *slo, double *ret_prefill)
+{
+    double slowest = 0;
+    *ret_prefill = 0;
+    for (size_t i = 0; i < SLO_VARIANTS_MAX; i++) {
+        const struct slo_speed *x = &slo->state.speeds[i];
+        if (!x->id || x->samples < SAMPLES_TO_DERIVE)
+            continue;
+        slowest = fmax(slowest, slo->state.itl / x->th[0]);
+        if (g->m->feed.traffic.in_tail > 0)
+            *ret_prefill = fmax(*ret_prefill, slo_prefill_seconds(x, g->m->feed.traffic.in_tail));
+    }
+    return slowest;
+}
+
+static double keep_or_take(double old, double fresh)
+{
+    return old > 0 && fabs(fresh - old) <= derived_drift * old ? old : fresh;
+}
+
+static void set_targets(const struct gathering *g, struct sat_slo *slo)
+{
+    double prefill, unloaded = slowest_itl(g, slo, &prefill);
+    struct slo_settings said = find_settings(g, &slo->source);
+    struct slo_config *c = &slo->config;
+    if (!isnan(said.itl))
+        c->itl = said.itl;
+    else if (unloaded > 0)
+        c->itl = keep_or_take(c->itl, itl_factor * unloaded);
+    else if (!(c->itl > 0))
+        c->itl = itl_at_first;
+    c->ttft = !isnan(said.ttft) ? said.ttft : keep_or_take(c->ttft, ttft_base + prefill);
+    c->goal = isnan(said.goal) ? goal_default : said.goal;
+    c->reserve = isnan(said.reserve) ? 0 : said.reserve;
+    c->reserve_replicas = isnan(said.reserve_replicas) ? 0 : said.reserve_replicas;
+    c->caution = isnan(said.caution) ? 1 : said.caution;
+    c->cycle = (double)saturation_slo_cycle_ns(g->s) / (double)NS_PER_S;
+}
+
+str saturation_slo_promise(struct arena *a, const struct sat_slo *slo)
+{
+    static const char *const sources[] = { [SLO_FROM_ENTRY] = "from the ConfigMap",
+                                           [SLO_FROM_CLASS] = "from the service class",
+                                           [SLO_DERIVED] = "derived: none are set" };
+    const struct slo_config *c = &slo->config;
+    return arena_printf(a, "TTFT %.2f s, ITL %.3f s, goal %g%%, %s", c->ttft, c->itl, c->goal * 100,
+                        sources[slo->source]);
+}
+
+struct decide_latency saturation_latency(const struct gathering *g)
+{
+    enum slo_source source;
+    struct slo_settings said = find_settings(g, &source);
+    const struct sat_load_view *load = &g->m->feed.load;
+    return (struct decide_latency){ .ttft = load->ttft_ms / 1000,
+                                    .itl = load->itl_ms / 1000,
+                                    .ttft_target = said.ttft,
+                                    .itl_target = said.itl };
+}
+
+/* ---- one step */
+
+bool saturation_slo_decides(const struct gathering *g)
+{
+    const struct saturation *s = g->s;
+    const struct sat_model *m = g->m;
+    if (g->n > SLO_VARIANTS_MAX)
+        return false;
+    if (s->o.rules == DECIDE_SLO)
+        return true;
+    if (s->o.rules != DECIDE_BY_NEED || !s->o.slo_by_default)
+        return false;
+    bool fresh = m->feed.traffic_ns && g->now_ns - m->feed.traffic_ns <= s->snapshot->ages.fresh_ns;
+    bool counts = m->feed.traffic.in_tokens > 0 && m->feed.traffic.out_tokens > 0;
+    return (fresh && counts) || (m->slo && m->slo->state.n > 0);
+}
+
+bool saturation_slo_watches(const struct saturation *s, const struct sat_model *m)
+{
+    return s->collector.traffic_matters && (m->slo || m->feed.traffic.in_tokens > 0);
+}
+
+static double mean(const struct gather_traffic *t, enum gather_field field)
+{
+    return t->n[field] ? t->sum[field] / t->n[field] : NAN;
+}
+
+static struct slo_variant variant_input(const struct gathering *g, size_t i)
+{
+    const struct sat_state *s = &g->states[i];
+    const struct gather_traffic *t = &g->traffic[i];
+    double tokens = t->sum[GATHER_ITL_COUNT];
+    return (struct slo_variant){
+        .id = sum64(s->variant, 1) | 1,
+        .current = g->wanted[i],
+        .ready = t->ready,
+        .reporting = t->n[GATHER_RUNNING],
+        .min = s->min,
+        .max = s->max > 0 ? s->max : INT32_MAX / 4,
+        .stuck = s->stuck,
+        .cost = s->cost,
+        .itl = tokens > 0 ? t->sum[GATHER_ITL_SUM] / tokens : NAN,
+        .prompt_rate = mean(t, GATHER_PROMPT_RATE),
+        .gen_rate = mean(t, GATHER_GEN_RATE),
+        .running = mean(t, GATHER_RUNNING),
+        .running_low = mean(t, GATHER_RUNNING_LOW),
+        .running_high = mean(t, GATHER_RUNNING_HIGH),
+        .kv = mean(t, GATHER_KV),
+        .kv_tokens = mean(t, GATHER_KV_TOKENS),
+        .max_seqs = NAN,
+        .start_delay = t->start_delay,
+    };
+}
+
+static struct slo_input model_input(const struct gathering *g, struct sat_slo *slo)
+{
+    const struct sat_feed *feed = &g->m->feed;
+    bool fresh = feed->traffic_ns && g->now_ns - feed->traffic_ns <= g->s->snapshot->ages.fresh_ns;
+    const struct traffic *t = fresh ? &feed->traffic : &traffic_unknown;
+    slo->ok = traffic_ok(t, slo->config.ttft, slo->config.itl);
+    struct slo_input in = {
+        .now = (double)g->now_ns / (double)NS_PER_S,
+        .arrival = t->arrival,
+        .arrival_now = t->arrival_now,
+        .in_tokens = t->in_tokens,
+        .out_tokens = t->out_tokens,
+        .in_tail = t->in_tail,
+        .waiting = t->waiting,
+        .queued = t->queued,
+        .ok = slo->ok,
+        .finished = traffic_count(&t->ttft) * slo->config.cycle / t->seconds,
+        .season = NAN,
+        .variant_n = g->n,
+    };
+    for (size_t i = 0; i < g->n; i++)
+        in.variants[i] = variant_input(g, i);
+    return in;
+}
+
+static void hint(const struct gathering *g, struct sat_slo *slo)
+{
+    /* From spec.modelProfile (ms): before a variant was ever seen it is usable by what is promised of it. */
+    for (size_t i = 0; i < g->n; i++) {
+        const struct variant_spec *spec = &g->variants[i]->spec;
+        for (size_t k = 0; k < spec->profile_n; k++) {
+            const struct variant_profile *p = &spec->profiles[k];
+            if (!str_eq(p->accelerator, g->variants[i]->accelerator) || !(p->alpha > 0))
+                continue;
+            slo_state_hint_profile(&slo->state, &slo->config,
+                                   &(struct slo_profile){
+                                       .id = sum64(g->variants[i]->name, 1) | 1,
+                                       .base = (double)p->alpha / 1000,
+                                       .per_sequence = (double)p->beta / 1000,
+                                       .per_prompt_token = (double)p->delta / 1000,
+                                       .in_tokens = g->m->feed.traffic.in_tokens,
+                                       .out_tokens = g->m->feed.traffic.out_tokens });
+        }
+    }
+}
+
+static void step(struct gathering *g)
+{
+    struct sat_slo *slo = g->m->slo;
+    set_targets(g, slo);
+    if (!slo->state.n)
+        hint(g, slo);
+    struct slo_input in = model_input(g, slo);
+    for (size_t i = 0; i < g->n; i++)
+        in.variants[i].hinted = g->variants[i]->spec.profile_n > 0;
+    slo_step(&slo->state, &slo->config, &in, &slo->out);
+    slo->stepped_ns = g->now_ns;
+}
+
+struct sat_targets saturation_slo_targets(struct gathering *g)
+{
+    struct sat_model *m = g->model;
+    if (!m->slo) {
+        m->slo = mem_zero(1, sizeof(*m->slo));
+        slo_state_init(&m->slo->state);
+        m->slo->ok = NAN;
+    }
+    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* an event asked in between */
+    bool same = m->slo->out.variant_n == g->n;
+    if (!m->slo->stepped_ns || g->now_ns - m->slo->stepped_ns > pause || !same)
+        step(g);
+    struct sat_targets result = { .n = g->n };
+    result.at = arena_array(g->a, g->n, sizeof(*result.at));
+    for (size_t i = 0; i < g->n; i++) {
+        const struct sat_state *s = &g->states[i];
+        int target = sat_clear_tolerance(s, sat_bounded(s, m->slo->out.targets[i]));
+        bool bounded = m->slo->out.targets[i] != sat_bounded(s, m->slo->out.targets[i]);
+        result.at[i] = (struct sat_target){ s->variant, target,
+                                            arena_str(g->a, str_c(m->slo->out.reason)), bounded };
+    }
+    return result;
+}

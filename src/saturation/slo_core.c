@@ -1,0 +1,349 @@
+/* The slo policy, step by step: see slo_core.h for what it promises.
+ *
+ * The problem. A replica takes two minutes to start, so whoever waits until latency suffers is two minutes
+ * late; whoever keeps enough for any surprise pays twice. Thresholds on the KV cache or on queue lengths do
+ * not know where the latency target lies: a compute-bound model misses it with a quarter of its cache full.
+ *
+ * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the reference variant,
+ * and every cycle weighs the whole history by the weights known now: numbers of different cycles can always be
+ * compared, and what is learned about a request's weight never looks like a change of load.
+ *
+ *     load ──► weight ──► demand ──► trend ──► forecast ──► errors' quantile ──► need ─┐
+ *                ▲                                                   ▲                 ├─► up, down, keep
+ *     ITL, rates ┴─► speed of a variant ──► capacity of a replica ◄──┼── margin ──► have┘
+ *                                          share within targets ─────┴── error budgets
+ *
+ * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as the
+ * forecast errors', so that both loops see the same past) and a prior of 500 requests just at the goal:
+ * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing is missed,
+ *   0.95 when twice the budget is;
+ * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by 15 %: misses
+ *   in an overload say nothing about the model of capacity, misses within plan say that it is wrong.
+ *
+ * Nothing is removed in the first 300 s of a state's life: until then there are no forecasts to learn from.
+ *
+ * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request, capacity of a
+ * replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
+#include "slo_parts_core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const double budget_memory = 2400, budget_prior = 500, watch_first = 300;
+static const double tau_low = 0.60, tau_high = 0.95;
+static const double margin_planned = 0.80, margin_gain = 0.15, margin_min = 0.4, margin_max = 0.92;
+
+void slo_state_init(struct slo_state *s)
+{
+    *s = (struct slo_state){ .context_factor = 1, .dispersion = 1 };
+    for (size_t i = 0; i < SLO_VARIANTS_MAX; i++)
+        slo_speed_init(&s->speeds[i], 0);
+}
+
+/* ---- input */
+
+/* NaN for what cannot be: negative, infinite, or beyond `most`. */
+static double sane(double x, double most)
+{
+    return x >= 0 && x <= most ? x : NAN;
+}
+
+static void clean_input(struct slo_input *in)
+{
+    in->arrival = sane(in->arrival, 1e6);
+    in->arrival_now = sane(in->arrival_now, 1e6);
+    in->in_tokens = sane(in->in_tokens, 1e7);
+    in->out_tokens = sane(in->out_tokens, 1e7);
+    in->in_tail = sane(in->in_tail, 1e8);
+    in->waiting = sane(in->waiting, 1e9);
+    in->queued = sane(in->queued, 1e9);
+    in->ok = sane(in->ok, 1);
+    in->finished = sane(in->finished, 1e9);
+    in->season = sane(in->season, 1e3);
+}
+
+static void clean_variant(struct slo_variant *v)
+{
+    v->itl = sane(v->itl, 600);
+    v->prompt_rate = sane(v->prompt_rate, 1e8);
+    v->gen_rate = sane(v->gen_rate, 1e8);
+    v->running = sane(v->running, 1e6);
+    v->running_low = sane(v->running_low, 1e6);
+    v->running_high = sane(v->running_high, 1e6);
+    v->kv = sane(v->kv, 1);
+    v->kv_tokens = sane(v->kv_tokens, 1e10);
+    v->max_seqs = sane(v->max_seqs, 1e6);
+    v->start_delay = sane(v->start_delay, 86400);
+}
+
+/* Sorts the variants of the turn by id, by insertion: they are few and mostly sorted already. */
+static void sort_variants(struct slo_turn *t, const struct slo_input *given)
+{
+    t->in = *given;
+    t->in.variant_n = MIN(given->variant_n, (size_t)SLO_VARIANTS_MAX);
+    for (size_t i = 0; i < t->in.variant_n; i++) {
+        struct slo_variant v = given->variants[i];
+        size_t k = i;
+        v.id = v.id ? v.id : i + 1;
+        for (; k > 0 && t->in.variants[k - 1].id > v.id; k--) {
+            t->in.variants[k] = t->in.variants[k - 1];
+            t->given_at[k] = t->given_at[k - 1];
+        }
+        t->in.variants[k] = v;
+        t->given_at[k] = i;
+    }
+}
+
+static struct slo_speed *find_speed(struct slo_state *s, uint64_t id)
+{
+    for (size_t i = 0; i < SLO_VARIANTS_MAX; i++)
+        if (s->speeds[i].id == id)
+            return &s->speeds[i];
+    return NULL;
+}
+
+static bool has_variant(const struct slo_input *in, uint64_t id)
+{
+    for (size_t i = 0; i < in->variant_n; i++)
+        if (in->variants[i].id == id)
+            return true;
+    return false;
+}
+
+/* A place for a variant that is new: a free one, else that of a variant that is gone. A variant that only
+ * pauses keeps its place as long as nobody needs it. There is always one: as many places as variants. */
+static struct slo_speed *take_speed(struct slo_turn *t, uint64_t id)
+{
+    struct slo_speed *x = find_speed(t->s, 0);
+    for (size_t i = 0; !x && i < SLO_VARIANTS_MAX; i++)
+        if (!has_variant(&t->in, t->s->speeds[i].id))
+            x = &t->s->speeds[i];
+    assert(x);
+    slo_speed_init(x, id);
+    return x;
+}
+
+void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3])
+{
+    struct slo_turn t = { .s = s };
+    struct slo_speed *x = find_speed(s, id);
+    if (!x && !find_speed(s, 0))
+        return; /* no place: it will be learned */
+    x = x ? x : take_speed(&t, id);
+    if (x->samples == 0)
+        memcpy(x->th, th, sizeof(x->th));
+}
+
+void slo_state_hint_profile(struct slo_state *s, const struct slo_config *c,
+                            const struct slo_profile *p)
+{
+    double in = p->in_tokens > 0 ? p->in_tokens : 500,
+           out = p->out_tokens > 0 ? p->out_tokens : 250;
+    double idle = c->itl / p->base, context = in + out / 2 + SLO_FIXED_CONTEXT;
+    if (!(p->base > 0) || !(p->per_sequence > 0) || !(p->per_prompt_token > 0))
+        return;
+    slo_state_hint(s, p->id,
+                   (double[3]){ idle, idle * p->per_prompt_token / SLO_PROMPT_UNIT,
+                                idle * p->per_sequence / (SLO_ATTEND_UNIT * context) });
+}
+
+/* Speeds are relative to the ITL target: another target is another unit. */
+static void follow_target(struct slo_state *s, double itl)
+{
+    double ratio = s->itl > 0 ? itl / s->itl : 1;
+    s->itl = itl;
+    for (size_t i = 0; ratio != 1 && i < SLO_VARIANTS_MAX; i++)
+        for (int r = 0; s->speeds[i].samples && r < 3; r++) {
+            s->speeds[i].th[r] *= ratio;
+            s->speeds[i].b[r] *= ratio;
+            s->speeds[i].best *= r ? 1 : ratio;
+        }
+}
+
+static void open_turn(struct slo_turn *t, const struct slo_input *given)
+{
+    sort_variants(t, given);
+    clean_input(&t->in);
+    for (size_t v = 0; v < t->in.variant_n; v++) {
+        clean_variant(&t->in.variants[v]);
+        struct slo_speed *x = find_speed(t->s, t->in.variants[v].id);
+        t->speed[v] = x ? x : take_speed(t, t->in.variants[v].id);
+        t->target[v] = t->in.variants[v].current;
+        t->pool += t->in.variants[v].current;
+    }
+    t->pool = MAX(t->pool, 1);
+}
+
+/* Answers in the order in which the variants were given. */
+static void close_turn(struct slo_turn *t)
+{
+    for (size_t v = 0; v < t->in.variant_n; v++) {
+        t->out->targets[t->given_at[v]] = t->target[v];
+        t->out->fit[t->given_at[v]] = t->fit[v];
+        t->out->capacity[t->given_at[v]] = t->capacity[v];
+    }
+}
+
+PRINTF_LIKE(2, 3) static void say(struct slo_output *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->reason, sizeof(out->reason), format, args);
+    va_end(args);
+}
+
+/* ---- steps */
+
+/* Token means, start delays, the speed of every variant, and the horizon: when a replica that is asked for now
+ * will serve. Two cycles pass until the load is seen and the request for a replica is made. */
+static void learn_all(struct slo_turn *t)
+{
+    struct slo_state *s = t->s;
+    if (t->in.in_tokens > 0)
+        s->in_tokens = t->in.in_tokens;
+    if (t->in.out_tokens > 0)
+        s->out_tokens = t->in.out_tokens;
+    double slowest = 0;
+    for (size_t v = 0; v < t->in.variant_n; v++) {
+        const struct slo_variant *in = &t->in.variants[v];
+        struct slo_speed *x = t->speed[v];
+        if (in->start_delay > 0)
+            x->start = 0.7 * x->start + 0.3 * slo_clamp(in->start_delay, 5, 1800);
+        if (in->max > 0)
+            slowest = MAX(slowest, x->start);
+        slo_learn(t, v);
+    }
+    t->out->horizon = slowest + 2 * t->c->cycle;
+}
+
+/* Without a known load nothing is changed, except that somebody who waits gets a first replica. */
+static void hold_without_load(struct slo_turn *t)
+{
+    size_t cheapest = SIZE_MAX;
+    int total = 0;
+    for (size_t v = 0; v < t->in.variant_n; v++) {
+        const struct slo_variant *in = &t->in.variants[v];
+        total += in->current;
+        if (in->max > 0 && (cheapest == SIZE_MAX || in->cost < t->in.variants[cheapest].cost))
+            cheapest = v;
+    }
+    say(t->out, "hold: the load is not known");
+    if (total == 0 && (t->in.waiting > 0 || t->in.arrival > 0) && cheapest != SIZE_MAX) {
+        t->target[cheapest] = 1;
+        say(t->out, "up: requests wait and there is no replica");
+    }
+}
+
+/* The variant with the most ready replicas among those that were observed; it changes nothing in the order of
+ * two loads, only the unit. */
+static void choose_reference(struct slo_turn *t)
+{
+    size_t best = SIZE_MAX;
+    for (size_t v = 0; v < t->in.variant_n; v++)
+        if (t->speed[v]->samples > 0 &&
+            (best == SIZE_MAX || t->in.variants[v].ready > t->in.variants[best].ready))
+            best = v;
+    if (best != SIZE_MAX)
+        t->s->reference = (uint32_t)(t->speed[best] - t->s->speeds);
+}
+
+static void weigh_history(struct slo_turn *t)
+{
+    struct slo_state *s = t->s;
+    struct slo_load now = { (float)t->in.arrival, (float)s->in_tokens, (float)s->out_tokens };
+    t->at = s->n % SLO_RING;
+    s->load[t->at] = now;
+    for (uint32_t k = 0; k < MIN(s->n + 1, (uint32_t)SLO_RING); k++)
+        t->weighed[k] = slo_weigh(s, s->load[k]);
+    now.rate = 1;
+    t->per_request = slo_weigh(s, now);
+    t->out->demand = t->weighed[t->at];
+}
+
+static double budget_share(double miss, double seen, double goal)
+{
+    return (miss + budget_prior * (1 - goal)) / (seen + budget_prior) / (1 - goal);
+}
+
+static void spend_budgets(struct slo_turn *t)
+{
+    struct slo_state *s = t->s;
+    struct slo_output *out = t->out;
+    double planned = 0, keep = exp(-t->c->cycle / budget_memory);
+    for (size_t v = 0; v < t->in.variant_n; v++)
+        planned += t->in.variants[v].ready * t->per_request * slo_capacity(t, v, margin_planned, 0);
+    s->miss *= keep;
+    s->seen *= keep;
+    s->all_miss *= keep;
+    s->all_seen *= keep;
+    if (t->in.ok >= 0 && t->in.finished > 0) {
+        double miss = (1 - t->in.ok) * t->in.finished;
+        s->all_miss += miss;
+        s->all_seen += t->in.finished;
+        if (out->demand <= planned && !(t->in.waiting > t->in.arrival * t->c->ttft)) {
+            s->miss += miss;
+            s->seen += t->in.finished;
+        }
+    }
+    out->spent = budget_share(s->all_miss, s->all_seen, t->c->goal);
+    out->used = budget_share(s->miss, s->seen, t->c->goal);
+    double caution = t->c->caution >= 1 ? MIN(t->c->caution, 3) : 1;
+    out->quantile = tau_low + (tau_high - tau_low) * slo_clamp(out->spent * caution / 2, 0, 1);
+    t->surplus = slo_clamp(out->used - 1, -1, caution);
+    out->margin =
+        slo_clamp(margin_planned * (1 - margin_gain * t->surplus), margin_min, margin_max);
+}
+
+/* What the user wants to be held free on top. */
+static void add_reserve(struct slo_turn *t)
+{
+    double replicas = sane(t->c->reserve_replicas, 1e6), share = sane(t->c->reserve, 100);
+    const struct slo_speed *reference = &t->s->speeds[t->s->reference];
+    if (share > 0)
+        t->out->need *= 1 + share;
+    for (size_t v = 0; replicas > 0 && v < t->in.variant_n; v++)
+        if (t->speed[v] == reference)
+            t->out->need += replicas * t->capacity[v];
+}
+
+static void decide(struct slo_turn *t)
+{
+    struct slo_output *out = t->out;
+    if (out->need > out->have) {
+        slo_plan_up(t);
+        say(out,
+            "up: %.2f busy replicas now, %.2f expected in %.0f s, %.2f with headroom; %.2f fit",
+            out->demand, out->forecast, out->horizon, out->need, out->have);
+    } else if (t->s->n * t->c->cycle >= watch_first) {
+        const char *act = slo_plan_down(t) ? "down" : "keep";
+        say(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit", act,
+            out->demand, out->hold, out->horizon, out->have);
+    } else
+        say(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
+}
+
+void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_input *in,
+              struct slo_output *out)
+{
+    struct slo_turn t = { .c = c, .s = s, .out = out };
+    *out = (struct slo_output){ 0 };
+    follow_target(s, c->itl);
+    open_turn(&t, in);
+    out->variant_n = t.in.variant_n;
+    learn_all(&t);
+    if (!(t.in.arrival >= 0) || !(s->in_tokens > 0) || !(s->out_tokens > 0))
+        hold_without_load(&t);
+    else {
+        choose_reference(&t);
+        weigh_history(&t);
+        spend_budgets(&t);
+        slo_forecast(&t);
+        slo_plan_capacity(&t);
+        add_reserve(&t);
+        slo_plan_backlog(&t);
+        out->hold = MAX(out->hold, out->need);
+        s->n++;
+        decide(&t);
+    }
+    close_turn(&t);
+}

@@ -1,0 +1,34 @@
+/* The rule of KEDA's cron scaler, for users who migrate from it: two cron lines in a time zone, active
+ * between a time of the first and the next time of the second. Around daylight saving a line means what
+ * it means in the Go cron library that KEDA uses: a time in a gap is skipped, a repeated time occurs
+ * twice, and some zones lose a day. Our own schedules do none of that (schedule_windows_core.h); it is
+ * kept here so that a comparison of both is exact. */
+#ifndef FLYBALL_SCHEDULE_CRON_CORE_H
+#define FLYBALL_SCHEDULE_CRON_CORE_H
+
+#include "../base/tz.h"
+
+/* Sets of allowed values, one bit per value. */
+struct schedule_cron {
+    uint64_t minutes, hours, days, months, weekdays;
+    bool any_day, any_weekday; /* written as "*": both fields must match; otherwise either */
+};
+
+/* "30 6 * * 1-5": minute, hour, day, month, weekday, each a list of values, ranges and steps; months and
+ * weekdays also by name; or a macro such as @daily. */
+int schedule_cron_parse(str text, struct schedule_cron *ret, err_t *e);
+
+/* The first matching time after `now`; false: none within five years. */
+bool schedule_cron_next(const struct schedule_cron *cron, const struct tz *zone, int64_t now,
+                        int64_t *ret_next);
+
+struct schedule_cron_now {
+    int64_t next_start, next_end; /* INT64_MAX: never */
+    bool active;                  /* the end comes first, or both at once */
+};
+
+struct schedule_cron_now schedule_cron_at(const struct schedule_cron *start,
+                                          const struct schedule_cron *end, const struct tz *zone,
+                                          int64_t now);
+
+#endif

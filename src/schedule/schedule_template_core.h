@@ -1,0 +1,23 @@
+/* The HPA that an object's HPASpecTemplate describes. */
+#ifndef FLYBALL_SCHEDULE_TEMPLATE_CORE_H
+#define FLYBALL_SCHEDULE_TEMPLATE_CORE_H
+
+#include "schedule_plan_core.h"
+
+/* Why a template cannot be used: a reason for the condition TemplateValid and a sentence. */
+struct schedule_template_problem {
+    const char *reason; /* NULL: the template is valid */
+    str message;
+};
+
+struct schedule_template_problem schedule_template_check(struct arena *a,
+                                                         const struct schedule_object *o);
+
+/* Name and namespace of the HPA. */
+struct schedule_target schedule_template_target(struct arena *a, const struct schedule_spec *spec,
+                                                str ns, str name);
+
+/* The complete HPA. It is owned by the schedule, so that garbage collection deletes it with the schedule. */
+struct json *schedule_template_hpa(struct arena *a, const struct schedule_object *o);
+
+#endif

@@ -1,0 +1,29 @@
+/* What applies when: the decision of schedule_core, evaluated at every transition of a time range. */
+#ifndef FLYBALL_SCHEDULE_TIMELINE_CORE_H
+#define FLYBALL_SCHEDULE_TIMELINE_CORE_H
+
+#include "schedule_core.h"
+
+struct schedule_period {
+    int64_t from, to; /* [from, to) */
+    enum schedule_source source;
+    int trigger; /* -1: none */
+    struct schedule_config config;
+};
+
+struct schedule_timeline {
+    const struct schedule_spec *spec; /* borrowed */
+    int64_t from, to;
+    struct schedule_period *periods; /* in the arena; neighbors differ */
+    size_t n;
+};
+
+enum { SCHEDULE_PERIODS_MAX = 10000 }; /* then the timeline ends early, at `to` */
+
+struct schedule_timeline schedule_timeline(struct arena *a, const struct schedule_spec *spec,
+                                           int64_t created, int64_t from, int64_t to);
+
+/* "min 5, max 50": the fields that are set, or "unchanged". */
+str schedule_config_text(struct arena *a, const struct schedule_config *c);
+
+#endif

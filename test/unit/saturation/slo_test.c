@@ -1,0 +1,360 @@
+/* The laws of the slo policy, on random sequences of steps: the vectors say what it answers, these what it may
+ * never do. */
+#include "tap.h"
+
+#include "saturation/slo_core.h"
+
+#include "base/random.h"
+
+enum { SEQUENCES = 10000, STEPS_SHORT = 14, STEPS_LONG = 110 };
+
+static const struct slo_config config = { .ttft = 2, .itl = 0.06, .goal = 0.99, .cycle = 15 };
+
+/* ---- a random model that behaves: what its replicas report follows from the load */
+
+struct world {
+    struct random random;
+    double rate, trend, in, out;
+    size_t variant_n;
+    struct slo_variant variants[SLO_VARIANTS_MAX];
+    double base[SLO_VARIANTS_MAX]; /* s of an idle iteration */
+};
+
+static double between(struct random *r, double low, double high)
+{
+    return low + (high - low) * random_unit(r);
+}
+
+static struct world make_world(uint64_t seed)
+{
+    struct world w = { 0 };
+    random_init(&w.random, seed, 1);
+    struct random *r = &w.random;
+    w.rate = between(r, 0, 60);
+    w.trend = between(r, -0.5, 1);
+    w.in = between(r, 50, 3000);
+    w.out = between(r, 20, 500);
+    w.variant_n = 1 + random_below(r, 4);
+    for (size_t i = 0; i < w.variant_n; i++) {
+        int min = (int)random_below(r, 3);
+        w.variants[i] = (struct slo_variant){ .id = 100 + 7 * i,
+                                              .min = min,
+                                              .max = min + 1 + (int)random_below(r, 60),
+                                              .cost = between(r, 5, 60),
+                                              .kv_tokens = between(r, 2e4, 5e5),
+                                              .max_seqs = random_below(r, 2) ? 256 : NAN,
+                                              .start_delay = NAN };
+        w.variants[i].current = w.variants[i].min + (int)random_below(r, 4);
+        w.base[i] = between(r, 0.008, 0.04);
+    }
+    return w;
+}
+
+static void report(struct world *w, size_t i, double per_replica)
+{
+    struct slo_variant *v = &w->variants[i];
+    double speed = fmax(1 - per_replica * (w->in * 1e-4 + w->out * 2e-3) / 3, 0.05);
+    v->ready = v->reporting = v->current;
+    v->itl = w->base[i] / speed;
+    v->prompt_rate = per_replica * w->in;
+    v->gen_rate = per_replica * w->out;
+    v->running = v->running_low = v->running_high = per_replica * w->out * v->itl;
+    v->kv = fmin(1, v->running * (w->in + w->out / 2) / v->kv_tokens);
+}
+
+static struct slo_input look(struct world *w, int step)
+{
+    struct random *r = &w->random;
+    int total = 0;
+    for (size_t i = 0; i < w->variant_n; i++)
+        total += w->variants[i].current;
+    for (size_t i = 0; i < w->variant_n; i++)
+        report(w, i, w->rate / MAX(total, 1));
+    struct slo_input in = { .now = 60 + 15 * step,
+                            .arrival = w->rate * between(r, 0.9, 1.1),
+                            .in_tokens = w->in * between(r, 0.9, 1.1),
+                            .out_tokens = w->out * between(r, 0.9, 1.1),
+                            .in_tail = w->in * 4,
+                            .ok = NAN,
+                            .finished = w->rate * 15,
+                            .season = NAN,
+                            .variant_n = w->variant_n };
+    memcpy(in.variants, w->variants, sizeof(in.variants));
+    w->rate = fmax(w->rate + w->trend, 0);
+    return in;
+}
+
+static void follow(struct world *w, const struct slo_output *out)
+{
+    for (size_t i = 0; i < w->variant_n; i++)
+        w->variants[i].current = out->targets[i];
+}
+
+/* One in forty lasts until there are forecasts enough to choose from. */
+static int steps_of(struct world *w)
+{
+    bool is_long = random_below(&w->random, 40) == 0;
+    return 1 + (int)random_below(&w->random, is_long ? STEPS_LONG : STEPS_SHORT);
+}
+
+static int total_of(const struct slo_output *out, size_t n)
+{
+    int total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += out->targets[i];
+    return total;
+}
+
+/* ---- laws */
+
+static void targets_stay_within_bounds(void)
+{
+    for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state state;
+        struct slo_output out;
+        slo_state_init(&state);
+        for (int step = 0, n = steps_of(&w); step < n; step++) {
+            struct slo_input in = look(&w, step);
+            slo_step(&state, &config, &in, &out);
+            int before = 0;
+            for (size_t i = 0; i < in.variant_n; i++) {
+                const struct slo_variant *v = &in.variants[i];
+                before += v->current;
+                if (out.targets[i] < MIN(v->min, v->current) ||
+                    out.targets[i] > MAX(v->max, v->current)) {
+                    tap_note(__FILE__, __LINE__, "seed %llu: %d outside [%d, %d]",
+                             (unsigned long long)seed, out.targets[i], v->min, v->max);
+                    return;
+                }
+            }
+            if (!OK(total_of(&out, in.variant_n) <= 2 * before + 8) ||
+                !OK(before == 0 || total_of(&out, in.variant_n) > 0))
+                return;
+            follow(&w, &out);
+        }
+    }
+}
+
+static void more_load_never_asks_for_fewer(void)
+{
+    for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state state;
+        struct slo_output out = { 0 }, more;
+        slo_state_init(&state);
+        for (int step = 0, n = steps_of(&w); step < n; step++) {
+            struct slo_input in = look(&w, step), busier = in;
+            struct slo_state twin = state;
+            busier.arrival *= between(&w.random, 1, 3);
+            slo_step(&state, &config, &in, &out);
+            slo_step(&twin, &config, &busier, &more);
+            if (more.need < out.need * (1 - 1e-12) ||
+                (in.variant_n == 1 && more.targets[0] < out.targets[0])) {
+                tap_note(__FILE__, __LINE__,
+                         "seed %llu step %d: %.4f req/s need %.4f, %.4f need %.4f",
+                         (unsigned long long)seed, step, in.arrival, out.need, busier.arrival,
+                         more.need);
+                return;
+            }
+            follow(&w, &out);
+        }
+    }
+}
+
+static void the_order_of_variants_changes_nothing(void)
+{
+    for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state state, twin;
+        struct slo_output out, other;
+        slo_state_init(&state);
+        slo_state_init(&twin);
+        for (int step = 0, n = steps_of(&w); step < n; step++) {
+            struct slo_input in = look(&w, step), turned = in;
+            size_t shift = random_below(&w.random, (uint32_t)in.variant_n);
+            for (size_t i = 0; i < in.variant_n; i++)
+                turned.variants[(i + shift) % in.variant_n] = in.variants[i];
+            slo_step(&state, &config, &in, &out);
+            slo_step(&twin, &config, &turned, &other);
+            bool same = strcmp(out.reason, other.reason) == 0;
+            for (size_t i = 0; i < in.variant_n; i++)
+                same &= out.targets[i] == other.targets[(i + shift) % in.variant_n];
+            if (!OK(same))
+                return;
+            follow(&w, &out);
+        }
+    }
+}
+
+static const double absurd[] = { NAN, -1, INFINITY, -INFINITY, 1e300 };
+
+/* A field that is broken is the same as one that is missing, to the last bit of the state. */
+static void broken_inputs_count_as_unknown(void)
+{
+    for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state state, twin;
+        struct slo_output out, other;
+        slo_state_init(&state);
+        slo_state_init(&twin);
+        for (int step = 0, n = steps_of(&w); step < n; step++) {
+            struct slo_input in = look(&w, step), broken;
+            double bad = absurd[random_below(&w.random, countof(absurd))];
+            double *fields[] = { &in.arrival,
+                                 &in.in_tokens,
+                                 &in.out_tokens,
+                                 &in.in_tail,
+                                 &in.ok,
+                                 &in.season,
+                                 &in.waiting,
+                                 &in.queued,
+                                 &in.variants[0].itl,
+                                 &in.variants[0].prompt_rate,
+                                 &in.variants[0].gen_rate,
+                                 &in.variants[0].running,
+                                 &in.variants[0].kv,
+                                 &in.variants[0].kv_tokens,
+                                 &in.variants[0].max_seqs,
+                                 &in.variants[0].start_delay };
+            double *field = fields[random_below(&w.random, countof(fields))];
+            *field = bad;
+            broken = in;
+            *field = NAN;
+            slo_step(&state, &config, &in, &out);
+            slo_step(&twin, &config, &broken, &other);
+            if (!OK(memcmp(&state, &twin, sizeof(state)) == 0) ||
+                !OK(memcmp(out.targets, other.targets, sizeof(out.targets)) == 0))
+                return;
+            follow(&w, &out);
+        }
+    }
+}
+
+static void an_unknown_load_holds(void)
+{
+    for (uint64_t seed = 0; seed < SEQUENCES / 10; seed++) {
+        struct world w = make_world(seed);
+        struct slo_state state;
+        struct slo_output out;
+        slo_state_init(&state);
+        for (int step = 0, n = steps_of(&w); step < n; step++) {
+            struct slo_input in = look(&w, step), blind = in;
+            struct slo_state twin = state;
+            blind.arrival = NAN;
+            slo_step(&twin, &config, &blind, &out);
+            for (size_t i = 0; i < in.variant_n; i++)
+                if (in.variants[i].current > 0 && !EQ_INT(out.targets[i], in.variants[i].current))
+                    return;
+            slo_step(&state, &config, &in, &out);
+            follow(&w, &out);
+        }
+    }
+}
+
+/* ---- variants come, go and come back */
+
+static void a_variant_keeps_what_was_learned_about_it(void)
+{
+    struct world w = make_world(3);
+    w.variant_n = 2;
+    w.variants[0].id = 11;
+    w.variants[1] = w.variants[0];
+    w.variants[1].id = 5;
+    w.base[1] = w.base[0] = 0.02;
+    w.rate = 5;
+    w.trend = 0;
+    struct slo_state state;
+    struct slo_output out;
+    slo_state_init(&state);
+    for (int step = 0; step < 10; step++) {
+        w.variants[0].current = w.variants[1].current = 2;
+        struct slo_input in = look(&w, step);
+        slo_step(&state, &config, &in, &out);
+    }
+    EQ_INT(out.fit[0], SLO_FITS);
+    struct slo_input alone = look(&w, 10);
+    alone.variants[0] = alone.variants[1];
+    alone.variant_n = 1;
+    slo_step(&state, &config, &alone, &out);
+    EQ_INT(out.fit[0], SLO_FITS); /* not taken for the one that stood first before */
+    for (uint64_t id = 1000; id < 1000 + 3 * SLO_VARIANTS_MAX; id++) { /* others take its place */
+        alone.variants[0].id = id;
+        slo_step(&state, &config, &alone, &out);
+        EQ_INT(out.fit[0], SLO_UNSEEN);
+    }
+}
+
+static void a_hint_makes_a_variant_usable(void)
+{
+    struct slo_state state;
+    struct slo_output out;
+    slo_state_init(&state);
+    slo_state_hint(&state, 9, (double[3]){ 6, 4, 5 });
+    EQ_REAL(state.speeds[0].th[0], 6);
+    struct slo_input in = { .now = 60,
+                            .arrival = 10,
+                            .in_tokens = 800,
+                            .out_tokens = 100,
+                            .in_tail = NAN,
+                            .waiting = NAN,
+                            .queued = NAN,
+                            .ok = NAN,
+                            .finished = NAN,
+                            .season = NAN,
+                            .variant_n = 1 };
+    in.variants[0] = (struct slo_variant){ .id = 9,
+                                           .current = 1,
+                                           .max = 9,
+                                           .hinted = true,
+                                           .cost = 1,
+                                           .itl = NAN,
+                                           .prompt_rate = NAN,
+                                           .gen_rate = NAN,
+                                           .running = NAN,
+                                           .kv = NAN,
+                                           .kv_tokens = NAN,
+                                           .max_seqs = NAN,
+                                           .start_delay = NAN };
+    slo_step(&state, &config, &in, &out);
+    EQ_INT(out.fit[0], SLO_FITS);
+    EQ_REAL(state.speeds[0].th[0], 6);
+}
+
+static void a_reserve_is_held_on_top(void)
+{
+    struct world w = make_world(4);
+    w.variant_n = 1;
+    w.variants[0].max = 1000;
+    w.rate = 20;
+    struct slo_input in = look(&w, 0);
+    struct slo_config share = config, replicas = config;
+    share.reserve = 0.25;
+    replicas.reserve_replicas = 4;
+    struct slo_output plain, by_share, by_replicas;
+    struct slo_state state, twin;
+    slo_state_init(&state);
+    twin = state;
+    slo_step(&twin, &config, &in, &plain);
+    twin = state;
+    slo_step(&twin, &share, &in, &by_share);
+    twin = state;
+    slo_step(&twin, &replicas, &in, &by_replicas);
+    EQ_REAL(by_share.need, plain.need * 1.25);
+    EQ_REAL(by_replicas.need, plain.need + 4 * plain.capacity[0]);
+}
+
+int main(void)
+{
+    return tap_run((struct tap_case[]){
+        TAP(targets_stay_within_bounds),
+        TAP(more_load_never_asks_for_fewer),
+        TAP(the_order_of_variants_changes_nothing),
+        TAP(broken_inputs_count_as_unknown),
+        TAP(an_unknown_load_holds),
+        TAP(a_variant_keeps_what_was_learned_about_it),
+        TAP(a_hint_makes_a_variant_usable),
+        TAP(a_reserve_is_held_on_top),
+        { 0 },
+    });
+}
