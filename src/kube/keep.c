@@ -307,7 +307,7 @@ static void shard_clear(struct keep_shard *s)
     vec_done(&own);
 }
 
-/* Whoever wrote it may have written anything: what does not fit is not taken. */
+/* Any client with write access may have edited it: entries that do not fit are skipped. */
 static void shard_load(struct keep_shard *s, const struct json *data)
 {
     struct keep *k = s->k;
@@ -338,7 +338,7 @@ static void shard_changed(void *context, const struct record *old, const struct 
     }
     struct json *ours = shard_data(&a, s);
     if (!s->call && !json_eq(data ? data : json_new_obj(&a), ours))
-        mark_dirty(s); /* somebody else changed or deleted it */
+        mark_dirty(s); /* another client changed or deleted it */
 }
 
 /* ---- life */

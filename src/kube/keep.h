@@ -12,7 +12,7 @@
  * Bounded: a ConfigMap holds KEEP_SHARD_BYTES (the API server allows 1 MiB); there are `shards` of them, NAME, NAME-1,
  * NAME-2, ... When all are full the text that was not put for the longest time goes, with a line in the log.
  *
- * A process that may not read or write the ConfigMap works as if nothing had been kept, and says so once. */
+ * A process that may not read or write the ConfigMap works as if nothing had been kept, and logs that once. */
 #ifndef FLYBALL_KUBE_KEEP_H
 #define FLYBALL_KUBE_KEEP_H
 

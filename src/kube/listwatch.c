@@ -229,8 +229,7 @@ static int set_version(struct listwatch *w, str rv, err_t *e)
 /* May the cache have this record too? Takes it over either way. */
 static int put_record(struct listwatch *w, struct record *record, err_t *e)
 {
-    const struct cache *c = w->o.cache;
-    size_t most = w->o.total_max, own = cache_sizes(c).bytes;
+    size_t most = w->o.total_max, own = cache_sizes(w->o.cache).bytes;
     size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
     if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
         record_unref(record);
@@ -239,11 +238,12 @@ static int put_record(struct listwatch *w, struct record *record, err_t *e)
     }
     if (most && (total > most || own > most / 2)) {
         record_unref(record);
+        /* without the numbers of the moment: the same trouble is logged once */
         return err_set(
             e, ENOSPC,
-            "the cache is full: %zu objects in %zu MiB, %zu MiB of %zu MiB in all caches; raise "
+            "the cache is full: all caches together may hold %zu MiB, one of them %zu MiB; raise "
             "the memory limit or watch fewer namespaces",
-            cache_count(c), own >> 20, total >> 20, most >> 20);
+            most >> 20, most >> 21);
     }
     cache_put(w->o.cache, record);
     return 0;

@@ -15,12 +15,17 @@ static void begin_if_due(struct manager *m);
  * (36 MiB at most), buffers and the decisions themselves. Without a limit there is none here. */
 static size_t cache_bytes_of_cgroup(void)
 {
-    auto_buf struct buf text = { 0 };
-    int64_t limit;
-    if (file_read("/sys/fs/cgroup/memory.max", 64, &text, NULL) < 0 ||
-        str_to_i64(str_trim(buf_str(&text)), &limit) < 0 || limit <= 0) /* "max" */
-        return 0;
-    return (size_t)limit / 2;
+    static const char *const files[] = { "/sys/fs/cgroup/memory.max",
+                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes" };
+    for (size_t i = 0; i < countof(files); i++) {
+        auto_buf struct buf text = { 0 };
+        int64_t limit;
+        if (file_read(files[i], 64, &text, NULL) == 0 &&
+            str_to_i64(str_trim(buf_str(&text)), &limit) == 0 && /* not "max" */
+            limit > 0 && limit < INT64_C(1) << 50)               /* the older one's "max" */
+            return (size_t)limit / 2;
+    }
+    return 0;
 }
 
 int manager_new(const struct manager_options *o, struct manager **ret, err_t *e)

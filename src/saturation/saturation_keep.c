@@ -20,7 +20,7 @@
 
 static const struct metric_spec fallback_spec = {
     "flyball_config_fallback",
-    "1 while the last good value of a configuration entry stands in; the key is empty where a whole ConfigMap is gone.",
+    "1 while the last good value of a configuration entry is in use; the key is empty where a whole ConfigMap is gone.",
     METRIC_GAUGE,
     { "map", "key" },
 };
@@ -153,7 +153,7 @@ struct remembering {
     bool zero, optimization;
 };
 
-/* Which keys are broken, judged as the snapshot does. */
+/* Is this entry broken? The snapshot applies the same checks. */
 static bool is_broken(const struct remembering *m, const struct sat_load *load, str key, str text)
 {
     for (size_t i = 0; m->table && i < load->problem_n; i++)
