@@ -30,6 +30,7 @@ static void fill_crd(struct arena *a, struct json *object)
 
 /* ---- status */
 
+/* True if the list contains an equal value. */
 static bool list_has(const struct json *list, const struct json *value)
 {
     for (uint32_t i = 0; i < json_len(list); i++)
@@ -157,6 +158,7 @@ const struct kind_hooks kind_hooks_crd = { .fill = fill_crd,
 
 /* ---- kinds */
 
+/* Copies a list of strings into the arena of the kinds. */
 static const str *copy_strings(struct arena *a, const struct json *list, uint32_t *ret_n)
 {
     *ret_n = (uint32_t)json_len(list);

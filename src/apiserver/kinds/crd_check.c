@@ -31,6 +31,7 @@ static void check_lower_name(const struct json *name, const struct field_path *a
         field_invalid(errors, at, name, "%s", fault);
 }
 
+/* shortNames and categories. */
 static void check_name_list(const struct json *list, const struct field_path *at,
                             struct field_errors *errors)
 {
@@ -253,6 +254,7 @@ static const struct json *openapi_of(const struct json *version)
     return json_is(openapi, JSON_OBJ) ? openapi : NULL;
 }
 
+/* True if every version has the same value for `key`. */
 static bool versions_share(const struct json *versions, const char *key)
 {
     for (uint32_t i = 1; i < json_len(versions); i++)
@@ -273,6 +275,7 @@ static struct part_location locate_part(bool alike, uint32_t i, const struct fie
     return (struct part_location){ i == 0 || !alike, alike ? spec : own };
 }
 
+/* No control characters; between 1 and 256 bytes. */
 static bool is_printable(str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -377,6 +380,7 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
 
 /* ---- the whole definition */
 
+/* Established=True: clients may rely on its names. */
 static bool is_established(const struct json *crd)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);

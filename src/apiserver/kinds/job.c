@@ -56,7 +56,8 @@ static void prepare_job(const struct kind_change *c, struct kind_env *env,
         json_set(a, metadata, S("labels"), json_copy(a, labels));
 }
 
-/* The selector must exist and match the labels of the template. */
+/* The selector must exist and match the labels of the template; a selector that matches nothing
+ * would never find the pods of the job. */
 static void check_selector(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {

@@ -43,7 +43,7 @@ void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
         field_not_supported(errors, AT(at, "fieldPath"), value, allowed);
 }
 
-/* The units that a resource can be divided by. */
+/* The units that a resource can be divided by; empty means one. */
 static bool is_valid_divisor(str resource, str divisor)
 {
     static const char *const of_cpu[] = { "0", "1", "1m", NULL };

@@ -37,6 +37,7 @@ static bool is_sidecar(const struct json *pod, const struct json *name)
     return false;
 }
 
+/* Unix time of the last termination; 0 if there was none. */
 static int64_t get_last_end(const struct json *container)
 {
     int64_t seconds = 0;
