@@ -17,7 +17,7 @@ void cert_pair_done(struct cert_pair *pair)
     buf_done(&pair->key);
 }
 
-static int failure(err_t *e, const char *what)
+static int set_openssl_error(err_t *e, const char *what)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -48,7 +48,7 @@ static EVP_PKEY *read_key(str pem)
     return key;
 }
 
-static void write_out(BIO *bio, struct buf *out)
+static void take_bio_text(BIO *bio, struct buf *out)
 {
     char *text;
     long n = BIO_get_mem_data(bio, &text);
@@ -151,13 +151,13 @@ static int sign_and_write(X509 *cert, EVP_PKEY *key, EVP_PKEY *issuer_key, struc
                           err_t *e)
 {
     if (!X509_sign(cert, issuer_key, EVP_sha256()))
-        return failure(e, "signing the certificate");
+        return set_openssl_error(e, "signing the certificate");
     BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_mem());
     PEM_write_bio_X509(cert_bio, cert);
     PEM_write_bio_PKCS8PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL);
     cert_pair_done(ret);
-    write_out(cert_bio, &ret->cert);
-    write_out(key_bio, &ret->key);
+    take_bio_text(cert_bio, &ret->cert);
+    take_bio_text(key_bio, &ret->key);
     return 0;
 }
 
@@ -174,7 +174,7 @@ int cert_make(const struct cert_request *r, struct cert_pair *ret_pair, err_t *e
              !set_subject(cert, r) ||
              X509_set_issuer_name(cert, X509_get_subject_name(issuer ? issuer : cert)) != 1 ||
              !add_extensions(cert, issuer ? issuer : cert, r))
-        result = failure(e, "making a certificate");
+        result = set_openssl_error(e, "making a certificate");
     else
         result = sign_and_write(cert, key, issuer_key ? issuer_key : key, ret_pair, e);
     X509_free(cert);
@@ -184,7 +184,7 @@ int cert_make(const struct cert_request *r, struct cert_pair *ret_pair, err_t *e
     return result;
 }
 
-static int64_t time_of(const ASN1_TIME *t)
+static int64_t asn1_time_ns(const ASN1_TIME *t)
 {
     struct tm tm;
     if (ASN1_TIME_to_tm(t, &tm) != 1)
@@ -198,20 +198,20 @@ int cert_read(str pem, struct cert_info *ret, err_t *e)
     X509 *cert = read_cert(pem);
     if (!cert)
         return err_set(e, EINVAL, "the certificate is not readable PEM");
-    *ret = (struct cert_info){ .not_before_ns = time_of(X509_get0_notBefore(cert)),
-                               .not_after_ns = time_of(X509_get0_notAfter(cert)) };
+    *ret = (struct cert_info){ .not_before_ns = asn1_time_ns(X509_get0_notBefore(cert)),
+                               .not_after_ns = asn1_time_ns(X509_get0_notAfter(cert)) };
     X509_free(cert);
     return 0;
 }
 
-bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
+bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns)
 {
     X509 *cert = read_cert(buf_str(&pair->cert)), *ca = read_cert(ca_pem);
     EVP_PKEY *key = read_key(buf_str(&pair->key));
     bool ok = cert && ca && key && X509_check_private_key(cert, key) == 1 &&
               X509_verify(cert, X509_get0_pubkey(ca)) == 1 &&
-              time_of(X509_get0_notBefore(cert)) <= now_ns &&
-              now_ns < time_of(X509_get0_notAfter(cert));
+              asn1_time_ns(X509_get0_notBefore(cert)) <= now_ns &&
+              now_ns < asn1_time_ns(X509_get0_notAfter(cert));
     X509_free(cert);
     X509_free(ca);
     EVP_PKEY_free(key);

@@ -36,6 +36,6 @@ struct cert_info {
 int cert_read(str pem, struct cert_info *ret, err_t *e);
 /* Whether a certificate is valid at `now`, has that key and was signed by `ca`: is it worth
  * keeping? */
-bool cert_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
+bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
 
 #endif

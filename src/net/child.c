@@ -1,7 +1,7 @@
 /* Child processes whose output is wanted: credential plugins. See loop.h.
  *
  * Five handles live in one block (process, three pipes, a timer on the machine's clock: a child
- * knows nothing of virtual time). The block goes when all of them are closed. The end is told when
+ * knows nothing of virtual time). The block goes when all of them are closed. The end is reported when
  * the process has ended and both pipes have; after a kill the pipes are not waited for, because a
  * grandchild may hold them open. */
 #include "../base/buf.h"
@@ -26,7 +26,7 @@ struct child {
     struct loop *loop;
     size_t output_max;
     unsigned open; /* handles not closed yet */
-    bool exited, killed, told;
+    bool exited, killed, reported;
     struct child_result result;
     void (*on_exit)(void *context, const struct child_result *result);
     void *context;
@@ -50,7 +50,7 @@ static void close_handle(struct child *c, uv_handle_t *handle)
         uv_close(handle, on_closed);
 }
 
-static void close_all(struct child *c)
+static void close_handles(struct child *c)
 {
     close_handle(c, (uv_handle_t *)&c->process);
     close_handle(c, (uv_handle_t *)&c->input);
@@ -59,19 +59,19 @@ static void close_all(struct child *c)
     close_handle(c, (uv_handle_t *)&c->timer);
 }
 
-static void tell_if_ended(struct child *c)
+static void report_if_ended(struct child *c)
 {
     bool all_read = c->killed || (c->out.ended && c->errors.ended);
-    if (c->told || !c->exited || !all_read)
+    if (c->reported || !c->exited || !all_read)
         return;
-    c->told = true;
+    c->reported = true;
     loop_release(c->loop);
     if (c->on_exit) {
         c->result.out = buf_str(&c->out.bytes);
         c->result.errors = buf_str(&c->errors.bytes);
         c->on_exit(c->context, &c->result);
     }
-    close_all(c);
+    close_handles(c);
 }
 
 static void kill_child(struct child *c)
@@ -79,7 +79,7 @@ static void kill_child(struct child *c)
     c->killed = true;
     if (!c->exited)
         uv_process_kill(&c->process, SIGKILL);
-    tell_if_ended(c);
+    report_if_ended(c);
 }
 
 static void on_process_exit(uv_process_t *process, int64_t status, int signal_number)
@@ -88,7 +88,7 @@ static void on_process_exit(uv_process_t *process, int64_t status, int signal_nu
     c->exited = true;
     c->result.exit_status = (int)status;
     c->result.signal = signal_number;
-    tell_if_ended(c);
+    report_if_ended(c);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -98,7 +98,7 @@ static void on_timeout(uv_timer_t *timer)
     kill_child(c);
 }
 
-static void on_room(uv_handle_t *handle, size_t suggested UNUSED, uv_buf_t *ret)
+static void on_alloc(uv_handle_t *handle, size_t suggested UNUSED, uv_buf_t *ret)
 {
     struct child *c = handle->data;
     *ret = uv_buf_init(c->chunk, sizeof(c->chunk));
@@ -111,7 +111,7 @@ static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *chunk)
     if (n < 0) {
         o->ended = true;
         uv_read_stop(stream);
-        tell_if_ended(c);
+        report_if_ended(c);
     } else if (o->bytes.n + (size_t)n > c->output_max) {
         c->result.output_too_large = true;
         uv_read_stop(stream);
@@ -138,7 +138,7 @@ static void open_handles(struct child *c)
     c->open = 5;
 }
 
-static int spawn(struct child *c, const struct child_options *o)
+static int spawn_process(struct child *c, const struct child_options *o)
 {
     uv_stdio_container_t stdio[3] = {
         { .flags = o->input.n ? UV_CREATE_PIPE | UV_READABLE_PIPE : UV_IGNORE,
@@ -169,14 +169,14 @@ int child_start(struct loop *loop, const struct child_options *o, struct child *
     c->on_exit = o->on_exit;
     c->context = o->context;
     open_handles(c);
-    int r = spawn(c, o);
+    int r = spawn_process(c, o);
     if (r < 0) {
-        close_all(c);
+        close_handles(c);
         return err_set(e, -r, "%s cannot be run: %s", o->argv[0], uv_strerror(r));
     }
     loop_hold(loop);
-    uv_read_start((uv_stream_t *)&c->out.pipe, on_room, on_output);
-    uv_read_start((uv_stream_t *)&c->errors.pipe, on_room, on_output);
+    uv_read_start((uv_stream_t *)&c->out.pipe, on_alloc, on_output);
+    uv_read_start((uv_stream_t *)&c->errors.pipe, on_alloc, on_output);
     int64_t timeout_ns = o->timeout_ns ? o->timeout_ns : 60 * NS_PER_S;
     uv_update_time(&loop->uv);
     uv_timer_start(&c->timer, on_timeout, (uint64_t)(timeout_ns / NS_PER_MS), 0);
@@ -191,7 +191,7 @@ int child_start(struct loop *loop, const struct child_options *o, struct child *
     return 0;
 }
 
-void child_abandon(struct child *c)
+void child_kill(struct child *c)
 {
     if (!c)
         return;

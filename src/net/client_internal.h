@@ -2,8 +2,8 @@
  * h2_client.c). Not for other folders.
  *
  * A call is queued, then carried by one session, then loose: its answer is whole but its owner has
- * paused, or the end is about to be told. The protocol tells the call what arrives (call_head,
- * call_data, call_end, call_fail); any of these may run the owner's code, which may cancel this or
+ * paused, or the end is about to be told. The protocol tells the call what arrives (http_call_receive_head,
+ * http_call_receive_data, http_call_complete, http_call_fail); any of these may run the owner's code, which may cancel this or
  * any other call and send new ones, so a protocol looks again at what it holds afterwards. */
 #ifndef FLYBALL_CLIENT_INTERNAL_H
 #define FLYBALL_CLIENT_INTERNAL_H
@@ -42,7 +42,7 @@ struct http_call {
     bool answer_begun; /* a byte of the answer came: no retry */
     bool head_seen;    /* HTTP/2: what follows are trailers */
     bool idempotent;
-    bool patient; /* its bytes may be a little late */
+    bool delayable; /* its bytes may be a little late */
     unsigned attempts;
 
     bool paused, ended;
@@ -52,21 +52,21 @@ struct http_call {
     struct deferred deliver;
     struct timer deadline;
     bool dead; /* ended: nothing is told any more */
-    struct grave grave;
+    struct loop_garbage garbage;
     void (*release)(void *context); /* with the call: frees what fetch.c keeps; or NULL */
 };
 
 /* --- call.c --- */
 
-void call_head(struct http_call *call, const struct http_head *head);
+void http_call_receive_head(struct http_call *call, const struct http_head *head);
 /* Returns how many of the bytes were passed on; the rest waits (and counts as not consumed). */
-size_t call_data(struct http_call *call, str bytes);
-void call_end(struct http_call *call);
+size_t http_call_receive_data(struct http_call *call, str bytes);
+void http_call_complete(struct http_call *call);
 /* `unprocessed`: the peer promised not to have acted on it. */
-void call_fail(struct http_call *call, const err_t *why, bool unprocessed);
-void call_finish(struct http_call *call, const err_t *why); /* on_done and gone; no retry */
+void http_call_fail(struct http_call *call, const err_t *why, bool unprocessed);
+void http_call_finish(struct http_call *call, const err_t *why); /* on_done and gone; no retry */
 /* The head of the message: everything but pseudo-headers and framing, validated. */
-void call_headers(struct http_call *call, struct http_header_list *list);
+void http_call_build_headers(struct http_call *call, struct http_header_list *list);
 void http_header_list_done(struct http_header_list *list);
 
 /* --- protocols --- */
@@ -87,9 +87,9 @@ struct client_session_ops {
     /* The connection ended; why NULL: in good order. Calls still carried are failed. */
     void (*closed)(struct client_session *s, const err_t *why);
     void (*fill)(struct client_session *s, struct buf *out, size_t room);
-    void (*start)(struct client_session *s, struct http_call *call);
-    void (*drop)(struct client_session *s, struct http_call *call); /* forgets it */
-    void (*consumed)(struct client_session *s, struct http_call *call, size_t n);
+    void (*start_call)(struct client_session *s, struct http_call *call);
+    void (*drop_call)(struct client_session *s, struct http_call *call); /* forgets it */
+    void (*consume)(struct client_session *s, struct http_call *call, size_t n);
     void (*ping)(struct client_session *s); /* NULL: the protocol has none */
     void (*free)(struct client_session *s);
 };
@@ -97,14 +97,13 @@ struct client_session_ops {
 struct client_session {
     const struct client_session_ops *ops;
     struct client_host host;
-    size_t room;    /* calls it can take now */
-    size_t carried; /* calls it has */
-    size_t patient; /* of those, the ones whose bytes may be a little late */
-    size_t served;  /* calls whose answer began here */
-    bool over;      /* no new calls, and closed when none is left */
-    bool full;      /* stop reading */
-    bool ponged;    /* since the last ping */
-    bool settling;  /* HTTP/2: how many calls fit is not known yet */
+    size_t room;            /* calls it can take now */
+    size_t carried;         /* calls it has */
+    size_t delayable;       /* of those, the ones whose bytes may be a little late */
+    size_t served;          /* calls whose answer began here */
+    bool over;              /* no new calls, and closed when none is left */
+    bool full;              /* stop reading */
+    bool awaiting_settings; /* HTTP/2: how many calls fit is not known yet */
 };
 
 struct client_session *h1_client_new(const struct client_host *host);
@@ -124,10 +123,10 @@ struct http_client {
     struct list calls; /* all */
     struct list queue; /* those that wait for a connection */
     struct list conns;
-    size_t dialling;
+    size_t dialing;
     bool http1; /* the endpoint spoke HTTP/1.1 last time */
     bool closing;
-    struct grave grave;
+    struct loop_garbage garbage;
     struct deferred pump;
 };
 
@@ -135,20 +134,21 @@ void pool_pump(struct http_client *c); /* soon: gives queued calls to connection
 void pool_reconnect(struct http_client *c);
 void pool_close(struct http_client *c);
 
-void client_enqueue(struct http_client *c, struct http_call *call, bool first);
+void http_client_enqueue(struct http_client *c, struct http_call *call, bool first);
 
 /* --- dial.c --- */
 
-struct lookup;
-struct address {
+struct dial_lookup;
+struct dial_address {
     struct sockaddr_storage at;
     socklen_t n;
 };
 /* Exactly once, never from inside: `n` addresses, or why not. */
-struct lookup *lookup_start(struct loop *loop, str host, uint16_t port,
-                            void (*done)(void *owner, const struct address *addresses, size_t n,
-                                         const err_t *why),
-                            void *owner);
-void lookup_cancel(struct lookup *l); /* `done` will not be called */
+struct dial_lookup *dial_lookup_start(struct loop *loop, str host, uint16_t port,
+                                      void (*done)(void *owner,
+                                                   const struct dial_address *addresses, size_t n,
+                                                   const err_t *why),
+                                      void *owner);
+void dial_lookup_cancel(struct dial_lookup *l); /* `done` will not be called */
 
 #endif

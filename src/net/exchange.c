@@ -8,18 +8,15 @@
 #include "loop_internal.h"
 #include "session.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 enum { PULL_BYTES = 64 * 1024, KEPT_REQUESTS = 8, KEPT_BYTES = 32 * 1024 };
 
-struct peer *peer_ref(struct peer *p)
+struct http_peer *http_peer_ref(struct http_peer *p)
 {
     p->references++;
     return p;
 }
 
-void peer_unref(struct peer *p)
+void http_peer_unref(struct http_peer *p)
 {
     if (!p || --p->references)
         return;
@@ -38,7 +35,7 @@ static void request_free(struct request *r)
     free(r);
 }
 
-void loop_forget_requests(struct loop *loop)
+void exchange_free_requests(struct loop *loop)
 {
     for (struct request *r = loop->kept_requests, *next; r; r = next) {
         next = r->next;
@@ -62,7 +59,7 @@ static void request_release(struct loop *loop, struct request *r)
 {
     if (!r)
         return;
-    peer_unref(r->peer);
+    http_peer_unref(r->peer);
     if (loop->n_kept_requests == KEPT_REQUESTS ||
         arena_bytes(&r->arena) + r->body.cap + r->headers.cap * sizeof(struct http_header) >
             KEPT_BYTES) {
@@ -100,7 +97,7 @@ static void count_held(struct exchange *x)
         s->host.unread_full(s->host.owner);
 }
 
-void exchange_drop(struct exchange *x)
+void exchange_discard_body(struct exchange *x)
 {
     x->ended = x->cut = true;
     x->waiting = false;
@@ -111,14 +108,14 @@ void exchange_drop(struct exchange *x)
 
 /* --- life --- */
 
-struct exchange *exchange_new(struct session *session, struct loop *loop, struct peer *peer)
+struct exchange *exchange_new(struct session *session, struct loop *loop, struct http_peer *peer)
 {
     struct exchange *x = mem_zero(1, sizeof(*x));
     x->magic = EXCHANGE_MAGIC;
     x->loop = loop;
     x->left = -1;
     x->request = request_take(loop);
-    x->request->peer = peer_ref(peer);
+    x->request->peer = http_peer_ref(peer);
     session_add(session, x);
     return x;
 }
@@ -126,8 +123,8 @@ struct exchange *exchange_new(struct session *session, struct loop *loop, struct
 static void exchange_free(struct exchange *x)
 {
     if (x->session)
-        session_del(x->session, x);
-    deferred_cancel(&x->lost);
+        session_remove(x->session, x);
+    loop_cancel_deferred(&x->lost);
     request_release(x->loop, x->request);
     buf_done(&x->pending);
     gzip_free(x->gzip);
@@ -135,11 +132,11 @@ static void exchange_free(struct exchange *x)
     free(x);
 }
 
-void exchange_over(struct exchange *x, bool complete)
+void exchange_finish(struct exchange *x, bool complete)
 {
     CHECK(x, EXCHANGE_MAGIC);
     if (x->session)
-        session_del(x->session, x);
+        session_remove(x->session, x);
     void (*closed)(void *, bool) = x->source.closed;
     x->source.closed = NULL;
     if (closed)
@@ -147,12 +144,12 @@ void exchange_over(struct exchange *x, bool complete)
     exchange_free(x);
 }
 
-void exchange_lose(struct exchange *x)
+void exchange_disconnect(struct exchange *x)
 {
     if (x->state != EXCHANGE_HANDLED)
-        exchange_over(x, false);
+        exchange_finish(x, false);
     else
-        session_del(x->session, x);
+        session_remove(x->session, x);
 }
 
 /* --- the request, as the protocol reads it --- */
@@ -239,7 +236,7 @@ struct arena *exchange_arena(struct exchange *x)
     return &x->request->arena;
 }
 
-bool exchange_gone(const struct exchange *x)
+bool exchange_is_gone(const struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
     return !x->session;
@@ -261,7 +258,8 @@ static bool has_no_body(const struct exchange *x, int status)
 }
 
 /* Hands the head to the protocol and lets go of the request. */
-static void begin(struct exchange *x, int status, struct http_headers headers, int64_t length)
+static void begin_answer(struct exchange *x, int status, struct http_headers headers,
+                         int64_t length)
 {
     struct answer_head head = { .status = status,
                                 .headers = headers,
@@ -282,7 +280,7 @@ static void begin(struct exchange *x, int status, struct http_headers headers, i
 
 static bool may_compress(const struct exchange *x, struct http_headers headers)
 {
-    return http_value_has(exchange_header(x, S("accept-encoding")), S("gzip")) &&
+    return http_value_has_token(exchange_header(x, S("accept-encoding")), S("gzip")) &&
            !http_header_get(headers, S("content-encoding")).p;
 }
 
@@ -333,7 +331,7 @@ void exchange_answer_buf(struct exchange *x, int status, struct http_headers hea
         x->pending = taken;
         x->ended = true;
         count_held(x);
-        begin(x, status, headers, (int64_t)taken.n);
+        begin_answer(x, status, headers, (int64_t)taken.n);
     }
 }
 
@@ -361,9 +359,9 @@ void exchange_abort(struct exchange *x)
 
 /* --- streams --- */
 
-static void tell_lost(struct deferred *d)
+static void report_lost(struct deferred *d)
 {
-    exchange_over(container_of(d, struct exchange, lost), false);
+    exchange_finish(container_of(d, struct exchange, lost), false);
 }
 
 void exchange_stream(struct exchange *x, int status, struct http_headers headers,
@@ -374,17 +372,17 @@ void exchange_stream(struct exchange *x, int status, struct http_headers headers
     x->source = *source;
     if (!x->session) {
         x->state = EXCHANGE_ANSWERING;
-        loop_defer(x->loop, LOOP_FLUSH, &x->lost, tell_lost);
+        loop_defer(x->loop, LOOP_FLUSH, &x->lost, report_lost);
         return;
     }
     bool head_only = has_no_body(x, status);
     if (source->compress && !head_only && may_compress(x, headers))
-        x->gzip = gzip_writer();
+        x->gzip = gzip_writer_new();
     x->left = source->length;
-    begin(x, status, headers, x->gzip ? -1 : source->length);
+    begin_answer(x, status, headers, x->gzip ? -1 : source->length);
 }
 
-void stream_wake(struct exchange *x)
+void exchange_wake_stream(struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
     x->woken = true;
@@ -394,7 +392,7 @@ void stream_wake(struct exchange *x)
     x->session->ops->wake(x->session, x);
 }
 
-void stream_end(struct exchange *x, bool cut)
+void exchange_end_stream(struct exchange *x, bool cut)
 {
     CHECK(x, EXCHANGE_MAGIC);
     if (x->ended || !x->session)
@@ -412,7 +410,7 @@ void stream_end(struct exchange *x, bool cut)
 }
 
 /* Asks the source once; what it gives lands in `pending`, compressed if so agreed. */
-static void pull(struct exchange *x, size_t room)
+static void pull_source(struct exchange *x, size_t room)
 {
     auto_buf struct buf raw = { 0 };
     struct buf *out = x->gzip ? &raw : &x->pending;
@@ -452,7 +450,7 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
     CHECK(x, EXCHANGE_MAGIC);
     size_t n = take_pending(x, to, room);
     while (n < room && !x->ended && !x->waiting) {
-        pull(x, room - n);
+        pull_source(x, room - n);
         n += take_pending(x, to + n, room - n);
     }
     if (x->pending.n)
@@ -466,52 +464,4 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
     x->blocked_ns = 0;
     count_held(x);
     return n;
-}
-
-/* --- the exchanges of a session --- */
-
-void session_add(struct session *s, struct exchange *x)
-{
-    x->session = s;
-    x->previous = NULL;
-    x->next = s->exchanges;
-    if (x->next)
-        x->next->previous = x;
-    s->exchanges = x;
-}
-
-void session_del(struct session *s, struct exchange *x)
-{
-    if (x->next)
-        x->next->previous = x->previous;
-    if (x->previous)
-        x->previous->next = x->next;
-    else
-        s->exchanges = x->next;
-    x->next = x->previous = NULL;
-    s->held -= x->held;
-    *s->host.unread_bytes -= x->held;
-    x->held = 0;
-    x->session = NULL;
-}
-
-void session_limited(const struct session *s, const char *format, ...)
-{
-    const struct http_server_options *o = s->host.options;
-    if (!o->limited)
-        return;
-    char what[200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
-    o->limited(o->context, s->host.peer->address, what);
-}
-
-void session_lose_all(struct session *s)
-{
-    for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next;
-        exchange_lose(x);
-    }
 }

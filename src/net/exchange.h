@@ -1,12 +1,13 @@
 /* Inside an exchange: what the server's two protocols share. Not for other folders.
  *
  * Life: RECEIVING (the protocol fills in the request) -> HANDLED (the handler's) -> ANSWERING (the
- * protocol reads the body through exchange_read()) -> freed by exchange_over(). When the connection
- * goes in between, the protocol calls exchange_lose(): a receiving or answering exchange ends there
+ * protocol reads the body through exchange_read()) -> freed by exchange_finish(). When the connection
+ * goes in between, the protocol calls exchange_disconnect(): a receiving or answering exchange ends there
  * and then, a handled one lives on without connection until its handler answers. */
 #ifndef FLYBALL_EXCHANGE_H
 #define FLYBALL_EXCHANGE_H
 
+#include "../base/list.h"
 #include "../base/vec.h"
 #include "gzip.h"
 #include "http_server.h"
@@ -16,14 +17,14 @@
 struct session;
 
 /* The other end of a connection; outlives it while an exchange needs it. */
-struct peer {
+struct http_peer {
     unsigned references;
     struct tls_peer *identity; /* owned; or NULL */
     char address[56];
 };
 
-struct peer *peer_ref(struct peer *p);
-void peer_unref(struct peer *p);
+struct http_peer *http_peer_ref(struct http_peer *p);
+void http_peer_unref(struct http_peer *p);
 
 /* The texts of a request; let go when its answer begins. */
 struct request {
@@ -34,18 +35,17 @@ struct request {
     size_t header_bytes; /* so far, against the limit */
     struct buf body;
     VEC(struct http_header) added; /* to the answer, by exchange_add_header */
-    struct peer *peer;
-    bool accepts_gzip;
+    struct http_peer *peer;
 };
 
 enum exchange_state { EXCHANGE_RECEIVING, EXCHANGE_HANDLED, EXCHANGE_ANSWERING };
 
 struct exchange {
     unsigned magic;
-    int32_t stream_id;                /* HTTP/2 */
-    struct session *session;          /* NULL: the peer has gone */
-    struct exchange *next, *previous; /* among those of the session */
-    struct request *request;          /* owned; NULL once the answer began */
+    int32_t stream_id;       /* HTTP/2 */
+    struct session *session; /* NULL: the peer has gone */
+    struct list_item item;   /* of session->exchanges */
+    struct request *request; /* owned; NULL once the answer began */
     enum exchange_state state;
     bool head_only;              /* the answer has no body: HEAD, 204, 304 */
     bool ended;                  /* the source gave its last byte */
@@ -67,7 +67,7 @@ struct exchange {
     struct deferred lost; /* tells a stream that began after its peer went */
 };
 
-struct exchange *exchange_new(struct session *session, struct loop *loop, struct peer *peer);
+struct exchange *exchange_new(struct session *session, struct loop *loop, struct http_peer *peer);
 
 /* Request texts, while receiving. exchange_put_header() returns false at the limit. */
 bool exchange_put_header(struct exchange *x, str name, str value, size_t limit);
@@ -78,9 +78,9 @@ bool exchange_put_body(struct exchange *x, str bytes, size_t limit);
 size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more *ret);
 
 /* Lets go of what waits for the peer: the answer will not be completed. */
-void exchange_drop(struct exchange *x);
+void exchange_discard_body(struct exchange *x);
 
-void exchange_over(struct exchange *x, bool complete); /* closed() and freed */
-void exchange_lose(struct exchange *x);                /* the connection has gone */
+void exchange_finish(struct exchange *x, bool complete); /* closed() and freed */
+void exchange_disconnect(struct exchange *x);            /* the connection has gone */
 
 #endif

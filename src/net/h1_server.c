@@ -48,7 +48,7 @@ static void uncount_body(struct h1_server *h)
 
 /* --- parsing --- */
 
-static int stop(struct h1_server *h, int status)
+static int refuse_with(struct h1_server *h, int status)
 {
     h->refuse_status = status;
     return HPE_USER;
@@ -76,7 +76,7 @@ static int on_target(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 414);
+        return refuse_with(h, 414);
     buf_put(&h->target, (str){ at, n });
     return 0;
 }
@@ -88,14 +88,14 @@ static int end_header(struct h1_server *h)
     buf_clear(&h->name);
     buf_clear(&h->value);
     h->in_value = false;
-    return fits ? 0 : stop(h, 431);
+    return fits ? 0 : refuse_with(h, 431);
 }
 
 static int on_name(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 431);
+        return refuse_with(h, 431);
     buf_put(&h->name, (str){ at, n });
     return 0;
 }
@@ -104,7 +104,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t n)
 {
     struct h1_server *h = h1_of(parser);
     if (!head_fits(h, n))
-        return stop(h, 431);
+        return refuse_with(h, 431);
     buf_put(&h->value, (str){ at, n });
     return 0;
 }
@@ -137,7 +137,7 @@ static int check_expect(struct h1_server *h)
     if (!expect.p)
         return 0;
     if (!str_eq_nocase(expect, S("100-continue")))
-        return stop(h, 417);
+        return refuse_with(h, 417);
     bool body_follows = (h->parser.flags & F_CHUNKED) || h->parser.content_length > 0;
     if (body_follows && !h->http10) {
         buf_put(&h->out, S("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -163,19 +163,19 @@ static int on_head_end(llhttp_t *parser)
     h->since_ns = now_of(h);
     h->http10 = parser->http_major == 1 && parser->http_minor == 0;
     if (parser->http_major != 1)
-        return stop(h, 505);
+        return refuse_with(h, 505);
     if (parser->method == HTTP_CONNECT)
-        return stop(h, 405);
+        return refuse_with(h, 405);
     parser->upgrade = 0; /* offers to change the protocol are ignored */
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
     if (!set_target(h) || !has_one_host(h))
-        return stop(h, 400);
+        return refuse_with(h, 400);
     if (h->http10 && (parser->flags & F_TRANSFER_ENCODING))
-        return stop(h,
-                    400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
+        return refuse_with(
+            h, 400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
     if ((parser->flags & F_CONTENT_LENGTH) &&
         parser->content_length > h->base.host.options->max_body_bytes)
-        return stop(h, 413);
+        return refuse_with(h, 413);
     return check_expect(h);
 }
 
@@ -184,9 +184,9 @@ static int on_body(llhttp_t *parser, const char *at, size_t n)
     struct h1_server *h = h1_of(parser);
     const struct http_server_options *o = h->base.host.options;
     if (!exchange_put_body(h->x, (str){ at, n }, o->max_body_bytes))
-        return stop(h, 413);
+        return refuse_with(h, 413);
     if (*h->base.host.pending_bytes + n > o->max_pending_bytes)
-        return stop(h, 503);
+        return refuse_with(h, 503);
     *h->base.host.pending_bytes += n;
     h->counted += n;
     return 0;
@@ -220,7 +220,7 @@ static void put_date(struct h1_server *h)
 }
 
 /* An answer of our own; the connection ends with it. */
-static void refuse(struct h1_server *h, int status)
+static void send_refusal(struct h1_server *h, int status)
 {
     const struct http_server_options *o = h->base.host.options;
     auto_buf struct buf body = { 0 };
@@ -236,7 +236,7 @@ static void refuse(struct h1_server *h, int status)
     buf_put(&h->out, buf_str(&body));
     uncount_body(h);
     if (h->x) {
-        exchange_over(h->x, false);
+        exchange_finish(h->x, false);
         h->x = NULL;
     }
     h->base.over = true;
@@ -257,7 +257,7 @@ static bool is_framing(str name)
 static void put_headers(struct buf *out, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++) {
-        if (!http_header_valid(headers.at[i]) || is_framing(headers.at[i].name))
+        if (!http_header_is_valid(headers.at[i]) || is_framing(headers.at[i].name))
             continue;
         buf_put(out, headers.at[i].name);
         buf_put(out, S(": "));
@@ -293,7 +293,7 @@ static void h1_begin_answer(struct session *s, struct exchange *x, const struct 
 }
 
 /* Appends a part of the body; false: nothing more now. */
-static bool put_part(struct h1_server *h, struct buf *out)
+static bool put_body_part(struct h1_server *h, struct buf *out)
 {
     enum stream_more more;
     size_t head = h->chunked ? (size_t)CHUNK_HEAD : 0;
@@ -319,18 +319,18 @@ static bool put_part(struct h1_server *h, struct buf *out)
     struct exchange *x = h->x;
     h->x = NULL;
     h->since_ns = now_of(h);
-    exchange_over(x, more == STREAM_END);
+    exchange_finish(x, more == STREAM_END);
     return true;
 }
 
 /* --- the session --- */
 
-static bool busy(const struct h1_server *h)
+static bool is_busy(const struct h1_server *h)
 {
     return h->x && h->x->state != EXCHANGE_RECEIVING;
 }
 
-static void deliver(struct h1_server *h)
+static void deliver_request(struct h1_server *h)
 {
     h->x->state = EXCHANGE_HANDLED;
     uncount_body(h);
@@ -341,7 +341,7 @@ static void deliver(struct h1_server *h)
 }
 
 /* Parses until a request is whole, the bytes end or the peer is refused; returns what was used. */
-static size_t parse(struct h1_server *h, str bytes)
+static size_t parse_bytes(struct h1_server *h, str bytes)
 {
     llhttp_errno_t code = llhttp_execute(&h->parser, bytes.p, bytes.n);
     if (code == HPE_OK)
@@ -349,17 +349,17 @@ static size_t parse(struct h1_server *h, str bytes)
     size_t used = (size_t)(llhttp_get_error_pos(&h->parser) - bytes.p);
     if (code == HPE_PAUSED) {
         llhttp_resume(&h->parser);
-        deliver(h);
+        deliver_request(h);
         return MIN(used, bytes.n);
     }
-    refuse(h, h->refuse_status ? h->refuse_status : 400);
+    send_refusal(h, h->refuse_status ? h->refuse_status : 400);
     return bytes.n;
 }
 
 static void parse_waiting(struct h1_server *h)
 {
-    while (!h->base.over && !busy(h) && h->in.n) {
-        size_t used = parse(h, buf_str(&h->in));
+    while (!h->base.over && !is_busy(h) && h->in.n) {
+        size_t used = parse_bytes(h, buf_str(&h->in));
         buf_consume(&h->in, used);
     }
     if (!h->in.n)
@@ -372,8 +372,8 @@ static bool h1_feed(struct session *s, str bytes)
     struct h1_server *h = container_of(s, struct h1_server, base);
     if (s->over)
         return false;
-    if (!busy(h) && !h->in.n)
-        bytes = str_from(bytes, parse(h, bytes));
+    if (!is_busy(h) && !h->in.n)
+        bytes = str_from(bytes, parse_bytes(h, bytes));
     if (bytes.n)
         buf_put(&h->in, bytes);
     parse_waiting(h);
@@ -388,7 +388,7 @@ static void h1_fill(struct session *s, struct buf *out, size_t room)
         buf_done(&h->out);
         if (!h->x || h->x->state != EXCHANGE_ANSWERING || out->n >= room)
             return;
-        if (!put_part(h, out))
+        if (!put_body_part(h, out))
             return;
         if (!h->x)
             parse_waiting(h);
@@ -412,19 +412,19 @@ static int64_t h1_deadline(const struct session *s)
 {
     const struct h1_server *h = (const struct h1_server *)s;
     const struct http_server_options *o = s->host.options;
-    if (s->over || busy(h))
+    if (s->over || is_busy(h))
         return INT64_MAX;
     int64_t limit = !h->x        ? o->idle_timeout_ns
                     : h->in_head ? o->header_timeout_ns
                                  : o->body_timeout_ns;
-    return h->since_ns + loop_io_span(s->host.loop, limit);
+    return h->since_ns + loop_scale_timeout(s->host.loop, limit);
 }
 
-static void h1_late(struct session *s)
+static void h1_expire(struct session *s)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
     if (h->x)
-        refuse(h, 408);
+        send_refusal(h, 408);
     s->over = true;
 }
 
@@ -432,7 +432,7 @@ static void h1_free(struct session *s)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
     uncount_body(h);
-    session_lose_all(s);
+    session_disconnect_all(s);
     buf_done(&h->in);
     buf_done(&h->out);
     buf_done(&h->target);
@@ -449,7 +449,7 @@ static const struct session_ops h1_ops = {
     .abort = h1_wake, /* fill() sees that it is cut */
     .drain = h1_drain,
     .deadline = h1_deadline,
-    .late = h1_late,
+    .expire = h1_expire,
     .free = h1_free,
 };
 

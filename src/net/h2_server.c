@@ -69,12 +69,12 @@ static void end_receiving(struct h2_server *h, struct exchange *x)
 /* --- floods --- */
 
 /* Ends the connection, once, with a word to the client and one to the log. */
-static void calm_down(struct h2_server *h, const char *why)
+static void close_abusive(struct h2_server *h, const char *why)
 {
     if (h->calmed)
         return;
     h->calmed = true;
-    session_limited(&h->base, "connection closed: %s", why);
+    session_report_limit(&h->base, "connection closed: %s", why);
     nghttp2_session_terminate_session(h->ng, NGHTTP2_ENHANCE_YOUR_CALM);
     h->base.host.want_fill(h->base.host.owner);
 }
@@ -93,7 +93,7 @@ static int on_begin_frame(nghttp2_session *ng UNUSED, const nghttp2_frame_hd *hd
         h->cheap_ns = now_of(h);
     }
     if (h->cheap-- <= 0)
-        calm_down(h, "too many frames without a request");
+        close_abusive(h, "too many frames without a request");
     return 0;
 }
 
@@ -108,7 +108,7 @@ static int on_frame_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame,
 /* --- requests --- */
 
 /* An answer of our own in place of the handler's; what still comes of the request is ignored. */
-static void refuse(struct h2_server *h, struct exchange *x, int status)
+static void send_refusal(struct h2_server *h, struct exchange *x, int status)
 {
     const struct http_server_options *o = h->base.host.options;
     end_receiving(h, x);
@@ -163,7 +163,7 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
         r->header_bytes += n.n + v.n + 32;
         if (r->header_bytes <= limit * BOMB_FACTOR)
             return 0;
-        calm_down(h, "headers unfold to more than any request needs");
+        close_abusive(h, "headers unfold to more than any request needs");
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     if (n.n && n.p[0] == ':' && !str_eq(n, S(":authority"))) {
@@ -193,9 +193,9 @@ static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
         return 0;
     }
     if (*h->base.host.pending_bytes + n > o->max_pending_bytes) {
-        refuse(h, x, 503);
+        send_refusal(h, x, 503);
     } else if (!exchange_put_body(x, (str){ (const char *)bytes, n }, o->max_body_bytes)) {
-        refuse(h, x, 413);
+        send_refusal(h, x, 413);
     } else {
         *h->base.host.pending_bytes += n;
     }
@@ -235,7 +235,7 @@ static int head_fault(struct h2_server *h, const struct exchange *x)
     return 0;
 }
 
-static void deliver(struct h2_server *h, struct exchange *x)
+static void deliver_request(struct h2_server *h, struct exchange *x)
 {
     end_receiving(h, x);
     x->state = EXCHANGE_HANDLED;
@@ -248,12 +248,12 @@ static void deliver_parked(struct h2_server *h)
     while (h->parked && !h->base.over &&
            h->base.held <= h->base.host.options->max_unread_connection) {
         struct exchange *first = NULL;
-        for (struct exchange *x = h->base.exchanges; x; x = x->next)
+        list_each(struct exchange, x, &h->base.exchanges, item)
             if (x->parked && (!first || x->stream_id < first->stream_id))
                 first = x;
         first->parked = false;
         h->parked--;
-        deliver(h, first);
+        deliver_request(h, first);
     }
 }
 
@@ -268,14 +268,14 @@ static int on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void *data)
     int fault = frame->hd.type == NGHTTP2_HEADERS ? head_fault(h, x) : 0;
     if (fault) {
         if (fault == 431 && ++h->oversized > OVERSIZED_MAX)
-            calm_down(h, "too many requests with too many headers");
-        refuse(h, x, fault);
+            close_abusive(h, "too many requests with too many headers");
+        send_refusal(h, x, fault);
     } else if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
                h->base.held > h->base.host.options->max_unread_connection) {
         x->parked = true;
         h->parked++;
     } else if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-        deliver(h, x);
+        deliver_request(h, x);
     } else if (str_eq_nocase(exchange_header(x, S("expect")), S("100-continue")) &&
                frame->hd.type == NGHTTP2_HEADERS) {
         nghttp2_nv status = { (uint8_t[]){ ":status" }, (uint8_t[]){ "100" }, 7, 3, 0 };
@@ -298,9 +298,9 @@ static int on_stream_close(nghttp2_session *ng, int32_t stream_id, uint32_t code
     if (x->state == EXCHANGE_RECEIVING)
         end_receiving(h, x);
     if (x->state == EXCHANGE_ANSWERING)
-        exchange_over(x, code == NGHTTP2_NO_ERROR && x->ended && !x->cut && !x->pending.n);
+        exchange_finish(x, code == NGHTTP2_NO_ERROR && x->ended && !x->cut && !x->pending.n);
     else
-        exchange_lose(x);
+        exchange_disconnect(x);
     return 0;
 }
 
@@ -354,7 +354,7 @@ static void put_header(struct header_block *b, str name, str value)
 static void put_headers(struct header_block *b, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++)
-        if (http_header_valid(headers.at[i]) && !is_forbidden(headers.at[i].name))
+        if (http_header_is_valid(headers.at[i]) && !is_forbidden(headers.at[i].name))
             put_header(b, headers.at[i].name, headers.at[i].value);
 }
 
@@ -445,7 +445,7 @@ static void h2_drain(struct session *s)
 
 static int64_t stall_limit(const struct session *s)
 {
-    return loop_io_span(s->host.loop, s->host.options->write_timeout_ns);
+    return loop_scale_timeout(s->host.loop, s->host.options->write_timeout_ns);
 }
 
 static int64_t receive_deadline(const struct session *s)
@@ -455,7 +455,7 @@ static int64_t receive_deadline(const struct session *s)
     if (h->alive && !h->receiving)
         return INT64_MAX;
     int64_t limit = h->receiving ? o->header_timeout_ns : o->idle_timeout_ns;
-    return h->since_ns + loop_io_span(s->host.loop, limit);
+    return h->since_ns + loop_scale_timeout(s->host.loop, limit);
 }
 
 static int64_t stall_deadline(const struct session *s)
@@ -482,7 +482,7 @@ static void reset_stalled(struct h2_server *h)
     int64_t now = now_of(h);
     bool more = false;
     size_t resets = 0;
-    for (struct exchange *x = h->base.exchanges; x; x = x->next) {
+    list_each(struct exchange, x, &h->base.exchanges, item) {
         if (x->state != EXCHANGE_ANSWERING || x->waiting || x->cut)
             continue;
         more = true;
@@ -492,19 +492,19 @@ static void reset_stalled(struct h2_server *h)
             x->blocked_ns = now;
         } else if (now - x->blocked_ns >= stall_limit(&h->base)) {
             resets++;
-            exchange_drop(x);
+            exchange_discard_body(x);
             nghttp2_submit_rst_stream(h->ng, NGHTTP2_FLAG_NONE, x->stream_id, NGHTTP2_CANCEL);
         }
     }
     h->stall_ns = more ? now : 0;
     if (resets)
-        session_limited(&h->base, "%zu streams reset: the client does not open their windows",
-                        resets);
+        session_report_limit(&h->base, "%zu streams reset: the client does not open their windows",
+                             resets);
     h->base.host.want_fill(h->base.host.owner);
 }
 
 /* While receiving, this only means that it is time to look. */
-static void refuse_late(struct h2_server *h)
+static void expire_requests(struct h2_server *h)
 {
     struct session *s = &h->base;
     if (!h->receiving) {
@@ -513,30 +513,31 @@ static void refuse_late(struct h2_server *h)
         h->since_ns = now_of(h); /* until the farewell has left */
         return;
     }
-    int64_t limit = loop_io_span(s->host.loop, s->host.options->body_timeout_ns);
-    for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next;
+    int64_t limit = loop_scale_timeout(s->host.loop, s->host.options->body_timeout_ns);
+    for (struct list_item *item = s->exchanges.first, *next; item; item = next) {
+        struct exchange *x = container_of(item, struct exchange, item);
+        next = item->next;
         if (x->state == EXCHANGE_RECEIVING && !x->parked && x->started_ns + limit <= now_of(h))
-            refuse(h, x, 408);
+            send_refusal(h, x, 408);
     }
     h->since_ns = now_of(h);
 }
 
-static void h2_late(struct session *s)
+static void h2_expire(struct session *s)
 {
     if (stall_deadline(s) < receive_deadline(s))
         reset_stalled(h2_of(s));
     else
-        refuse_late(h2_of(s));
+        expire_requests(h2_of(s));
 }
 
 static void h2_free(struct session *s)
 {
     struct h2_server *h = h2_of(s);
-    for (struct exchange *x = s->exchanges; x; x = x->next)
+    list_each(struct exchange, x, &s->exchanges, item)
         if (x->state == EXCHANGE_RECEIVING)
             end_receiving(h, x);
-    session_lose_all(s);
+    session_disconnect_all(s);
     nghttp2_session_del(h->ng);
     free(h);
 }
@@ -549,7 +550,7 @@ static const struct session_ops h2_ops = {
     .abort = h2_abort,
     .drain = h2_drain,
     .deadline = h2_deadline,
-    .late = h2_late,
+    .expire = h2_expire,
     .free = h2_free,
 };
 

@@ -25,7 +25,7 @@ static bool weight_is_zero(str parameters)
     return false;
 }
 
-bool http_value_has(str value, str token)
+bool http_value_has_token(str value, str token)
 {
     str item;
     while (value.p && str_cut(&value, ',', &item)) {
@@ -44,7 +44,7 @@ static bool is_token(unsigned char c)
     return c && strchr("!#$%&'*+-.^_`|~", c);
 }
 
-bool http_header_valid(struct http_header header)
+bool http_header_is_valid(struct http_header header)
 {
     if (header.name.n == 0)
         return false;

@@ -25,10 +25,10 @@ struct http_headers {
 /* The value of the first header of that name; `.p` is NULL when there is none. */
 str http_header_get(struct http_headers headers, str name);
 /* Whether a comma-separated value ("gzip, deflate;q=0.5") names `token` with a weight above 0. */
-bool http_value_has(str value, str token);
+bool http_value_has_token(str value, str token);
 /* May stand in a message: a token for the name, no control characters but tab in the value. What
  * net is given to send and is not so is refused (client) or left out (server). */
-bool http_header_valid(struct http_header header);
+bool http_header_is_valid(struct http_header header);
 
 const char *http_reason(int status); /* "Not Found"; "Unknown" for what has no name */
 
@@ -41,10 +41,10 @@ int uri_decode(struct arena *a, str text, bool plus, str *ret);
 void uri_encode(struct buf *out, str text);
 
 /* Takes the next NAME=VALUE off a raw query; both stay encoded. "a&b=": ("a", ""), ("b", ""). */
-bool query_next(str *rest, str *ret_name, str *ret_value);
+bool uri_query_next(str *rest, str *ret_name, str *ret_value);
 /* The decoded value of the first part of that (plain ASCII) name: 1 found, 0 absent, -EINVAL bad.
  * */
-int query_get(struct arena *a, str query, str name, str *ret_value);
+int uri_query_get(struct arena *a, str query, str name, str *ret_value);
 
 /* "https://host:6443/prefix" in parts. The port is 80 or 443 when absent, the prefix has no final
  * slash, the host of an IPv6 literal no brackets. User info, query and fragment are refused. */
@@ -60,6 +60,6 @@ int uri_parse(str text, struct uri *ret, err_t *e); /* parts borrow `text` */
  * localhost. -EPERM with a sentence that names --allow-insecure-token. */
 int uri_check_secret(str url, err_t *e);
 /* Is it an address of this machine alone: 127.0.0.0/8, ::1 or localhost? */
-bool host_is_loopback(str host);
+bool uri_host_is_loopback(str host);
 
 #endif

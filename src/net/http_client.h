@@ -56,9 +56,9 @@ struct http_client_options {
     int64_t ping_after_ns;        /* [30 s] */
     int64_t ping_timeout_ns;      /* [15 s] */
 
-    /* A connection that carries only patient calls rests so long after little came, so that the next
+    /* A connection that carries only delayable calls rests so long after little came, so that the next
      * waking finds more than one event. 0: never. */
-    int64_t rest_ns;
+    int64_t read_delay_ns;
 };
 
 int http_client_new(struct loop *loop, const struct http_client_options *options,
@@ -100,8 +100,8 @@ struct http_call *http_client_send(struct http_client *c, const struct http_requ
 /* Nothing is called any more, also when called from inside a callback. The HTTP/2 stream is reset;
  * an HTTP/1.1 connection that was waiting for the answer is closed. */
 void http_call_cancel(struct http_call *call);
-/* From now on nobody waits for the bytes of this call: see `rest_ns`. For watches. */
-void http_call_patient(struct http_call *call);
+/* From now on nobody waits for the bytes of this call: see `read_delay_ns`. For watches. */
+void http_call_allow_delay(struct http_call *call);
 /* Back-pressure: after pause no on_data comes (nor on_done) until resume; the peer is stopped by
  * the flow control of the stream or connection, so at most one window (1 MiB) waits in memory.
  * Deadlines run on. Data that waited is delivered in a later turn, never from inside resume. */

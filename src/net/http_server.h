@@ -19,7 +19,7 @@
  * Until then the exchange is the handler's, whatever the peer does: an answer to a peer that has
  * gone is dropped silently, so a handler that waits for a commit needs no bookkeeping. From then on
  * it is the server's, and the request's texts are gone: copy what must be kept. (A handler that
- * waits long can ask exchange_gone().)
+ * waits long can ask exchange_is_gone().)
  *
  * What the server does by itself: Date and Content-Length or chunking, keep-alive, HEAD, Expect:
  * 100-continue, gzip, 400/408/413/414/431/503 for what never becomes an exchange. */
@@ -63,7 +63,7 @@ struct http_server_options {
     int64_t write_timeout_ns; /* [60 s] a peer that takes no byte of what waits for it, on the
                                * connection or on one stream of it */
     /* Told when a limit ended a connection or a stream: "10.0.0.1:4711", "stream 5: ...". */
-    void (*limited)(void *context, const char *peer, const char *what);
+    void (*on_limit)(void *context, const char *peer, const char *what);
 };
 
 int http_server_new(struct loop *loop, const struct http_server_options *options,
@@ -74,7 +74,7 @@ size_t http_server_connections(const struct http_server *s);
 /* Stops listening and ends politely: idle connections close, HTTP/2 peers get GOAWAY, HTTP/1.1
  * answers say Connection: close. What is under way may end; `done` is called when the last
  * connection has gone or when `limit_ns` have passed and the rest was cut. Streams that would not
- * end by themselves must be ended by their handlers (stream_end). */
+ * end by themselves must be ended by their handlers (exchange_end_stream). */
 void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(void *context),
                        void *context);
 /* Cuts what is left. Streams get their `closed`; unanswered exchanges stay valid until answered.
@@ -92,7 +92,7 @@ str exchange_header(const struct exchange *x, str name); /* first of that name; 
 const struct tls_peer *exchange_peer(const struct exchange *x); /* NULL: showed no certificate */
 str exchange_address(const struct exchange *x);                 /* "127.0.0.1:40312" */
 struct arena *exchange_arena(struct exchange *x); /* scratch that dies with the request's texts */
-bool exchange_gone(const struct exchange *x);     /* the peer will not see an answer */
+bool exchange_is_gone(const struct exchange *x);  /* the peer will not see an answer */
 
 /* --- the answer --- */
 
@@ -111,15 +111,15 @@ void exchange_abort(struct exchange *x);
  * `room` bytes, and may overshoot by the object it is at (that object waits in memory). It returns
  *
  *   STREAM_MORE   there is more: ask again as soon as there is room
- *   STREAM_WAIT   nothing more now: do not ask until stream_wake()
+ *   STREAM_WAIT   nothing more now: do not ask until exchange_wake_stream()
  *   STREAM_END    this was all: the answer is complete
  *   STREAM_CUT    the answer cannot be completed: let the peer see that
  *
  * Large answers (a list of 5,000 objects) end by themselves with STREAM_END; watches wait, are
  * woken for each event, and end when their time is over. `closed` is called exactly once for each
  * stream, last of all, whoever ended it (`complete`: all of it was handed to the system for
- * sending); never from inside exchange_stream() or stream_wake(). After it, the exchange is gone.
- * `pull` may call stream_wake() but not stream_end(). */
+ * sending); never from inside exchange_stream() or exchange_wake_stream(). After it, the exchange is gone.
+ * `pull` may call exchange_wake_stream() but not exchange_end_stream(). */
 enum stream_more { STREAM_MORE, STREAM_WAIT, STREAM_END, STREAM_CUT };
 
 struct stream_source {
@@ -132,9 +132,9 @@ struct stream_source {
 
 void exchange_stream(struct exchange *x, int status, struct http_headers headers,
                      const struct stream_source *source);
-void stream_wake(struct exchange *x); /* cheap, any number of times */
+void exchange_wake_stream(struct exchange *x); /* cheap, any number of times */
 /* Ends a stream from outside `pull`: what was pulled is still sent, then the answer is complete;
  * `cut`: at once and visibly incomplete. */
-void stream_end(struct exchange *x, bool cut);
+void exchange_end_stream(struct exchange *x, bool cut);
 
 #endif

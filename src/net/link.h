@@ -11,6 +11,7 @@
 #define FLYBALL_LINK_H
 
 #include "../base/buf.h"
+#include "../base/list.h"
 #include "loop.h"
 #include "tls.h"
 
@@ -40,40 +41,38 @@ struct link_options {
 };
 
 /* Takes the descriptor in every case. */
-int link_accepted(struct loop *loop, int fd, const struct link_options *options,
-                  struct link **ret_link, err_t *e);
+int link_accept(struct loop *loop, int fd, const struct link_options *options,
+                struct link **ret_link, err_t *e);
 int link_connect(struct loop *loop, const struct sockaddr *address, socklen_t address_n,
                  const struct link_options *options, struct link **ret_link, err_t *e);
 void link_free(struct link *l);
 
-void link_want_fill(struct link *l);          /* there is something to send */
-void link_read(struct link *l, bool reading); /* false: leave what arrives in the kernel */
+void link_want_fill(struct link *l);                 /* there is something to send */
+void link_set_reading(struct link *l, bool reading); /* false: leave what arrives in the kernel */
 /* After a turn in which little came, leave what arrives in the kernel for so long: waking up costs
  * more than an event of a watch. The first bytes after a quiet while are never late. 0: do not. */
-void link_rest(struct link *l, int64_t rest_ns);
+void link_set_read_delay(struct link *l, int64_t read_delay_ns);
 /* Sends what `fill` still gives, says goodbye, waits a moment for the peer's (else it may lose what
  * was sent last), then `closed`. Nothing is received any more. */
 void link_finish(struct link *l);
 
-bool link_is_http2(const struct link *l);   /* by ALPN; after `opened` */
-struct tls_peer *link_peer(struct link *l); /* a block to free(), or NULL */
-bool link_is_open(const struct link *l);
+bool link_is_http2(const struct link *l);            /* by ALPN; after `opened` */
+struct tls_peer *link_peer_identity(struct link *l); /* a block to free(), or NULL */
 bool link_reached_peer(const struct link *l); /* connected; the handshake may still be under way */
-uint64_t link_bytes_written(const struct link *l);
 /* Output waits; since when without the peer taking a byte (0: it was not refused one yet). */
 bool link_has_output(const struct link *l);
 int64_t link_stalled_since(const struct link *l);
 
 /* --- listeners of this process, for loops in virtual time --- */
 
-struct local_listener {
-    struct local_listener *next;
+struct link_listener {
+    struct list_item item; /* of loop->listeners */
     uint16_t port;
     void (*accept)(void *owner, int fd);
     void *owner;
 };
 
-void link_listener_add(struct loop *loop, struct local_listener *listener);
-void link_listener_del(struct loop *loop, struct local_listener *listener);
+void link_listener_add(struct loop *loop, struct link_listener *listener);
+void link_listener_remove(struct link_listener *listener);
 
 #endif

@@ -55,7 +55,7 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
 
     loop->time = options->time;
     loop->speed = options->speed;
-    loop->linger_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? options->linger_ns : 0;
+    loop->busy_poll_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? options->busy_poll_ns : 0;
     loop->last_wait_ns = INT64_MAX;
     loop->real_start_ns = loop->mono_ns = clock_mono_ns();
     if (loop->time == LOOP_VIRTUAL)
@@ -63,27 +63,28 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     loop->wall_start_ns = options->start_wall_ns ? options->start_wall_ns : clock_wall_ns();
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         loop->phases[i].next = loop->phases[i].previous = &loop->phases[i];
-    loop->graves_end = &loop->graves;
+    loop->garbage_end = &loop->garbage;
     read_clocks(loop);
     *ret_loop = loop;
     return 0;
 }
 
-void loop_bury(struct loop *loop, struct grave *grave, void (*destroy)(struct grave *))
+void loop_free_later(struct loop *loop, struct loop_garbage *garbage,
+                     void (*destroy)(struct loop_garbage *))
 {
-    *grave = (struct grave){ .destroy = destroy };
-    *loop->graves_end = grave;
-    loop->graves_end = &grave->next;
+    *garbage = (struct loop_garbage){ .destroy = destroy };
+    *loop->garbage_end = garbage;
+    loop->garbage_end = &garbage->next;
 }
 
-static void empty_graves(struct loop *loop)
+static void free_garbage(struct loop *loop)
 {
-    while (loop->graves) {
-        struct grave *grave = loop->graves;
-        loop->graves = grave->next;
-        if (!loop->graves)
-            loop->graves_end = &loop->graves;
-        grave->destroy(grave);
+    while (loop->garbage) {
+        struct loop_garbage *garbage = loop->garbage;
+        loop->garbage = garbage->next;
+        if (!loop->garbage)
+            loop->garbage_end = &loop->garbage;
+        garbage->destroy(garbage);
     }
 }
 
@@ -94,7 +95,7 @@ void loop_free(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     while (loop->jobs)
         uv_run(&loop->uv, UV_RUN_ONCE);
-    empty_graves(loop);
+    free_garbage(loop);
     uv_close((uv_handle_t *)&loop->keep, NULL);
     uv_close((uv_handle_t *)&loop->alarm, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -103,7 +104,7 @@ void loop_free(struct loop *loop)
     (void)r;
     heap_done(&loop->timers);
     arena_done(&loop->scratch);
-    loop_forget_requests(loop);
+    exchange_free_requests(loop);
     loop->magic = 0;
     free(loop);
 }
@@ -114,7 +115,7 @@ static void poll_virtual(struct loop *loop)
 {
     uint64_t before = loop->activity;
     uv_run(&loop->uv, UV_RUN_NOWAIT);
-    if (loop->activity != before || loop_deferred_left(loop))
+    if (loop->activity != before || loop_has_deferred(loop))
         return;
     struct heap_node *next = heap_min(&loop->timers);
     if (loop->holds || !next)
@@ -123,7 +124,7 @@ static void poll_virtual(struct loop *loop)
         loop->mono_ns = MAX(loop->mono_ns, next->key);
 }
 
-void loop_woken(struct loop *loop)
+void loop_note_activity(struct loop *loop)
 {
     loop->activity++;
     if (!loop->clocks_read)
@@ -138,8 +139,8 @@ static void wait_for_events(struct loop *loop)
 {
     int64_t begin = clock_mono_ns();
     uint64_t before = loop->activity;
-    bool lingers = loop->last_wait_ns < loop->linger_ns && !loop->holds;
-    while (lingers && loop->activity == before && clock_mono_ns() - begin < loop->linger_ns)
+    bool lingers = loop->last_wait_ns < loop->busy_poll_ns && !loop->holds;
+    while (lingers && loop->activity == before && clock_mono_ns() - begin < loop->busy_poll_ns)
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     if (loop->activity == before) {
         loop_set_alarm(loop);
@@ -153,7 +154,7 @@ static void begin_turn(struct loop *loop)
     loop->clocks_read = false;
     if (loop->time == LOOP_VIRTUAL) {
         poll_virtual(loop);
-    } else if (loop_deferred_left(loop) || loop_timer_due(loop)) {
+    } else if (loop_has_deferred(loop) || loop_has_due_timer(loop)) {
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     } else {
         wait_for_events(loop);
@@ -172,7 +173,7 @@ static bool run_phase(struct deferred *head)
     head->next = head->previous = head;
     while (batch.next != &batch) {
         struct deferred *call = batch.next;
-        deferred_cancel(call);
+        loop_cancel_deferred(call);
         call->run(call);
     }
     return true;
@@ -192,9 +193,9 @@ void loop_turn(struct loop *loop)
 {
     CHECK(loop, LOOP_MAGIC);
     begin_turn(loop);
-    loop_fire_due(loop);
+    loop_fire_timers(loop);
     run_deferred(loop);
-    empty_graves(loop);
+    free_garbage(loop);
     arena_reset(&loop->scratch, (struct arena_mark){ 0 });
 }
 
@@ -259,10 +260,10 @@ void loop_release(struct loop *loop)
     CHECK(loop, LOOP_MAGIC);
     assert(loop->holds > 0);
     loop->holds--;
-    loop_woken(loop);
+    loop_note_activity(loop);
 }
 
-bool loop_deferred_left(const struct loop *loop)
+bool loop_has_deferred(const struct loop *loop)
 {
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         if (loop->phases[i].next != &loop->phases[i])
@@ -282,7 +283,7 @@ void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
     head->previous = call;
 }
 
-void deferred_cancel(struct deferred *call)
+void loop_cancel_deferred(struct deferred *call)
 {
     if (!call->next)
         return;

@@ -38,7 +38,7 @@ struct loop_options {
     int64_t start_wall_ns; /* scaled and virtual: the wall clock at the start; 0: the machine's */
     /* Real, with processors to spare: after a wait shorter than this the next one begins with being awake
      * for so long. A caller is answered sooner, a timer may be late by that. */
-    int64_t linger_ns;
+    int64_t busy_poll_ns;
 };
 
 int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *e);
@@ -56,7 +56,7 @@ int64_t loop_mono_ns(const struct loop *loop); /* never goes back; the clock of 
 int64_t loop_exact_ns(const struct loop *loop);
 int64_t loop_wall_ns(const struct loop *loop); /* since 1970-01-01T00:00:00Z */
 /* How long a network timeout of that real length is on the loop's clock. */
-int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns);
+int64_t loop_scale_timeout(const struct loop *loop, int64_t timeout_ns);
 struct arena *loop_scratch(struct loop *loop); /* emptied at the end of each turn */
 
 /* Virtual time stands still until as many releases as holds. No effect in the other modes. */
@@ -104,8 +104,8 @@ struct deferred {
 };
 
 void loop_defer(struct loop *loop, enum loop_phase phase, struct deferred *call,
-                void (*run)(struct deferred *)); /* does nothing when it already waits */
-void deferred_cancel(struct deferred *call);     /* harmless when not waiting */
+                void (*run)(struct deferred *));  /* does nothing when it already waits */
+void loop_cancel_deferred(struct deferred *call); /* harmless when not waiting */
 
 /* --- threads ---
  *
@@ -118,7 +118,7 @@ struct work {
 
 struct worker;
 int worker_new(struct loop *loop, struct worker **ret, err_t *e);
-void worker_do(struct worker *w, struct work *work); /* at most 4,096 at a time */
+void worker_submit(struct worker *w, struct work *work); /* at most 4,096 at a time */
 void worker_free(struct worker *w); /* waits for what is under way; not from `done` */
 
 /* --- signals, descriptors --- */
@@ -177,6 +177,6 @@ struct child_options {
 
 int child_start(struct loop *loop, const struct child_options *options, struct child **ret_child,
                 err_t *e);
-void child_abandon(struct child *child); /* kills it; on_exit will not be called */
+void child_kill(struct child *child); /* kills it; on_exit will not be called */
 
 #endif

@@ -10,7 +10,7 @@
 struct session_host {
     struct loop *loop;
     const struct http_server_options *options; /* with the defaults filled in */
-    struct peer *peer;
+    struct http_peer *peer;
     size_t *pending_bytes; /* of all bodies being read, against options->max_pending_bytes */
     size_t *unread_bytes;  /* of all answers being written, against options->max_unread_bytes */
     void (*unread_full)(
@@ -37,27 +37,27 @@ struct session_ops {
     void (*drain)(struct session *s);                     /* no new requests after those begun */
     /* The moment at which the peer has been too slow; INT64_MAX: it owes us nothing. */
     int64_t (*deadline)(const struct session *s);
-    void (*late)(struct session *s); /* it was */
-    void (*free)(struct session *s); /* exchanges are lost */
+    void (*expire)(struct session *s); /* it was */
+    void (*free)(struct session *s);   /* exchanges are lost */
 };
 
 struct session {
     const struct session_ops *ops;
     struct session_host host;
-    struct exchange *exchanges; /* all that live on this connection */
-    size_t held;                /* memory of answers that wait for the peer */
-    int64_t taken_ns;           /* when the peer last took some of it */
-    bool over;                  /* nothing follows what fill() still gives: close */
-    bool full;                  /* holds as many unread bytes as it should: stop reading */
+    struct list exchanges; /* all that live on this connection */
+    size_t held;           /* memory of answers that wait for the peer */
+    int64_t taken_ns;      /* when the peer last took some of it */
+    bool over;             /* nothing follows what fill() still gives: close */
+    bool full;             /* holds as many unread bytes as it should: stop reading */
 };
 
 struct session *h1_server_new(const struct session_host *host);
 struct session *h2_server_new(const struct session_host *host);
 
 void session_add(struct session *s, struct exchange *x);
-void session_del(struct session *s, struct exchange *x);
+void session_remove(struct session *s, struct exchange *x);
 /* Says to whoever runs the server that a limit was reached. */
-void session_limited(const struct session *s, const char *format, ...) PRINTF_LIKE(2, 3);
-void session_lose_all(struct session *s);
+void session_report_limit(const struct session *s, const char *format, ...) PRINTF_LIKE(2, 3);
+void session_disconnect_all(struct session *s);
 
 #endif

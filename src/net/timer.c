@@ -17,7 +17,7 @@ void timer_stop(struct timer *timer)
         heap_del(&timer->loop->timers, &timer->node);
 }
 
-bool loop_timer_due(const struct loop *loop)
+bool loop_has_due_timer(const struct loop *loop)
 {
     const struct heap_node *next = heap_min(&loop->timers);
     return next && next->key <= loop->mono_ns;
@@ -25,7 +25,7 @@ bool loop_timer_due(const struct loop *loop)
 
 static void on_alarm(uv_timer_t *alarm UNUSED)
 {
-    /* Waking up was all: loop_fire_due() looks at the heap. */
+    /* Waking up was all: loop_fire_timers() looks at the heap. */
 }
 
 void loop_set_alarm(struct loop *loop)
@@ -51,7 +51,7 @@ void loop_set_alarm(struct loop *loop)
 
 /* Only timers that were set before this turn's firing began: one that sets itself again for now
  * waits for the next turn, so that descriptors get their chance. */
-void loop_fire_due(struct loop *loop)
+void loop_fire_timers(struct loop *loop)
 {
     uint64_t last = loop->timers.counter;
     struct heap_node *node;
@@ -62,7 +62,7 @@ void loop_fire_due(struct loop *loop)
     }
 }
 
-int64_t loop_io_span(const struct loop *loop, int64_t timeout_ns)
+int64_t loop_scale_timeout(const struct loop *loop, int64_t timeout_ns)
 {
     if (loop->time != LOOP_SCALED)
         return timeout_ns;

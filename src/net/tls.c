@@ -1,7 +1,7 @@
 /* TLS contexts: see tls.h.
  *
  * A `struct tls` keeps the options it was made from (copied) and the OpenSSL context built from
- * them; a reload builds a second context and swaps, so sessions that began with the old one live on
+ * them; a reload_files builds a second context and swaps, so sessions that began with the old one live on
  * with it (OpenSSL counts references). Settings that mattered in measurements: no session cache, no
  * tickets, buffers released when empty: an idle connection costs about 14 KB instead of 50.
  *
@@ -44,7 +44,7 @@ struct tls {
     SSL_CTX *context;
 };
 
-static int openssl_failure(err_t *e, const char *what)
+static int set_openssl_error(err_t *e, const char *what)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -52,7 +52,7 @@ static int openssl_failure(err_t *e, const char *what)
     return err_set(e, EINVAL, "%s: %s", what, reason ? reason : "not usable");
 }
 
-/* --- PEM texts --- */
+/* --- PEM sources --- */
 
 static int file_read(const char *path, struct buf *out, err_t *e)
 {
@@ -155,7 +155,7 @@ static int use_authorities(struct tls *tls, SSL_CTX *context, err_t *e)
     }
     BIO_free(bio);
     if (!found)
-        return openssl_failure(e, pem_name(&tls->ca, "CA certificate"));
+        return set_openssl_error(e, pem_name(&tls->ca, "CA certificate"));
     ERR_clear_error(); /* the end of the text is an error to OpenSSL */
     /* What the user trusts is trusted, also when it is not a root. */
     X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
@@ -172,7 +172,7 @@ static int use_chain(const struct pem *pem, SSL_CTX *context, err_t *e)
         ok = SSL_CTX_add0_chain_cert(context, cert) == 1;
     BIO_free(bio);
     if (!ok)
-        return openssl_failure(e, pem_name(pem, "certificate"));
+        return set_openssl_error(e, pem_name(pem, "certificate"));
     ERR_clear_error();
     return 0;
 }
@@ -183,15 +183,15 @@ static int use_key(const struct pem *pem, SSL_CTX *context, err_t *e)
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
     BIO_free(bio);
     if (!key)
-        return openssl_failure(e, pem_name(pem, "private key"));
+        return set_openssl_error(e, pem_name(pem, "private key"));
     bool ok = SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
     EVP_PKEY_free(key);
-    return ok ? 0 : openssl_failure(e, pem_name(pem, "private key"));
+    return ok ? 0 : set_openssl_error(e, pem_name(pem, "private key"));
 }
 
 /* An unverifiable client certificate does not end the handshake: tls_session_peer() says that it is rejected, and
  * the client can still show a token. */
-static int accept_any(int ok UNUSED, X509_STORE_CTX *store UNUSED)
+static int accept_any_cert(int ok UNUSED, X509_STORE_CTX *store UNUSED)
 {
     return 1;
 }
@@ -212,7 +212,7 @@ static int select_protocol(SSL *session UNUSED, const unsigned char **ret, unsig
     return SSL_TLSEXT_ERR_OK;
 }
 
-static int set_common(struct tls *tls, SSL_CTX *context, err_t *e)
+static int set_common_options(struct tls *tls, SSL_CTX *context, err_t *e)
 {
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -225,7 +225,7 @@ static int set_common(struct tls *tls, SSL_CTX *context, err_t *e)
                                       "TLS_CHACHA20_POLY1305_SHA256");
     /* TLS 1.2: forward secrecy and authenticated encryption only, no CBC */
     if (SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!eNULL:!PSK") != 1)
-        return openssl_failure(e, "TLS ciphers");
+        return set_openssl_error(e, "TLS ciphers");
     if (tls->server) {
         SSL_CTX_set_read_ahead(context, 1);
         SSL_CTX_set_num_tickets(context, 0);
@@ -241,20 +241,20 @@ static int set_common(struct tls *tls, SSL_CTX *context, err_t *e)
 static void set_verification(struct tls *tls, SSL_CTX *context)
 {
     if (tls->server && tls->ca.bytes.n)
-        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any_cert);
     else if (!tls->server && !tls->skip_verify)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     if (!tls->server && !tls->skip_verify && !tls->ca.bytes.n)
         SSL_CTX_set_default_verify_paths(context);
 }
 
-/* Builds a context from the PEM texts as they are now and puts it in the place of the old one. */
-static int build(struct tls *tls, err_t *e)
+/* Builds a context from the PEM sources as they are now and puts it in the place of the old one. */
+static int build_context(struct tls *tls, err_t *e)
 {
     SSL_CTX *context = SSL_CTX_new(tls->server ? TLS_server_method() : TLS_client_method());
     if (!context)
-        return openssl_failure(e, "TLS");
-    int r = set_common(tls, context, e);
+        return set_openssl_error(e, "TLS");
+    int r = set_common_options(tls, context, e);
     set_verification(tls, context);
     if (r == 0 && tls->ca.bytes.n)
         r = use_authorities(tls, context, e);
@@ -273,27 +273,27 @@ static int build(struct tls *tls, err_t *e)
     return 0;
 }
 
-/* Where its texts come from, said alike for both sides. */
-struct texts {
+/* Where its sources come from, said alike for both sides. */
+struct pem_sources {
     str ca_pem, cert_pem, key_pem;
     const char *ca_file, *cert_file, *key_file;
     int64_t reload_ns;
 };
 
-/* Takes `tls`, which is freed if something is wrong with its texts. */
-static int start(struct tls *tls, const struct texts *texts, struct tls **ret, err_t *e)
+/* Takes `tls`, which is freed if something is wrong with its sources. */
+static int tls_init(struct tls *tls, const struct pem_sources *sources, struct tls **ret, err_t *e)
 {
     tls->magic = TLS_MAGIC;
     tls->references = 1;
-    tls->reload_ns = texts->reload_ns ? texts->reload_ns : 10 * NS_PER_S;
+    tls->reload_ns = sources->reload_ns ? sources->reload_ns : 10 * NS_PER_S;
     tls->next_look_ns = clock_mono_ns() + tls->reload_ns;
-    int r = pem_init(&tls->ca, texts->ca_pem, texts->ca_file, e);
+    int r = pem_init(&tls->ca, sources->ca_pem, sources->ca_file, e);
     if (r == 0)
-        r = pem_init(&tls->cert, texts->cert_pem, texts->cert_file, e);
+        r = pem_init(&tls->cert, sources->cert_pem, sources->cert_file, e);
     if (r == 0)
-        r = pem_init(&tls->key, texts->key_pem, texts->key_file, e);
+        r = pem_init(&tls->key, sources->key_pem, sources->key_file, e);
     if (r == 0)
-        r = build(tls, e);
+        r = build_context(tls, e);
     if (r < 0)
         tls_unref(tls);
     else
@@ -308,9 +308,9 @@ int tls_client_new(const struct tls_client_options *o, struct tls **ret_tls, err
     tls->skip_verify = o->skip_verify;
     if (o->server_name.n)
         tls->server_name = mem_dup(o->server_name.p, o->server_name.n);
-    struct texts texts = { o->ca_pem,    o->cert_pem, o->key_pem,  o->ca_file,
-                           o->cert_file, o->key_file, o->reload_ns };
-    return start(tls, &texts, ret_tls, e);
+    struct pem_sources sources = { o->ca_pem,    o->cert_pem, o->key_pem,  o->ca_file,
+                                   o->cert_file, o->key_file, o->reload_ns };
+    return tls_init(tls, &sources, ret_tls, e);
 }
 
 int tls_server_new(const struct tls_server_options *o, struct tls **ret_tls, err_t *e)
@@ -318,9 +318,9 @@ int tls_server_new(const struct tls_server_options *o, struct tls **ret_tls, err
     struct tls *tls = mem_zero(1, sizeof(*tls));
     tls->server = true;
     tls->http1_only = o->http1_only;
-    struct texts texts = { o->client_ca_pem, o->cert_pem, o->key_pem,  o->client_ca_file,
-                           o->cert_file,     o->key_file, o->reload_ns };
-    return start(tls, &texts, ret_tls, e);
+    struct pem_sources sources = { o->client_ca_pem, o->cert_pem, o->key_pem,  o->client_ca_file,
+                                   o->cert_file,     o->key_file, o->reload_ns };
+    return tls_init(tls, &sources, ret_tls, e);
 }
 
 struct tls *tls_ref(struct tls *tls)
@@ -348,7 +348,7 @@ void tls_unref(struct tls *tls)
 
 /* A set that cannot be read or does not fit together changes nothing; as the files' stamps were
  * taken before they were read, it is looked at again when one of them changes. */
-static void reload(struct tls *tls)
+static void reload_files(struct tls *tls)
 {
     bool changed = pem_changed(&tls->ca) || pem_changed(&tls->cert) || pem_changed(&tls->key);
     if (!changed)
@@ -356,16 +356,16 @@ static void reload(struct tls *tls)
     if (pem_load(&tls->ca, NULL) < 0 || pem_load(&tls->cert, NULL) < 0 ||
         pem_load(&tls->key, NULL) < 0)
         return;
-    build(tls, NULL);
+    build_context(tls, NULL);
 }
 
-unsigned tls_generation(struct tls *tls)
+unsigned tls_reload_if_changed(struct tls *tls)
 {
     CHECK(tls, TLS_MAGIC);
     int64_t now = clock_mono_ns();
     if (now >= tls->next_look_ns) {
         tls->next_look_ns = now + tls->reload_ns;
-        reload(tls);
+        reload_files(tls);
     }
     return tls->generation;
 }
@@ -386,16 +386,16 @@ static int set_server_name(struct tls *tls, SSL *session, str host, err_t *e)
     ERR_clear_error();
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     if (SSL_set_tlsext_host_name(session, name) != 1 || SSL_set1_host(session, name) != 1)
-        return openssl_failure(e, name);
+        return set_openssl_error(e, name);
     return 0;
 }
 
 int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e)
 {
-    tls_generation(tls);
+    tls_reload_if_changed(tls);
     SSL *session = SSL_new(tls->context);
     if (!session)
-        return openssl_failure(e, "TLS");
+        return set_openssl_error(e, "TLS");
     if (tls->server) {
         SSL_set_accept_state(session);
     } else {
@@ -412,7 +412,7 @@ int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e)
 
 /* Several records a system call, which halves the calls of a watch in full flow. OpenSSL's own read-ahead
  * would do it too, but moves all that waits to the front of its buffer for every record it takes. */
-static int read_ahead(SSL *session)
+static int set_read_ahead(SSL *session)
 {
     BIO *ahead = BIO_new(BIO_f_buffer()), *socket = SSL_get_rbio(session);
     if (!ahead || BIO_set_read_buffer_size(ahead, READ_AHEAD_BYTES) != 1 || !BIO_up_ref(socket)) {
@@ -428,10 +428,10 @@ int tls_session_attach(SSL *session, int fd)
 {
     if (SSL_set_fd(session, fd) != 1)
         return -ENOMEM;
-    return SSL_is_server(session) ? 0 : read_ahead(session);
+    return SSL_is_server(session) ? 0 : set_read_ahead(session);
 }
 
-bool tls_session_holds_more(SSL *session)
+bool tls_session_has_buffered(SSL *session)
 {
     return SSL_has_pending(session) || BIO_ctrl_pending(SSL_get_rbio(session)) > 0;
 }
@@ -473,9 +473,9 @@ struct tls_peer *tls_session_peer(SSL *session)
     if (!cert)
         return NULL;
     if (SSL_get_verify_result(session) != X509_V_OK) {
-        struct tls_peer *stranger = mem_zero(1, sizeof(*stranger));
-        stranger->rejected = true;
-        return stranger;
+        struct tls_peer *unverified = mem_zero(1, sizeof(*unverified));
+        unverified->rejected = true;
+        return unverified;
     }
     const X509_NAME *name = X509_get_subject_name(cert);
     size_t entries = (size_t)X509_NAME_entry_count(name);
@@ -493,7 +493,7 @@ struct tls_peer *tls_session_peer(SSL *session)
     return peer;
 }
 
-int tls_session_failure(SSL *session, const char *what, err_t *e)
+int tls_session_set_error(SSL *session, const char *what, err_t *e)
 {
     long verdict = SSL_get_verify_result(session);
     if (!SSL_is_server(session) && verdict != X509_V_OK &&
@@ -522,7 +522,7 @@ void tls_mac(str key, str text, unsigned char ret[TLS_MAC_BYTES])
         abort(); /* an unsigned token would be worse */
 }
 
-bool tls_same_secret(str a, str b)
+bool tls_secrets_equal(str a, str b)
 {
     return a.n == b.n && (a.n == 0 || CRYPTO_memcmp(a.p, b.p, a.n) == 0);
 }

@@ -50,7 +50,7 @@ struct tls_peer {
 /* Random bytes fit for keys and tokens; ends the program when the system has none to give. */
 void tls_random(void *bytes, size_t n);
 /* Compares secrets in a time that tells nothing but their lengths. */
-bool tls_same_secret(str a, str b);
+bool tls_secrets_equal(str a, str b);
 /* HMAC-SHA256. */
 enum { TLS_MAC_BYTES = 32 };
 void tls_mac(str key, str text, unsigned char ret[TLS_MAC_BYTES]);

@@ -52,7 +52,7 @@ void uri_encode(struct buf *out, str text)
     }
 }
 
-bool query_next(str *rest, str *ret_name, str *ret_value)
+bool uri_query_next(str *rest, str *ret_name, str *ret_value)
 {
     str part;
     do {
@@ -65,10 +65,10 @@ bool query_next(str *rest, str *ret_name, str *ret_value)
     return true;
 }
 
-int query_get(struct arena *a, str query, str name, str *ret_value)
+int uri_query_get(struct arena *a, str query, str name, str *ret_value)
 {
     str part_name, value;
-    while (query_next(&query, &part_name, &value)) {
+    while (uri_query_next(&query, &part_name, &value)) {
         str decoded = part_name;
         if (str_find_char(part_name, '%') != SIZE_MAX && uri_decode(a, part_name, true, &decoded))
             return -EINVAL;
@@ -144,7 +144,7 @@ int uri_parse(str text, struct uri *ret, err_t *e)
     return 0;
 }
 
-bool host_is_loopback(str host)
+bool uri_host_is_loopback(str host)
 {
     char text[64];
     struct in_addr v4;
@@ -164,7 +164,7 @@ int uri_check_secret(str url, err_t *e)
 {
     struct uri u;
     int r = uri_parse(url, &u, e);
-    if (r < 0 || u.tls || host_is_loopback(u.host))
+    if (r < 0 || u.tls || uri_host_is_loopback(u.host))
         return r;
     return err_set(e, EPERM,
                    "URL " STR_FMT

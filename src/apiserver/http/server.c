@@ -85,7 +85,7 @@ static void on_idle(struct timer *t)
     if (!b)
         return; /* there is nothing to move, or another batch is out */
     s->out = b;
-    worker_do(s->writer, &s->writing);
+    worker_submit(s->writer, &s->writing);
 }
 
 static void run_write(struct work *work)
@@ -128,7 +128,7 @@ static void commit_soon(struct deferred *d)
         run_write(&s->writing);
         wrote(&s->writing);
     } else {
-        worker_do(s->writer, &s->writing);
+        worker_submit(s->writer, &s->writing);
     }
 }
 
@@ -386,8 +386,8 @@ void server_free(struct server *s)
     timer_stop(&s->ticker);
     timer_stop(&s->reconcile_timer);
     timer_stop(&s->idle_timer);
-    deferred_cancel(&s->commit);
-    deferred_cancel(&s->reconcile);
+    loop_cancel_deferred(&s->commit);
+    loop_cancel_deferred(&s->reconcile);
     assert(!s->n_watches);
     map_done(&s->watches);
     free_names(s->newborn.at, s->newborn.n);

@@ -249,7 +249,7 @@ static void watch_tick(struct timer *t);
 
 static int64_t after_s(const struct watch *w, int64_t at_ns, int64_t seconds)
 {
-    return at_ns + loop_io_span(w->server->loop, seconds * NS_PER_S);
+    return at_ns + loop_scale_timeout(w->server->loop, seconds * NS_PER_S);
 }
 
 static void set_timer(struct watch *w, int64_t now)
@@ -268,7 +268,7 @@ static void watch_tick(struct timer *t)
     if (!w->ending)
         set_timer(w, now);
     if (w->exchange)
-        stream_wake(w->exchange);
+        exchange_wake_stream(w->exchange);
 }
 
 static void start_clock(struct watch *w, struct server *s)
@@ -379,7 +379,7 @@ void watch_on_event(struct server *s, const struct event *e, uint64_t sequence)
         w->behind = true;
         w->cursor = sequence;
         if (w->exchange)
-            stream_wake(w->exchange);
+            exchange_wake_stream(w->exchange);
     }
 }
 
@@ -391,7 +391,7 @@ void watch_end_all(struct server *s, str prefix)
         for (struct watch *w = slot->value; w; w = w->next) {
             w->ending = true;
             if (w->exchange)
-                stream_wake(w->exchange);
+                exchange_wake_stream(w->exchange);
         }
     }
 }

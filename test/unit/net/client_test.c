@@ -101,7 +101,7 @@ static void on_request(void *context UNUSED, struct exchange *x)
     } else if (str_eq(path, S("/big"))) {
         int64_t *left = mem_zero(1, sizeof(*left));
         str size;
-        query_get(exchange_arena(x), exchange_query(x), S("n"), &size);
+        uri_query_get(exchange_arena(x), exchange_query(x), S("n"), &size);
         str_to_i64(size, left);
         bool zip = str_find(exchange_query(x), S("zip")) != SIZE_MAX;
         open_stream(x, (struct stream_source){ big_pull, .context = left, .length = -1,
@@ -122,7 +122,7 @@ static void open_net(struct net *n, struct mode mode)
     pulled = 0;
     watch_ends = false;
     net_open(n, mode, (struct http_server_options){ .on_request = on_request },
-             (struct http_client_options){ .rest_ns = 3600 * NS_PER_S });
+             (struct http_client_options){ .read_delay_ns = 3600 * NS_PER_S });
     handler_loop = n->loop;
 }
 
@@ -223,13 +223,13 @@ static void watches(struct net *n)
         loop_turn(n->loop);
     for (int i = 1; i <= 3; i++) {
         snprintf(events, sizeof(events), "event %d", i);
-        stream_wake(watching);
+        exchange_wake_stream(watching);
         while (a.chunks < (size_t)i)
             loop_turn(n->loop);
     }
     EQ_STR(buf_str(&a.body), S("event 1\nevent 2\nevent 3\n"));
     watch_ends = true;
-    stream_wake(watching);
+    exchange_wake_stream(watching);
     outcome_wait(&a);
     EQ_INT(a.code, 0);
     net_settle(n);
@@ -241,7 +241,7 @@ static void watches(struct net *n)
 static void tell(const char *event)
 {
     snprintf(events, sizeof(events), "%s", event);
-    stream_wake(watching);
+    exchange_wake_stream(watching);
 }
 
 /* The rest of this client is an hour, so what comes in the test came without one. */
@@ -252,7 +252,7 @@ static void patience(struct net *n)
     outcome_send(&a, n, (struct http_request){ .target = S("/watch") });
     while (!a.heads)
         loop_turn(n->loop);
-    http_call_patient(a.call);
+    http_call_allow_delay(a.call);
     tell("after a quiet while: at once");
     while (a.chunks < 1)
         loop_turn(n->loop);
@@ -276,7 +276,7 @@ static void watch_ended_from_outside(struct net *n)
         outcome_send(&a, n, (struct http_request){ .target = S("/watch") });
         while (!a.heads)
             loop_turn(n->loop);
-        stream_end(watching, cut);
+        exchange_end_stream(watching, cut);
         outcome_wait(&a);
         EQ_INT(a.code != 0, cut);
         net_settle(n);
@@ -391,7 +391,7 @@ static void deadlines(struct net *n)
     outcome_wait(&a);
     EQ_INT(a.code, ETIMEDOUT);
     if (held) {
-        while (!exchange_gone(held))
+        while (!exchange_is_gone(held))
             loop_turn(n->loop);
         exchange_answer(held, 200, TEXT, S("to nobody"));
     }
@@ -416,7 +416,7 @@ static void stream_to_nobody(struct net *n)
     while (!held)
         loop_turn(n->loop);
     http_call_cancel(a.call);
-    while (!exchange_gone(held))
+    while (!exchange_is_gone(held))
         loop_turn(n->loop);
     open_stream(held, (struct stream_source){ watch_pull, .context = &watching, .length = -1 });
     EQ_INT(streams_open, 1); /* closed comes, but not from inside */

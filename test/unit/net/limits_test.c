@@ -44,7 +44,7 @@ static void open_server(struct http_server_options o)
     err_t e;
     requests_seen = limits_told = 0;
     o.on_request = on_request;
-    o.limited = on_limited;
+    o.on_limit = on_limited;
     OK_CALL(loop_new(&(struct loop_options){ 0 }, &loop, &e), &e);
     OK_CALL(http_server_new(loop, &o, &server, &e), &e);
 }

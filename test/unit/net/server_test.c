@@ -275,9 +275,9 @@ static void peers_that_leave(void)
     raw_send(&b, S("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
     while (!waiting_count)
         loop_turn(loop);
-    OK(!exchange_gone(waiting[0]));
+    OK(!exchange_is_gone(waiting[0]));
     raw_close(&b);
-    while (!exchange_gone(waiting[0]))
+    while (!exchange_is_gone(waiting[0]))
         loop_turn(loop);
     EQ_STR(exchange_path(waiting[0]), S("/wait")); /* still the handler's */
     exchange_answer(waiting[0], 200, (struct http_headers){ 0 }, S("x"));
@@ -294,7 +294,7 @@ static void server_leaves_first(void)
     while (!waiting_count)
         loop_turn(loop);
     http_server_free(server);
-    OK(exchange_gone(waiting[0]));
+    OK(exchange_is_gone(waiting[0]));
     EQ_STR(exchange_method(waiting[0]), S("GET"));
     exchange_abort(waiting[0]);
     raw_wait_closed(&r);

@@ -67,11 +67,11 @@ static void certificates_are_usable(void)
     OK_CALL(cert_read(buf_str(&c->server.cert), &info, &e), &e);
     OK(info.not_before_ns < now && now < info.not_after_ns);
     OK(info.not_after_ns < now + 3 * 24 * 3600 * NS_PER_S);
-    OK(cert_usable(&c->server, buf_str(&c->ca.cert), now));
-    OK(!cert_usable(&c->server, buf_str(&c->ca.cert), now + 3 * 24 * 3600 * NS_PER_S));
-    OK(!cert_usable(&c->server, buf_str(&c->client.cert), now));
+    OK(cert_is_usable(&c->server, buf_str(&c->ca.cert), now));
+    OK(!cert_is_usable(&c->server, buf_str(&c->ca.cert), now + 3 * 24 * 3600 * NS_PER_S));
+    OK(!cert_is_usable(&c->server, buf_str(&c->client.cert), now));
     struct cert_pair mixed = { c->server.cert, c->client.key };
-    OK(!cert_usable(&mixed, buf_str(&c->ca.cert), now));
+    OK(!cert_is_usable(&mixed, buf_str(&c->ca.cert), now));
     EQ_INT(cert_read(S("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), &info,
                      &e),
            -EINVAL);
@@ -292,10 +292,10 @@ static void secrets(void)
     tls_random(a, sizeof(a));
     tls_random(b, sizeof(b));
     OK(memcmp(a, b, sizeof(a)) != 0);
-    OK(tls_same_secret(S("token"), S("token")));
-    OK(!tls_same_secret(S("token"), S("tokem")));
-    OK(!tls_same_secret(S("token"), S("tok")));
-    OK(tls_same_secret(S(""), S("")));
+    OK(tls_secrets_equal(S("token"), S("token")));
+    OK(!tls_secrets_equal(S("token"), S("tokem")));
+    OK(!tls_secrets_equal(S("token"), S("tok")));
+    OK(tls_secrets_equal(S(""), S("")));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* Work on a thread: see loop.h.
  *
- * Jobs go there and come back through pipes. libuv's pool was the first attempt, and its wake-ups cost more than the
+ * Jobs go jobs and come results through pipes. libuv's pool was the first attempt, and its wake-ups cost more than the
  * work: who writes to a pipe tells the kernel that it is about to wait, so the reader goes on where the writer was; a
  * condition and an eventfd wake another processor instead, which on virtual machines takes 50 us each way. */
 #include "loop_internal.h"
@@ -10,17 +10,17 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { UNDER_WAY_MAX = 4096 }; /* a pipe holds twice as many: writing to one never blocks */
+enum { IN_FLIGHT_MAX = 4096 }; /* a pipe holds twice as many: writing to one never blocks */
 
 struct worker {
     struct loop *loop;
     pthread_t thread;
-    int there[2], back[2]; /* a pointer to struct work each time */
+    int jobs[2], results[2]; /* a pointer to struct work each time */
     struct fd_watch *watch;
-    size_t under_way;
+    size_t in_flight;
 };
 
-static bool receive(int fd, struct work **ret)
+static bool receive_work(int fd, struct work **ret)
 {
     ssize_t n;
     while ((n = read(fd, ret, sizeof(struct work *))) < 0 && errno == EINTR)
@@ -28,7 +28,7 @@ static bool receive(int fd, struct work **ret)
     return n == sizeof(struct work *); /* a pipe never splits so few bytes */
 }
 
-static void hand_over(int fd, struct work *work)
+static void send_work(int fd, struct work *work)
 {
     ssize_t n;
     while ((n = write(fd, &work, sizeof(struct work *))) < 0 && errno == EINTR)
@@ -37,41 +37,41 @@ static void hand_over(int fd, struct work *work)
     (void)n;
 }
 
-static void *labour(void *context)
+static void *run_jobs(void *context)
 {
     struct worker *w = context;
-    for (struct work *work; receive(w->there[0], &work);) {
+    for (struct work *work; receive_work(w->jobs[0], &work);) {
         work->run(work);
-        hand_over(w->back[1], work);
+        send_work(w->results[1], work);
     }
     return NULL;
 }
 
-static void came_back(void *context, unsigned events)
+static void on_results(void *context, unsigned events)
 {
     struct worker *w = context;
     (void)events;
-    for (struct work *work; receive(w->back[0], &work);) {
-        w->under_way--;
+    for (struct work *work; receive_work(w->results[0], &work);) {
+        w->in_flight--;
         loop_release(w->loop);
         work->done(work);
     }
 }
 
 /* Signals are the loop's. */
-static int start_thread(struct worker *w)
+static int start_worker_thread(struct worker *w)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&w->thread, NULL, labour, w);
+    int code = pthread_create(&w->thread, NULL, run_jobs, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -code;
 }
 
-static void close_all(struct worker *w)
+static void free_worker(struct worker *w)
 {
-    int all[] = { w->there[0], w->there[1], w->back[0], w->back[1] };
+    int all[] = { w->jobs[0], w->jobs[1], w->results[0], w->results[1] };
     fd_watch_free(w->watch);
     for (size_t i = 0; i < countof(all); i++)
         if (all[i] >= 0)
@@ -83,17 +83,17 @@ int worker_new(struct loop *loop, struct worker **ret, err_t *e)
 {
     CHECK(loop, LOOP_MAGIC);
     struct worker *w = mem_zero(1, sizeof(*w));
-    *w = (struct worker){ .loop = loop, .there = { -1, -1 }, .back = { -1, -1 } };
+    *w = (struct worker){ .loop = loop, .jobs = { -1, -1 }, .results = { -1, -1 } };
     int result = 0;
-    if (pipe2(w->there, O_CLOEXEC) < 0 || pipe2(w->back, O_CLOEXEC) < 0 ||
-        fcntl(w->back[0], F_SETFL, O_NONBLOCK) < 0)
+    if (pipe2(w->jobs, O_CLOEXEC) < 0 || pipe2(w->results, O_CLOEXEC) < 0 ||
+        fcntl(w->results[0], F_SETFL, O_NONBLOCK) < 0)
         result = -errno;
     if (result == 0)
-        result = fd_watch_new(loop, w->back[0], came_back, w, &w->watch);
+        result = fd_watch_new(loop, w->results[0], on_results, w, &w->watch);
     if (result == 0)
-        result = start_thread(w);
+        result = start_worker_thread(w);
     if (result < 0) {
-        close_all(w);
+        free_worker(w);
         return err_set(e, -result, "cannot start a thread: %s", strerror(-result));
     }
     fd_watch_set(w->watch, FD_READ);
@@ -101,21 +101,21 @@ int worker_new(struct loop *loop, struct worker **ret, err_t *e)
     return 0;
 }
 
-void worker_do(struct worker *w, struct work *work)
+void worker_submit(struct worker *w, struct work *work)
 {
-    assert(w->under_way < UNDER_WAY_MAX);
-    w->under_way++;
+    assert(w->in_flight < IN_FLIGHT_MAX);
+    w->in_flight++;
     loop_hold(w->loop);
-    hand_over(w->there[1], work);
+    send_work(w->jobs[1], work);
 }
 
 void worker_free(struct worker *w)
 {
     if (!w)
         return;
-    close(w->there[1]); /* it ends when it has read what is left */
-    w->there[1] = -1;
+    close(w->jobs[1]); /* it ends when it has read what is left */
+    w->jobs[1] = -1;
     pthread_join(w->thread, NULL);
-    came_back(w, FD_READ);
-    close_all(w);
+    on_results(w, FD_READ);
+    free_worker(w);
 }
