@@ -1,9 +1,12 @@
-/* Child processes whose output is wanted: credential plugins. See loop.h.
+/* Child processes whose output is collected: credential plugins. See loop.h.
  *
- * Five handles live in one block (process, three pipes, a timer on the machine's clock: a child
- * knows nothing of virtual time). The block goes when all of them are closed. The end is reported when
- * the process has ended and both pipes have; after a kill the pipes are not waited for, because a
- * grandchild may hold them open. */
+ * Five libuv handles live in one block: the process, three pipes, and a timer on the machine's clock
+ * (a child does not know virtual time). The block is freed when all of them are closed.
+ *
+ *      exited, and both output pipes at EOF (or killed)  ->  on_exit()  ->  close handles  ->  free
+ *
+ * After a kill the pipes are not waited for, because a grandchild may keep them open. Invariant: on_exit
+ * runs exactly once, unless child_kill() cleared it. */
 #include "../base/buf.h"
 #include "loop_internal.h"
 
@@ -24,13 +27,13 @@ struct child {
     uv_write_t write;
     struct buf input_bytes;
     struct loop *loop;
-    size_t output_max;
-    unsigned open; /* handles not closed yet */
+    size_t output_max; /* bytes, for stdout and stderr each */
+    unsigned open;     /* handles that are not closed yet */
     bool exited, killed, reported;
     struct child_result result;
     void (*on_exit)(void *context, const struct child_result *result);
     void *context;
-    char chunk[4096]; /* where a read lands first */
+    char chunk[4096]; /* read buffer, shared by both pipes */
 };
 
 static void on_closed(uv_handle_t *handle)
@@ -59,6 +62,7 @@ static void close_handles(struct child *c)
     close_handle(c, (uv_handle_t *)&c->timer);
 }
 
+/* Calls on_exit once the process has exited and its output is complete. */
 static void report_if_ended(struct child *c)
 {
     bool all_read = c->killed || (c->out.ended && c->errors.ended);
@@ -104,6 +108,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested UNUSED, uv_buf_t *ret
     *ret = uv_buf_init(c->chunk, sizeof(c->chunk));
 }
 
+/* Collects output; too much of it kills the child. */
 static void on_output(uv_stream_t *stream, ssize_t n, const uv_buf_t *chunk)
 {
     struct child *c = stream->data;
@@ -138,6 +143,7 @@ static void open_handles(struct child *c)
     c->open = 5;
 }
 
+/* Without input, standard input is /dev/null. */
 static int spawn_process(struct child *c, const struct child_options *o)
 {
     uv_stdio_container_t stdio[3] = {
@@ -150,7 +156,7 @@ static int spawn_process(struct child *c, const struct child_options *o)
     uv_process_options_t options = {
         .exit_cb = on_process_exit,
         .file = o->argv[0],
-        .args = (char **)(uintptr_t)o->argv, /* libuv does not write to them */
+        .args = (char **)(uintptr_t)o->argv, /* libuv does not modify them */
         .env = (char **)(uintptr_t)o->env,
         .cwd = o->dir,
         .stdio_count = 3,
@@ -172,7 +178,7 @@ int child_start(struct loop *loop, const struct child_options *o, struct child *
     int r = spawn_process(c, o);
     if (r < 0) {
         close_handles(c);
-        return err_set(e, -r, "%s cannot be run: %s", o->argv[0], uv_strerror(r));
+        return err_set(e, -r, "cannot run %s: %s", o->argv[0], uv_strerror(r));
     }
     loop_hold(loop);
     uv_read_start((uv_stream_t *)&c->out.pipe, on_alloc, on_output);

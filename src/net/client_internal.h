@@ -101,7 +101,7 @@ struct client_session {
     struct client_host host;
     size_t room;            /* calls that it can accept now */
     size_t carried;         /* calls that it has */
-    size_t delayable;       /* of those, the ones whose bytes may be a little late */
+    size_t delayable;       /* of those, the ones that allow a delay */
     size_t served;          /* calls whose response began here */
     bool over;              /* no new calls; closed when none is left */
     bool full;              /* stop reading */

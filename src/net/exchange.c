@@ -1,14 +1,35 @@
-/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. See http_server.h for
- * the handler's view and exchange.h for the protocols'.
+/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. http_server.h is the handler's
+ * view, exchange.h the protocols'.
  *
- * An answer's head goes to the protocol at once, which encodes it; the body is read from here when
- * the peer has room. So an idle watch costs this struct and what nghttp2 keeps for a stream. */
+ *      protocol --exchange_put_*()--> request --deliver--> handler
+ *                                                             |
+ *      protocol <----begin_answer(head)---- exchange_answer(), exchange_stream()
+ *      protocol --exchange_read()--> pending <--pull()-- source
+ *                                       '-- gzip, if the client accepts it
+ *
+ * The head of an answer goes to the protocol at once. The body is read from here when the client has
+ * room, and a stream's source is pulled only then. So an idle watch costs this struct and nghttp2's
+ * stream, and a slow client holds at most one pull (PULL_BYTES) of a stream.
+ *
+ * Invariants:
+ *   - An exchange belongs to the protocol while RECEIVING and ANSWERING, and to the handler while HANDLED.
+ *   - `session` is NULL once the client has disconnected. Answering such an exchange just frees it.
+ *   - The memory held for the client is counted in the session and in the server after every change
+ *     (count_held), and uncounted by session_remove().
+ *   - A source's closed() runs exactly once and last.
+ *
+ * Requests are freed when the answer begins, not when it ends, because a watch lives for hours. The
+ * loop keeps KEPT_REQUESTS of them with their memory, so that a busy server rarely calls malloc. */
 #include "exchange.h"
 
 #include "loop_internal.h"
 #include "session.h"
 
-enum { PULL_BYTES = 64 * 1024, KEPT_REQUESTS = 8, KEPT_BYTES = 32 * 1024 };
+enum {
+    PULL_BYTES = 64 * 1024, /* requested from a source that is compressed */
+    KEPT_REQUESTS = 8,      /* per loop */
+    KEPT_BYTES = 32 * 1024, /* larger requests are freed instead of kept */
+};
 
 struct http_peer *http_peer_ref(struct http_peer *p)
 {
@@ -24,7 +45,7 @@ void http_peer_unref(struct http_peer *p)
     free(p);
 }
 
-/* --- the memory of requests: a busy server takes it from the last, not from malloc --- */
+/* --- requests, kept for their memory --- */
 
 static void request_free(struct request *r)
 {
@@ -55,6 +76,7 @@ static struct request *request_take(struct loop *loop)
     return r;
 }
 
+/* Keeps the request for the next exchange, unless it is large or enough are kept. */
 static void request_release(struct loop *loop, struct request *r)
 {
     if (!r)
@@ -80,7 +102,7 @@ static void request_release(struct loop *loop, struct request *r)
 
 /* --- memory of answers --- */
 
-/* Counts what the exchange holds for its peer, after every change of it. */
+/* Updates the counters of memory held for the client. Must follow every change of `pending`. */
 static void count_held(struct exchange *x)
 {
     struct session *s = x->session;
@@ -88,7 +110,7 @@ static void count_held(struct exchange *x)
         return;
     size_t now = x->pending.cap + x->whole_bytes;
     if (!s->held)
-        s->taken_ns = x->loop->mono_ns; /* nothing waited until now */
+        s->taken_ns = x->loop->mono_ns; /* nothing was waiting until now */
     s->held += now - x->held;
     *s->host.unread_bytes += now - x->held;
     bool more = now > x->held;
@@ -161,7 +183,7 @@ bool exchange_put_header(struct exchange *x, str name, str value, size_t limit)
     if (r->header_bytes > limit)
         return false;
     str copy = arena_str(&r->arena, name);
-    for (size_t i = 0; i < copy.n; i++) /* the copy is ours to change */
+    for (size_t i = 0; i < copy.n; i++) /* the arena's copy is ours to change */
         if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
             ((char *)(uintptr_t)copy.p)[i] = (char)(copy.p[i] + ('a' - 'A'));
     struct http_header header = { copy, arena_str(&r->arena, value) };
@@ -182,7 +204,7 @@ bool exchange_put_body(struct exchange *x, str bytes, size_t limit)
 static const struct request *request_of(const struct exchange *x)
 {
     CHECK(x, EXCHANGE_MAGIC);
-    assert(x->request); /* its texts are gone once the answer began */
+    assert(x->request); /* freed once the answer has begun */
     return x->request;
 }
 
@@ -257,7 +279,7 @@ static bool has_no_body(const struct exchange *x, int status)
     return status < 200 || status == 204 || status == 304 || str_eq(x->request->method, S("HEAD"));
 }
 
-/* Hands the head to the protocol and lets go of the request. */
+/* Passes the head to the protocol and releases the request. */
 static void begin_answer(struct exchange *x, int status, struct http_headers headers,
                          int64_t length)
 {
@@ -284,7 +306,7 @@ static bool may_compress(const struct exchange *x, struct http_headers headers)
            !http_header_get(headers, S("content-encoding")).p;
 }
 
-/* A whole body as a stream, so that compressing it does not hold up the loop. */
+/* A whole body as a stream, so that compressing a large one does not block the loop. */
 struct whole {
     struct buf body;
     size_t at;
@@ -409,7 +431,8 @@ void exchange_end_stream(struct exchange *x, bool cut)
     }
 }
 
-/* Asks the source once; what it gives lands in `pending`, compressed if so agreed. */
+/* Pulls the source once into `pending`, compressed if negotiated. A source that does not keep the length
+ * it announced is cut: the client must not take a wrong body for a complete one. */
 static void pull_source(struct exchange *x, size_t room)
 {
     auto_buf struct buf raw = { 0 };
@@ -432,6 +455,7 @@ static void pull_source(struct exchange *x, size_t room)
     x->waiting = more == STREAM_WAIT && !x->woken;
 }
 
+/* Moves up to `room` bytes out of `pending`. */
 static size_t take_pending(struct exchange *x, char *to, size_t room)
 {
     size_t n = MIN(x->pending.n - x->pending_at, room);
@@ -458,7 +482,7 @@ size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more
     else
         *ret = x->cut ? STREAM_CUT : x->ended ? STREAM_END : x->waiting ? STREAM_WAIT : STREAM_MORE;
     if (!x->pending.n && *ret != STREAM_MORE)
-        buf_done(&x->pending); /* an idle stream holds nothing */
+        buf_done(&x->pending); /* an idle stream holds no buffer */
     if (n && x->session)
         x->session->taken_ns = x->loop->mono_ns;
     x->blocked_ns = 0;

@@ -1,10 +1,10 @@
-/* Readiness of descriptors: see loop.h. */
+/* Readiness of descriptors, on uv_poll: see loop.h. */
 #include "loop_internal.h"
 
 struct fd_watch {
     uv_poll_t handle;
     struct loop *loop;
-    unsigned events;
+    unsigned events; /* requested: FD_READ | FD_WRITE */
     void (*fn)(void *context, unsigned events);
     void *context;
 };
@@ -17,6 +17,7 @@ static void start_poll(struct fd_watch *w)
     uv_poll_start(&w->handle, wanted, on_ready);
 }
 
+/* An error is reported as all requested events: the read or write that follows returns it. */
 static void on_ready(uv_poll_t *handle, int status, int got)
 {
     struct fd_watch *w = handle->data;
@@ -26,7 +27,7 @@ static void on_ready(uv_poll_t *handle, int status, int got)
                   (got & UV_WRITABLE ? FD_WRITE : 0u);
     else
         start_poll(
-            w); /* libuv stops at an error, but there may be bytes before it to be read first */
+            w); /* libuv stops polling at an error, but bytes that arrived before it may still be read */
     loop_note_activity(w->loop);
     if (events)
         w->fn(w->context, events);

@@ -1,9 +1,23 @@
-/* HTTP/1.1 for the server, over llhttp. See session.h.
+/* HTTP/1.1 for the server, on llhttp: see session.h.
  *
- * One request at a time: the parser stops at the end of each, and bytes that follow (pipelining)
- * wait until the answer has left. The parser is strict; what it refuses, and what breaks a limit,
- * is answered once and ends the connection, because nobody can know where the next request begins.
- * */
+ *      feed() --> llhttp --> exchange (RECEIVING) --deliver--> handler
+ *                   | paused while an exchange is in progress;
+ *                   '-> later bytes (pipelining) wait in `in`
+ *      fill() <-- out (heads, refusals) <-- exchange_read() in chunks of 16 KiB
+ *
+ * One request at a time: the parser pauses at the end of each, and later bytes wait until its answer is
+ * sent. When WAITING_BYTES of them wait, reading stops, so pipelining costs bounded memory.
+ *
+ * The parser is strict. A request that it rejects or that exceeds a limit gets one answer and ends the
+ * connection, because it is uncertain where the next request would begin. For the same reason,
+ * requests that an intermediary might read differently are rejected: more than one Host, and
+ * Transfer-Encoding with HTTP/1.0 (request smuggling).
+ *
+ * Time: `since_ns` is the start of what the client owes: the idle time, the head or the body of a
+ * request. Nothing is owed while an exchange is handled or answered; then link.c notices a client that
+ * does not read.
+ *
+ * Invariant: `x` is the only exchange. It is cleared before exchange_finish(), which may run a handler. */
 #include "http.h"
 #include "loop_internal.h"
 #include "session.h"
@@ -12,22 +26,22 @@
 #include <stdio.h>
 
 enum {
-    WAITING_BYTES = 64 * 1024, /* of pipelined requests, then reading stops */
-    CHUNK_BYTES = 16 * 1024,
-    CHUNK_HEAD = 6, /* four hex digits, CR, LF */
+    WAITING_BYTES = 64 * 1024, /* of pipelined requests; then reading stops */
+    CHUNK_BYTES = 16 * 1024,   /* payload of a chunk; fits in four hex digits */
+    CHUNK_HEAD = 6,            /* four hex digits, CR, LF */
 };
 
 struct h1_server {
     struct session base;
     llhttp_t parser;
-    struct exchange *x;             /* the current one, in any state; or NULL */
-    struct buf in;                  /* what came behind the current request */
-    struct buf out;                 /* heads and refusals on their way */
-    struct buf target, name, value; /* being read, possibly over several feeds */
+    struct exchange *x;             /* the current one, in any state; NULL: idle */
+    struct buf in;                  /* bytes after the current request */
+    struct buf out;                 /* heads and refusals, until fill() takes them */
+    struct buf target, name, value; /* being parsed, possibly over several feeds */
     bool in_head, in_value, keep_alive, http10, chunked, draining;
-    int refuse_status; /* set by a parser callback that stops the parser */
-    int64_t since_ns;  /* of the idle time, or of what the peer owes */
-    size_t counted;    /* of this body in host.pending_bytes */
+    int refuse_status; /* set by the parser callback that stopped the parser */
+    int64_t since_ns;  /* mono ns; see "Time" above */
+    size_t counted;    /* bytes of this body in *host.pending_bytes */
 };
 
 static struct h1_server *h1_of(llhttp_t *parser)
@@ -48,6 +62,7 @@ static void uncount_body(struct h1_server *h)
 
 /* --- parsing --- */
 
+/* Stops the parser; parse_bytes() sends the refusal. */
 static int refuse_with(struct h1_server *h, int status)
 {
     h->refuse_status = status;
@@ -64,7 +79,7 @@ static int on_begin(llhttp_t *parser)
     return 0;
 }
 
-/* Text of the head that is still open counts too: an endless header must not grow. */
+/* Counts unfinished names and values too: an endless header must not grow. */
 static bool head_fits(const struct h1_server *h, size_t more)
 {
     size_t open = h->target.n + h->name.n + h->value.n + more;
@@ -114,7 +129,7 @@ static int on_value_end(llhttp_t *parser)
     return end_header(h1_of(parser));
 }
 
-/* "http://host/path" (as to a proxy) means "/path" here. */
+/* Accepts the absolute form for proxies: "http://host/path" means "/path". False: invalid target. */
 static bool set_target(struct h1_server *h)
 {
     struct request *r = h->x->request;
@@ -146,7 +161,7 @@ static int check_expect(struct h1_server *h)
     return 0;
 }
 
-/* Exactly one Host (RFC 9112, 3.2): with two, whoever stands between may have read the other. */
+/* Exactly one Host (RFC 9112, 3.2): an intermediary may have acted on the other one. */
 static bool has_one_host(const struct h1_server *h)
 {
     struct http_headers all = exchange_headers(h->x);
@@ -156,6 +171,7 @@ static bool has_one_host(const struct h1_server *h)
     return hosts == 1 || (hosts == 0 && h->http10);
 }
 
+/* The head is complete: decides whether the request can be accepted. */
 static int on_head_end(llhttp_t *parser)
 {
     struct h1_server *h = h1_of(parser);
@@ -166,7 +182,7 @@ static int on_head_end(llhttp_t *parser)
         return refuse_with(h, 505);
     if (parser->method == HTTP_CONNECT)
         return refuse_with(h, 405);
-    parser->upgrade = 0; /* offers to change the protocol are ignored */
+    parser->upgrade = 0; /* offers to upgrade are ignored */
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
     if (!set_target(h) || !has_one_host(h))
         return refuse_with(h, 400);
@@ -219,7 +235,7 @@ static void put_date(struct h1_server *h)
     buf_put(&h->out, S("\r\n"));
 }
 
-/* An answer of our own; the connection ends with it. */
+/* Answers without the handler and ends the connection. */
 static void send_refusal(struct h1_server *h, int status)
 {
     const struct http_server_options *o = h->base.host.options;
@@ -243,7 +259,7 @@ static void send_refusal(struct h1_server *h, int status)
     h->base.host.want_fill(h->base.host.owner);
 }
 
-/* What the server itself decides about a message is not the handler's to set. */
+/* Headers that the server sets itself; a handler's are ignored. */
 static bool is_framing(str name)
 {
     static const char *const names[] = { "connection",        "content-length", "date",
@@ -266,6 +282,7 @@ static void put_headers(struct buf *out, struct http_headers headers)
     }
 }
 
+/* Writes the head. The length decides between Content-Length, chunks, and (HTTP/1.0) the connection's end. */
 static void h1_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
@@ -292,7 +309,7 @@ static void h1_begin_answer(struct session *s, struct exchange *x, const struct 
     s->host.want_fill(s->host.owner);
 }
 
-/* Appends a part of the body; false: nothing more now. */
+/* Appends part of the body and finishes the exchange after the last one. False: nothing more now. */
 static bool put_body_part(struct h1_server *h, struct buf *out)
 {
     enum stream_more more;
@@ -340,7 +357,7 @@ static void deliver_request(struct h1_server *h)
     h->base.host.deliver(h->base.host.owner, h->x);
 }
 
-/* Parses until a request is whole, the bytes end or the peer is refused; returns what was used. */
+/* Parses until a request is complete, the bytes end or it is refused. Returns the bytes used. */
 static size_t parse_bytes(struct h1_server *h, str bytes)
 {
     llhttp_errno_t code = llhttp_execute(&h->parser, bytes.p, bytes.n);
@@ -380,6 +397,7 @@ static bool h1_feed(struct session *s, str bytes)
     return !s->over;
 }
 
+/* Alternates between output and parsing: the end of an answer lets the next pipelined request begin. */
 static void h1_fill(struct session *s, struct buf *out, size_t room)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
@@ -446,7 +464,7 @@ static const struct session_ops h1_ops = {
     .fill = h1_fill,
     .begin_answer = h1_begin_answer,
     .wake = h1_wake,
-    .abort = h1_wake, /* fill() sees that it is cut */
+    .abort = h1_wake, /* fill() sees `cut` */
     .drain = h1_drain,
     .deadline = h1_deadline,
     .expire = h1_expire,

@@ -9,7 +9,7 @@ str http_header_get(struct http_headers headers, str name)
     return (str){ 0 };
 }
 
-/* "q=0", "q=0.", "q=0.000" refuse what they stand behind. */
+/* "q=0", "q=0.", "q=0.000" exclude the value that they follow. */
 static bool weight_is_zero(str parameters)
 {
     str parameter;

@@ -1,23 +1,34 @@
-/* The turn: wait, fire, defer, forget. See loop.h for the contract.
+/* The event loop: one turn waits, fires timers, runs deferred calls and frees what has ended. loop.h is
+ * the contract.
  *
- * libuv waits and brings descriptors, signals, children and the pool; timers are our own (timer.c),
- * because libuv's know only the machine's clock, and tests, simulation and demonstration need
- * others. libuv's single timer wakes us for the earliest of ours.
+ *      loop_turn():  begin_turn()        wait in libuv; callbacks of descriptors, signals, children
+ *                    loop_fire_timers()  timer.c
+ *                    run_deferred()      SOON -> COMMIT -> FLUSH, again while calls are added
+ *                    free_garbage()      objects that ended in this turn
  *
- * Invariants: time changes only in begin_turn(); every callback that libuv makes counts in
- * `activity`, which is how virtual time knows that a poll found nothing. */
+ * libuv waits for descriptors, signals, children and its thread pool. Timers are our own (timer.c),
+ * because libuv's know only the machine's clock, and tests and simulations need scaled and virtual time.
+ * A single libuv timer wakes the loop for the earliest of ours.
+ *
+ * Invariants:
+ *   - Time changes only in begin_turn() and in the first callback of a wait (loop_note_activity), so
+ *     that everything in one turn sees the same time.
+ *   - Every callback from libuv counts in `activity`. That is how virtual time knows that a poll found
+ *     nothing, and may jump.
+ *   - Objects whose callbacks may be on the stack are freed by free_garbage(), after everything else. */
 #include "loop_internal.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-/* A turn that keeps deferring goes round so often before the next poll gets its chance. */
+/* How often a turn runs the phases again before descriptors are polled. */
 enum { ROUNDS_MAX = 16 };
 
 static void on_keep(uv_async_t *keep UNUSED)
 {
 }
 
+/* Converts the machine's monotonic clock to the loop's. */
 static int64_t machine_to_loop(const struct loop *loop, int64_t real_ns)
 {
     if (loop->time != LOOP_SCALED)
@@ -25,6 +36,7 @@ static int64_t machine_to_loop(const struct loop *loop, int64_t real_ns)
     return loop->real_start_ns + (int64_t)((double)(real_ns - loop->real_start_ns) * loop->speed);
 }
 
+/* mono_ns never goes back, even if the conversion of scaled time rounds down. */
 static void read_clocks(struct loop *loop)
 {
     if (loop->time != LOOP_VIRTUAL)
@@ -49,7 +61,7 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     }
     uv_async_init(&loop->uv, &loop->keep, on_keep);
     uv_timer_init(&loop->uv, &loop->alarm);
-    /* A closed connection and a file size limit are errors of the write, not of the process. */
+    /* Writing to a closed connection or beyond a file size limit must fail, not kill the process. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 
@@ -59,7 +71,7 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     loop->last_wait_ns = INT64_MAX;
     loop->real_start_ns = loop->mono_ns = clock_mono_ns();
     if (loop->time == LOOP_VIRTUAL)
-        loop->real_start_ns = loop->mono_ns = NS_PER_S; /* the same in every run */
+        loop->real_start_ns = loop->mono_ns = NS_PER_S; /* equal in every run */
     loop->wall_start_ns = options->start_wall_ns ? options->start_wall_ns : clock_wall_ns();
     for (size_t i = 0; i < LOOP_PHASE_N; i++)
         loop->phases[i].next = loop->phases[i].previous = &loop->phases[i];
@@ -100,7 +112,7 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->alarm, NULL);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     int r = uv_loop_close(&loop->uv);
-    assert(r == 0); /* something on the loop outlived it */
+    assert(r == 0); /* otherwise an object outlived its loop */
     (void)r;
     heap_done(&loop->timers);
     arena_done(&loop->scratch);
@@ -109,8 +121,8 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
-/* Virtual time: poll without waiting; only when that finds nothing may time jump, and only when
- * nobody holds it. Without a timer to jump to, wait for the outside world. */
+/* Virtual time: polls without waiting. If that finds nothing and nothing holds the loop, time jumps to the
+ * next timer. Without a timer, waits for events from outside. */
 static void poll_virtual(struct loop *loop)
 {
     uint64_t before = loop->activity;
@@ -132,15 +144,15 @@ void loop_note_activity(struct loop *loop)
     loop->clocks_read = true;
 }
 
-/* Waking a processor that sleeps takes longer than most answers. So after a short wait the next one begins with
- * looking again and again: who asks one thing after another finds us awake. A long wait ends that, at the price of
- * one look in vain. While work is out on a thread, the processor is left to it. */
+/* Waking a sleeping CPU takes longer than most answers. So after a short wait the next one begins with busy
+ * polling: a client that sends one request after the other finds the loop awake. One long wait ends
+ * that, at the cost of one unsuccessful busy poll. While a worker has work, the CPU is left to it. */
 static void wait_for_events(struct loop *loop)
 {
     int64_t begin = clock_mono_ns();
     uint64_t before = loop->activity;
-    bool lingers = loop->last_wait_ns < loop->busy_poll_ns && !loop->holds;
-    while (lingers && loop->activity == before && clock_mono_ns() - begin < loop->busy_poll_ns)
+    bool polls = loop->last_wait_ns < loop->busy_poll_ns && !loop->holds;
+    while (polls && loop->activity == before && clock_mono_ns() - begin < loop->busy_poll_ns)
         uv_run(&loop->uv, UV_RUN_NOWAIT);
     if (loop->activity == before) {
         loop_set_alarm(loop);
@@ -149,6 +161,7 @@ static void wait_for_events(struct loop *loop)
     loop->last_wait_ns = clock_mono_ns() - begin;
 }
 
+/* Does not wait if deferred calls are left or a timer is due. */
 static void begin_turn(struct loop *loop)
 {
     loop->clocks_read = false;
@@ -160,10 +173,10 @@ static void begin_turn(struct loop *loop)
         wait_for_events(loop);
     }
     read_clocks(loop);
-    loop->clocks_read = true; /* within the turn the time stands */
+    loop->clocks_read = true; /* time does not change again in this turn */
 }
 
-/* Runs what waits in one phase now; what it adds to the same phase waits for the next round. */
+/* Runs the calls of one phase. Calls that they add to the same phase wait for the next round. */
 static bool run_phase(struct deferred *head)
 {
     if (head->next == head)
@@ -179,6 +192,7 @@ static bool run_phase(struct deferred *head)
     return true;
 }
 
+/* Runs all phases until nothing is deferred, at most ROUNDS_MAX times. */
 static void run_deferred(struct loop *loop)
 {
     bool ran = true;

@@ -1,8 +1,27 @@
-/* The server: listens, carries connections, keeps their time. See http_server.h.
+/* The HTTP server: listens, joins links with protocol sessions, and enforces time and memory limits.
  *
- * A connection is a link (bytes) and a session (protocol); this file joins them. One timer a
- * connection serves all its deadlines: it is set for the earliest that could matter and, when it
- * fires, asks the session and the link what is really due. */
+ *      listener --accept_connection()--> server_conn
+ *                                          |- link     (bytes, TLS)      link.c
+ *                                          |- session  (HTTP/1.1 or /2)  h1_server.c, h2_server.c
+ *                                          '- peer     (address, client certificate)
+ *
+ * TLS negotiates the protocol by ALPN. On a plain connection the first bytes decide: they are
+ * buffered while they may still be the beginning of HTTP/2's preface.
+ *
+ * Time: one timer per connection serves all its deadlines. It is set for the earliest that could
+ * matter and, when it fires, checks what the session and the link are really waiting for. A timer
+ * per deadline would have to be moved for every read and write.
+ *
+ * Memory: `pending_bytes` counts request bodies, `unread_bytes` the answers that clients have not
+ * read, across all connections. If unread_bytes exceeds its limit, connections are closed, those first
+ * whose clients have read nothing for the longest time, until a quarter of the limit is free. A client
+ * that reads, however slowly, is closed last; one that reads nothing is not protected by others that do.
+ * Afterwards the freed memory is returned to the system (malloc_trim): it lies scattered between live
+ * blocks, and the next peak may never come.
+ *
+ * Invariant: the server owns its connections, a connection its link and session. An exchange that
+ * a handler still has survives both (exchange.h). link_finish() may call on_closed() at once and free
+ * the connection, so nothing may touch it after conn_update(). */
 #include "http_server.h"
 
 #include "link.h"
@@ -18,18 +37,21 @@
 
 static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-enum { ACCEPTS_A_TURN = 256, BACKLOG = 1024 };
-#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
-#define TRIM_FROM ((size_t)16 * 1024 * 1024) /* below it nobody misses the memory */
-#define TRIM_PAUSE_NS (5 * NS_PER_S)         /* trimming walks the whole heap */
+enum {
+    ACCEPTS_PER_TURN = 256, /* then the existing connections get their turn */
+    BACKLOG = 1024,         /* of listen() */
+};
+#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)    /* when descriptors or memory have run out */
+#define TRIM_FROM ((size_t)16 * 1024 * 1024) /* bytes; smaller peaks are not worth a trim */
+#define TRIM_PAUSE_NS (5 * NS_PER_S)         /* at least; a trim walks the whole heap */
 
 struct server_conn {
     struct http_server *server;
     struct link *link;
-    struct session *session; /* NULL: handshake, or the protocol is not known yet */
+    struct session *session; /* NULL: in the handshake, or the protocol is not known yet */
     struct http_peer *peer;
     struct timer timer;
-    struct buf start; /* first bytes of a plain connection, while they may be HTTP/2's preface */
+    struct buf start;      /* first bytes of a plain connection that may be HTTP/2's preface */
     struct list_item item; /* of server->conns */
 };
 
@@ -37,17 +59,17 @@ struct http_server {
     unsigned magic;
     struct loop *loop;
     struct http_server_options options;
-    int fd;
+    int fd; /* listening; -1: not any more */
     struct fd_watch *watch;
     uint16_t port;
     struct link_listener local;
     struct timer accept_pause;
     struct list conns;
-    size_t pending_bytes; /* of bodies being read */
-    size_t unread_bytes;  /* of answers being written */
-    size_t peak_bytes;    /* the most of both since memory was last given back */
-    struct deferred reclaim;
-    int64_t trimmed_ns;
+    size_t pending_bytes;    /* of request bodies being read, all connections */
+    size_t unread_bytes;     /* of answers that clients have not read, all connections */
+    size_t peak_bytes;       /* maximum of the sum of both since the last trim */
+    struct deferred reclaim; /* closes connections: max_unread_bytes is exceeded */
+    int64_t trimmed_ns;      /* last trim, mono ns; 0: never */
     bool draining;
     struct timer drain_limit;
     void (*drained)(void *context);
@@ -81,8 +103,7 @@ static void conn_free(struct server_conn *c)
     free(c);
 }
 
-/* What many answers took stays with the allocator, in pieces between others: give it back once most
- * of it is free, as the next wave may never come. */
+/* Returns memory to the system once the use has fallen to a quarter of its peak. */
 static void trim_memory(struct http_server *s)
 {
     size_t now = s->pending_bytes + s->unread_bytes;
@@ -103,8 +124,8 @@ static void conn_close(struct server_conn *c)
     report_drained(s);
 }
 
-/* The connection whose peer has left memory waiting for the longest time. Who reads, however slowly,
- * comes last; who reads nothing is not kept alive by others who do. */
+/* The connection whose client has read nothing for the longest time, although answers wait for it; among
+ * equals, the one with the most memory. */
 static struct server_conn *find_stalest_conn(const struct http_server *s)
 {
     struct server_conn *found = NULL;
@@ -118,6 +139,7 @@ static struct server_conn *find_stalest_conn(const struct http_server *s)
     return found;
 }
 
+/* Closes connections until three quarters of max_unread_bytes are in use. */
 static void run_reclaim(struct deferred *d)
 {
     struct http_server *s = container_of(d, struct http_server, reclaim);
@@ -125,11 +147,11 @@ static void run_reclaim(struct deferred *d)
     for (struct server_conn *c; s->unread_bytes > enough && (c = find_stalest_conn(s));) {
         session_report_limit(
             c->session,
-            "connection closed: %zu bytes of answers wait for clients, %zu of them here",
+            "connection closed: %zu bytes of responses are unread, %zu of them on this connection",
             s->unread_bytes, c->session->held);
         conn_close(c);
     }
-    malloc_trim(0); /* a quarter of the budget was just freed, between what is still held */
+    malloc_trim(0); /* a quarter of the limit was just freed */
 }
 
 static void on_unread_full(void *owner)
@@ -150,6 +172,7 @@ static void on_deliver(void *owner, struct exchange *x)
     c->server->options.on_request(c->server->options.context, x);
 }
 
+/* Runs after every event of a connection: adjusts reading, the timer and the end. May free `c`. */
 static void conn_update(struct server_conn *c)
 {
     struct http_server *server = c->server;
@@ -159,10 +182,11 @@ static void conn_update(struct server_conn *c)
     if (deadline != INT64_MAX)
         arm_timer(c, deadline);
     if (session->over)
-        link_finish(c->link); /* may be the end of `c` */
+        link_finish(c->link); /* may free `c` */
     trim_memory(server);
 }
 
+/* The protocol is known. */
 static void begin_session(struct server_conn *c, bool http2)
 {
     struct session_host host = { .loop = c->server->loop,
@@ -188,7 +212,7 @@ static void on_opened(void *owner)
         begin_session(c, link_is_http2(c->link));
 }
 
-/* A plain connection says in its first bytes what it speaks. */
+/* A plain connection: HTTP/2 if it begins with the preface, otherwise HTTP/1.1. */
 static void detect_protocol(struct server_conn *c, str bytes)
 {
     buf_put(&c->start, bytes);
@@ -243,6 +267,8 @@ static const struct link_events conn_events = {
 
 /* --- time --- */
 
+/* Closes a connection that did not finish its handshake or does not take its output; otherwise lets the
+ * session handle its own deadline. */
 static void on_timer(struct timer *timer)
 {
     struct server_conn *c = container_of(timer, struct server_conn, timer);
@@ -251,7 +277,7 @@ static void on_timer(struct timer *timer)
     int64_t stall_limit = loop_scale_timeout(loop, c->server->options.write_timeout_ns);
     if (!c->session || (stalled && stalled + stall_limit <= loop->mono_ns)) {
         if (c->session)
-            session_report_limit(c->session, "connection closed: the client reads nothing");
+            session_report_limit(c->session, "connection closed: the client does not read");
         conn_close(c);
         return;
     }
@@ -270,6 +296,7 @@ static void arm_timer(struct server_conn *c, int64_t deadline)
 
 /* --- listening --- */
 
+/* "10.0.0.1:40312", "[::1]:40312", or "local" for a socket pair. */
 static void describe_peer(int fd, char *text, size_t size)
 {
     struct sockaddr_storage address = { 0 };
@@ -289,6 +316,7 @@ static void describe_peer(int fd, char *text, size_t size)
     }
 }
 
+/* Owns `fd`. Connections beyond the limit are closed without an answer. */
 static void accept_connection(void *owner, int fd)
 {
     struct http_server *s = owner;
@@ -320,15 +348,16 @@ static void on_accept_again(struct timer *timer)
         fd_watch_set(s->watch, FD_READ);
 }
 
+/* Accepts up to ACCEPTS_PER_TURN connections. */
 static void on_listener_readable(void *context, unsigned events UNUSED)
 {
     struct http_server *s = context;
-    for (int i = 0; i < ACCEPTS_A_TURN && s->watch; i++) {
+    for (int i = 0; i < ACCEPTS_PER_TURN && s->watch; i++) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             accept_connection(s, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* The connection stays in the queue and would wake us for ever: look again later. */
+            /* The connection stays in the backlog and the listener stays readable: pause. */
             fd_watch_set(s->watch, 0);
             timer_set(s->loop, &s->accept_pause,
                       s->loop->mono_ns + loop_scale_timeout(s->loop, ACCEPT_PAUSE_NS),
@@ -340,6 +369,7 @@ static void on_listener_readable(void *context, unsigned events UNUSED)
     }
 }
 
+/* IPv4 or IPv6 in numbers; names are not resolved. */
 static int parse_address(const struct http_server_options *o, struct sockaddr_storage *ret,
                          socklen_t *ret_n)
 {
@@ -362,6 +392,7 @@ static int parse_address(const struct http_server_options *o, struct sockaddr_st
     return -EINVAL;
 }
 
+/* On failure the caller frees the server, which closes the socket. */
 static int listen_on(struct http_server *s, err_t *e)
 {
     const struct http_server_options *o = &s->options;
@@ -369,7 +400,9 @@ static int listen_on(struct http_server *s, err_t *e)
     struct sockaddr_storage address;
     socklen_t n;
     if (parse_address(o, &address, &n) < 0)
-        return err_set(e, EINVAL, "listen address %s is not an IP address", text);
+        return err_set(e, EINVAL,
+                       "listen address %s is not an IP address; use for example 127.0.0.1 or ::",
+                       text);
     s->fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
     if (s->fd < 0 || setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
@@ -436,7 +469,7 @@ int http_server_new(struct loop *loop, const struct http_server_options *options
         http_server_free(s);
         return r;
     }
-    s->options.address = NULL; /* borrowed only until here */
+    s->options.address = NULL; /* borrowed, and not needed any more */
     *ret_server = s;
     return 0;
 }
@@ -474,7 +507,7 @@ void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(voi
     s->draining = true;
     s->drained = done;
     s->drained_context = context;
-    /* Never from inside this call: with nobody there, the timer reports in the next turn. */
+    /* `done` never runs from inside this call: without connections the timer fires in the next turn. */
     int64_t wait = s->conns.n ? loop_scale_timeout(s->loop, limit_ns) : 0;
     timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
     for (struct list_item *item = s->conns.first, *next; item; item = next) {

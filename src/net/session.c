@@ -1,4 +1,4 @@
-/* What both server protocols do with the exchanges of one connection: see session.h. */
+/* The exchanges of one server connection, the same for both protocols: see session.h. */
 #include "session.h"
 
 #include <stdarg.h>

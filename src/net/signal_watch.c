@@ -1,4 +1,4 @@
-/* Signals as events of the loop: see loop.h. */
+/* Signals as events of the loop, on uv_signal: see loop.h. */
 #include "loop_internal.h"
 
 struct signal_watch {

@@ -1,11 +1,20 @@
-/* TLS contexts: see tls.h.
+/* TLS contexts and sessions: see tls.h.
  *
- * A `struct tls` keeps the options it was made from (copied) and the OpenSSL context built from
- * them; a reload_files builds a second context and swaps, so sessions that began with the old one live on
- * with it (OpenSSL counts references). Settings that mattered in measurements: no session cache, no
- * tickets, buffers released when empty: an idle connection costs about 14 KB instead of 50.
+ * A `struct tls` keeps copies of the options it was made from and the OpenSSL context built from them.
+ * A reload builds a second context and swaps it in; sessions that began with the old one keep it
+ * (OpenSSL counts references). A reload that fails leaves the old context in place.
  *
- * Only functions that OpenSSL 3.0 and 3.5 both have. */
+ *      options -> pem (bytes or file) -> build_context() -> SSL_CTX -> tls_session_new() -> SSL
+ *                   ^                                                        |
+ *                   '--- files changed? at most every reload_ns -------------'
+ *
+ * Settings chosen by measurement: no session cache, no tickets, buffers released when empty. An idle
+ * connection costs about 14 KB instead of 50.
+ *
+ * Invariant: `pem` holds what the current context was built from, or a newer set that was unusable; file
+ * stamps are taken before the file is read, so that a change during the read is noticed later.
+ *
+ * Only functions that both OpenSSL 3.0 and 3.5 have are used. */
 #include "tls_internal.h"
 
 #include "../base/buf.h"
@@ -24,11 +33,11 @@
 
 enum { PEM_MAX_BYTES = 1024 * 1024, READ_AHEAD_BYTES = 64 * 1024 };
 
-/* PEM text from memory or from a file that may change. */
+/* PEM text from memory, or from a file that may change. */
 struct pem {
-    struct buf bytes; /* what was given, or what the file last held */
-    char *path;       /* NULL: given as bytes */
-    struct timespec changed;
+    struct buf bytes;        /* as given, or the last content of the file */
+    char *path;              /* NULL: given as bytes */
+    struct timespec changed; /* mtime, inode and size when the file was read */
     ino_t inode;
     off_t size;
 };
@@ -36,11 +45,11 @@ struct pem {
 struct tls {
     unsigned magic;
     unsigned references;
-    unsigned generation;
+    unsigned generation; /* grows with every new context */
     bool server, http1_only, skip_verify;
     char *server_name; /* client: overrides the host; or NULL */
     struct pem ca, cert, key;
-    int64_t reload_ns, next_look_ns;
+    int64_t reload_ns, next_look_ns; /* machine's mono clock */
     SSL_CTX *context;
 };
 
@@ -52,8 +61,9 @@ static int set_openssl_error(err_t *e, const char *what)
     return err_set(e, EINVAL, "%s: %s", what, reason ? reason : "not usable");
 }
 
-/* --- PEM sources --- */
+/* --- PEM --- */
 
+/* Appends the content of a file of at most PEM_MAX_BYTES. */
 static int file_read(const char *path, struct buf *out, err_t *e)
 {
     auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -74,6 +84,7 @@ static int file_read(const char *path, struct buf *out, err_t *e)
     }
 }
 
+/* Reads the file, if there is one, and replaces the old bytes only on success. */
 static int pem_load(struct pem *pem, err_t *e)
 {
     if (!pem->path)
@@ -97,7 +108,7 @@ static int pem_load(struct pem *pem, err_t *e)
 static int pem_init(struct pem *pem, str bytes, const char *path, err_t *e)
 {
     if (bytes.n > PEM_MAX_BYTES)
-        return err_set(e, EFBIG, "the PEM text given is larger than %d bytes", PEM_MAX_BYTES);
+        return err_set(e, EFBIG, "PEM text is larger than %d bytes", PEM_MAX_BYTES);
     if (bytes.n)
         buf_put(&pem->bytes, bytes);
     else if (path && *path)
@@ -132,7 +143,7 @@ static BIO *pem_bio(const struct pem *pem)
     return BIO_new_mem_buf(buf_str(&pem->bytes).p, (int)pem->bytes.n);
 }
 
-/* Without this OpenSSL would ask at the terminal for the password of an encrypted key. */
+/* Otherwise OpenSSL would prompt on the terminal for the password of an encrypted key. */
 static int no_password(char *text UNUSED, int size UNUSED, int writing UNUSED, void *data UNUSED)
 {
     return -1;
@@ -140,6 +151,7 @@ static int no_password(char *text UNUSED, int size UNUSED, int writing UNUSED, v
 
 /* --- contexts --- */
 
+/* Trusts every certificate in the CA text; a server also names them to clients. */
 static int use_authorities(struct tls *tls, SSL_CTX *context, err_t *e)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(context);
@@ -156,12 +168,13 @@ static int use_authorities(struct tls *tls, SSL_CTX *context, err_t *e)
     BIO_free(bio);
     if (!found)
         return set_openssl_error(e, pem_name(&tls->ca, "CA certificate"));
-    ERR_clear_error(); /* the end of the text is an error to OpenSSL */
-    /* What the user trusts is trusted, also when it is not a root. */
+    ERR_clear_error(); /* OpenSSL reports the end of the text as an error */
+    /* Trust what the user configured, even if it is not a root certificate. */
     X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
     return 0;
 }
 
+/* The first certificate is the leaf, the others its chain. */
 static int use_chain(const struct pem *pem, SSL_CTX *context, err_t *e)
 {
     BIO *bio = pem_bio(pem);
@@ -189,8 +202,8 @@ static int use_key(const struct pem *pem, SSL_CTX *context, err_t *e)
     return ok ? 0 : set_openssl_error(e, pem_name(pem, "private key"));
 }
 
-/* An unverifiable client certificate does not end the handshake: tls_session_peer() says that it is rejected, and
- * the client can still show a token. */
+/* An unverifiable client certificate does not end the handshake: tls_session_peer() reports it as rejected,
+ * and the client may still authenticate with a token. */
 static int accept_any_cert(int ok UNUSED, X509_STORE_CTX *store UNUSED)
 {
     return 1;
@@ -198,6 +211,7 @@ static int accept_any_cert(int ok UNUSED, X509_STORE_CTX *store UNUSED)
 
 static const unsigned char both_protocols[] = "\x02h2\x08http/1.1";
 
+/* ALPN on the server: HTTP/2 before HTTP/1.1, unless http1_only. */
 static int select_protocol(SSL *session UNUSED, const unsigned char **ret, unsigned char *ret_n,
                            const unsigned char *offered, unsigned offered_n, void *data)
 {
@@ -212,6 +226,7 @@ static int select_protocol(SSL *session UNUSED, const unsigned char **ret, unsig
     return SSL_TLSEXT_ERR_OK;
 }
 
+/* What clients and servers share: versions, ciphers, memory, ALPN. */
 static int set_common_options(struct tls *tls, SSL_CTX *context, err_t *e)
 {
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
@@ -220,10 +235,10 @@ static int set_common_options(struct tls *tls, SSL_CTX *context, err_t *e)
                         SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    /* the first is what Go's servers choose as well: no weaker in practice, a fifth cheaper */
+    /* AES-128 first, as Go's servers choose: no weaker in practice and a fifth cheaper. */
     SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
                                       "TLS_CHACHA20_POLY1305_SHA256");
-    /* TLS 1.2: forward secrecy and authenticated encryption only, no CBC */
+    /* TLS 1.2: only forward secrecy and authenticated encryption; no CBC. */
     if (SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!eNULL:!PSK") != 1)
         return set_openssl_error(e, "TLS ciphers");
     if (tls->server) {
@@ -248,7 +263,7 @@ static void set_verification(struct tls *tls, SSL_CTX *context)
         SSL_CTX_set_default_verify_paths(context);
 }
 
-/* Builds a context from the PEM sources as they are now and puts it in the place of the old one. */
+/* Builds a context from the current PEM texts and replaces the old one. On failure nothing changes. */
 static int build_context(struct tls *tls, err_t *e)
 {
     SSL_CTX *context = SSL_CTX_new(tls->server ? TLS_server_method() : TLS_client_method());
@@ -273,14 +288,14 @@ static int build_context(struct tls *tls, err_t *e)
     return 0;
 }
 
-/* Where its sources come from, said alike for both sides. */
+/* The common part of the client's and the server's options. */
 struct pem_sources {
     str ca_pem, cert_pem, key_pem;
     const char *ca_file, *cert_file, *key_file;
     int64_t reload_ns;
 };
 
-/* Takes `tls`, which is freed if something is wrong with its sources. */
+/* Loads the PEM texts and builds the first context. Owns `tls`; frees it on failure. */
 static int tls_init(struct tls *tls, const struct pem_sources *sources, struct tls **ret, err_t *e)
 {
     tls->magic = TLS_MAGIC;
@@ -346,8 +361,7 @@ void tls_unref(struct tls *tls)
     free(tls);
 }
 
-/* A set that cannot be read or does not fit together changes nothing; as the files' stamps were
- * taken before they were read, it is looked at again when one of them changes. */
+/* A set that cannot be read or does not match changes nothing; it is tried again when a file changes. */
 static void reload_files(struct tls *tls)
 {
     bool changed = pem_changed(&tls->ca) || pem_changed(&tls->cert) || pem_changed(&tls->key);
@@ -372,12 +386,13 @@ unsigned tls_reload_if_changed(struct tls *tls)
 
 /* --- sessions --- */
 
+/* The name to verify, and SNI unless it is an IP address. */
 static int set_server_name(struct tls *tls, SSL *session, str host, err_t *e)
 {
     char name[256];
     str wanted = tls->server_name ? str_c(tls->server_name) : host;
     if (wanted.n >= sizeof(name))
-        return err_set(e, EINVAL, "server name " STR_FMT " is too long", STR_ARG(wanted));
+        return err_set(e, EINVAL, "TLS server name " STR_FMT " is too long", STR_ARG(wanted));
     memcpy(name, wanted.p, wanted.n);
     name[wanted.n] = '\0';
     X509_VERIFY_PARAM *param = SSL_get0_param(session);
@@ -410,8 +425,8 @@ int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e)
     return 0;
 }
 
-/* Several records a system call, which halves the calls of a watch in full flow. OpenSSL's own read-ahead
- * would do it too, but moves all that waits to the front of its buffer for every record it takes. */
+/* Reads several TLS records per system call, which halves the calls of a busy watch. OpenSSL's own read-ahead
+ * would do that too, but moves all buffered bytes to the front of its buffer for every record. */
 static int set_read_ahead(SSL *session)
 {
     BIO *ahead = BIO_new(BIO_f_buffer()), *socket = SSL_get_rbio(session);
@@ -436,7 +451,7 @@ bool tls_session_has_buffered(SSL *session)
     return SSL_has_pending(session) || BIO_ctrl_pending(SSL_get_rbio(session)) > 0;
 }
 
-/* Copies the entries of one kind behind each other; counts only when `at` is NULL. */
+/* Copies all entries with that NID to `*at` and returns how many; with `at` NULL, returns the bytes needed. */
 static size_t copy_entries(const X509_NAME *name, int nid, str *ret, char **at)
 {
     size_t bytes = 0, n = 0;
@@ -467,6 +482,7 @@ static void put_fingerprint(const X509 *cert, char *ret, size_t size)
         snprintf(ret + 2 * i, 3, "%02x", digest[i]);
 }
 
+/* One block: the struct, the list of texts, the texts. */
 struct tls_peer *tls_session_peer(SSL *session)
 {
     X509 *cert = SSL_get0_peer_certificate(session);
@@ -499,27 +515,28 @@ int tls_session_set_error(SSL *session, const char *what, err_t *e)
     if (!SSL_is_server(session) && verdict != X509_V_OK &&
         SSL_get_verify_mode(session) != SSL_VERIFY_NONE) {
         ERR_clear_error();
-        return err_set(e, EPROTO, "%s: its TLS certificate is not accepted: %s", what,
+        return err_set(e, EPROTO, "%s: TLS certificate is not accepted: %s", what,
                        X509_verify_cert_error_string(verdict));
     }
     unsigned long code = ERR_peek_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
     ERR_clear_error();
-    return err_set(e, EPROTO, "%s: TLS failed: %s", what, reason ? reason : "the peer closed");
+    return err_set(e, EPROTO, "%s: TLS error: %s", what,
+                   reason ? reason : "connection closed by peer");
 }
 
 void tls_random(void *bytes, size_t n)
 {
     assert(n <= INT32_MAX);
     if (RAND_bytes(bytes, (int)n) != 1)
-        abort(); /* a guessable token would be worse */
+        abort(); /* predictable tokens would be worse */
 }
 
 void tls_mac(str key, str text, unsigned char ret[TLS_MAC_BYTES])
 {
     assert(key.n <= INT32_MAX);
     if (!HMAC(EVP_sha256(), key.p, (int)key.n, (const unsigned char *)text.p, text.n, ret, NULL))
-        abort(); /* an unsigned token would be worse */
+        abort(); /* unsigned tokens would be worse */
 }
 
 bool tls_secrets_equal(str a, str b)

@@ -1,5 +1,6 @@
-/* Tells when somebody sets the wall clock: see loop.h. The kernel cancels a timer on that clock when it is
- * set; a virtual clock is set by loop_set_wall(), which tells its watches itself. */
+/* Notifies when the wall clock is set: see loop.h. The kernel cancels a timerfd on that clock when it is set
+ * (TFD_TIMER_CANCEL_ON_SET), which makes it readable with ECANCELED. In virtual time loop_set_wall() sets the
+ * clock and notifies the watches itself. */
 #include "loop_internal.h"
 
 #include <sys/timerfd.h>
@@ -8,12 +9,13 @@
 struct wall_watch {
     struct loop *loop;
     struct list_item item; /* of loop->wall_watches */
-    int fd;                /* owned; -1: none */
+    int fd;                /* owned timerfd; -1: none */
     struct fd_watch *watch;
     void (*fn)(void *context);
     void *context;
 };
 
+/* The timer never expires within a lifetime of the process; only its cancellation matters. */
 static int arm_timerfd(int fd)
 {
     struct itimerspec far_away = { .it_value = { .tv_sec = INT32_MAX } };
@@ -31,6 +33,7 @@ static void on_timerfd_readable(void *context, unsigned events UNUSED)
         w->fn(w->context);
 }
 
+/* Without a timerfd the watch exists but never fires. */
 static void watch_system_clock(struct wall_watch *w)
 {
     w->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);

@@ -1,8 +1,11 @@
-/* Work on a thread: see loop.h.
+/* Worker threads: see loop.h.
  *
- * Jobs go jobs and come results through pipes. libuv's pool was the first attempt, and its wake-ups cost more than the
- * work: who writes to a pipe tells the kernel that it is about to wait, so the reader goes on where the writer was; a
- * condition and an eventfd wake another processor instead, which on virtual machines takes 50 us each way. */
+ *      loop  --jobs pipe-->  thread: work->run()  --results pipe-->  loop: work->done()
+ *
+ * Each message is a pointer to a struct work, which belongs to its owner. libuv's pool was tried first, and
+ * its wakeups cost more than the work. A writer to a pipe hints to the kernel that it is about to wait, so
+ * the reader continues on the writer's CPU; a condition variable and an eventfd wake another CPU instead,
+ * which takes 50 us in each direction on virtual machines. */
 #include "loop_internal.h"
 
 #include <fcntl.h>
@@ -10,12 +13,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { IN_FLIGHT_MAX = 4096 }; /* a pipe holds twice as many: writing to one never blocks */
+enum { IN_FLIGHT_MAX = 4096 }; /* a pipe holds twice as many, so writing never blocks */
 
 struct worker {
     struct loop *loop;
     pthread_t thread;
-    int jobs[2], results[2]; /* a pointer to struct work each time */
+    int jobs[2], results[2]; /* pipes of pointers to struct work; -1: not open */
     struct fd_watch *watch;
     size_t in_flight;
 };
@@ -25,7 +28,7 @@ static bool receive_work(int fd, struct work **ret)
     ssize_t n;
     while ((n = read(fd, ret, sizeof(struct work *))) < 0 && errno == EINTR)
         continue;
-    return n == sizeof(struct work *); /* a pipe never splits so few bytes */
+    return n == sizeof(struct work *); /* pipe writes of this size are atomic */
 }
 
 static void send_work(int fd, struct work *work)
@@ -37,6 +40,7 @@ static void send_work(int fd, struct work *work)
     (void)n;
 }
 
+/* The thread: ends when the jobs pipe is closed. */
 static void *run_jobs(void *context)
 {
     struct worker *w = context;
@@ -58,7 +62,7 @@ static void on_results(void *context, unsigned events)
     }
 }
 
-/* Signals are the loop's. */
+/* The thread blocks all signals: they are delivered to the loop's thread. */
 static int start_worker_thread(struct worker *w)
 {
     sigset_t all, before;
@@ -113,7 +117,7 @@ void worker_free(struct worker *w)
 {
     if (!w)
         return;
-    close(w->jobs[1]); /* it ends when it has read what is left */
+    close(w->jobs[1]); /* the thread ends when it has read the rest */
     w->jobs[1] = -1;
     pthread_join(w->thread, NULL);
     on_results(w, FD_READ);
