@@ -37,7 +37,8 @@ static void run_deliver(struct deferred *d);
 
 void http_header_list_add(struct http_header_list *list, str name, str value)
 {
-    struct http_header header = { arena_str(&list->arena, name), arena_str(&list->arena, value) };
+    struct http_header header = { http_header_lower(&list->arena, name),
+                                  arena_str(&list->arena, value) };
     vec_push(&list->headers, header);
 }
 
@@ -47,21 +48,11 @@ void http_header_list_done(struct http_header_list *list)
     vec_done(&list->headers);
 }
 
-/* Adds a header in lower case, as HTTP/2 requires. Framing headers are the protocol's: skipped. */
+/* Framing headers are the protocol's. */
 static void add_header(struct http_header_list *list, struct http_header header)
 {
-    static const char *const framing[] = { "connection",      "content-length",    "host",
-                                           "keep-alive",      "transfer-encoding", "upgrade",
-                                           "proxy-connection" };
-    for (size_t i = 0; i < countof(framing); i++)
-        if (str_eq_nocase(header.name, str_c(framing[i])))
-            return;
-    http_header_list_add(list, header.name, header.value);
-    str name = list->headers.at[list->headers.n - 1].name;
-    char *p = (char *)(uintptr_t)name.p; /* the arena's copy is ours */
-    for (size_t i = 0; i < name.n; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] = (char)(p[i] + ('a' - 'A'));
+    if (!http_header_is_framing(header.name) && !str_eq_nocase(header.name, S("host")))
+        http_header_list_add(list, header.name, header.value);
 }
 
 static bool has_header(const struct http_call *call, str name)

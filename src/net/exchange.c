@@ -182,11 +182,7 @@ bool exchange_put_header(struct exchange *x, str name, str value, size_t limit)
     r->header_bytes += name.n + value.n + 32; /* the overhead HTTP/2 counts (RFC 9113, 6.5.2) */
     if (r->header_bytes > limit)
         return false;
-    str copy = arena_str(&r->arena, name);
-    for (size_t i = 0; i < copy.n; i++) /* the arena's copy is ours to change */
-        if (copy.p[i] >= 'A' && copy.p[i] <= 'Z')
-            ((char *)(uintptr_t)copy.p)[i] = (char)(copy.p[i] + ('a' - 'A'));
-    struct http_header header = { copy, arena_str(&r->arena, value) };
+    struct http_header header = { http_header_lower(&r->arena, name), arena_str(&r->arena, value) };
     vec_push(&r->headers, header);
     return true;
 }

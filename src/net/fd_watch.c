@@ -25,9 +25,8 @@ static void on_ready(uv_poll_t *handle, int status, int got)
     if (status == 0)
         events &= (got & (UV_READABLE | UV_DISCONNECT) ? FD_READ : 0u) |
                   (got & UV_WRITABLE ? FD_WRITE : 0u);
-    else
-        start_poll(
-            w); /* libuv stops polling at an error, but bytes that arrived before it may still be read */
+    else /* libuv stops polling at an error, but earlier bytes may still be readable */
+        start_poll(w);
     loop_note_activity(w->loop);
     if (events)
         w->fn(w->context, events);

@@ -43,7 +43,7 @@ static void on_done(void *context, const err_t *failure)
         f->on_done(f->context, failure ? NULL : &response, failure);
 }
 
-static void release(void *context)
+static void release_fetch(void *context)
 {
     struct fetch *f = context;
     http_header_list_done(&f->headers);
@@ -66,6 +66,6 @@ struct http_call *http_client_fetch(struct http_client *c, const struct http_fet
                                                           .on_data = on_data,
                                                           .on_done = on_done,
                                                           .context = f });
-    f->call->release = release;
+    f->call->release = release_fetch;
     return f->call;
 }

@@ -6,7 +6,7 @@
  *
  * Flow control is the socket's: while the owner has paused and bytes wait in the call, `full` stops the
  * link from reading. A canceled call ends the connection, because the rest of its response cannot be
- * told apart from the next one. 1xx responses are skipped; 101 is an error, because no call requests an
+ * distinguished from the next one. 1xx responses are skipped; 101 is an error, because no call requests an
  * upgrade; trailers are ignored.
  *
  * Invariant: `call` is set exactly while base.carried is 1. It is cleared before the owner's code runs. */
@@ -75,9 +75,6 @@ static int on_value_end(llhttp_t *parser)
 {
     struct h1_client *h = h1_of(parser);
     if (!h->head_done) { /* trailers are ignored */
-        for (size_t i = 0; i < h->name.n; i++)
-            if (h->name.p[i] >= 'A' && h->name.p[i] <= 'Z')
-                h->name.p[i] = (char)(h->name.p[i] + ('a' - 'A'));
         http_header_list_add(&h->headers, buf_str(&h->name), buf_str(&h->value));
         h->header_bytes += sizeof(struct http_header);
     }

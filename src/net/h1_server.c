@@ -186,9 +186,9 @@ static int on_head_end(llhttp_t *parser)
     h->x->request->method = str_c(llhttp_method_name((llhttp_method_t)parser->method));
     if (!set_target(h) || !has_one_host(h))
         return refuse_with(h, 400);
+    /* Faulty framing (RFC 9112, 6.1): an intermediary may see two requests. */
     if (h->http10 && (parser->flags & F_TRANSFER_ENCODING))
-        return refuse_with(
-            h, 400); /* faulty framing (RFC 9112, 6.1): an intermediary may see two requests */
+        return refuse_with(h, 400);
     if ((parser->flags & F_CONTENT_LENGTH) &&
         parser->content_length > h->base.host.options->max_body_bytes)
         return refuse_with(h, 413);
@@ -238,13 +238,8 @@ static void put_date(struct h1_server *h)
 /* Answers without the handler and ends the connection. */
 static void send_refusal(struct h1_server *h, int status)
 {
-    const struct http_server_options *o = h->base.host.options;
     auto_buf struct buf body = { 0 };
-    const char *type = "text/plain; charset=utf-8";
-    if (o->refusal)
-        type = o->refusal(o->context, status, &body);
-    else
-        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    const char *type = session_put_refusal(&h->base, status, &body);
     buf_printf(&h->out, "HTTP/1.1 %d %s\r\ncontent-type: %s\r\ncontent-length: %zu\r\n", status,
                http_reason(status), type, body.n);
     put_date(h);
@@ -259,21 +254,10 @@ static void send_refusal(struct h1_server *h, int status)
     h->base.host.want_fill(h->base.host.owner);
 }
 
-/* Headers that the server sets itself; a handler's are ignored. */
-static bool is_framing(str name)
-{
-    static const char *const names[] = { "connection",        "content-length", "date",
-                                         "transfer-encoding", "keep-alive",     "upgrade" };
-    for (size_t i = 0; i < countof(names); i++)
-        if (str_eq_nocase(name, str_c(names[i])))
-            return true;
-    return false;
-}
-
 static void put_headers(struct buf *out, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++) {
-        if (!http_header_is_valid(headers.at[i]) || is_framing(headers.at[i].name))
+        if (!http_header_is_valid(headers.at[i]) || session_sets_header(headers.at[i].name))
             continue;
         buf_put(out, headers.at[i].name);
         buf_put(out, S(": "));

@@ -131,14 +131,9 @@ static int on_frame_sent(nghttp2_session *ng UNUSED, const nghttp2_frame *frame,
 /* Answers without the handler. The rest of the request is ignored. */
 static void send_refusal(struct h2_server *h, struct exchange *x, int status)
 {
-    const struct http_server_options *o = h->base.host.options;
     end_receiving(h, x);
     struct buf body = { 0 };
-    const char *type = "text/plain; charset=utf-8";
-    if (o->refusal)
-        type = o->refusal(o->context, status, &body);
-    else
-        buf_printf(&body, "%d %s\n", status, http_reason(status));
+    const char *type = session_put_refusal(&h->base, status, &body);
     x->state = EXCHANGE_HANDLED;
     if (!x->request->method.p)
         x->request->method = S("GET");
@@ -344,17 +339,6 @@ static ssize_t read_body(nghttp2_session *ng UNUSED, int32_t stream_id UNUSED, u
     return (ssize_t)n;
 }
 
-static bool is_forbidden(str name)
-{
-    static const char *const names[] = { "connection",        "content-length", "date",
-                                         "transfer-encoding", "keep-alive",     "upgrade",
-                                         "proxy-connection" };
-    for (size_t i = 0; i < countof(names); i++)
-        if (str_eq_nocase(name, str_c(names[i])))
-            return true;
-    return false;
-}
-
 struct header_block {
     nghttp2_nv at[HEADERS_MAX];
     size_t n;
@@ -365,18 +349,15 @@ static void put_header(struct header_block *b, str name, str value)
 {
     if (b->n == HEADERS_MAX)
         return;
-    str copy = arena_str(b->arena, name); /* HTTP/2 requires lower case */
-    uint8_t *p = (uint8_t *)(uintptr_t)copy.p;
-    for (size_t i = 0; i < copy.n; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] = (uint8_t)(p[i] + ('a' - 'A'));
-    b->at[b->n++] = (nghttp2_nv){ p, (uint8_t *)(uintptr_t)value.p, copy.n, value.n, 0 };
+    str lower = http_header_lower(b->arena, name); /* HTTP/2 requires it */
+    b->at[b->n++] = (nghttp2_nv){ (uint8_t *)(uintptr_t)lower.p, (uint8_t *)(uintptr_t)value.p,
+                                  lower.n, value.n, 0 };
 }
 
 static void put_headers(struct header_block *b, struct http_headers headers)
 {
     for (size_t i = 0; i < headers.n; i++)
-        if (http_header_is_valid(headers.at[i]) && !is_forbidden(headers.at[i].name))
+        if (http_header_is_valid(headers.at[i]) && !session_sets_header(headers.at[i].name))
             put_header(b, headers.at[i].name, headers.at[i].value);
 }
 
@@ -437,6 +418,7 @@ static bool h2_feed(struct session *s, str bytes)
     return !s->over;
 }
 
+/* Parked requests are delivered when the output has been taken and there is still room. */
 static void h2_fill(struct session *s, struct buf *out, size_t room)
 {
     struct h2_server *h = h2_of(s);
@@ -577,6 +559,7 @@ static const struct session_ops h2_ops = {
     .free = h2_free,
 };
 
+/* no_closed_streams: nghttp2 would otherwise keep closed streams for priorities. */
 static void open_session(struct h2_server *h)
 {
     nghttp2_session_callbacks *callbacks;

@@ -59,6 +59,27 @@ bool http_header_is_valid(struct http_header header)
     return true;
 }
 
+bool http_header_is_framing(str name)
+{
+    static const char *const names[] = { "connection", "content-length",    "keep-alive",
+                                         "upgrade",    "transfer-encoding", "proxy-connection" };
+    for (size_t i = 0; i < countof(names); i++)
+        if (str_eq_nocase(name, str_c(names[i])))
+            return true;
+    return false;
+}
+
+str http_header_lower(struct arena *a, str name)
+{
+    char *copy = arena_alloc(a, name.n + 1);
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    }
+    copy[name.n] = '\0';
+    return (str){ copy, name.n };
+}
+
 const char *http_reason(int status)
 {
     static const struct {

@@ -29,6 +29,10 @@ bool http_value_has_token(str value, str token);
  * with an invalid header; the server omits it from the response. */
 bool http_header_is_valid(struct http_header header);
 
+/* A header that describes the framing of a message or belongs to the connection: set by net itself. */
+bool http_header_is_framing(str name);
+str http_header_lower(struct arena *a, str name); /* a copy in lower case */
+
 const char *http_reason(int status); /* "Not Found"; "Unknown" for an unregistered status */
 
 /* Percent-decoding of one path segment or query part into the arena (the copy ends in NUL). -EINVAL

@@ -32,7 +32,8 @@ struct http_call;
 
 /* Collects headers for one call: see `authorize`. */
 struct http_header_list;
-void http_header_list_add(struct http_header_list *list, str name, str value); /* copied */
+/* Copied; the name in lower case, as HTTP/2 requires. */
+void http_header_list_add(struct http_header_list *list, str name, str value);
 
 struct http_client_options {
     str url;         /* http://… or https://…; its path is prepended to every target */

@@ -45,12 +45,12 @@
  * and keeps buffers; on the descriptor itself OpenSSL releases its buffers when they are empty. */
 #include "link.h"
 
+#include "link_io.h"
 #include "loop_internal.h"
 #include "tls_internal.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <unistd.h>
 
 #define LINK_MAGIC 0x11c0ffeeu
@@ -76,18 +76,15 @@ enum link_state {
 struct link {
     unsigned magic;
     struct loop *loop;
-    int fd;
+    struct link_io io; /* .name is owned */
     struct fd_watch *watch;
-    SSL *session; /* NULL: plain */
-    char *name;   /* owned; of the peer, for errors */
     const struct link_events *events;
     void *owner;
     enum link_state state;
     bool reading, dead, finish_asked;
     struct loop_garbage garbage;
-    bool wants_write; /* wait for writability without output: TLS wants it, or the turn was over */
-    struct buf out;   /* from fill(), not yet taken by the kernel */
-    size_t out_at;    /* bytes of `out` that the kernel has taken */
+    struct buf out;         /* from fill(), not yet taken by the kernel */
+    size_t out_at;          /* bytes of `out` that the kernel has taken */
     int64_t stalled_since;  /* mono ns; the kernel has taken nothing since; 0: not stalled */
     struct deferred flush;  /* LOOP_FLUSH: pull and write */
     struct deferred resume; /* LOOP_SOON: act as if the descriptor were readable */
@@ -110,11 +107,11 @@ static struct link *link_new(struct loop *loop, const struct link_options *o)
     struct link *l = mem_zero(1, sizeof(*l));
     *l = (struct link){ .magic = LINK_MAGIC,
                         .loop = loop,
-                        .fd = -1,
+                        .io.fd = -1,
                         .events = o->events,
                         .owner = o->owner,
                         .reading = true };
-    l->name = mem_dup(o->name ? o->name : "peer", strlen(o->name ? o->name : "peer"));
+    l->io.name = mem_dup(o->name ? o->name : "peer", strlen(o->name ? o->name : "peer"));
     return l;
 }
 
@@ -122,12 +119,12 @@ static void release_socket(struct link *l)
 {
     fd_watch_free(l->watch);
     l->watch = NULL;
-    if (l->session)
-        SSL_free(l->session);
-    l->session = NULL;
-    if (l->fd >= 0)
-        close(l->fd);
-    l->fd = -1;
+    if (l->io.session)
+        SSL_free(l->io.session);
+    l->io.session = NULL;
+    if (l->io.fd >= 0)
+        close(l->io.fd);
+    l->io.fd = -1;
     buf_done(&l->out);
     l->out_at = 0;
     loop_cancel_deferred(&l->flush);
@@ -140,7 +137,7 @@ static void free_link(struct loop_garbage *garbage)
 {
     struct link *l = container_of(garbage, struct link, garbage);
     buf_done(&l->out); /* a fill() that called link_free() may have appended more */
-    free(l->name);
+    free(l->io.name);
     l->magic = 0;
     free(l);
 }
@@ -171,7 +168,7 @@ static void close_link(struct link *l, const err_t *why)
 static void close_errno(struct link *l, int code, const char *doing)
 {
     err_t e;
-    err_set(&e, code, "%s: %s: %s", l->name, doing, strerror(code));
+    err_set(&e, code, "%s: %s: %s", l->io.name, doing, strerror(code));
     close_link(l, &e);
 }
 
@@ -189,15 +186,15 @@ static int adopt_socket(struct loop *loop, int fd, const struct link_options *o,
                         err_t *e)
 {
     struct link *l = link_new(loop, o);
-    l->fd = fd;
+    l->io.fd = fd;
     set_socket_options(fd);
     int r = 0;
     if (o->tls)
-        r = tls_session_new(o->tls, o->host, &l->session, e);
-    if (r == 0 && l->session && tls_session_attach(l->session, fd) < 0)
-        r = err_set(e, ENOMEM, "%s: cannot attach TLS to the socket: out of memory", l->name);
+        r = tls_session_new(o->tls, o->host, &l->io.session, e);
+    if (r == 0 && l->io.session && tls_session_attach(l->io.session, fd) < 0)
+        r = err_set(e, ENOMEM, "%s: cannot attach TLS to the socket: out of memory", l->io.name);
     if (r == 0 && (r = fd_watch_new(loop, fd, on_events, l, &l->watch)) < 0)
-        err_set(e, -r, "%s: %s", l->name, strerror(-r));
+        err_set(e, -r, "%s: %s", l->io.name, strerror(-r));
     if (r < 0) {
         link_free(l);
         return r;
@@ -215,7 +212,8 @@ int link_accept(struct loop *loop, int fd, const struct link_options *o, struct 
     struct link *l = *ret_link;
     l->state = LINK_HANDSHAKE;
     fd_watch_set(l->watch, FD_READ);
-    if (!l->session) /* no handshake: report `opened` in this turn, but not from inside this call */
+    /* Without a handshake, `opened` is reported in this turn, but not from inside this call. */
+    if (!l->io.session)
         loop_defer(loop, LOOP_SOON, &l->resume, run_resume);
     return 0;
 }
@@ -273,80 +271,14 @@ void link_listener_remove(struct link_listener *listener)
     list_remove(&listener->item);
 }
 
-/* --- the socket: plain or TLS --- */
-
-/* The result of a read or write: a number of bytes, or one of these. */
-enum { IO_AGAIN = -1, IO_END = -2, IO_FAILED = -3 };
-
-/* Turns a failed OpenSSL call into IO_AGAIN, IO_END or IO_FAILED with an error. Must run right after
- * that call, because it reads errno and OpenSSL's error queue. */
-static ssize_t tls_result(struct link *l, int result, err_t *e)
-{
-    int code = errno;
-    switch (SSL_get_error(l->session, result)) {
-    case SSL_ERROR_WANT_READ:
-        return IO_AGAIN;
-    case SSL_ERROR_WANT_WRITE:
-        l->wants_write = true;
-        return IO_AGAIN;
-    case SSL_ERROR_ZERO_RETURN:
-        return IO_END;
-    case SSL_ERROR_SYSCALL:
-        ERR_clear_error();
-        err_set(e, code ? code : ECONNRESET, "%s: %s", l->name,
-                code ? strerror(code) : "connection reset by peer");
-        return IO_FAILED;
-    default:
-        if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-            ERR_clear_error();
-            err_set(e, ECONNRESET, "%s: connection closed without a TLS close_notify", l->name);
-        } else {
-            tls_session_set_error(l->session, l->name, e);
-        }
-        return IO_FAILED;
-    }
-}
-
-static ssize_t socket_result(struct link *l, err_t *e)
-{
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return IO_AGAIN;
-    err_set(e, errno, "%s: %s", l->name, strerror(errno));
-    return IO_FAILED;
-}
-
-static ssize_t socket_read(struct link *l, char *p, size_t n, err_t *e)
-{
-    if (l->session) {
-        errno = 0;
-        ERR_clear_error();
-        int r = SSL_read(l->session, p, (int)n);
-        return r > 0 ? r : tls_result(l, r, e);
-    }
-    ssize_t r = recv(l->fd, p, n, 0);
-    if (r == 0)
-        return IO_END;
-    return r > 0 ? r : socket_result(l, e);
-}
-
-static ssize_t socket_write(struct link *l, const char *p, size_t n, err_t *e)
-{
-    if (l->session) {
-        errno = 0;
-        ERR_clear_error();
-        int r = SSL_write(l->session, p, (int)MIN(n, (size_t)INT32_MAX));
-        return r > 0 ? r : tls_result(l, r, e);
-    }
-    ssize_t r = send(l->fd, p, n, MSG_NOSIGNAL);
-    return r >= 0 ? r : socket_result(l, e);
-}
+/* --- readiness --- */
 
 /* The only place that decides which events the descriptor waits for. */
 static void update_watch(struct link *l)
 {
     if (l->state == LINK_CLOSED || !l->watch)
         return;
-    bool waits = l->out.n > l->out_at || l->wants_write;
+    bool waits = l->out.n > l->out_at || l->io.wants_write;
     bool reads = l->state == LINK_OPEN ? l->reading && !timer_is_set(&l->read_delay)
                                        : l->state != LINK_FINISHING;
     fd_watch_set(l->watch, (reads ? FD_READ : 0u) | (waits ? FD_WRITE : 0u));
@@ -384,18 +316,18 @@ static void read_input(struct link *l)
     err_t e;
     size_t total = 0;
     while (l->state == LINK_OPEN && l->reading) {
-        ssize_t n = socket_read(l, shared_buffer, sizeof(shared_buffer), &e);
-        if (n == IO_AGAIN)
+        ssize_t n = link_io_read(&l->io, shared_buffer, sizeof(shared_buffer), &e);
+        if (n == LINK_IO_AGAIN)
             break;
         if (n < 0) {
-            close_link(l, n == IO_END ? NULL : &e);
+            close_link(l, n == LINK_IO_END ? NULL : &e);
             return;
         }
         l->events->received(l->owner, (str){ shared_buffer, (size_t)n });
         total += (size_t)n;
         /* The descriptor is readable again for what the kernel holds, not for what OpenSSL holds. */
-        bool more =
-            l->session ? tls_session_has_buffered(l->session) : (size_t)n == sizeof(shared_buffer);
+        bool more = l->io.session ? tls_session_has_buffered(l->io.session)
+                                  : (size_t)n == sizeof(shared_buffer);
         if (!more)
             break;
         if (total >= TURN_BYTES) {
@@ -412,7 +344,7 @@ static void discard_input(struct link *l)
 {
     char waste[4096];
     for (int i = 0; i < 16; i++) {
-        ssize_t n = recv(l->fd, waste, sizeof(waste), 0);
+        ssize_t n = recv(l->io.fd, waste, sizeof(waste), 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
@@ -431,11 +363,7 @@ static void on_linger_over(struct timer *timer)
 static void begin_linger(struct link *l)
 {
     l->state = LINK_LINGERING;
-    if (l->session) {
-        SSL_shutdown(l->session);
-        ERR_clear_error();
-    }
-    shutdown(l->fd, SHUT_WR);
+    link_io_shutdown(&l->io);
     timer_set(l->loop, &l->linger, l->loop->mono_ns + loop_scale_timeout(l->loop, LINGER_NS),
               on_linger_over);
     fd_watch_set(l->watch, FD_READ);
@@ -448,14 +376,14 @@ static bool write_pending(struct link *l, size_t *total)
 {
     err_t e;
     while (l->out_at < l->out.n) {
-        ssize_t n = socket_write(l, l->out.p + l->out_at, l->out.n - l->out_at, &e);
-        if (n == IO_AGAIN) {
+        ssize_t n = link_io_write(&l->io, l->out.p + l->out_at, l->out.n - l->out_at, &e);
+        if (n == LINK_IO_AGAIN) {
             if (!l->stalled_since)
                 l->stalled_since = l->loop->mono_ns;
             return false;
         }
         if (n < 0) {
-            close_link(l, n == IO_END ? NULL : &e);
+            close_link(l, n == LINK_IO_END ? NULL : &e);
             return false;
         }
         l->stalled_since = 0;
@@ -475,7 +403,7 @@ static void write_output(struct link *l)
         if (!write_pending(l, &total))
             return;
         if (total >= TURN_BYTES) {
-            l->wants_write = true; /* continue in the next turn, after the other links */
+            l->io.wants_write = true; /* continue in the next turn, after the other links */
             l->stalled_since = l->loop->mono_ns;
             return;
         }
@@ -511,7 +439,7 @@ void link_set_reading(struct link *l, bool reading)
     if (l->reading == reading || l->state == LINK_CLOSED)
         return;
     l->reading = reading;
-    if (reading && l->session) /* OpenSSL may hold bytes that it has taken from the kernel */
+    if (reading && l->io.session) /* OpenSSL may hold bytes that it has taken from the kernel */
         loop_defer(l->loop, LOOP_SOON, &l->resume, run_resume);
     update_watch(l);
 }
@@ -542,21 +470,14 @@ static void mark_open(struct link *l)
 static void continue_handshake(struct link *l)
 {
     err_t e;
-    if (!l->session) {
+    if (!l->io.session) {
         mark_open(l);
         return;
     }
-    errno = 0;
-    ERR_clear_error();
-    int r = SSL_do_handshake(l->session);
-    if (r == 1) {
+    int result = link_io_handshake(&l->io, &e);
+    if (result == 0)
         mark_open(l);
-        return;
-    }
-    ssize_t result = tls_result(l, r, &e);
-    if (result == IO_END)
-        err_set(&e, ECONNRESET, "%s: closed during the TLS handshake", l->name);
-    if (result != IO_AGAIN)
+    else if (result != LINK_IO_AGAIN)
         close_link(l, &e);
 }
 
@@ -565,7 +486,7 @@ static void finish_connect(struct link *l)
 {
     int code = 0;
     socklen_t n = sizeof(code);
-    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
+    if (getsockopt(l->io.fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
         code = errno;
     if (code) {
         close_errno(l, code, "cannot connect");
@@ -583,7 +504,7 @@ static void finish_connect(struct link *l)
 static void on_events(void *context, unsigned events)
 {
     struct link *l = context;
-    l->wants_write = false;
+    l->io.wants_write = false;
     if (l->state == LINK_CONNECTING)
         finish_connect(l);
     else if (l->state == LINK_HANDSHAKE)
@@ -608,14 +529,14 @@ bool link_is_http2(const struct link *l)
 {
     const unsigned char *name;
     unsigned n = 0;
-    if (l->session)
-        SSL_get0_alpn_selected(l->session, &name, &n);
+    if (l->io.session)
+        SSL_get0_alpn_selected(l->io.session, &name, &n);
     return n == 2 && memcmp(name, "h2", 2) == 0;
 }
 
 struct tls_peer *link_peer_identity(struct link *l)
 {
-    return l->session ? tls_session_peer(l->session) : NULL;
+    return l->io.session ? tls_session_peer(l->io.session) : NULL;
 }
 
 bool link_reached_peer(const struct link *l)
@@ -625,7 +546,7 @@ bool link_reached_peer(const struct link *l)
 
 bool link_has_output(const struct link *l)
 {
-    return l->out.n > l->out_at || l->wants_write;
+    return l->out.n > l->out_at || l->io.wants_write;
 }
 
 int64_t link_stalled_since(const struct link *l)

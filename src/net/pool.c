@@ -233,11 +233,11 @@ static void on_fill(void *owner, struct buf *out, size_t room)
 static void fail_dial(struct pool_conn *conn, const err_t *why)
 {
     struct http_client *c = conn->client;
-    struct list doomed = { 0 }; /* separate: http_call_fail() runs callbacks that may end others */
+    struct list failed = { 0 }; /* separate: http_call_fail() runs callbacks that may end others */
     for (size_t left = c->http1 ? MIN(c->queue.n, 1u) : c->queue.n; left; left--)
-        list_move(&doomed, c->queue.first);
+        list_move(&failed, c->queue.first);
     conn_close(conn);
-    for (struct http_call *call; (call = list_first(&doomed, struct http_call, queued));) {
+    for (struct http_call *call; (call = list_first(&failed, struct http_call, queued));) {
         list_remove(&call->queued);
         http_call_fail(call, why, false);
     }

@@ -25,6 +25,20 @@ void session_disconnect_all(struct session *s)
         exchange_disconnect(x);
 }
 
+const char *session_put_refusal(const struct session *s, int status, struct buf *body)
+{
+    const struct http_server_options *o = s->host.options;
+    if (o->refusal)
+        return o->refusal(o->context, status, body);
+    buf_printf(body, "%d %s\n", status, http_reason(status));
+    return "text/plain; charset=utf-8";
+}
+
+bool session_sets_header(str name)
+{
+    return http_header_is_framing(name) || str_eq_nocase(name, S("date"));
+}
+
 void session_report_limit(const struct session *s, const char *format, ...)
 {
     const struct http_server_options *o = s->host.options;

@@ -55,6 +55,10 @@ struct session *h2_server_new(const struct session_host *host);
 
 void session_add(struct session *s, struct exchange *x);
 void session_remove(struct session *s, struct exchange *x);
+/* Appends the body of an answer that does not come from a handler; returns its content type. */
+const char *session_put_refusal(const struct session *s, int status, struct buf *body);
+/* Headers of an answer that the protocol sets itself; a handler's are dropped. */
+bool session_sets_header(str name);
 /* Reports through options->on_limit that a limit ended a connection or stream. */
 void session_report_limit(const struct session *s, const char *format, ...) PRINTF_LIKE(2, 3);
 /* The connection is gone: disconnects every exchange. */

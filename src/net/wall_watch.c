@@ -15,7 +15,7 @@ struct wall_watch {
     void *context;
 };
 
-/* The timer never expires within a lifetime of the process; only its cancellation matters. */
+/* Far in the future (January 2038): only the cancellation matters. */
 static int arm_timerfd(int fd)
 {
     struct itimerspec far_away = { .it_value = { .tv_sec = INT32_MAX } };

@@ -1,7 +1,7 @@
-/* Bytes of a stranger to the server, without a socket. The first byte chooses: the protocol, how
- * the rest is cut into reads, whether answers come at once or later. Laws: every exchange is whole
- * when it is delivered, every stream is closed exactly once, and nothing counts as pending at the
- * end. */
+/* Untrusted bytes sent to the server, without a socket. The first byte selects the protocol, how the
+ * rest is split into reads, and whether answers come at once or later. Checked: every exchange is
+ * complete when it is delivered, every stream is closed exactly once, and nothing counts as pending at
+ * the end. */
 #include "fuzz.h"
 #include "net/session.h"
 

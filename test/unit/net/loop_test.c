@@ -122,7 +122,7 @@ static void deferred_calls_run_by_phase(void)
     loop_defer(loop, LOOP_FLUSH, &flush.deferred, on_call);
     loop_defer(loop, LOOP_COMMIT, &commit.deferred, on_call);
     loop_defer(loop, LOOP_SOON, &soon.deferred, on_call);
-    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call); /* once is enough */
+    loop_defer(loop, LOOP_SOON, &soon.deferred, on_call); /* runs once */
     loop_defer(loop, LOOP_SOON, &never.deferred, on_call);
     loop_cancel_deferred(&never.deferred);
     loop_turn(loop);
@@ -156,7 +156,7 @@ struct job {
 static void job_run(struct work *work)
 {
     struct job *j = container_of(work, struct job, work);
-    usleep(200000); /* stands for work; time must not jump meanwhile */
+    usleep(200000); /* simulates work; time must not jump meanwhile */
     j->result = 42;
 }
 
@@ -268,7 +268,7 @@ static void a_short_wait_is_spent_awake(void)
         SKIP("one processor is not to be kept from others");
     struct loop_options lingering = { .busy_poll_ns = 20 * NS_PER_MS };
     OK(awake_in_wait(lingering, false) > NS_PER_MS);
-    OK(awake_in_wait(lingering, true) < NS_PER_MS); /* the processor is for the work */
+    OK(awake_in_wait(lingering, true) < NS_PER_MS); /* the CPU is left to the worker */
     OK(awake_in_wait((struct loop_options){ 0 }, false) < NS_PER_MS);
 }
 

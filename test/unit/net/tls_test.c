@@ -1,4 +1,4 @@
-/* Certificates and TLS: making, verifying, refusing, reloading. */
+/* Certificates and TLS: creating, verifying, rejecting, reloading. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@ static void answer_user(void *context UNUSED, struct exchange *x)
 {
     const struct tls_peer *peer = exchange_peer(x);
     exchange_answer(x, 200, (struct http_headers){ 0 },
-                    !peer            ? S("nobody")
+                    !peer            ? S("anonymous")
                     : peer->rejected ? S("rejected")
                                      : peer->user);
 }
@@ -93,7 +93,7 @@ static void the_right_peers_agree(void)
     open_place(&p, server_tls(false));
     str ca = buf_str(&c->ca.cert);
     EQ_INT(ask(p.loop, p.port, (struct tls_client_options){ .ca_pem = ca }, &o), 0);
-    EQ_STR(buf_str(&o.body), S("nobody"));
+    EQ_STR(buf_str(&o.body), S("anonymous"));
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = ca,
                                             .cert_pem = buf_str(&c->client.cert),
@@ -105,7 +105,7 @@ static void the_right_peers_agree(void)
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = ca, .server_name = S("localhost") }, &o),
            0);
-    /* The server's own certificate may be what is trusted. */
+    /* The server's own certificate can be the trusted one. */
     EQ_INT(ask(p.loop, p.port, (struct tls_client_options){ .ca_pem = buf_str(&c->server.cert) },
                &o),
            0);
@@ -145,7 +145,7 @@ static void the_wrong_peers_do_not(void)
                &o),
            -EPROTO);
     OK(strstr(o.text, "name"));
-    /* A client certificate of a stranger is let in and named as such: there may be a token. */
+    /* A client certificate from another CA is accepted but marked as rejected: there may be a token. */
     EQ_INT(ask(p.loop, p.port,
                (struct tls_client_options){ .ca_pem = buf_str(&c->ca.cert),
                                             .cert_pem = buf_str(&impostor.cert),
