@@ -102,7 +102,7 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     call->done = r->done;
     call->context = r->context;
     int64_t timeout_ns = r->timeout_ns ? r->timeout_ns : k->timeout_ns;
-    call->deadline_ns = loop_mono_ns(k->loop) + loop_io_span(k->loop, timeout_ns);
+    call->deadline_ns = loop_mono_ns(k->loop) + loop_scale_timeout(k->loop, timeout_ns);
     list_prepend(&k->calls, &call->item);
     return call;
 }
@@ -292,5 +292,5 @@ void kube_call_run(struct kube_call *call)
                                                  .on_done = on_done,
                                                  .context = call });
     if (call->patient)
-        http_call_patient(call->http);
+        http_call_allow_delay(call->http);
 }

@@ -68,7 +68,7 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
                                      .user_agent = k->user_agent,
                                      .authorize = authorize,
                                      .context = k,
-                                     .rest_ns = rest_ns };
+                                     .read_delay_ns = rest_ns };
     struct http_client *http;
     r = http_client_new(k->loop, &o, &http, e);
     tls_unref(tls);
@@ -206,7 +206,7 @@ void kube_free(struct kube *k)
     for (struct kube_call *call; (call = list_first(&k->calls, struct kube_call, item));)
         kube_call_free(call);
     kube_questions_free(k);
-    deferred_cancel(&k->pump);
+    loop_cancel_deferred(&k->pump);
     timer_stop(&k->pump_later);
     timer_stop(&k->gate);
     link_retire(k->link);
@@ -393,7 +393,7 @@ void kube_call_patient(struct kube_call *call)
 {
     call->patient = true;
     if (call->http)
-        http_call_patient(call->http);
+        http_call_allow_delay(call->http);
 }
 
 void kube_call_cancel(struct kube_call *call)

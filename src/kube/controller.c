@@ -426,7 +426,7 @@ void controller_stop(struct controller *c)
         backlog_drop(w);
     timer_stop(&c->wake);
     timer_stop(&c->resync);
-    deferred_cancel(&c->pump);
+    loop_cancel_deferred(&c->pump);
 }
 
 size_t controller_turns(const struct controller *c)

@@ -66,7 +66,7 @@ void credentials_free(struct credentials *cr)
     if (!cr)
         return;
     if (cr->plugin)
-        child_abandon(cr->plugin);
+        child_kill(cr->plugin);
     timer_stop(&cr->retry);
     buf_done(&cr->header);
     arena_done(&cr->answer_arena);

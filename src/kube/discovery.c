@@ -13,7 +13,7 @@ struct kube_question {
 
 static void question_free(struct kube_question *q)
 {
-    deferred_cancel(&q->later);
+    loop_cancel_deferred(&q->later);
     *q->place = q->next;
     if (q->next)
         q->next->place = q->place;

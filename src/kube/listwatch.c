@@ -189,7 +189,7 @@ static void absent(struct listwatch *w)
 /* How long the server may take: real time, whatever the loop's clock does. */
 static void arm(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
 {
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_io_span(w->loop, ns), fire);
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_scale_timeout(w->loop, ns), fire);
 }
 
 static void watch_too_long(struct timer *timer)

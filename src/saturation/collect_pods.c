@@ -175,7 +175,7 @@ void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
                                       .target = S("/metrics"),
                                       .headers = HTTP_HEADERS({ S("accept"), S(SCRAPE_ACCEPT) }),
                                       .deadline_ns = loop_mono_ns(loop) +
-                                                     loop_io_span(loop, scrape_timeout_ns),
+                                                     loop_scale_timeout(loop, scrape_timeout_ns),
                                       .max_body_bytes = SCRAPE_BYTES_MAX,
                                       .on_done = scraped,
                                       .context = x });

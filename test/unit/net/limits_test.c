@@ -44,7 +44,7 @@ static void open_server(struct http_server_options o)
     err_t e;
     requests_seen = limits_told = 0;
     o.on_request = on_request;
-    o.limited = on_limited;
+    o.on_limit = on_limited;
     OK_CALL(loop_new(&(struct loop_options){ 0 }, &loop, &e), &e);
     OK_CALL(http_server_new(loop, &o, &server, &e), &e);
 }
@@ -170,7 +170,7 @@ static void turn_for(int64_t ms)
     timer_stop(&timer);
 }
 
-/* ---- answers that nobody reads */
+/* ---- answers that clients do not read */
 
 static void streams_that_stall_are_reset(void)
 {
@@ -186,7 +186,7 @@ static void streams_that_stall_are_reset(void)
     EQ_INT(count_frames(&r, RST_STREAM, &code), STREAMS);
     OK(code.n == 4 && code.p[3] == CANCEL);
     OK(limits_told && strstr(last_limit, "does not open"));
-    OK(!r.closed); /* the connection may go on */
+    OK(!r.closed); /* the connection stays open */
     send_get(&r, 1 + 2 * STREAMS, "/small");
     send_window(&r, 1 + 2 * STREAMS, 100);
     while (data_bytes(&r) < 2 && !r.closed)
@@ -196,7 +196,7 @@ static void streams_that_stall_are_reset(void)
     close_server();
 }
 
-/* Slower than the limit allows for one silence, but never silent for so long. */
+/* Reads more slowly than the timeout in total, but never pauses for that long. */
 static void slow_readers_are_served(void)
 {
     open_server((struct http_server_options){ .write_timeout_ns = 120 * NS_PER_MS });
@@ -290,7 +290,7 @@ static void headers_that_unfold(void)
     while (!data_bytes(&r) && !r.closed)
         loop_turn(loop);
     EQ_INT(requests_seen, 1);
-    send_folded(&r, 3, 30); /* 90 KB of headers: 431, and the connection goes on */
+    send_folded(&r, 3, 30); /* 90 KB of headers: 431, and the connection stays open */
     while (count_frames(&r, HEADERS, NULL) < 2 && !r.closed)
         loop_turn(loop);
     EQ_INT(requests_seen, 1);
@@ -365,7 +365,7 @@ static void rapid_resets(void)
     close_server();
 }
 
-/* ---- requests that can be read in two ways */
+/* ---- ambiguous requests */
 
 static void two_readings(void)
 {

@@ -37,8 +37,8 @@ static void answer_query(void *context, struct exchange *x)
     struct fake_prometheus *p = context;
     struct arena *a = exchange_arena(x);
     str query = S("");
-    if (query_get(a, exchange_query(x), S("query"), &query) != 1)
-        query_get(a, exchange_body(x), S("query"), &query);
+    if (uri_query_get(a, exchange_query(x), S("query"), &query) != 1)
+        uri_query_get(a, exchange_body(x), S("query"), &query);
     buf_put(&p->asked, query);
     buf_putc(&p->asked, '\n');
     if (p->slow && str_find(query, str_c(p->slow)) != SIZE_MAX) {
