@@ -100,15 +100,9 @@ static void on_idle(struct timer *t)
     struct server *s = container_of(t, struct server, idle_timer);
     struct batch *b = store_tidy(s->store, true);
     if (!b)
-<<<<<<< HEAD
         return; /* nothing to do, or a batch is in flight */
     s->in_flight = b;
-    worker_do(s->writer, &s->writing);
-=======
-        return; /* there is nothing to move, or another batch is out */
-    s->out = b;
     worker_submit(s->writer, &s->writing);
->>>>>>> w-words-net
 }
 
 static void run_write(struct work *work)
