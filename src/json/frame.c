@@ -2,9 +2,9 @@
  * That costs about a nanosecond a byte and leaves the parser one item at a time, whose memory stays
  * in the processor's cache; a whole-list document costs 2.5 times the list and twice the time.
  *
- * Depth 1 is the list object, 2 its items array, 3 and more an item; with FRAME_RESULT all of them are one
- * deeper. The key ("items", "result") is recognised by the end of the envelope when a bracket opens at
- * the depth of the list, so the keys may come in any order. */
+ * Depth 1 is the list object, 2 its items array, 3 and more an item; with FRAME_RESULT all of them
+ * are one deeper. The key ("items", "result") is recognised by the end of the envelope when a
+ * bracket opens at the depth of the list, so the keys may come in any order. */
 #include "frame.h"
 
 enum { KEEP_BYTES = 256 << 10 }; /* a larger carry is given back after the stream */

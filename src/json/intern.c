@@ -47,8 +47,8 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->key.p > y->key.p) - (x->key.p < y->key.p);
 }
 
-/* Sorted by insertion: servers send maps sorted already, and then this is one pass. What is long and out of order is
- * sorted before, as insertion alone would be quadratic. */
+/* Sorted by insertion: servers send maps sorted already, and then this is one pass. What is long
+ * and out of order is sorted before, as insertion alone would be quadratic. */
 static size_t sort_pairs(struct labels_pair *pairs, size_t n)
 {
     size_t falls = 0;

@@ -1,5 +1,5 @@
-/* Evaluating JSONPath: see jsonpath.h. A list of values goes through the steps; what a step makes of
- * the list when it fails matters too, as the filter "exists" looks at it: see run(). */
+/* Evaluating JSONPath: see jsonpath.h. A list of values goes through the steps; what a step makes
+ * of the list when it fails matters too, as the filter "exists" looks at it: see run(). */
 #include "jsonpath_op.h"
 
 #include <stdio.h>

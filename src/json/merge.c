@@ -36,8 +36,9 @@ struct json *merge_patch(struct arena *a, const struct json *target, const struc
     return merge_into(a, json_copy(a, target), patch);
 }
 
-/* Like json_get_str(), from where the last one was found: two trees of which one was made from the other have their
- * members in the same order, and a search from the beginning would be quadratic. */
+/* Like json_get_str(), from where the last one was found: two trees of which one was made from the
+ * other have their members in the same order, and a search from the beginning would be
+ * quadratic. */
 static const struct json *find_near(const struct json *obj, str key, uint32_t *at)
 {
     for (uint32_t i = 0; i < obj->n; i++) {

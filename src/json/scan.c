@@ -14,7 +14,8 @@ static size_t skip_blanks(str s, size_t at)
     return at;
 }
 
-/* One past the closing quote of the string that opens at `at`; the text's length when it does not close. */
+/* One past the closing quote of the string that opens at `at`; the text's length when it does not
+ * close. */
 static size_t skip_string(str s, size_t at)
 {
     for (at++; at < s.n; at++) {

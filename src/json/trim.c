@@ -1,6 +1,6 @@
-/* See trim.h. Nested values are stepped over 64 bytes at a time: a bit for each quote, backslash and bracket,
- * the running parity of the quotes tells which bits lie inside of text, and the rest is counting. Text and
- * scalars are short and looked at directly.
+/* See trim.h. Nested values are stepped over 64 bytes at a time: a bit for each quote, backslash
+ * and bracket, the running parity of the quotes tells which bits lie inside of text, and the rest
+ * is counting. Text and scalars are short and looked at directly.
  *
  * The recursion is as deep as the deepest declared path, whatever the document. */
 #include "trim.h"
@@ -65,9 +65,10 @@ struct nesting {
     bool in_text, escaped; /* at the end of the last block */
 };
 
-/* Bits after an odd number of backslashes in a row. Added to a row's first bit, the carry runs through the row
- * and comes out behind it; where it began and where it came out tell the length's parity, all rows at
- * once and without a branch. `*escaped`: the last row goes to the end and escapes what follows. */
+/* Bits after an odd number of backslashes in a row. Added to a row's first bit, the carry runs
+ * through the row and comes out behind it; where it began and where it came out tell the length's
+ * parity, all rows at once and without a branch. `*escaped`: the last row goes to the end and
+ * escapes what follows. */
 static inline uint64_t after_odd_rows(uint64_t backslashes, bool *escaped)
 {
     const uint64_t even = UINT64_C(0x5555555555555555);

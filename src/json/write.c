@@ -23,8 +23,8 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Eight bytes at once: none is a control, a quote, a backslash or beyond ASCII. What is taken from a byte
- * spills into the next only where that byte is not plain itself. */
+/* Eight bytes at once: none is a control, a quote, a backslash or beyond ASCII. What is taken from
+ * a byte spills into the next only where that byte is not plain itself. */
 static bool are_plain(const char *p)
 {
     const uint64_t each = UINT64_MAX / 255;
@@ -58,8 +58,8 @@ static void put_plain(struct buf *out, str text)
     out->n += text.n + 2;
 }
 
-/* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written can
- * always be read again. */
+/* Bytes that are no UTF-8 (a stranger's path in an error message) become U+FFFD: what is written
+ * can always be read again. */
 void json_write_text(struct buf *out, str text)
 {
     static const str replacement = STR_INIT("\xef\xbf\xbd");

@@ -2,9 +2,9 @@
  * yaml_scalar.c, writing in yaml_write.c.
  *
  * One event is current (`r->event`). node() is entered with the first event of a node and left with
- * its last one, so that every loop reads "next event, then look". The tree of an anchor is kept only
- * while its document is read; an alias copies it, after counting what the copy will hold. Counting
- * bytes and not nodes covers both bombs: many small nodes and few large texts. */
+ * its last one, so that every loop reads "next event, then look". The tree of an anchor is kept
+ * only while its document is read; an alias copies it, after counting what the copy will hold.
+ * Counting bytes and not nodes covers both bombs: many small nodes and few large texts. */
 #include "yaml.h"
 
 #include "../base/map.h"

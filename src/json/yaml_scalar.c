@@ -50,7 +50,8 @@ static unsigned take_base(str *digits)
     return base;
 }
 
-/* An integer in Go's notation; past 63 bits it is a real, as it is in JSON, and past 64 no integer. */
+/* An integer in Go's notation; past 63 bits it is a real, as it is in JSON, and past 64 no
+ * integer. */
 static struct json *integer(struct arena *a, str text)
 {
     bool negative = text.n && text.p[0] == '-';

@@ -1,6 +1,7 @@
 /* Tree to YAML, block style. Text is plain where every reader takes it as the same text, a literal
  * block where it has lines, and quoted as in JSON otherwise. Being careful costs only quotes: a
- * scalar is plain only if YAML 1.1 does not see a number, boolean, null or date-like thing in it. */
+ * scalar is plain only if YAML 1.1 does not see a number, boolean, null or date-like thing in
+ * it. */
 #include "yaml.h"
 
 static void write_node(struct buf *out, const struct json *v, int indent);

@@ -173,7 +173,7 @@ static void ask(struct sat_inquiry *q, enum question question)
     q->left++;
     query->call = prom_client_query(q->feed->collector->prometheus,
                                     &(struct prom_query){ .promql = buf_str(&promql),
-                                                          .doubted = q->feed->hung >> question & 1,
+                                                          .suspect = q->feed->hung >> question & 1,
                                                           .on_done = answered,
                                                           .context = query });
 }

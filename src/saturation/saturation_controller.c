@@ -219,7 +219,7 @@ static int start(struct manager *m, void **ret_state, err_t *e)
     struct saturation *s = mem_zero(1, sizeof(*s));
     *ret_state = s;
     s->manager = m;
-    file_allow_many(); /* each pod that is asked, and each question that hangs, has a socket */
+    file_raise_limit(); /* each pod that is asked, and each question that hangs, has a socket */
     s->collector = (struct sat_collector){
         .loop = manager_loop(m), .pods = each_pod, .fetched = fetched, .context = s
     };
