@@ -50,7 +50,7 @@ static int find_siblings(struct explain *x, str model, struct siblings *ret, err
             ret->at[ret->n++] = json_item(items, i);
     qsort(ret->at, ret->n, sizeof(*ret->at), by_name);
     for (size_t i = 0; i < ret->n; i++)
-        ret->specs[i] = variant_spec_read(&x->arena, json_get(ret->at[i], "spec"));
+        ret->specs[i] = saturation_spec_read(&x->arena, json_get(ret->at[i], "spec"));
     return 0;
 }
 
@@ -124,7 +124,7 @@ static int put_thresholds(struct explain *x, str model, const struct siblings *a
         variants[i][0] = name_of(all->at[i]);
         variants[i][1] = all->specs[i].target_name;
     }
-    struct sat_question q = { model, x->ns, (const str(*)[2])variants, all->n };
+    struct sat_lookup q = { model, x->ns, (const str(*)[2])variants, all->n };
     struct sat_resolved found = sat_config_resolve(&global.table, &local.table, &q);
     const struct sat_config *c = &found.config;
     buf_put(&x->out, S("\nThresholds, from "));
@@ -172,14 +172,14 @@ static void put_conditions(struct explain *x, const struct json *status)
         buf_put(&x->out, S("  nothing yet: no controller has looked at it\n"));
 }
 
-static int explain(struct explain *x, err_t *e)
+static int explain_variant(struct explain *x, err_t *e)
 {
     struct json *object = NULL;
     struct siblings all = { 0 };
     int r = explain_get(x, &variant_resource, x->ns, x->name, &object, e);
     if (r < 0)
         return r;
-    struct variant_spec spec = variant_spec_read(&x->arena, json_get(object, "spec"));
+    struct variant_spec spec = saturation_spec_read(&x->arena, json_get(object, "spec"));
     put_spec(x, &spec, object);
     put_conditions(x, json_get(object, "status"));
     if ((r = find_siblings(x, spec.model, &all, e)) < 0)
@@ -201,5 +201,5 @@ static const char *const words[] = { "va", "variantautoscaling", "variantautosca
 const struct explainer explain_saturation = {
     .words = words,
     .help = "how many replicas a VariantAutoscaling should have, and why",
-    .run = explain,
+    .run = explain_variant,
 };

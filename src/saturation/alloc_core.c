@@ -68,8 +68,8 @@ static int batch_size(const struct alloc_server *server, const struct alloc_prof
                                      : p->batch_max;
 }
 
-static struct allocation at_no_load(const struct alloc_server *server,
-                                    const struct alloc_profile *p)
+static struct allocation allocate_without_load(const struct alloc_server *server,
+                                               const struct alloc_profile *p)
 {
     if (server->min_replicas == 0)
         return (struct allocation){ .accelerator = S("") };
@@ -86,8 +86,9 @@ static struct allocation at_no_load(const struct alloc_server *server,
     };
 }
 
-static int at_load(const struct alloc_server *server, const struct alloc_profile *p, bool compat,
-                   struct queue_targets slo, struct allocation *ret, err_t *e)
+static int allocate_for_load(const struct alloc_server *server, const struct alloc_profile *p,
+                             bool compat, struct queue_targets slo, struct allocation *ret,
+                             err_t *e)
 {
     int batch = batch_size(server, p);
     struct queue_spec spec = {
@@ -113,7 +114,7 @@ static int at_load(const struct alloc_server *server, const struct alloc_profile
                                             : server->arrival_per_min / 60;
         int replicas = MAX((int)fminf(ceilf(total / rate), 1e9f), server->min_replicas);
         struct queue_metrics each;
-        failed = queue_analyse(&model, total / (float)replicas, &each, e);
+        failed = queue_analyze(&model, total / (float)replicas, &each, e);
         if (!failed)
             *ret = (struct allocation){
                 .accelerator = p->accelerator,
@@ -151,9 +152,9 @@ int alloc_candidate(const struct alloc_system *system, const struct alloc_server
                        STR_ARG(server->model), STR_ARG(acc->name));
     struct allocation found;
     if (server->arrival_per_min == 0 || server->output_tokens == 0) {
-        found = at_no_load(server, profile);
+        found = allocate_without_load(server, profile);
     } else {
-        int failed = at_load(server, profile, system->compat, target->slo, &found, e);
+        int failed = allocate_for_load(server, profile, system->compat, target->slo, &found, e);
         if (failed)
             return failed;
     }
@@ -171,8 +172,8 @@ static int by_value(const void *a, const void *b)
     return str_cmp(x->accelerator, y->accelerator);
 }
 
-static struct alloc_candidates candidates_of(struct arena *a, const struct alloc_system *s,
-                                             const struct alloc_server *server)
+static struct alloc_candidates find_candidates(struct arena *a, const struct alloc_system *s,
+                                               const struct alloc_server *server)
 {
     struct alloc_candidates c = { arena_array(a, s->accelerator_n, sizeof(*c.at)), 0 };
     bool keep = server->keep_accelerator && server->current.accelerator.n > 0;
@@ -195,13 +196,13 @@ struct alloc_answer alloc_solve(struct arena *a, const struct alloc_system *s)
         arena_array(a, s->server_n, sizeof(*answer.solved)),
     };
     for (size_t i = 0; i < s->server_n; i++) {
-        answer.candidates[i] = candidates_of(a, s, &s->servers[i]);
+        answer.candidates[i] = find_candidates(a, s, &s->servers[i]);
         if (s->unlimited && answer.candidates[i].n) {
             answer.solution[i] = answer.candidates[i].at[0];
             answer.solved[i] = true;
         }
     }
     if (!s->unlimited)
-        alloc_greedy(a, s, &answer);
+        alloc_solve_limited(a, s, &answer);
     return answer;
 }

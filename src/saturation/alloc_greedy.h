@@ -10,6 +10,7 @@ const struct alloc_profile *alloc_find_profile(const struct alloc_system *s, str
 int alloc_priority(const struct alloc_system *s, const struct alloc_server *server);
 
 /* Fills in solutions from the candidates, within the system's capacities. */
-void alloc_greedy(struct arena *a, const struct alloc_system *s, struct alloc_answer *answer);
+void alloc_solve_limited(struct arena *a, const struct alloc_system *s,
+                         struct alloc_answer *answer);
 
 #endif

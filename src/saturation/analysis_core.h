@@ -44,7 +44,7 @@ struct sat_analysis {
     size_t variant_n;
 };
 
-struct sat_analysis sat_analyse(struct arena *a, const struct sat_config *config,
+struct sat_analysis sat_analyze(struct arena *a, const struct sat_config *config,
                                 const struct sat_replica *replicas, size_t n);
 
 #endif

@@ -16,7 +16,7 @@ struct sat_counters {
     double ttft_sum, ttft_count, itl_sum, itl_count;
     double prompt_tokens, generation_tokens, token_itl_sum, token_itl_count;
     double running; /* gauge */
-    struct traffic_histogram ttft, tpot;
+    struct sat_traffic_histogram ttft, tpot;
 };
 
 struct sat_sample {                /* of one pod; one block, because decisions read very many */
@@ -24,14 +24,14 @@ struct sat_sample {                /* of one pod; one block, because decisions r
     bool partial;                  /* of several engines in the pod one does not say */
     int64_t at_ns;                 /* loop's mono clock */
     struct sat_counters *counters; /* owned; of a scrape; NULL: there are none */
-    struct traffic_replica traffic;
+    struct sat_traffic_replica traffic;
     char pod[];
 };
 
 struct sat_feed;
-struct sat_inquiry;
+struct sat_fetch;
 
-/* Which pods there are to scrape: calls collect_pod() for each. */
+/* Which pods there are to scrape: calls collect_add_pod() for each. */
 typedef void collect_pods_fn(void *context, struct sat_feed *feed);
 
 struct sat_collector {
@@ -56,7 +56,7 @@ struct sat_feed {
     bool asked;         /* at least one fetch has ended */
     struct sat_load_view load;
     int64_t load_ns; /* when it was measured; 0: never */
-    struct traffic traffic;
+    struct sat_traffic traffic;
     int64_t traffic_ns; /* likewise */
     bool requests_known;
     double requests;
@@ -64,7 +64,7 @@ struct sat_feed {
 
     unsigned hung; /* Prometheus: a bit for each question that was not answered in time */
     struct timer timer;
-    struct sat_inquiry *inquiry; /* under way */
+    struct sat_fetch *fetch; /* under way */
 };
 
 /* Begins at once; later fetches of many feeds are spread over the interval. */
@@ -74,19 +74,19 @@ void collect_set_interval(struct sat_feed *feed,
                           int64_t interval_ns); /* a shorter one counts at once */
 
 /* One pod to scrape, from inside collect_pods_fn. */
-void collect_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
+void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port);
 
-const struct sat_sample *collect_sample(const struct sat_feed *feed, str pod); /* NULL: none */
+const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod); /* NULL: none */
 
 /* ---- shared by collect_prometheus.c and collect_pods.c */
 
-struct sat_inquiry {
+struct sat_fetch {
     struct sat_feed *feed;
     int64_t begun_ns;   /* loop's mono clock */
     size_t left;        /* answers still to come */
     struct map samples; /* being collected */
     struct sat_load_view load;
-    struct traffic traffic;
+    struct sat_traffic traffic;
     bool requests_known;
     double requests;
     char *failure;                  /* the first that matters */
@@ -95,21 +95,22 @@ struct sat_inquiry {
     size_t reached;                 /* pods that answered */
 };
 
-struct sat_sample *collect_put(struct map *samples, str pod, int64_t at_ns);
+struct sat_sample *collect_add_sample(struct map *samples, str pod, int64_t at_ns);
 void collect_samples_free(struct map *samples);
-void collect_fail(struct sat_inquiry *q, const char *failure); /* copied; the first counts */
-void collect_answered(struct sat_inquiry *q); /* one less to come; the last one ends the inquiry */
+void collect_fail(struct sat_fetch *q, const char *failure); /* copied; the first counts */
+void collect_finish_answer(
+    struct sat_fetch *q); /* one less to come; the last one ends the inquiry */
 
-enum traffic_question { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
-void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
-                                  enum traffic_question question);
-void collect_take_traffic(struct sat_inquiry *q, enum traffic_question question,
+enum traffic_query { TRAFFIC_BY_POD, TRAFFIC_OF_MODEL, TRAFFIC_HISTOGRAMS };
+void collect_put_traffic_query(struct buf *out, const struct sat_feed *feed,
+                               enum traffic_query query);
+void collect_take_traffic(struct sat_fetch *q, enum traffic_query query,
                           const struct prom_result *result);
 
-void collect_ask_prometheus(struct sat_inquiry *q);
-void collect_drop_queries(struct sat_inquiry *q);
-void collect_ask_pods(struct sat_inquiry *q);
-void collect_end_pods(struct sat_inquiry *q); /* all have answered: sums */
-void collect_drop_scrapes(struct sat_inquiry *q);
+void collect_ask_prometheus(struct sat_fetch *q);
+void collect_cancel_queries(struct sat_fetch *q);
+void collect_ask_pods(struct sat_fetch *q);
+void collect_sum_pods(struct sat_fetch *q); /* all have answered: sums */
+void collect_cancel_scrapes(struct sat_fetch *q);
 
 #endif

@@ -74,7 +74,7 @@ struct sat_load sat_table_load(struct arena *a, const struct json *data,
 
 /* ---- what holds for a model */
 
-struct sat_question {
+struct sat_lookup {
     str model, ns;
     const str (*variants)[2]; /* name and scale target of each, by name */
     size_t variant_n;
@@ -89,7 +89,7 @@ struct sat_resolved {
 
 /* `local` may be empty or NULL. */
 struct sat_resolved sat_config_resolve(const struct sat_table *global,
-                                       const struct sat_table *local, const struct sat_question *q);
+                                       const struct sat_table *local, const struct sat_lookup *q);
 struct sat_resolved sat_config_resolve_compat(const struct sat_table *table, str model, str ns);
 
 const struct sat_entry *sat_table_find(const struct sat_table *table, str key);

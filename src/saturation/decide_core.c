@@ -27,13 +27,13 @@ static int by_variant(const void *a, const void *b)
 }
 
 /* A backlog from before the last growth would ask for the same again. */
-static void wait_for_effect(const struct decide_input *in, struct sat_targets *targets)
+static void hold_scale_up(const struct decide_input *in, struct sat_targets *targets)
 {
     for (size_t i = 0; i < in->state_n; i++)
         for (size_t k = 0; k < targets->n; k++) {
             const struct sat_state *s = &in->states[i];
             struct sat_target *t = &targets->at[k];
-            int base = sat_bounded(s, MAX(s->current, s->desired));
+            int base = sat_clamp_to_bounds(s, MAX(s->current, s->desired));
             if (str_eq(t->variant, s->variant) && t->replicas > base) {
                 t->replicas = base;
                 t->reason = S("scale-up waits: replicas that just came have to show their effect");
@@ -56,7 +56,8 @@ static bool is_growing(const struct decide_input *in)
 {
     for (size_t i = 0; i < in->state_n; i++) {
         const struct sat_state *s = &in->states[i];
-        if (s->pending > s->stuck || (!s->settled && sat_bounded(s, s->desired) > s->current))
+        if (s->pending > s->stuck ||
+            (!s->settled && sat_clamp_to_bounds(s, s->desired) > s->current))
             return true;
     }
     return false;
@@ -78,7 +79,8 @@ static str reason_to_keep(struct arena *a, const struct decide_input *in,
     return S("");
 }
 
-static void recall(struct arena *a, const struct decide_input *in, struct sat_analysis *analysis)
+static void apply_memory(struct arena *a, const struct decide_input *in,
+                         struct sat_analysis *analysis)
 {
     const struct decide_memory *m = in->memory;
     if (is_growing(in))
@@ -88,7 +90,7 @@ static void recall(struct arena *a, const struct decide_input *in, struct sat_an
     analysis->keep = reason_to_keep(a, in, analysis);
 }
 
-static void remember(const struct decide_input *in, const struct decide_answers *answers)
+static void update_memory(const struct decide_input *in, const struct decide_answers *answers)
 {
     struct decide_memory *m = in->memory;
     bool grows = false;
@@ -112,7 +114,7 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
         if (in->just_grown &&
             analysis->non_saturated > 0) /* where all are full, the new ones are */
-            wait_for_effect(in, &targets);
+            hold_scale_up(in, &targets);
         return targets;
     }
     enum sat_era era = in->rules == DECIDE_SEED ? SAT_ERA_SEED : SAT_ERA_2026;
@@ -127,7 +129,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     struct decide_answer answer = {
         .variant = s->variant,
         .current = s->current,
-        .target = sat_bounded(s, capacity ? capacity->replicas : s->current),
+        .target = sat_clamp_to_bounds(s, capacity ? capacity->replicas : s->current),
         .reason = capacity ? capacity->reason : S("no replica reports metrics"),
         .source = capacity && capacity->by_bounds ? DECIDE_FROM_BOUNDS
                   : in->rules == DECIDE_SLO       ? DECIDE_FROM_SLO
@@ -135,7 +137,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     };
     if (in->mode == DECIDE_CAPACITY || !in->model_targets)
         return answer;
-    int model = sat_bounded(s, in->model_targets[i]);
+    int model = sat_clamp_to_bounds(s, in->model_targets[i]);
     if (in->mode == DECIDE_MODEL_ONLY) {
         answer.target = model;
         answer.source = DECIDE_FROM_MODEL;
@@ -149,7 +151,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
                                                    .capacity_target = answer.target,
                                                    .model_target = model,
                                                    .scale_down_safe = scale_down_safe });
-    answer.target = sat_bounded(s, d.replicas);
+    answer.target = sat_clamp_to_bounds(s, d.replicas);
     answer.source = d.safety_override ? DECIDE_FROM_VETO : DECIDE_FROM_MODEL;
     answer.reason = d.reason;
     return answer;
@@ -166,8 +168,8 @@ static const struct sat_state *state_of(const struct decide_input *in, str varia
 
 /* Capacity calls it safe to take one replica away; an optimizer may want to take many. What is left must be
  * enough for the load, without what is added elsewhere and not there yet. */
-static void leave_enough(struct arena *a, struct decide_answers *answers,
-                         const struct decide_input *in)
+static void keep_needed(struct arena *a, struct decide_answers *answers,
+                        const struct decide_input *in)
 {
     int left = 0;
     for (size_t i = 0; i < answers->n; i++)
@@ -175,7 +177,7 @@ static void leave_enough(struct arena *a, struct decide_answers *answers,
                     answers->at[i].current - state_of(in, answers->at[i].variant)->stuck);
     for (size_t i = 0; i < answers->n; i++) {
         struct decide_answer *x = &answers->at[i];
-        int most = sat_bounded(state_of(in, x->variant), x->current);
+        int most = sat_clamp_to_bounds(state_of(in, x->variant), x->current);
         int back = MIN(most - x->target, answers->needed - left);
         if (back <= 0 || x->source != DECIDE_FROM_MODEL)
             continue;
@@ -215,11 +217,11 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
         targets[i] = (struct sat_target){ x->variant, x->target, x->reason };
         costs[i] = state_of(in, x->variant)->cost;
     }
-    struct enforcer_input rules = { .scale_to_zero = in->scale_to_zero,
-                                    .requests_known = in->requests_known,
-                                    .requests = in->requests,
-                                    .costs = costs };
-    if (!enforce_zero_rules(targets, answers->n, &rules))
+    struct hybrid_zero_input rules = { .scale_to_zero = in->scale_to_zero,
+                                       .requests_known = in->requests_known,
+                                       .requests = in->requests,
+                                       .costs = costs };
+    if (!hybrid_enforce_zero(targets, answers->n, &rules))
         return;
     for (size_t i = 0; i < answers->n; i++) {
         if (answers->at[i].target != targets[i].replicas) {
@@ -234,9 +236,9 @@ static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
 struct decide_answers decide_model(struct arena *a, const struct decide_input *in)
 {
     struct decide_answers answers = { .n = in->state_n };
-    answers.analysis = sat_analyse(a, &in->config, in->replicas, in->replica_n);
+    answers.analysis = sat_analyze(a, &in->config, in->replicas, in->replica_n);
     if (in->rules == DECIDE_BY_NEED && in->memory)
-        recall(a, in, &answers.analysis);
+        apply_memory(a, in, &answers.analysis);
     struct sat_targets targets = capacity_targets(a, in, &answers.analysis);
     answers.needed = targets.needed;
     answers.in_transition = decide_is_compat(in->rules) && targets.in_transition;
@@ -246,9 +248,9 @@ struct decide_answers decide_model(struct arena *a, const struct decide_input *i
                                    answers.analysis.scale_down_safe);
     qsort(answers.at, answers.n, sizeof(*answers.at), by_variant);
     if (in->rules == DECIDE_BY_NEED && in->mode == DECIDE_HYBRID)
-        leave_enough(a, &answers, in);
+        keep_needed(a, &answers, in);
     apply_zero_rules(a, &answers, in);
     if (in->rules == DECIDE_BY_NEED && in->memory)
-        remember(in, &answers);
+        update_memory(in, &answers);
     return answers;
 }

@@ -13,13 +13,13 @@ enum sat_source {
     SAT_FROM_ENGINE /* a decision was made */
 };
 
-enum sat_happening { SAT_CREATED, SAT_UPDATED, SAT_DELETED, SAT_GENERIC };
+enum sat_event_type { SAT_CREATED, SAT_UPDATED, SAT_DELETED, SAT_GENERIC };
 
 enum sat_configmap { SAT_CONFIGMAP_OTHER, SAT_CONFIGMAP_OPTIMIZATION, SAT_CONFIGMAP_SATURATION };
 
 struct sat_event {
     enum sat_source source;
-    enum sat_happening happening;
+    enum sat_event_type type;
     enum sat_configmap configmap; /* which of ours, by name */
     bool own;                     /* ConfigMap: in our namespace; ServiceMonitor: ours */
     bool deleting;                /* it has a deletionTimestamp */

@@ -23,7 +23,7 @@ struct hybrid_decision {
 struct hybrid_decision hybrid_arbitrate(struct arena *a, struct hybrid_input in);
 const char *sat_action_name(int from, int to); /* "scale-up", "scale-down", "no-change" */
 
-struct enforcer_input {
+struct hybrid_zero_input {
     bool scale_to_zero;  /* allowed for this model */
     bool requests_known; /* how many requests came lately could be read */
     double requests;     /* in the retention period */
@@ -32,6 +32,6 @@ struct enforcer_input {
 
 /* Changes the targets (sorted by variant) in place: all to zero when the model is allowed to and idle;
  * otherwise the cheapest keeps one replica. True when something changed. */
-bool enforce_zero_rules(struct sat_target *targets, size_t n, const struct enforcer_input *in);
+bool hybrid_enforce_zero(struct sat_target *targets, size_t n, const struct hybrid_zero_input *in);
 
 #endif

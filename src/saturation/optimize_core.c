@@ -14,7 +14,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* `*ret_n` is 0 for what is no object. */
-static struct json_member **sorted(struct arena *a, const struct json *obj, size_t *ret_n)
+static struct json_member **sort_members(struct arena *a, const struct json *obj, size_t *ret_n)
 {
     size_t at = 0;
     struct json_member **members = arena_array(a, json_len(obj) + 1, sizeof(*members));
@@ -28,7 +28,7 @@ static struct json_member **sorted(struct arena *a, const struct json *obj, size
 static void read_costs(struct arena *a, const struct json *costs, struct optimize_catalog *c)
 {
     size_t n;
-    struct json_member **members = sorted(a, costs, &n);
+    struct json_member **members = sort_members(a, costs, &n);
     c->accelerators = arena_array(a, n, sizeof(*c->accelerators));
     for (size_t i = 0; i < n; i++) {
         str key = arena_str(a, members[i]->key);
@@ -69,7 +69,7 @@ static void read_class(struct arena *a, const struct json *tree, struct alloc_cl
 static void read_classes(struct arena *a, const struct json *classes, struct optimize_catalog *c)
 {
     size_t n;
-    struct json_member **members = sorted(a, classes, &n);
+    struct json_member **members = sort_members(a, classes, &n);
     c->classes = arena_array(a, n, sizeof(*c->classes));
     for (size_t i = 0; i < n && !c->problem.n; i++) {
         struct json *tree = NULL;
@@ -93,7 +93,7 @@ struct optimize_catalog optimize_catalog_read(struct arena *a, const struct json
 
 /* ---- one model */
 
-static const struct alloc_class *class_of(const struct optimize_catalog *c, str model)
+static const struct alloc_class *find_class(const struct optimize_catalog *c, str model)
 {
     for (size_t i = 0; i < c->class_n; i++)
         for (size_t k = 0; k < c->classes[i].target_n; k++)
@@ -102,7 +102,7 @@ static const struct alloc_class *class_of(const struct optimize_catalog *c, str 
     return NULL;
 }
 
-static const struct variant_profile *profile_of(const struct optimize_variant *v)
+static const struct variant_profile *find_profile(const struct optimize_variant *v)
 {
     for (size_t i = 0; i < v->spec->profile_n; i++)
         if (str_eq(v->spec->profiles[i].accelerator, v->accelerator))
@@ -135,7 +135,7 @@ static int to_tokens(double value)
 }
 
 /* The part of the load that a variant carries: as many replicas, so much of it. */
-static double share(const struct optimize_input *in, size_t i)
+static double load_share(const struct optimize_input *in, size_t i)
 {
     double all = 0;
     for (size_t k = 0; k < in->n; k++)
@@ -171,16 +171,16 @@ static struct alloc_server to_server(const struct optimize_input *in, size_t i,
         .current = { .accelerator = v->accelerator,
                      .replicas = v->current,
                      .cost = (float)(v->current * v->spec->cost) },
-        .arrival_per_min = (float)(in->load.arrival_per_min * share(in, i)),
+        .arrival_per_min = (float)(in->load.arrival_per_min * load_share(in, i)),
         .input_tokens = to_tokens(in->load.input_tokens),
         .output_tokens = to_tokens(in->load.output_tokens),
     };
 }
 
-static int prepare(const struct optimize_input *in, struct alloc_profile *profiles,
-                   struct alloc_server *servers, err_t *e)
+static int prepare_servers(const struct optimize_input *in, struct alloc_profile *profiles,
+                           struct alloc_server *servers, err_t *e)
 {
-    const struct alloc_class *class = class_of(in->catalog, in->model);
+    const struct alloc_class *class = find_class(in->catalog, in->model);
     if (in->catalog->problem.n)
         return err_set(e, EINVAL, STR_FMT, STR_ARG(in->catalog->problem));
     if (!class)
@@ -189,7 +189,7 @@ static int prepare(const struct optimize_input *in, struct alloc_profile *profil
         return -e->code;
     for (size_t i = 0; i < in->n; i++) {
         const struct optimize_variant *v = &in->variants[i];
-        const struct variant_profile *p = profile_of(v);
+        const struct variant_profile *p = find_profile(v);
         if (!p)
             return err_set(e, ENOENT,
                            "variant " STR_FMT " has no complete modelProfile for " STR_FMT,
@@ -204,7 +204,7 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
 {
     struct alloc_profile *profiles = arena_array(a, in->n, sizeof(*profiles));
     struct alloc_server *servers = arena_array(a, in->n, sizeof(*servers));
-    int r = prepare(in, profiles, servers, e);
+    int r = prepare_servers(in, profiles, servers, e);
     if (r < 0)
         return r;
     struct alloc_system system = { .accelerators = in->catalog->accelerators,

@@ -37,7 +37,7 @@ static float decode_ms(const struct queue_spec *s, float in_service)
     return s->alpha + s->beta * in_service;
 }
 
-static float decodes(const struct queue_spec *s)
+static float decode_count(const struct queue_spec *s)
 {
     if (s->times == QUEUE_BY_ITERATION)
         return s->output_tokens;
@@ -61,7 +61,7 @@ int queue_init(struct queue_model *model, const struct queue_spec *spec, err_t *
     for (size_t i = 0; i < n; i++) {
         float busy = (float)(i + 1);
         model->service_rate[i] =
-            busy / (prefill_ms(spec, busy) + decodes(spec) * decode_ms(spec, busy));
+            busy / (prefill_ms(spec, busy) + decode_count(spec) * decode_ms(spec, busy));
     }
     model->rate_min = model->service_rate[0] * rate_margin * 1000;
     model->rate_max = model->service_rate[n - 1] * (1 - rate_margin) * 1000;
@@ -95,7 +95,7 @@ static void solve_chain(struct queue_model *m, double arrival)
         p[n] /= sum;
 }
 
-static float clamp(float value, float low, float high)
+static float clamp_float(float value, float low, float high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -106,7 +106,7 @@ static float effective_concurrency(const struct queue_spec *s, float service_ms)
     float tokens = s->output_tokens - 1;
     float base = s->gamma + s->alpha * tokens;
     float slope = s->delta * s->input_tokens + s->beta * tokens;
-    return clamp((service_ms - base) / slope, 0, (float)s->batch_max);
+    return clamp_float((service_ms - base) / slope, 0, (float)s->batch_max);
 }
 
 /* Fills the latencies of one request from the mean times in the system. */
@@ -124,7 +124,7 @@ static void set_latencies(const struct queue_spec *s, struct queue_metrics *q)
     q->ttft_ms = q->wait_ms + q->prefill_ms;
 }
 
-int queue_analyse(struct queue_model *m, float rate_per_s, struct queue_metrics *ret, err_t *e)
+int queue_analyze(struct queue_model *m, float rate_per_s, struct queue_metrics *ret, err_t *e)
 {
     bool one_state = m->spec.compat && m->spec.batch_max == 1 && !m->spec.queue_max;
     if (!(rate_per_s > 0) || rate_per_s > m->rate_max || one_state)
@@ -148,7 +148,7 @@ int queue_analyse(struct queue_model *m, float rate_per_s, struct queue_metrics 
     q.wait_ms = fmaxf(q.response_ms - q.service_ms, 0);
     set_latencies(&m->spec, &q);
     q.max_rate = m->rate_max;
-    q.utilization = clamp((float)in_service / (float)batch, 0, 1);
+    q.utilization = clamp_float((float)in_service / (float)batch, 0, 1);
     *ret = q;
     return 0;
 }
@@ -160,12 +160,12 @@ enum latency { LATENCY_TTFT, LATENCY_ITL };
 static float latency_at(struct queue_model *m, enum latency which, float rate)
 {
     struct queue_metrics q = { 0 };
-    if (queue_analyse(m, fminf(rate, m->rate_max), &q, NULL))
+    if (queue_analyze(m, fminf(rate, m->rate_max), &q, NULL))
         return NAN;
     return which == LATENCY_TTFT ? q.ttft_ms : q.token_ms;
 }
 
-static bool near(float value, float target)
+static bool is_near(float value, float target)
 {
     return value == target || (target != 0 && fabsf((value - target) / target) <= tolerance);
 }
@@ -174,8 +174,8 @@ static int find_rate(struct queue_model *m, enum latency which, float target, fl
 {
     float low = m->rate_min, high = m->rate_max;
     float at_low = latency_at(m, which, low), at_high = latency_at(m, which, high);
-    if (near(at_low, target) || near(at_high, target)) {
-        *ret = near(at_low, target) ? low : high;
+    if (is_near(at_low, target) || is_near(at_high, target)) {
+        *ret = is_near(at_low, target) ? low : high;
         return 0;
     }
     bool falling = m->spec.compat && !(at_low < at_high);
@@ -192,7 +192,7 @@ static int find_rate(struct queue_model *m, enum latency which, float target, fl
     for (int step = 0; step < SEARCH_STEPS; step++) {
         rate = 0.5f * (low + high);
         float at = latency_at(m, which, rate);
-        if (near(at, target))
+        if (is_near(at, target))
             break;
         if (at > target)
             high = rate;
@@ -219,7 +219,7 @@ int queue_solve_size(struct queue_model *m, struct queue_targets t, struct queue
     if (t.tokens_per_s > 0)
         size.rate_tps = m->rate_max * (1 - throughput_margin);
     float rate = fminf(fminf(size.rate_ttft, size.rate_itl), size.rate_tps);
-    failed = queue_analyse(m, rate, &size.metrics, e);
+    failed = queue_analyze(m, rate, &size.metrics, e);
     if (failed)
         return failed;
     size.achieved = (struct queue_targets){ size.metrics.ttft_ms, size.metrics.token_ms,

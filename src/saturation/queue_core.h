@@ -53,7 +53,7 @@ struct queue_size {
 int queue_init(struct queue_model *model, const struct queue_spec *spec, err_t *e);
 void queue_done(struct queue_model *model);
 
-int queue_analyse(struct queue_model *model, float rate_per_s, struct queue_metrics *ret, err_t *e);
+int queue_analyze(struct queue_model *model, float rate_per_s, struct queue_metrics *ret, err_t *e);
 int queue_solve_size(struct queue_model *model, struct queue_targets targets,
                      struct queue_size *ret, err_t *e);
 

@@ -30,7 +30,7 @@
  *   saturation_config     settings and snapshots; saturation_metrics: metrics out
  *   saturation_controller the feature
  *
- * Read first: sat_analyse, sat_decide, decide_model, saturation_decide. */
+ * Read first: sat_analyze, sat_decide, decide_model, saturation_decide_model. */
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H
 

@@ -44,7 +44,7 @@ const struct feature_setting saturation_settings[] = {
 
 /* ---- settings */
 
-const char *saturation_setting(const struct saturation *s, const char *flag, const char *env)
+const char *saturation_get_setting(const struct saturation *s, const char *flag, const char *env)
 {
     const char *value = manager_setting(s->manager, flag);
     if ((!value || !*value) && env)
@@ -55,19 +55,19 @@ const char *saturation_setting(const struct saturation *s, const char *flag, con
 static str text_setting(struct saturation *s, const char *flag, const char *env,
                         const char *otherwise)
 {
-    const char *value = saturation_setting(s, flag, env);
+    const char *value = saturation_get_setting(s, flag, env);
     return arena_str(&s->arena, str_c(value ? value : otherwise));
 }
 
 static bool flag_setting(const struct saturation *s, const char *flag, const char *env)
 {
-    const char *value = saturation_setting(s, flag, env);
+    const char *value = saturation_get_setting(s, flag, env);
     return value && str_eq_nocase(str_c(value), S("true"));
 }
 
 static int read_rules(struct saturation *s, err_t *e)
 {
-    const char *rules = saturation_setting(s, "wva-rules", NULL);
+    const char *rules = saturation_get_setting(s, "wva-rules", NULL);
     s->o.slo_by_default = !rules;
     if (!rules || !strcmp(rules, "need"))
         s->o.rules = DECIDE_BY_NEED;
@@ -84,7 +84,8 @@ static int read_rules(struct saturation *s, err_t *e)
 
 static int read_mode(struct saturation *s, err_t *e)
 {
-    const char *mode = saturation_setting(s, "wva-optimizer", "EXPERIMENTAL_HYBRID_OPTIMIZATION");
+    const char *mode =
+        saturation_get_setting(s, "wva-optimizer", "EXPERIMENTAL_HYBRID_OPTIMIZATION");
     bool proactive = flag_setting(s, "", "EXPERIMENTAL_PROACTIVE_MODEL") ||
                      flag_setting(s, "", "WVA_EXPERIMENTAL_PROACTIVE_MODEL");
     if (mode && !strcmp(mode, "model-only"))
@@ -118,7 +119,7 @@ static str read_defaults(struct saturation *s)
 
 int saturation_read_options(struct saturation *s, err_t *e)
 {
-    const char *timeout = saturation_setting(s, "wva-transition-timeout", NULL);
+    const char *timeout = saturation_get_setting(s, "wva-transition-timeout", NULL);
     s->o.ns =
         text_setting(s, "wva-namespace", "POD_NAMESPACE", "workload-variant-autoscaler-system");
     s->o.optimization_map = text_setting(s, "wva-config-map", "CONFIG_MAP_NAME",
@@ -168,11 +169,11 @@ static struct connection read_connection(const struct saturation *s, const struc
         { &c.allow_http, "wva-prometheus-allow-http", "PROMETHEUS_ALLOW_HTTP" },
     };
     for (size_t i = 0; i < countof(all); i++)
-        *all[i].to = saturation_setting(s, all[i].flag, all[i].key);
+        *all[i].to = saturation_get_setting(s, all[i].flag, all[i].key);
     bool named = c.url != NULL;
     for (size_t i = 0; !named && i < countof(all); i++) {
         str value = json_text(json_get(data, all[i].key));
-        if (value.n && !saturation_setting(s, all[i].flag, NULL))
+        if (value.n && !saturation_get_setting(s, all[i].flag, NULL))
             *all[i].to = value.p;
     }
     return c;
@@ -233,7 +234,7 @@ static void restart_feeds(struct saturation *s, struct prom_client *client)
     saturation_probe_stop(s);
     prom_client_free(s->collector.prometheus);
     s->collector.prometheus = client;
-    saturation_probe(s);
+    saturation_probe_start(s);
     controller_add(s->engine, S(""), S("cycle"));
 }
 
@@ -248,9 +249,9 @@ static void set_text(char **to, str from)
     *to = from.n ? mem_dup(from.p, from.n) : NULL;
 }
 
-int saturation_connect(struct saturation *s, const struct json *data, err_t *e)
+int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e)
 {
-    const char *source = saturation_setting(s, "wva-metrics-source", NULL);
+    const char *source = saturation_get_setting(s, "wva-metrics-source", NULL);
     struct connection c = read_connection(s, data);
     auto_buf struct buf made_of = { 0 };
     struct prom_client *client = NULL;
@@ -284,10 +285,9 @@ static int by_ns(const void *a, const void *b)
     return str_cmp(x->ns, y->ns);
 }
 
-static struct sat_local_source *local_at(struct saturation *s, struct sat_local_source *at,
-                                         size_t *n, str ns)
+/* The source of namespace `ns`, appended if there is none yet. */
+static struct sat_local_source *find_or_add_local(struct sat_local_source *at, size_t *n, str ns)
 {
-    (void)s;
     for (size_t i = 0; i < *n; i++)
         if (str_eq(at[i].ns, ns))
             return &at[i];
@@ -302,15 +302,15 @@ static void gather_locals(struct saturation *s, struct arena *a, struct sat_sour
     const struct configmap_record *r;
     cache_each(r, s->local_saturation)
         if (!str_eq(r->meta.ns, s->o.ns))
-            local_at(s, at, &out->local_n, r->meta.ns)->saturation = r->data;
+            find_or_add_local(at, &out->local_n, r->meta.ns)->saturation = r->data;
     cache_each(r, s->local_zero)
         if (!str_eq(r->meta.ns, s->o.ns))
-            local_at(s, at, &out->local_n, r->meta.ns)->zero = r->data;
+            find_or_add_local(at, &out->local_n, r->meta.ns)->zero = r->data;
     qsort(at, out->local_n, sizeof(*at), by_ns);
     out->locals = at;
 }
 
-static void tell_problems(const struct sat_load *load, str ns)
+static void log_entry_problems(const struct sat_load *load, str ns)
 {
     for (size_t i = 0; i < load->problem_n; i++) {
         const struct sat_load_problem *p = &load->problems[i];
@@ -322,7 +322,7 @@ static void tell_problems(const struct sat_load *load, str ns)
 }
 
 /* What the original would choose by it is not here yet, and nobody should believe that it is. */
-static void tell_idle(const struct sat_table *table)
+static void warn_ignored_settings(const struct sat_table *table)
 {
     const struct sat_entry *x = sat_table_find(table, S("default"));
     bool tokens = x && str_eqc(x->analyzer, "saturation"), limits = x && x->limiter;
@@ -333,22 +333,22 @@ static void tell_idle(const struct sat_table *table)
                                            : "enableLimiter"));
 }
 
-static void tell_zero_problems(str problems, str ns)
+static void log_zero_problems(str problems, str ns)
 {
     if (problems.n)
         log_error("Invalid scale-to-zero config", KV("namespace", ns), KV("entries", problems));
 }
 
-static void tell_age_problems(const struct sat_news *news)
+static void log_age_problems(const struct sat_report *report)
 {
-    if (news->age_problems.n)
+    if (report->age_problems.n)
         log_error("Invalid metrics cache config, defaults are used",
-                  KV("error", news->age_problems));
+                  KV("error", report->age_problems));
 }
 
 static str text_or_kept(const struct saturation *s, struct arena *a, const char *text, str map)
 {
-    return text ? str_c(text) : saturation_kept(s, a, map);
+    return text ? str_c(text) : saturation_keep_read(s, a, map);
 }
 
 static struct sat_sources global_sources(const struct saturation *s, struct arena *a, bool kept)
@@ -368,12 +368,12 @@ static struct sat_sources global_sources(const struct saturation *s, struct aren
                                  .defaults = s->o.defaults };
 }
 
-static void renew(struct saturation *s, struct sat_news *news)
+static void replace_snapshot(struct saturation *s, struct sat_report *report)
 {
     auto_arena struct arena scratch = { 0 };
     struct sat_sources from = global_sources(s, &scratch, false);
     gather_locals(s, &scratch, &from);
-    struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, news);
+    struct sat_snapshot *old = s->snapshot, *now = sat_snapshot_new(&from, old, report);
     bool sooner = old->interval_ns != now->interval_ns || (!old->saturation.n && now->saturation.n);
     s->snapshot = now;
     sat_snapshot_unref(old);
@@ -381,28 +381,28 @@ static void renew(struct saturation *s, struct sat_news *news)
         controller_add(s->engine, S(""), S("cycle"));
 }
 
-void saturation_restore(struct saturation *s)
+void saturation_config_restore(struct saturation *s)
 {
     auto_arena struct arena scratch = { 0 };
-    struct sat_news news;
+    struct sat_report report;
     struct json *data = NULL;
     err_t e;
     struct sat_sources good = global_sources(s, &scratch, true);
-    saturation_kept_locals(s, &scratch, &good);
+    saturation_keep_read_locals(s, &scratch, &good);
     uint64_t generation = s->snapshot->generation;
     sat_snapshot_unref(s->snapshot);
-    s->snapshot = sat_snapshot_new(&good, NULL, &news);
+    s->snapshot = sat_snapshot_new(&good, NULL, &report);
     s->snapshot->generation = generation; /* no reader has seen it */
-    renew(s, &news);
+    replace_snapshot(s, &report);
     if (s->optimization_text || json_parse(&scratch, good.optimization, &data, NULL) < 0)
         return;
-    if (saturation_connect(s, data, &e) < 0)
+    if (saturation_config_connect(s, data, &e) < 0)
         log_error("Prometheus cannot be asked", KV_C("error", e.text));
 }
 
 /* ---- events. Dispatch is by the cache that tells. */
 
-static bool is_empty(str data)
+static bool has_no_data(str data)
 {
     auto_arena struct arena scratch = { 0 };
     struct json *tree = NULL;
@@ -411,81 +411,83 @@ static bool is_empty(str data)
 }
 
 /* An empty ConfigMap is as good as none: what was good stays. */
-static bool stays(const struct record *now)
+static bool is_empty_map(const struct record *now)
 {
-    if (!is_empty(((const struct configmap_record *)(const void *)now)->data))
+    if (!has_no_data(((const struct configmap_record *)(const void *)now)->data))
         return false;
     log_warn("The ConfigMap has no entries, the last good ones stay", KV("name", now->name));
     return true;
 }
 
-static bool passes(enum sat_configmap which, const struct record *old, const struct record *now)
+static bool is_dispatched(enum sat_configmap which, const struct record *old,
+                          const struct record *now)
 {
     struct sat_event event = { .source = SAT_FROM_CONFIGMAP,
-                               .happening = !now  ? SAT_DELETED
-                                            : old ? SAT_UPDATED
-                                                  : SAT_CREATED,
+                               .type = !now  ? SAT_DELETED
+                                       : old ? SAT_UPDATED
+                                             : SAT_CREATED,
                                .configmap = which,
                                .own = true };
     return sat_dispatch(&event).passes;
 }
 
-static void optimization_changed(void *context, const struct record *old, const struct record *now)
+static void on_optimization_change(void *context, const struct record *old,
+                                   const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
+    struct sat_report report;
     err_t e;
-    if (!passes(SAT_CONFIGMAP_OPTIMIZATION, old, now) || stays(now))
+    if (!is_dispatched(SAT_CONFIGMAP_OPTIMIZATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->optimization_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     char text[DURATION_TEXT_MAX];
     log_info("Updated global optimization config from ConfigMap",
              KV("interval", duration_text(s->snapshot->interval_ns, text)));
-    if (news.interval_problem.n)
+    if (report.interval_problem.n)
         log_error("Invalid optimization config, the last interval stays",
-                  KV("error", news.interval_problem));
-    tell_age_problems(&news);
+                  KV("error", report.interval_problem));
+    log_age_problems(&report);
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
-    if (saturation_connect(s, data, &e) < 0)
+    if (saturation_config_connect(s, data, &e) < 0)
         log_error("Prometheus cannot be asked", KV_C("error", e.text));
 }
 
-static void saturation_changed(void *context, const struct record *old, const struct record *now)
+static void on_saturation_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
+    struct sat_report report;
+    if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->saturation_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     log_info("Updated global saturation config from ConfigMap",
-             KV_INT("entries", news.global.loaded));
-    tell_problems(&news.global, s->o.ns);
-    tell_idle(&s->snapshot->saturation);
+             KV_INT("entries", report.global.loaded));
+    log_entry_problems(&report.global, s->o.ns);
+    warn_ignored_settings(&s->snapshot->saturation);
 }
 
-static void zero_changed(void *context, const struct record *old, const struct record *now)
+static void on_zero_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
-    if (!passes(SAT_CONFIGMAP_SATURATION, old, now) || stays(now))
+    struct sat_report report;
+    if (!is_dispatched(SAT_CONFIGMAP_SATURATION, old, now) || is_empty_map(now))
         return;
     set_text(&s->zero_text, ((const struct configmap_record *)(const void *)now)->data);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     log_info("Updated global scale-to-zero config from ConfigMap",
              KV_INT("entries", s->snapshot->zero.n));
-    tell_zero_problems(news.zero_problems, s->o.ns);
+    log_zero_problems(report.zero_problems, s->o.ns);
 }
 
-static void catalog_changed(struct saturation *s, char **text, const struct record *now)
+static void replace_catalog(struct saturation *s, char **text, const struct record *now)
 {
-    struct sat_news news;
+    struct sat_report report;
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
-    if (!now || stays(now)) /* deleted: the last good data stays */
+    if (!now || is_empty_map(now)) /* deleted: the last good data stays */
         return;
     str fresh = ((const struct configmap_record *)(const void *)now)->data;
     bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
@@ -497,43 +499,43 @@ static void catalog_changed(struct saturation *s, char **text, const struct reco
         return;
     }
     set_text(text, fresh);
-    renew(s, &news);
+    replace_snapshot(s, &report);
     log_info("Updated the optimizer's config from ConfigMap", KV("name", now->name),
              KV_INT("accelerators", c.accelerator_n), KV_INT("classes", c.class_n),
              KV_INT("skipped", c.skipped));
 }
 
-static void costs_changed(void *context, const struct record *old, const struct record *now)
+static void on_costs_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     (void)old;
-    catalog_changed(s, &s->costs_text, now);
+    replace_catalog(s, &s->costs_text, now);
 }
 
-static void classes_changed(void *context, const struct record *old, const struct record *now)
+static void on_classes_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
     (void)old;
-    catalog_changed(s, &s->classes_text, now);
+    replace_catalog(s, &s->classes_text, now);
 }
 
 /* A namespace's own: here a deletion counts, the global values hold again. */
-static void local_changed(void *context, const struct record *old, const struct record *now)
+static void on_local_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
-    struct sat_news news;
+    struct sat_report report;
     const struct record *any = now ? now : old;
     if (str_eq(any->ns, s->o.ns))
         return;
-    renew(s, &news);
+    replace_snapshot(s, &report);
     const struct sat_local *local = sat_snapshot_local(s->snapshot, any->ns);
     log_info("Updated namespace-local saturation config from ConfigMap", KV("namespace", any->ns),
              KV_INT("entries", local ? local->saturation.n : 0));
     if (!local)
         return;
-    const struct sat_local_news *told = &news.locals[local - s->snapshot->locals];
-    tell_problems(&told->saturation, any->ns);
-    tell_zero_problems(told->zero_problems, any->ns);
+    const struct sat_local_report *report_of_local = &report.locals[local - s->snapshot->locals];
+    log_entry_problems(&report_of_local->saturation, any->ns);
+    log_zero_problems(report_of_local->zero_problems, any->ns);
 }
 
 struct watched {
@@ -545,13 +547,13 @@ struct watched {
 int saturation_config_start(struct saturation *s, err_t *e)
 {
     const struct watched all[] = {
-        { &s->optimization, s->o.ns, s->o.optimization_map, optimization_changed },
-        { &s->saturation, s->o.ns, s->o.saturation_map, saturation_changed },
-        { &s->zero, s->o.ns, s->o.zero_map, zero_changed },
-        { &s->local_saturation, S(""), s->o.saturation_map, local_changed },
-        { &s->local_zero, S(""), s->o.zero_map, local_changed },
-        { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), classes_changed },
-        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), costs_changed },
+        { &s->optimization, s->o.ns, s->o.optimization_map, on_optimization_change },
+        { &s->saturation, s->o.ns, s->o.saturation_map, on_saturation_change },
+        { &s->zero, s->o.ns, s->o.zero_map, on_zero_change },
+        { &s->local_saturation, S(""), s->o.saturation_map, on_local_change },
+        { &s->local_zero, S(""), s->o.zero_map, on_local_change },
+        { &s->classes, s->o.ns, S(SAT_CLASSES_MAP), on_classes_change },
+        { &s->costs, s->o.ns, S(SAT_COSTS_MAP), on_costs_change },
     };
     bool compat = s->o.mode == DECIDE_CAPACITY && decide_is_compat(s->o.rules);
     size_t n = countof(all) - (compat ? 2 : s->o.mode == DECIDE_CAPACITY ? 1 : 0);
@@ -565,11 +567,12 @@ int saturation_config_start(struct saturation *s, err_t *e)
     }
     for (size_t i = 0; i < n; i++)
         cache_handle(*all[i].cache, all[i].handler, s);
-    struct sat_news news;
-    s->snapshot = sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &news);
-    if (news.interval_problem.n)
-        return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(news.interval_problem));
-    tell_age_problems(&news);
+    struct sat_report report;
+    s->snapshot =
+        sat_snapshot_new(&(struct sat_sources){ .defaults = s->o.defaults }, NULL, &report);
+    if (report.interval_problem.n)
+        return err_set(e, EINVAL, "$" STR_FMT, STR_ARG(report.interval_problem));
+    log_age_problems(&report);
     return saturation_keep_start(s, e);
 }
 

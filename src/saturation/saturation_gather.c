@@ -5,13 +5,13 @@
 
 /* ---- replicas and states */
 
-static double believed(const struct gathering *g, double value)
+static double value_if_fresh(const struct gathering *g, double value)
 {
     return g->fresh ? value : NAN;
 }
 
 static void add_traffic(struct gathering *g, const struct replica_record *pod,
-                        const struct traffic_replica *t)
+                        const struct sat_traffic_replica *t)
 {
     struct gather_traffic *to = &g->traffic[g->n - 1];
     const double values[GATHER_FIELD_N] = {
@@ -45,10 +45,10 @@ static void add_replica(void *context, const struct replica_record *pod)
         g->replicas = more;
         g->replica_cap = cap;
     }
-    const struct sat_sample *sample = collect_sample(&g->m->feed, pod->meta.name);
+    const struct sat_sample *sample = collect_get_sample(&g->m->feed, pod->meta.name);
     g->traffic[g->n - 1].ready++;
     if (g->s->collector.traffic_matters)
-        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &traffic_replica_unknown);
+        add_traffic(g, pod, sample && g->fresh ? &sample->traffic : &sat_traffic_replica_unknown);
     g->reporting += sample && (!isnan(sample->kv) || !isnan(sample->queue));
     g->unknown +=
         !sample || !g->fresh || isnan(sample->kv) || isnan(sample->queue) || sample->partial;
@@ -57,8 +57,8 @@ static void add_replica(void *context, const struct replica_record *pod)
         .variant = g->at->name,
         .accelerator = g->at->accelerator,
         .cost = g->at->spec.cost,
-        .kv_usage = sample ? believed(g, sample->kv) : NAN,
-        .queue = sample ? believed(g, sample->queue) : NAN,
+        .kv_usage = sample ? value_if_fresh(g, sample->kv) : NAN,
+        .queue = sample ? value_if_fresh(g, sample->queue) : NAN,
     };
 }
 
@@ -92,7 +92,7 @@ static int stuck_replicas(const struct saturation *s, struct variant *v, int cur
 
 static void add_variant(struct gathering *g, struct variant *v, const struct workload_record *w)
 {
-    struct variant_bounds b = saturation_bounds(g->s, v);
+    struct variant_bounds b = saturation_get_bounds(g->s, v);
     int wanted = to_count(w->wanted), current = to_count(w->replicas), ready = to_count(w->ready);
     current = current ? current : wanted;
     int stuck = stuck_replicas(g->s, v, current, ready, g->now_ns);
@@ -133,7 +133,7 @@ static str reason_to_skip(struct arena *a, const struct variant *v, const struct
                             "label " SAT_ACCELERATOR_LABEL " is \"" STR_FMT
                             "\", want the accelerator's name in two characters or more",
                             STR_ARG(v->accelerator));
-    if (!saturation_knows_kind(v))
+    if (!saturation_can_scale_kind(v))
         return arena_printf(a,
                             "scaleTargetRef has kind " STR_FMT
                             ", which cannot be scaled; use a Deployment or StatefulSet",
@@ -148,9 +148,9 @@ static str reason_to_skip(struct arena *a, const struct variant *v, const struct
 }
 
 /* Two variants of a model with one workload would count its pods twice: the first by name has it. */
-static str taken_by(const struct gathering *g, const struct variant *v)
+static str find_owner_conflict(const struct gathering *g, const struct variant *v)
 {
-    const struct variant *rival = saturation_rival(g->s, v);
+    const struct variant *rival = saturation_find_rival(g->s, v);
     if (rival)
         return arena_printf(g->a,
                             "scale target " STR_FMT " belongs to variant " STR_FMT
@@ -184,16 +184,16 @@ void saturation_gather(struct gathering *g)
     g->traffic = arena_array(g->a, n, sizeof(*g->traffic));
     for (struct variant *v = g->m->first; v; v = v->next) {
         str why;
-        if (!saturation_manages(g->s, v, &why)) {
+        if (!saturation_is_managed(g->s, v, &why)) {
             add_skipped(g, v, saturation_is_excluded(g->s, v) ? why : S(""), false);
             continue;
         }
-        const struct workload_record *w = saturation_workload(g->s, v);
+        const struct workload_record *w = saturation_get_workload(g->s, v);
         if (w)
-            saturation_meet(v, w);
+            saturation_bind_workload(v, w);
         why = reason_to_skip(g->a, v, w);
         if (!why.n)
-            why = taken_by(g, v);
+            why = find_owner_conflict(g, v);
         if (why.n)
             add_skipped(g, v, why, w && w->wanted <= 0);
         else

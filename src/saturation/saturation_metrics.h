@@ -47,7 +47,8 @@ enum sat_cause {
 };
 
 /* A new target was decided on. */
-void saturation_metrics_changed(const struct saturation_metrics *m,
-                                const struct variant_labels *labels, bool up, enum sat_cause cause);
+void saturation_metrics_count_change(const struct saturation_metrics *m,
+                                     const struct variant_labels *labels, bool up,
+                                     enum sat_cause cause);
 
 #endif

@@ -10,14 +10,14 @@ enum { ATTEMPTS = 6, FACTOR = 2 };
 static const int64_t FIRST_PAUSE_NS = 5 * NS_PER_S;
 static const double JITTER = 0.1;
 
-static void ask(struct saturation *s);
+static void send_query(struct saturation *s);
 
-static void on_pause_over(struct timer *timer)
+static void on_retry_timer(struct timer *timer)
 {
-    ask(container_of(timer, struct saturation, probe.pause));
+    send_query(container_of(timer, struct saturation, probe.pause));
 }
 
-static void answered(void *context, const struct prom_result *result, const err_t *failure)
+static void on_answer(void *context, const struct prom_result *result, const err_t *failure)
 {
     struct saturation *s = context;
     struct sat_probe *p = &s->probe;
@@ -36,19 +36,19 @@ static void answered(void *context, const struct prom_result *result, const err_
              KV_C("error", failure->text), KV_INT("attempts_left", p->attempts_left));
     double pause_ns = (double)p->pause_ns * (1 + JITTER * random_unit(&p->random));
     p->pause_ns *= FACTOR;
-    timer_set(loop, &p->pause, loop_mono_ns(loop) + (int64_t)pause_ns, on_pause_over);
+    timer_set(loop, &p->pause, loop_mono_ns(loop) + (int64_t)pause_ns, on_retry_timer);
 }
 
-static void ask(struct saturation *s)
+static void send_query(struct saturation *s)
 {
     s->probe.call =
         prom_client_query(s->collector.prometheus, &(struct prom_query){ .promql = S("up"),
                                                                          .retry = { .attempts = 1 },
-                                                                         .on_done = answered,
+                                                                         .on_done = on_answer,
                                                                          .context = s });
 }
 
-void saturation_probe(struct saturation *s)
+void saturation_probe_start(struct saturation *s)
 {
     struct sat_probe *p = &s->probe;
     if (!p->due || !s->collector.prometheus)
@@ -56,7 +56,7 @@ void saturation_probe(struct saturation *s)
     p->attempts_left = ATTEMPTS;
     p->pause_ns = FIRST_PAUSE_NS;
     random_init(&p->random, random_seed(), 1);
-    ask(s);
+    send_query(s);
 }
 
 void saturation_probe_stop(struct saturation *s)
@@ -65,7 +65,7 @@ void saturation_probe_stop(struct saturation *s)
     prom_call_cancel(take(s->probe.call));
 }
 
-bool saturation_probe_over(const struct saturation *s, struct buf *why_not)
+bool saturation_probe_is_done(const struct saturation *s, struct buf *why_not)
 {
     bool asks = s->collector.prometheus;
     if (!s->probe.due || (!asks && cache_synced(s->optimization))) /* which names none either */

@@ -114,7 +114,7 @@ static void read_profiles(struct arena *a, struct variant_spec *s, const struct 
     }
 }
 
-struct variant_spec variant_spec_read(struct arena *a, const struct json *spec)
+struct variant_spec saturation_spec_read(struct arena *a, const struct json *spec)
 {
     const struct json *target = json_get(spec, "scaleTargetRef");
     struct variant_spec s = {

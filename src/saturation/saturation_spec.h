@@ -33,6 +33,6 @@ struct variant_spec {
 
 /* Lives in the arena. Anything may be missing or odd: what cannot be read is a problem, and the
  * default takes its place. */
-struct variant_spec variant_spec_read(struct arena *a, const struct json *spec);
+struct variant_spec saturation_spec_read(struct arena *a, const struct json *spec);
 
 #endif

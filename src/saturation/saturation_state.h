@@ -38,7 +38,7 @@ struct variant_echo {
 struct variant_shown {
     struct sat_view view;
     str reason;         /* of the decision */
-    struct arena words; /* of these texts */
+    struct arena texts; /* of these texts */
 };
 
 struct variant {
@@ -107,9 +107,9 @@ struct saturation {
     struct sat_snapshot *snapshot; /* owned */
     /* owned; the last good data, JSON */
     char *optimization_text, *saturation_text, *zero_text, *costs_text, *classes_text;
-    struct keep *keep;    /* owned; the last good entries of all ConfigMaps */
-    uint64_t remembered;  /* generation of the snapshot that it knows */
-    unsigned standing_in; /* bits: ConfigMaps that are gone */
+    struct keep *keep;           /* owned; the last good entries of all ConfigMaps */
+    uint64_t kept_generation;    /* generation of the snapshot that it knows */
+    unsigned fallbacks_in_force; /* bits: ConfigMaps that are gone */
     struct metric_family *fallbacks;
     char *connection; /* owned; what the client of Prometheus was made of */
     char *no_metrics; /* owned; why there can be none; NULL: there can */
@@ -126,22 +126,22 @@ struct saturation {
 struct variant *saturation_find(const struct saturation *s, str ns, str name);
 /* Takes a record's present state over. */
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r);
-void saturation_drop(struct saturation *s, str ns, str name);
+void saturation_remove(struct saturation *s, str ns, str name);
 void saturation_state_done(struct saturation *s);
 
-const struct workload_record *saturation_workload(const struct saturation *s,
-                                                  const struct variant *v);
+const struct workload_record *saturation_get_workload(const struct saturation *s,
+                                                      const struct variant *v);
 /* Another workload than before, be it of the same name: what was decided was about the other one. */
-void saturation_meet(struct variant *v, const struct workload_record *w);
+void saturation_bind_workload(struct variant *v, const struct workload_record *w);
 bool saturation_is_statefulset(const struct variant *v);
 /* Deployment, which an empty kind means too, or StatefulSet; nothing is scaled of any other kind. */
-bool saturation_knows_kind(const struct variant *v);
+bool saturation_can_scale_kind(const struct variant *v);
 /* Of variants of several models with one workload, the first by name has it. NULL: `v` has it. */
-const struct variant *saturation_rival(const struct saturation *s, const struct variant *v);
+const struct variant *saturation_find_rival(const struct saturation *s, const struct variant *v);
 /* Is its namespace left out by annotation? The variant says so, and nothing else is done. */
 bool saturation_is_excluded(const struct saturation *s, const struct variant *v);
 /* Is it ours to manage? `ret_why` says why not. */
-bool saturation_manages(const struct saturation *s, const struct variant *v, str *ret_why);
+bool saturation_is_managed(const struct saturation *s, const struct variant *v, str *ret_why);
 
 struct variant_bounds {
     int min, max; /* max 0: none */
@@ -149,7 +149,7 @@ struct variant_bounds {
     double tolerance_up, tolerance_down;
     bool keeps_min; /* against zero too: it was asked for, or who follows would not go there */
 };
-struct variant_bounds saturation_bounds(const struct saturation *s, const struct variant *v);
+struct variant_bounds saturation_get_bounds(const struct saturation *s, const struct variant *v);
 
 /* The variant's pods, as sat_replica with its samples; those that are not ready are left out. */
 typedef void saturation_pod_fn(void *context, const struct replica_record *pod);
@@ -157,22 +157,22 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
                          void *context);
 
 /* The status as the server has it, ahead of the cache if need be. NULL: none. */
-const struct json *saturation_status(struct arena *a, struct variant *v,
-                                     const struct variant_record *r);
+const struct json *saturation_get_status(struct arena *a, struct variant *v,
+                                         const struct variant_record *r);
 
 /* ---- saturation_config.c */
 
 /* Keeps the caches of ConfigMaps and makes snapshots of them. */
 int saturation_config_start(struct saturation *s, err_t *e);
 /* A client for Prometheus, if there is to be one: from flags, environment or ConfigMap. */
-int saturation_connect(struct saturation *s, const struct json *data, err_t *e);
+int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e);
 int saturation_read_options(struct saturation *s, err_t *e);
-const char *saturation_setting(const struct saturation *s, const char *flag, const char *env);
+const char *saturation_get_setting(const struct saturation *s, const char *flag, const char *env);
 void saturation_config_done(struct saturation *s);
 extern const struct feature_setting saturation_settings[];
 
 /* The last good entries were read: they count below what the ConfigMaps say. */
-void saturation_restore(struct saturation *s);
+void saturation_config_restore(struct saturation *s);
 #define SAT_COSTS_MAP "accelerator-unit-costs"
 #define SAT_CLASSES_MAP "service-classes-config"
 
@@ -180,20 +180,22 @@ void saturation_restore(struct saturation *s);
 
 int saturation_keep_start(struct saturation *s, err_t *e);
 /* A global ConfigMap's last good entries as its data, JSON; "": none. */
-str saturation_kept(const struct saturation *s, struct arena *a, str map);
-void saturation_kept_locals(const struct saturation *s, struct arena *a, struct sat_sources *out);
-void saturation_remember(struct saturation *s); /* what is good now; of the leader */
+str saturation_keep_read(const struct saturation *s, struct arena *a, str map);
+void saturation_keep_read_locals(const struct saturation *s, struct arena *a,
+                                 struct sat_sources *out);
+void saturation_keep_update(struct saturation *s); /* what is good now; of the leader */
 
 /* ---- saturation_probe.c */
 
-void saturation_probe(struct saturation *s); /* of the client that there is, from the beginning */
+void saturation_probe_start(
+    struct saturation *s); /* of the client that there is, from the beginning */
 void saturation_probe_stop(struct saturation *s);
-bool saturation_probe_over(const struct saturation *s, struct buf *why_not);
+bool saturation_probe_is_done(const struct saturation *s, struct buf *why_not);
 
 /* ---- saturation_engine.c */
 
-struct reconciled saturation_cycle(struct reconcile *r);
-void saturation_decide(struct saturation *s, struct sat_model *m, struct arena *a);
+struct reconciled saturation_run_cycle(struct reconcile *r);
+void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a);
 
 /* ---- saturation_turn.c */
 

@@ -41,9 +41,9 @@ void scale_history_done(struct scale_history *h);
 
 /* The replicas to go to now, when `wish` is what should be. The first wish of a history counts as if
  * `current` had been wished just before. */
-int scale_allowed(struct scale_history *h, const struct scale_behavior *behavior, int64_t now_s,
-                  int current, int wish);
+int scale_next_replicas(struct scale_history *h, const struct scale_behavior *behavior,
+                        int64_t now_s, int current, int wish);
 /* A change was written. */
-void scale_happened(struct scale_history *h, int64_t now_s, int from, int to);
+void scale_record_change(struct scale_history *h, int64_t now_s, int from, int to);
 
 #endif

@@ -40,7 +40,7 @@ static struct request_weight weigh_request(const struct slo_state *s, const stru
     return (struct request_weight){ prompt, prompt + answer, context };
 }
 
-double slo_weigh(const struct slo_state *s, struct slo_load load)
+double slo_weigh_load(const struct slo_state *s, struct slo_load load)
 {
     const struct slo_speed *x = &s->speeds[s->reference];
     return load.rate * MAX(weigh_request(s, x, load.in, load.out).all / x->th[0], weight_min);
@@ -75,7 +75,7 @@ static double rate_of_running(const struct slo_turn *t, const struct slo_speed *
     return n * x->th[0] / (t->c->itl * t->s->out_tokens + n * w);
 }
 
-double slo_capacity(const struct slo_turn *t, size_t v, double margin, double surplus)
+double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus)
 {
     const struct slo_speed *x = t->speed[v];
     const struct slo_variant *in = &t->in.variants[v];

@@ -43,37 +43,37 @@ void slo_state_init(struct slo_state *s)
 /* ---- input */
 
 /* NaN for what cannot be: negative, infinite, or beyond `most`. */
-static double sane(double x, double most)
+static double clean_number(double x, double most)
 {
     return x >= 0 && x <= most ? x : NAN;
 }
 
 static void clean_input(struct slo_input *in)
 {
-    in->arrival = sane(in->arrival, 1e6);
-    in->arrival_now = sane(in->arrival_now, 1e6);
-    in->in_tokens = sane(in->in_tokens, 1e7);
-    in->out_tokens = sane(in->out_tokens, 1e7);
-    in->in_tail = sane(in->in_tail, 1e8);
-    in->waiting = sane(in->waiting, 1e9);
-    in->queued = sane(in->queued, 1e9);
-    in->ok = sane(in->ok, 1);
-    in->finished = sane(in->finished, 1e9);
-    in->season = sane(in->season, 1e3);
+    in->arrival = clean_number(in->arrival, 1e6);
+    in->arrival_now = clean_number(in->arrival_now, 1e6);
+    in->in_tokens = clean_number(in->in_tokens, 1e7);
+    in->out_tokens = clean_number(in->out_tokens, 1e7);
+    in->in_tail = clean_number(in->in_tail, 1e8);
+    in->waiting = clean_number(in->waiting, 1e9);
+    in->queued = clean_number(in->queued, 1e9);
+    in->ok = clean_number(in->ok, 1);
+    in->finished = clean_number(in->finished, 1e9);
+    in->season = clean_number(in->season, 1e3);
 }
 
 static void clean_variant(struct slo_variant *v)
 {
-    v->itl = sane(v->itl, 600);
-    v->prompt_rate = sane(v->prompt_rate, 1e8);
-    v->gen_rate = sane(v->gen_rate, 1e8);
-    v->running = sane(v->running, 1e6);
-    v->running_low = sane(v->running_low, 1e6);
-    v->running_high = sane(v->running_high, 1e6);
-    v->kv = sane(v->kv, 1);
-    v->kv_tokens = sane(v->kv_tokens, 1e10);
-    v->max_seqs = sane(v->max_seqs, 1e6);
-    v->start_delay = sane(v->start_delay, 86400);
+    v->itl = clean_number(v->itl, 600);
+    v->prompt_rate = clean_number(v->prompt_rate, 1e8);
+    v->gen_rate = clean_number(v->gen_rate, 1e8);
+    v->running = clean_number(v->running, 1e6);
+    v->running_low = clean_number(v->running_low, 1e6);
+    v->running_high = clean_number(v->running_high, 1e6);
+    v->kv = clean_number(v->kv, 1);
+    v->kv_tokens = clean_number(v->kv_tokens, 1e10);
+    v->max_seqs = clean_number(v->max_seqs, 1e6);
+    v->start_delay = clean_number(v->start_delay, 86400);
 }
 
 /* Sorts the variants of the turn by id, by insertion: they are few and mostly sorted already. */
@@ -184,7 +184,7 @@ static void close_turn(struct slo_turn *t)
     }
 }
 
-PRINTF_LIKE(2, 3) static void say(struct slo_output *out, const char *format, ...)
+PRINTF_LIKE(2, 3) static void set_reason(struct slo_output *out, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -211,7 +211,7 @@ static void learn_all(struct slo_turn *t)
             x->start = 0.7 * x->start + 0.3 * slo_clamp(in->start_delay, 5, 1800);
         if (in->max > 0)
             slowest = MAX(slowest, x->start);
-        slo_learn(t, v);
+        slo_learn_speed(t, v);
     }
     t->out->horizon = slowest + 2 * t->c->cycle;
 }
@@ -227,10 +227,10 @@ static void hold_without_load(struct slo_turn *t)
         if (in->max > 0 && (cheapest == SIZE_MAX || in->cost < t->in.variants[cheapest].cost))
             cheapest = v;
     }
-    say(t->out, "hold: the load is not known");
+    set_reason(t->out, "hold: the load is not known");
     if (total == 0 && (t->in.waiting > 0 || t->in.arrival > 0) && cheapest != SIZE_MAX) {
         t->target[cheapest] = 1;
-        say(t->out, "up: requests wait and there is no replica");
+        set_reason(t->out, "up: requests wait and there is no replica");
     }
 }
 
@@ -254,9 +254,9 @@ static void weigh_history(struct slo_turn *t)
     t->at = s->n % SLO_RING;
     s->load[t->at] = now;
     for (uint32_t k = 0; k < MIN(s->n + 1, (uint32_t)SLO_RING); k++)
-        t->weighed[k] = slo_weigh(s, s->load[k]);
+        t->weighed[k] = slo_weigh_load(s, s->load[k]);
     now.rate = 1;
-    t->per_request = slo_weigh(s, now);
+    t->per_request = slo_weigh_load(s, now);
     t->out->demand = t->weighed[t->at];
 }
 
@@ -271,7 +271,8 @@ static void spend_budgets(struct slo_turn *t)
     struct slo_output *out = t->out;
     double planned = 0, keep = exp(-t->c->cycle / budget_memory);
     for (size_t v = 0; v < t->in.variant_n; v++)
-        planned += t->in.variants[v].ready * t->per_request * slo_capacity(t, v, margin_planned, 0);
+        planned +=
+            t->in.variants[v].ready * t->per_request * slo_get_capacity(t, v, margin_planned, 0);
     s->miss *= keep;
     s->seen *= keep;
     s->all_miss *= keep;
@@ -297,7 +298,8 @@ static void spend_budgets(struct slo_turn *t)
 /* What the user wants to be held free on top. */
 static void add_reserve(struct slo_turn *t)
 {
-    double replicas = sane(t->c->reserve_replicas, 1e6), share = sane(t->c->reserve, 100);
+    double replicas = clean_number(t->c->reserve_replicas, 1e6),
+           share = clean_number(t->c->reserve, 100);
     const struct slo_speed *reference = &t->s->speeds[t->s->reference];
     if (share > 0)
         t->out->need *= 1 + share;
@@ -306,20 +308,21 @@ static void add_reserve(struct slo_turn *t)
             t->out->need += replicas * t->capacity[v];
 }
 
-static void decide(struct slo_turn *t)
+static void decide_targets(struct slo_turn *t)
 {
     struct slo_output *out = t->out;
     if (out->need > out->have) {
         slo_plan_up(t);
-        say(out,
+        set_reason(
+            out,
             "up: %.2f busy replicas now, %.2f expected in %.0f s, %.2f with headroom; %.2f fit",
             out->demand, out->forecast, out->horizon, out->need, out->have);
     } else if (t->s->n * t->c->cycle >= watch_first) {
         const char *act = slo_plan_down(t) ? "down" : "keep";
-        say(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit", act,
-            out->demand, out->hold, out->horizon, out->have);
+        set_reason(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit",
+                   act, out->demand, out->hold, out->horizon, out->have);
     } else
-        say(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
+        set_reason(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
 }
 
 void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_input *in,
@@ -337,13 +340,13 @@ void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_
         choose_reference(&t);
         weigh_history(&t);
         spend_budgets(&t);
-        slo_forecast(&t);
+        slo_forecast_load(&t);
         slo_plan_capacity(&t);
         add_reserve(&t);
         slo_plan_backlog(&t);
         out->hold = MAX(out->hold, out->need);
         s->n++;
-        decide(&t);
+        decide_targets(&t);
     }
     close_turn(&t);
 }

@@ -148,7 +148,7 @@ static double select_nth(double *v, int n, int at)
     return v[at];
 }
 
-static double pinball(double error, double tau)
+static double pinball_loss(double error, double tau)
 {
     return error > 0 ? tau * error : (tau - 1) * error;
 }
@@ -161,7 +161,7 @@ struct pairs {
 
 /* `peak`: the most until the horizon, instead of what came at the horizon. The load of this cycle is no part of any
  * pair: whatever it is, the same forecaster and the same quantile answer, so that more load never asks for less. */
-static void take_pairs(const struct history *h, bool peak, struct pairs *p)
+static void collect_pairs(const struct history *h, bool peak, struct pairs *p)
 {
     int last = h->n - 2 - h->lead, first = MAX(last - 2 * PAIRS_MAX + 2, 0);
     first +=
@@ -194,7 +194,8 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
     }
     double ratio = slo_clamp(select_nth(scratch, p->n, at), 1, exp(log_max));
     for (int i = 0; i < p->n; i++)
-        a.loss += pinball(p->actual[i] - (p->forecast[i] + ratio_floor) * ratio + ratio_floor, tau);
+        a.loss +=
+            pinball_loss(p->actual[i] - (p->forecast[i] + ratio_floor) * ratio + ratio_floor, tau);
     if (p->n < PAIRS_ENOUGH)
         ratio = exp(log_prior + (log(ratio) - log_prior) * p->n / (int)PAIRS_ENOUGH);
     a.bound = a.forecast * ratio;
@@ -204,7 +205,7 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
         scratch[i] = p->actual[i] - p->forecast[i];
     double amount = MAX(select_nth(scratch, p->n, at), 0), loss = 0;
     for (int i = 0; i < p->n; i++)
-        loss += pinball(p->actual[i] - p->forecast[i] - amount, tau);
+        loss += pinball_loss(p->actual[i] - p->forecast[i] - amount, tau);
     if (loss < additive_advantage * a.loss)
         a = (struct answer){ a.forecast, a.forecast + amount, loss, true };
     return a;
@@ -213,7 +214,7 @@ static struct answer ask_forecaster(const struct history *h, struct pairs *p, in
 static struct answer ask_best(const struct history *h, bool peak, double tau)
 {
     struct pairs p;
-    take_pairs(h, peak, &p);
+    collect_pairs(h, peak, &p);
     if (p.n < PAIRS_MIN) { /* nothing to learn from yet: the trend and the prior */
         double f = forecast_at(h, FORECASTER_N - 1, h->n - 1);
         return (struct answer){ .forecast = f, .bound = f * exp(log_prior) };
@@ -237,7 +238,7 @@ static void raise_need(struct slo_turn *t, double forecast, double need)
     t->out->forecast = forecast;
 }
 
-static void heed_jump(struct slo_turn *t)
+static void raise_for_jump(struct slo_turn *t)
 {
     double slow = t->in.arrival, fast = t->in.arrival_now, *dispersion = &t->s->dispersion;
     if (!(slow > 0) || !(fast >= 0))
@@ -250,7 +251,7 @@ static void heed_jump(struct slo_turn *t)
     *dispersion += dispersion_gain * (surprise - *dispersion);
 }
 
-static void heed_mix(struct slo_turn *t)
+static void raise_for_mix(struct slo_turn *t)
 {
     const int n = MIX_CYCLES;
     double w[MIX_CYCLES], sy = 0, sxy = 0, errors = 0;
@@ -259,7 +260,7 @@ static void heed_mix(struct slo_turn *t)
     for (int j = 0; j < n; j++) { /* x = -j */
         struct slo_load load = t->s->load[(t->at + SLO_RING - (uint32_t)j) % SLO_RING];
         load.rate = 1;
-        w[j] = slo_weigh(t->s, load);
+        w[j] = slo_weigh_load(t->s, load);
         sy += w[j];
         sxy -= j * w[j];
     }
@@ -278,13 +279,13 @@ static void heed_mix(struct slo_turn *t)
     }
 }
 
-void slo_forecast(struct slo_turn *t)
+void slo_forecast_load(struct slo_turn *t)
 {
     struct history h;
     struct slo_output *out = t->out;
     read_history(t, &h);
     struct answer up = ask_best(&h, false, out->quantile);
-    struct answer keep = ask_best(&h, true, MIN(out->quantile + slo_keep_extra, 0.99));
+    struct answer keep = ask_best(&h, true, MIN(out->quantile + SLO_KEEP_EXTRA, 0.99));
     if (t->in.season > 0) { /* the same hour of yesterday knows better than a line */
         double f = out->demand * slo_clamp(t->in.season, 0.7, 2);
         up = (struct answer){ f, f * MAX(up.bound / MAX(up.forecast, 1e-9), 1), 0, up.additive };
@@ -292,7 +293,7 @@ void slo_forecast(struct slo_turn *t)
     out->forecast = up.forecast;
     out->additive = up.additive;
     out->need = MAX(up.bound, out->demand);
-    heed_mix(t);
-    heed_jump(t);
+    raise_for_mix(t);
+    raise_for_jump(t);
     out->hold = MAX(keep.bound, out->need);
 }

@@ -187,7 +187,7 @@ static void fit_speed(struct slo_speed *x, double y, const double z[3])
     solve_speed(x);
 }
 
-void slo_learn(struct slo_turn *t, size_t i)
+void slo_learn_speed(struct slo_turn *t, size_t i)
 {
     struct slo_speed *x = t->speed[i];
     const struct slo_variant *v = &t->in.variants[i];

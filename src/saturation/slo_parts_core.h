@@ -42,21 +42,21 @@ static inline double slo_clamp(double x, double low, double high)
 
 /* ---- slo_learn_core.c */
 void slo_speed_init(struct slo_speed *x, uint64_t id);
-void slo_learn(struct slo_turn *t, size_t v);
+void slo_learn_speed(struct slo_turn *t, size_t v);
 
 /* ---- slo_capacity_core.c */
 /* Busy replicas of the reference variant that a load keeps. */
-double slo_weigh(const struct slo_state *s, struct slo_load load);
+double slo_weigh_load(const struct slo_state *s, struct slo_load load);
 /* Requests/s that a replica carries within the targets, planning with `margin` of them. 0: none. */
-double slo_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
+double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
 
 /* ---- slo_forecast_core.c */
 /* out->forecast; out->need, which the load will not exceed at the horizon; out->hold, until then. */
-void slo_forecast(struct slo_turn *t);
+void slo_forecast_load(struct slo_turn *t);
 
 /* By how much the quantile of the second is above that of the first: a removal that was wrong costs a start delay,
  * an addition that was not needed only money. */
-#define slo_keep_extra 0.1
+#define SLO_KEEP_EXTRA 0.1
 
 /* ---- slo_plan_core.c */
 void slo_plan_capacity(struct slo_turn *t); /* fit and capacity of each variant; out->have */

@@ -33,7 +33,7 @@ static bool is_slow_for_tail(const struct slo_turn *t, size_t v)
     return prefill + 2 * t->c->itl / x->th[0] > limit * t->c->ttft;
 }
 
-static enum slo_fit classify(const struct slo_turn *t, size_t v)
+static enum slo_fit classify_variant(const struct slo_turn *t, size_t v)
 {
     if (t->speed[v]->samples < SAMPLES_TO_KNOW && !t->in.variants[v].hinted)
         return SLO_UNSEEN;
@@ -44,8 +44,8 @@ void slo_plan_capacity(struct slo_turn *t)
 {
     for (size_t v = 0; v < t->in.variant_n; v++) {
         const struct slo_variant *in = &t->in.variants[v];
-        t->capacity[v] = t->per_request * slo_capacity(t, v, t->out->margin, t->surplus);
-        t->fit[v] = classify(t, v);
+        t->capacity[v] = t->per_request * slo_get_capacity(t, v, t->out->margin, t->surplus);
+        t->fit[v] = classify_variant(t, v);
         t->speed[v]->unfit = t->fit[v] == SLO_UNFIT;
         t->has_alternative |= t->fit[v] != SLO_UNFIT && in->max > 0 && !in->stuck;
     }

@@ -92,7 +92,7 @@ int slo_settings_read(const struct json *tree, struct slo_settings *ret, err_t *
     return 0;
 }
 
-void slo_settings_lay(struct slo_settings *to, const struct slo_settings *over)
+void slo_settings_merge(struct slo_settings *to, const struct slo_settings *over)
 {
     double *fields[] = { &to->ttft,   &to->itl, &to->goal, &to->reserve, &to->reserve_replicas,
                          &to->caution };
@@ -102,10 +102,4 @@ void slo_settings_lay(struct slo_settings *to, const struct slo_settings *over)
     for (size_t i = 0; i < countof(fields); i++)
         if (!isnan(from[i]))
             *fields[i] = from[i];
-}
-
-bool slo_settings_any(const struct slo_settings *s)
-{
-    return !isnan(s->ttft) || !isnan(s->itl) || !isnan(s->goal) || !isnan(s->caution) ||
-           !isnan(s->reserve);
 }

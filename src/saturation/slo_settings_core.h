@@ -22,7 +22,6 @@ extern const struct slo_settings slo_settings_none;
 /* `tree` may be NULL or null: nothing is said. -EBADMSG: something else than a map of these fields;
  * -EINVAL: a value that cannot be. */
 int slo_settings_read(const struct json *tree, struct slo_settings *ret, err_t *e);
-void slo_settings_lay(struct slo_settings *to, const struct slo_settings *over);
-bool slo_settings_any(const struct slo_settings *s);
+void slo_settings_merge(struct slo_settings *to, const struct slo_settings *over);
 
 #endif

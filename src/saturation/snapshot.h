@@ -45,26 +45,26 @@ struct sat_sources {
     size_t local_n;
 };
 
-struct sat_local_news {
+struct sat_local_report {
     struct sat_load saturation;
     str zero_problems; /* "": none */
 };
 
-struct sat_news { /* what there is to tell, in the snapshot's arena */
+struct sat_report { /* what there is to tell, in the snapshot's arena */
     struct sat_load global;
     str zero_problems, interval_problem, age_problems; /* "": none */
-    struct sat_local_news *locals;                     /* as in the snapshot */
+    struct sat_local_report *locals;                   /* as in the snapshot */
 };
 
 /* `before` NULL: the first one. Its last good values stay where the sources have bad ones. */
 struct sat_snapshot *sat_snapshot_new(const struct sat_sources *from,
-                                      const struct sat_snapshot *before, struct sat_news *ret_news);
+                                      const struct sat_snapshot *before,
+                                      struct sat_report *ret_report);
 struct sat_snapshot *sat_snapshot_ref(struct sat_snapshot *s);
 void sat_snapshot_unref(struct sat_snapshot *s);
 
 const struct sat_local *sat_snapshot_local(const struct sat_snapshot *s, str ns); /* NULL: none */
-struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s,
-                                         const struct sat_question *q);
+struct sat_resolved sat_snapshot_resolve(const struct sat_snapshot *s, const struct sat_lookup *q);
 const struct zero_table *sat_snapshot_zero(const struct sat_snapshot *s, str ns);
 
 #endif

@@ -39,7 +39,7 @@ struct sat_view {
 };
 
 /* Would the status say the same, but for numbers that wander? */
-bool sat_view_same(const struct sat_view *a, const struct sat_view *b);
+bool sat_view_is_same(const struct sat_view *a, const struct sat_view *b);
 
 /* The merge patch; NULL when there is nothing to write. `old` NULL: no status yet. */
 struct json *sat_status_patch(struct arena *a, const struct json *old, const struct sat_view *view,

@@ -53,14 +53,14 @@ static double cost_of(const struct plan *p, size_t i)
     return p->seen[i] ? p->seen[i]->cost : p->states[i]->cost;
 }
 
-static int upper(const struct sat_state *s)
+static int get_maximum(const struct sat_state *s)
 {
     return s->max > 0 ? s->max : INT32_MAX;
 }
 
 /* ---- need */
 
-static int needed_for(double load, double per_replica)
+static int replicas_for_load(double load, double per_replica)
 {
     if (per_replica <= 0)
         return INT32_MAX; /* the triggers leave no room at all: always too few */
@@ -71,8 +71,9 @@ static int needed_for(double load, double per_replica)
 static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis,
                            int total)
 {
-    int kv = needed_for(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
-    int queue = needed_for(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
+    int kv = replicas_for_load(analysis->load_kv, c->kv_threshold - c->kv_spare_trigger);
+    int queue =
+        replicas_for_load(analysis->load_queue, c->queue_threshold - c->queue_spare_trigger);
     int most = MAX(analysis->replicas * 2, analysis->replicas + 2);
     if (analysis->draining)
         queue = MIN(queue, total);
@@ -81,14 +82,14 @@ static int needed_replicas(const struct sat_config *c, const struct sat_analysis
 }
 
 /* A variant waits for an earlier target while that can still be reached. */
-static bool on_its_way(const struct sat_state *s)
+static bool is_moving(const struct sat_state *s)
 {
-    return s->desired > 0 && sat_bounded(s, s->desired) != s->current && !s->settled;
+    return s->desired > 0 && sat_clamp_to_bounds(s, s->desired) != s->current && !s->settled;
 }
 
 /* ---- growing: cheapest first */
 
-static bool cheaper(const struct plan *p, size_t i, size_t best)
+static bool is_cheaper(const struct plan *p, size_t i, size_t best)
 {
     return cost_of(p, i) < cost_of(p, best); /* ties keep the smaller name, which came first */
 }
@@ -100,14 +101,14 @@ static int clear_tolerance_up(const struct sat_state *s, int target)
     return s->tolerance_up > 0 ? MAX(target, (int)fmin(least, INT32_MAX)) : target;
 }
 
-static void grow(struct plan *p, int missing)
+static void add_replicas(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (missing > 0) {
         size_t best = SIZE_MAX;
         for (size_t i = 0; i < p->n; i++)
-            if (!used[i] && p->target[i] < upper(p->states[i]) && !p->states[i]->stuck &&
-                (best == SIZE_MAX || cheaper(p, i, best)))
+            if (!used[i] && p->target[i] < get_maximum(p->states[i]) && !p->states[i]->stuck &&
+                (best == SIZE_MAX || is_cheaper(p, i, best)))
                 best = i;
         if (best == SIZE_MAX)
             return; /* every variant is at its bound */
@@ -115,7 +116,8 @@ static void grow(struct plan *p, int missing)
         const struct sat_state *s = p->states[best];
         int before = p->target[best];
         p->target[best] =
-            sat_bounded(s, clear_tolerance_up(s, before + MIN(missing, upper(s) - before)));
+            sat_clamp_to_bounds(s, clear_tolerance_up(s, before + MIN(missing,
+                                                                      get_maximum(s) - before)));
         missing -= p->target[best] - before;
     }
 }
@@ -131,14 +133,14 @@ static int clear_tolerance_down(const struct sat_state *s, int target)
     return s->current;
 }
 
-int sat_clear_tolerance(const struct sat_state *s, int target)
+int sat_apply_tolerance(const struct sat_state *s, int target)
 {
     if (target > s->current)
-        return sat_bounded(s, clear_tolerance_up(s, target));
+        return sat_clamp_to_bounds(s, clear_tolerance_up(s, target));
     return target < s->current ? clear_tolerance_down(s, target) : target;
 }
 
-static void shrink(struct plan *p, int surplus)
+static void remove_replicas(struct plan *p, int surplus)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (surplus > 0) {
@@ -159,20 +161,20 @@ static void shrink(struct plan *p, int surplus)
 
 /* ---- a scale-down that has not happened yet: the cheapest stay */
 
-static int withdraw(struct plan *p, int missing)
+static int withdraw_scale_down(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
     while (missing > 0) {
         size_t best = SIZE_MAX;
         for (size_t i = 0; i < p->n; i++)
-            if (!used[i] && on_its_way(p->states[i]) &&
-                p->target[i] < sat_bounded(p->states[i], p->states[i]->current) &&
-                (best == SIZE_MAX || cheaper(p, i, best)))
+            if (!used[i] && is_moving(p->states[i]) &&
+                p->target[i] < sat_clamp_to_bounds(p->states[i], p->states[i]->current) &&
+                (best == SIZE_MAX || is_cheaper(p, i, best)))
                 best = i;
         if (best == SIZE_MAX)
             break;
         used[best] = true;
-        int room = sat_bounded(p->states[best], p->states[best]->current) - p->target[best];
+        int room = sat_clamp_to_bounds(p->states[best], p->states[best]->current) - p->target[best];
         p->target[best] += MIN(missing, room);
         missing -= MIN(missing, room);
     }
@@ -181,7 +183,7 @@ static int withdraw(struct plan *p, int missing)
 
 /* ---- the answer */
 
-struct judgement {
+struct decision_basis {
     const struct sat_analysis *analysis;
     int needed; /* 0: the original's rules, which do not count */
     int total;  /* replicas of the model that are there or on their way, and can become ready */
@@ -190,7 +192,7 @@ struct judgement {
 /* Where a variant stands before the load is looked at. */
 static int base_target(const struct sat_state *s)
 {
-    return sat_bounded(s, on_its_way(s) ? s->desired : s->current);
+    return sat_clamp_to_bounds(s, is_moving(s) ? s->desired : s->current);
 }
 
 /* Why it stays, or what its bounds make of it. */
@@ -200,9 +202,9 @@ static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *a
     if (p->target[i] > s->current)
         return arena_printf(p->arena, "its minimum is %d", s->min);
     if (p->target[i] < s->current)
-        return arena_printf(p->arena, "its maximum is %d", upper(s));
-    if (analysis->scale_up && p->target[i] >= upper(s))
-        return arena_printf(p->arena, "at its maximum of %d", upper(s));
+        return arena_printf(p->arena, "its maximum is %d", get_maximum(s));
+    if (analysis->scale_up && p->target[i] >= get_maximum(s))
+        return arena_printf(p->arena, "at its maximum of %d", get_maximum(s));
     if (analysis->scale_up && s->stuck)
         return arena_printf(p->arena, "no scale-up: %d of its replicas do not become ready",
                             s->stuck);
@@ -212,13 +214,13 @@ static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *a
 }
 
 /* Compares with where the variant stood, so that the sentence never contradicts the act. */
-static str reason_for(struct plan *p, size_t i, const struct judgement *j)
+static str reason_for(struct plan *p, size_t i, const struct decision_basis *j)
 {
     const struct sat_state *s = p->states[i];
     int base = base_target(s);
-    if (on_its_way(s) && p->target[i] == base)
+    if (is_moving(s) && p->target[i] == base)
         return arena_printf(p->arena, "on its way from %d to %d", s->current, p->target[i]);
-    if (on_its_way(s) && p->target[i] > base && p->target[i] <= s->current)
+    if (is_moving(s) && p->target[i] > base && p->target[i] <= s->current)
         return arena_printf(p->arena,
                             "scale-down withdrawn: the load needs %d replicas of the model again",
                             j->needed);
@@ -240,13 +242,13 @@ static str reason_for(struct plan *p, size_t i, const struct judgement *j)
     return reason_to_stay(p, i, j->analysis);
 }
 
-static struct sat_targets answer(struct plan *p, const struct judgement *j)
+static struct sat_targets make_targets(struct plan *p, const struct decision_basis *j)
 {
     struct sat_targets result = { .n = p->n, .needed = j->needed };
     result.at = arena_array(p->arena, p->n, sizeof(*result.at));
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
-        bool moved = !on_its_way(s) && p->target[i] == base_target(s) && p->target[i] != s->current;
+        bool moved = !is_moving(s) && p->target[i] == base_target(s) && p->target[i] != s->current;
         result.at[i] = (struct sat_target){ s->variant, p->target[i], reason_for(p, i, j), moved };
     }
     return result;
@@ -269,47 +271,47 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
                               const struct sat_analysis *seen, const struct sat_state *states,
                               size_t n)
 {
-    struct sat_analysis judged = *seen, *analysis = &judged;
-    judged.scale_up = seen->scale_up && needs_more(config, seen);
+    struct sat_analysis adjusted = *seen, *analysis = &adjusted;
+    adjusted.scale_up = seen->scale_up && needs_more(config, seen);
     struct plan p = make_plan(a, analysis, states, n);
     bool moving = false, all_report = true;
     int total = 0;
     for (size_t i = 0; i < n; i++) {
         const struct sat_state *s = p.states[i];
         int reporting = p.seen[i] ? p.seen[i]->replicas : 0;
-        moving |= on_its_way(s);
+        moving |= is_moving(s);
         all_report &= reporting >= s->current - s->stuck && s->pending <= s->stuck;
         p.target[i] = base_target(s);
         total += p.target[i] - s->stuck;
     }
-    struct judgement j = { .analysis = analysis, .total = total };
+    struct decision_basis j = { .analysis = analysis, .total = total };
     if (analysis->replicas == 0)
-        return answer(&p, &j); /* nothing is known: hold */
+        return make_targets(&p, &j); /* nothing is known: hold */
     j.needed = needed_replicas(config, analysis, total);
-    int missing = withdraw(&p, j.needed - total);
+    int missing = withdraw_scale_down(&p, j.needed - total);
     /* What is already coming counts as there; what goes away is not taken away twice. */
     if (analysis->scale_up && missing > 0)
-        grow(&p, missing);
+        add_replicas(&p, missing);
     else if (!analysis->scale_up && j.needed < total && !moving && all_report && !analysis->keep.n)
-        shrink(&p, total - j.needed);
-    struct sat_targets result = answer(&p, &j);
+        remove_replicas(&p, total - j.needed);
+    struct sat_targets result = make_targets(&p, &j);
     result.in_transition = moving;
     return result;
 }
 
 /* ---- the original's rules */
 
-static void step_up(struct plan *p, const bool *eligible)
+static void add_one_replica(struct plan *p, const bool *eligible)
 {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < p->n; i++)
-        if (eligible[i] && (best == SIZE_MAX || cheaper(p, i, best)))
+        if (eligible[i] && (best == SIZE_MAX || is_cheaper(p, i, best)))
             best = i;
     if (best != SIZE_MAX)
         p->target[best]++;
 }
 
-static void step_down(struct plan *p, const bool *eligible)
+static void remove_one_replica(struct plan *p, const bool *eligible)
 {
     size_t worst = SIZE_MAX;
     for (size_t i = 0; i < p->n; i++)
@@ -320,39 +322,41 @@ static void step_down(struct plan *p, const bool *eligible)
         p->target[worst]--;
 }
 
-static bool wants_other(const struct sat_state *s)
+static bool has_open_target(const struct sat_state *s)
 {
     return s->desired != 0 && s->desired != s->current;
 }
 
-static bool decide_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
+static bool prepare_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
 {
     bool moving = false;
     for (size_t i = 0; i < p->n; i++)
-        moving |= wants_other(p->states[i]) || p->seen[i]->replicas != p->states[i]->current;
+        moving |= has_open_target(p->states[i]) || p->seen[i]->replicas != p->states[i]->current;
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
-        p->target[i] = !moving ? p->seen[i]->replicas : wants_other(s) ? s->desired : s->current;
+        p->target[i] = !moving              ? p->seen[i]->replicas
+                       : has_open_target(s) ? s->desired
+                                            : s->current;
         eligible[i] = !analysis->scale_up || s->pending <= 0;
     }
     return moving;
 }
 
-static void decide_seed(struct plan *p, bool *eligible)
+static void prepare_seed(struct plan *p, bool *eligible)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct sat_state *s = p->states[i];
         int reporting = p->seen[i]->replicas;
-        eligible[i] = !wants_other(s);
-        p->target[i] = wants_other(s)            ? s->desired
+        eligible[i] = !has_open_target(s);
+        p->target[i] = has_open_target(s)        ? s->desired
                        : reporting == s->current ? reporting
                                                  : s->current;
     }
 }
 
 /* The variants with metrics, each with its state (all zeros where there is none). */
-static struct plan plan_of_analysed(struct arena *a, const struct sat_analysis *analysis,
-                                    const struct sat_state *states, size_t n)
+static struct plan plan_analyzed(struct arena *a, const struct sat_analysis *analysis,
+                                 const struct sat_state *states, size_t n)
 {
     struct sat_state *known = arena_array(a, analysis->variant_n, sizeof(*known));
     for (size_t i = 0; i < analysis->variant_n; i++) {
@@ -372,19 +376,19 @@ struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
         struct plan hold = make_plan(a, analysis, states, n);
         for (size_t i = 0; i < n; i++)
             hold.target[i] = hold.states[i]->current;
-        return answer(&hold, &(struct judgement){ .analysis = analysis });
+        return make_targets(&hold, &(struct decision_basis){ .analysis = analysis });
     }
-    struct plan p = plan_of_analysed(a, analysis, states, n);
+    struct plan p = plan_analyzed(a, analysis, states, n);
     bool *eligible = arena_array(a, p.n, sizeof(bool)), moving = false;
     if (era == SAT_ERA_2026)
-        moving = decide_2026(&p, analysis, eligible);
+        moving = prepare_2026(&p, analysis, eligible);
     else
-        decide_seed(&p, eligible);
+        prepare_seed(&p, eligible);
     if (!moving && analysis->scale_up)
-        step_up(&p, eligible);
+        add_one_replica(&p, eligible);
     else if (!moving && analysis->scale_down_safe)
-        step_down(&p, eligible);
-    struct sat_targets result = answer(&p, &(struct judgement){ .analysis = analysis });
+        remove_one_replica(&p, eligible);
+    struct sat_targets result = make_targets(&p, &(struct decision_basis){ .analysis = analysis });
     result.in_transition = moving;
     return result;
 }

@@ -19,14 +19,14 @@ struct sat_state { /* what is known of a variant besides its metrics */
 };
 
 /* The nearest number of replicas that the bounds allow. */
-static inline int sat_bounded(const struct sat_state *s, int replicas)
+static inline int sat_clamp_to_bounds(const struct sat_state *s, int replicas)
 {
     return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
 }
 
 /* The target that an HPA with its tolerance follows: one that it would take for noise is enlarged where replicas
  * are added, and dropped where they are removed. */
-int sat_clear_tolerance(const struct sat_state *s, int target);
+int sat_apply_tolerance(const struct sat_state *s, int target);
 
 struct sat_target {
     str variant;

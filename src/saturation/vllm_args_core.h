@@ -6,10 +6,10 @@
 
 #include "../json/json.h"
 
-struct vllm_args {
+struct sat_vllm_args {
     double gpu_memory_utilization;
     int64_t block_size; /* tokens */
-    str kv_cache_dtype; /* in the arena given to vllm_args_parse */
+    str kv_cache_dtype; /* in the arena given to sat_vllm_args_parse */
     int64_t tensor_parallel;
     int64_t gpu_blocks_override; /* 0: vLLM decides */
     int64_t max_batched_tokens;  /* as written; 0: not given */
@@ -19,12 +19,12 @@ struct vllm_args {
 
 /* `containers` is the list of a pod template. Of a flag given twice the last counts, across containers too;
  * what is no number leaves the default. */
-struct vllm_args vllm_args_parse(struct arena *a, const struct json *containers);
+struct sat_vllm_args sat_vllm_args_parse(struct arena *a, const struct json *containers);
 
-int64_t vllm_batched_tokens(
-    const struct vllm_args *args); /* in force: as written, or what vLLM takes */
+int64_t sat_vllm_batched_tokens(
+    const struct sat_vllm_args *args); /* in force: as written, or what vLLM takes */
 
 /* Would a replica of the one hold as much as one of the other, on the same hardware? */
-bool vllm_args_alike(const struct vllm_args *a, const struct vllm_args *b);
+bool sat_vllm_args_alike(const struct sat_vllm_args *a, const struct sat_vllm_args *b);
 
 #endif
