@@ -1,10 +1,14 @@
 /* The optimizer: see alloc_core.h.
  *
- * A candidate is one server on one accelerator: the queue model says what rate a replica bears within
- * the latency targets, the load divided by it says how many. Without limits every server takes its
- * best candidate. With limits servers choose in order of priority, and within one priority those
- * first that would lose most by their second choice; who finds nothing left may get part of what he
- * wanted, by policy (alloc_greedy.c). */
+ * A candidate is one server on one accelerator. The queueing model (queue_core.c) gives the rate that a replica
+ * sustains within the latency targets; the load divided by that rate is the number of replicas. Candidates are sorted by
+ * value, the cost of the transition from the current allocation.
+ *
+ * Without limits every server takes its best candidate. With limits servers choose by priority and, within one priority,
+ * in the order of what they would lose by their second choice; a server that finds no capacity left may get a part of
+ * what it needs, depending on the policy (alloc_greedy.c).
+ *
+ * Single precision and the order of operations are WVA's: the vectors in test/golden compare the results. */
 #include "alloc_core.h"
 
 #include "alloc_greedy.h"
@@ -68,6 +72,7 @@ static int batch_size(const struct alloc_server *server, const struct alloc_prof
                                      : p->batch_max;
 }
 
+/* The minimum of replicas, with the latencies of an idle server. */
 static struct allocation allocate_without_load(const struct alloc_server *server,
                                                const struct alloc_profile *p)
 {
@@ -86,6 +91,7 @@ static struct allocation allocate_without_load(const struct alloc_server *server
     };
 }
 
+/* As many replicas as the load needs at the highest rate within the targets, and the latencies that result. */
 static int allocate_for_load(const struct alloc_server *server, const struct alloc_profile *p,
                              bool compat, struct queue_targets slo, struct allocation *ret,
                              err_t *e)
@@ -129,7 +135,7 @@ static int allocate_for_load(const struct alloc_server *server, const struct all
     return failed;
 }
 
-/* What the change from the current allocation costs; changing the accelerator is penalised. */
+/* Cost of the change from the current allocation; changing the accelerator adds a penalty. */
 static float transition_value(const struct allocation *from, const struct allocation *to)
 {
     static const float change_penalty = 0.1f;

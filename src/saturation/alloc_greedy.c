@@ -1,8 +1,13 @@
-/* Accelerators are few: who gets them. See alloc_core.c for the idea.
+/* The limited solver of the optimizer: who gets accelerators when there are not enough. See alloc_core.c.
  *
- * An entry is a server with its candidates. Entries wait in order of priority, then of what they lose
- * by their next choice, then of value; the first takes what it wants if that is there, or moves on
- * to its next choice and waits again. What finds nothing is served by policy afterwards. */
+ * An entry is a server with its candidates. Entries wait in a queue sorted by priority, then by what they lose with
+ * their next candidate, then by value. The first entry takes its candidate if the capacity is there; otherwise it moves
+ * on to its next candidate and is inserted again. Entries without a candidate left are served by the policy:
+ *
+ *     all ──► group (one priority, or everything) ──► serve_queue ──► solved
+ *                                                         └─► left ──► serve_unserved (none, exhaustive, round robin)
+ *
+ * Every step either solves an entry or removes one of its candidates, so the solver ends. Queues live in the arena. */
 #include "alloc_greedy.h"
 
 #include <float.h>
@@ -11,8 +16,8 @@ struct entry {
     size_t server;
     int priority;
     struct alloc_candidates candidates;
-    size_t next; /* the candidate it would take now */
-    float delta; /* what taking the one after it would cost */
+    size_t next; /* index of the candidate it would take now */
+    float delta; /* additional cost of the candidate after it */
 };
 
 struct queue {
@@ -33,7 +38,7 @@ static float delta_of(const struct entry *e)
                : FLT_MAX;
 }
 
-/* Negative: a goes first. */
+/* Negative: `a` is served first. */
 static int compare_entries(const struct entry *a, const struct entry *b)
 {
     if (a->priority != b->priority)
@@ -44,7 +49,7 @@ static int compare_entries(const struct entry *a, const struct entry *b)
     return x > y ? -1 : x < y;
 }
 
-/* Among equals, a newcomer goes last; one that comes back with its next choice goes first. */
+/* Among equals a new entry goes last, and one that returns with its next candidate goes first, as in WVA. */
 static void insert_entry(struct queue *q, struct entry e, bool newcomer)
 {
     size_t low = 0, high = q->n;
@@ -60,7 +65,7 @@ static void insert_entry(struct queue *q, struct entry e, bool newcomer)
     q->n++;
 }
 
-/* Devices of the type that a replica takes; NULL when the candidate needs none or the type is unknown. */
+/* The free devices of the candidate's type, and how many a replica takes. NULL: it needs none, or the type is unknown. */
 static int *find_stock(struct greedy *g, const struct entry *e, const struct allocation *c,
                        int *ret_units)
 {
@@ -82,7 +87,7 @@ static void set_solution(struct greedy *g, const struct entry *e, struct allocat
     g->answer->solved[e->server] = true;
 }
 
-/* Serves the queue; what finds no capacity goes to `left`, in the order it gave up. */
+/* Serves the queue; entries that find no capacity are appended to `left`. */
 static void serve_queue(struct greedy *g, struct queue *q, struct queue *left)
 {
     while (q->n) {
@@ -115,6 +120,7 @@ static void set_partial_solution(struct greedy *g, const struct entry *e,
     set_solution(g, e, part);
 }
 
+/* In order of priority, each entry takes as many replicas of its first candidate with capacity as there is room for. */
 static void serve_exhaustively(struct greedy *g, const struct queue *left)
 {
     for (size_t i = 0; i < left->n; i++) {
@@ -132,7 +138,7 @@ static void serve_exhaustively(struct greedy *g, const struct queue *left)
     }
 }
 
-struct ticket { /* a server that is given replicas one by one */
+struct ticket { /* a server that receives replicas one at a time */
     const struct allocation *candidate;
     int *stock;
     int units, replicas;
@@ -148,7 +154,7 @@ static void choose_candidate(struct greedy *g, const struct entry *e, struct tic
     }
 }
 
-/* One replica each in turn, among entries [from, to). */
+/* Round robin: one replica each in turn for the entries [from, to), until nothing fits. */
 static void serve_in_turns(struct greedy *g, const struct queue *left, size_t from, size_t to)
 {
     auto_free struct ticket *tickets = mem_zero(to - from, sizeof(*tickets));
@@ -173,6 +179,7 @@ static void serve_in_turns(struct greedy *g, const struct queue *left, size_t fr
             set_partial_solution(g, &left->at[from + i], tickets[i].candidate, tickets[i].replicas);
 }
 
+/* Best effort for entries that could not be served in full. Empties `left`. */
 static void serve_unserved(struct greedy *g, struct queue *left)
 {
     switch (g->system->policy) {

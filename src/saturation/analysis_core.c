@@ -1,7 +1,7 @@
 /* Spare capacity: see analysis_core.h.
  *
- * A replica whose sample is missing is taken to have exactly the spare that triggers growth: it gives
- * no credit for scaling down and does not ask for scaling up. */
+ * A replica without a sample is assumed to have exactly the spare that triggers a scale-up: it gives no credit for
+ * scaling down and does not ask for scaling up. */
 #include "analysis_core.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ struct usage {
     double kv, queue;
 };
 
-/* What leaves `spare` below the threshold, and a hair more, so that rounding asks for nothing. */
+/* The use that leaves `spare` below the threshold, and a hair more, so that rounding does not trigger anything. */
 static double usage_with_spare(double threshold, double spare)
 {
     return threshold - spare * (1 + 1e-9);
@@ -36,7 +36,7 @@ static int by_variant_then_place(const void *a, const void *b)
     return order ? order : (*x > *y) - (*x < *y);
 }
 
-/* Adds one replica to its variant; spares are sums until finish_variant(). */
+/* Adds one replica to its variant; spares are sums until average_variant(). */
 static void count_replica(struct sat_variant *v, const struct sat_config *c,
                           const struct sat_replica *r)
 {
@@ -65,6 +65,7 @@ static void average_variant(struct sat_analysis *result, struct sat_variant *v)
     result->spare_queue += v->spare_queue * v->non_saturated;
 }
 
+/* The texts are WVA's (quoted: WVA). */
 static void check_scale_up(struct arena *a, struct sat_analysis *r, const struct sat_config *c)
 {
     bool kv = r->spare_kv < c->kv_spare_trigger, queue = r->spare_queue < c->queue_spare_trigger;
@@ -81,7 +82,7 @@ static void check_scale_up(struct arena *a, struct sat_analysis *r, const struct
                                           r->spare_queue, c->queue_spare_trigger);
 }
 
-/* Would the load of the non-saturated replicas leave enough spare on one of them less? */
+/* Whether the load of the non-saturated replicas would leave enough spare on one replica less. */
 static bool survives_removal(const struct sat_analysis *r, const struct sat_config *c)
 {
     if (r->non_saturated < 2)

@@ -1,4 +1,13 @@
-/* Feeds: see collect.h. */
+/* Feeds: see collect.h.
+ *
+ * A fetch (struct sat_fetch) collects into its own map. Only when its last answer is in does finish_fetch() replace the
+ * samples of the feed, so a decision never sees half of a fetch, and a fetch that fails leaves the old samples with
+ * their old time. Samples are owned by the map they are in; the fetch is owned by its feed.
+ *
+ *     timer ─► start_fetch ─► queries or scrapes ─► collect_finish_answer (each) ─► finish_fetch ─► feed ─► `fetched`
+ *
+ * The first fetch starts at once. The later ones of each feed have their own place in the interval, derived from a hash
+ * of namespace and model, so that a thousand feeds do not query at the same moment. */
 #include "collect.h"
 
 #include "../base/sum.h"
@@ -39,7 +48,7 @@ const struct sat_sample *collect_get_sample(const struct sat_feed *feed, str pod
     return map_get(&feed->samples, pod);
 }
 
-/* ---- an inquiry */
+/* ---- one fetch */
 
 static void fetch_free(struct sat_fetch *q)
 {
@@ -58,6 +67,7 @@ void collect_fail(struct sat_fetch *q, const char *failure)
         q->failure = mem_dup(failure, strlen(failure));
 }
 
+/* Moves the results into the feed and frees the fetch. */
 static void finish_fetch(struct sat_fetch *q)
 {
     struct sat_feed *feed = q->feed;
@@ -72,7 +82,7 @@ static void finish_fetch(struct sat_fetch *q)
         q->samples = (struct map){ 0 };
         feed->fetched_ns = q->begun_ns;
     }
-    if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* the optimizer can go by it */
+    if (!feed->failure || isfinite(q->load.arrival_per_min)) { /* enough for the optimizer */
         feed->load = q->load;
         feed->load_ns = q->begun_ns;
     }
@@ -108,7 +118,7 @@ static void start_fetch(struct sat_feed *feed)
         collect_ask_prometheus(q);
     else
         collect_ask_pods(q);
-    collect_finish_answer(q); /* the one that held it open while it was being asked */
+    collect_finish_answer(q); /* the one that kept the fetch open while queries were sent */
 }
 
 /* ---- time */
@@ -122,12 +132,13 @@ static void on_timer(struct timer *timer)
         start_fetch(feed);
 }
 
-/* After the first fetch each feed gets a place of its own in the interval. */
+/* The first fetch; it sets the place of the later ones in the interval. */
 static void on_first_timer(struct timer *timer)
 {
     struct sat_feed *feed = container_of(timer, struct sat_feed, timer);
     struct loop *loop = feed->collector->loop;
-    uint64_t hash = sum64(feed->model, sum64(feed->ns, 0)); /* tenants may have the same models */
+    uint64_t hash =
+        sum64(feed->model, sum64(feed->ns, 0)); /* namespaces may have the same models */
     int64_t place = feed->interval_ns / 2 + (int64_t)(hash % 1024) * (feed->interval_ns / 2048);
     timer_set(loop, timer, loop_mono_ns(loop) + place, on_timer);
     start_fetch(feed);

@@ -1,5 +1,14 @@
-/* A feed's scrapes: every ready pod's own /metrics, and from two scrapes of the same pod its rates. No
- * Prometheus is needed. A pod that does not answer has no sample, which is never taken for idle. */
+/* Scrapes the /metrics endpoint of every ready pod; no Prometheus is needed.
+ *
+ * Gauges are taken as they are. Rates come from two scrapes of the same pod, so the previous samples of the feed are the
+ * base: add_difference() subtracts them, and a counter that went down (the server restarted) gives no rate. A pod that
+ * does not answer has no sample, which is never treated as idle; the fetch fails only if no pod answered.
+ *
+ *     collect_add_pod ─► GET /metrics ─► take_page ─► sample (gauges, counters)
+ *                                                        │ all have answered
+ *     samples of the feed (previous scrape) ─► collect_sum_pods ─► load and traffic of the model
+ *
+ * A page is at most 8 MiB and a scrape takes at most 5 s: pods are untrusted. */
 #include "collect.h"
 
 #include "../prom/scrape.h"
@@ -14,7 +23,7 @@ struct collect_scrape {
     struct sat_fetch *fetch;
     char *pod; /* owned */
     struct http_client *client;
-    struct http_call *call; /* NULL: over */
+    struct http_call *call; /* NULL: ended */
 };
 
 /* ---- reading */
@@ -45,7 +54,7 @@ static const struct {
     { "vllm:inter_token_latency_seconds_count", offsetof(struct sat_counters, token_itl_count) },
 };
 
-/* Of several engines in a pod the fullest counts; false: this one does not say. */
+/* Of several engines in a pod the fullest counts. Returns false if this one does not report a usable value. */
 static bool take_highest(double *value, double seen)
 {
     bool known = isfinite(seen) && seen >= 0;
@@ -77,11 +86,12 @@ static void take_bucket(struct page *page, const struct scrape_sample *s)
         sat_traffic_add_bucket(&c->tpot, number_label(s, S("le")), s->value);
 }
 
+/* Reads one line of a page; other metrics and other models are ignored. */
 static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
 {
     struct page *page = context;
     (void)e;
-    if (str_eqc(s->name, "vllm:cache_config_info")) /* it does not name its model */
+    if (str_eqc(s->name, "vllm:cache_config_info")) /* has no label model_name */
         page->kv_tokens = number_label(s, S("num_gpu_blocks")) * number_label(s, S("block_size"));
     if (!str_starts(s->name, S("vllm:")) || !str_eq(scrape_label(s, S("model_name")), page->model))
         return 0;
@@ -100,6 +110,7 @@ static int take_sample(void *context, const struct scrape_sample *s, err_t *e)
     return 0;
 }
 
+/* Reads a page into a sample; a page that cannot be parsed fails the pod. */
 static void take_page(struct collect_scrape *x, str text, err_t *e)
 {
     struct sat_fetch *q = x->fetch;
@@ -107,7 +118,7 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     struct page page = {
         .model = feed->model, .kv = NAN, .queue = NAN, .running = NAN, .kv_tokens = NAN
     };
-    page.counters.requests = NAN; /* the one that says whether there is work */
+    page.counters.requests = NAN; /* unknown unless reported: it shows whether there is work */
     int64_t now = loop_mono_ns(feed->collector->loop);
     if (scrape_read(text, take_sample, &page, e) < 0) {
         collect_fail(q, e->text);
@@ -115,7 +126,7 @@ static void take_page(struct collect_scrape *x, str text, err_t *e)
     }
     q->reached++;
     if (isnan(page.kv) && isnan(page.queue))
-        return; /* it serves, but says nothing of this model */
+        return; /* no metrics of this model */
     struct sat_sample *s = collect_add_sample(&q->samples, str_c(x->pod), now);
     s->kv = page.kv;
     s->queue = trunc(page.queue);
@@ -139,7 +150,7 @@ static void on_scraped(void *context, const struct http_response *response, cons
         err_set(&e, failure->code, "pod %s: %s", x->pod, failure->text);
         collect_fail(q, e.text);
     } else if (response->status != 200) {
-        err_set(&e, EREMOTEIO, "pod %s: /metrics answers %d", x->pod, response->status);
+        err_set(&e, EREMOTEIO, "pod %s: GET /metrics returned status %d", x->pod, response->status);
         collect_fail(q, e.text);
     } else {
         take_page(x, response->body, &e);
@@ -147,7 +158,7 @@ static void on_scraped(void *context, const struct http_response *response, cons
     collect_finish_answer(q);
 }
 
-/* ---- asking */
+/* ---- sending */
 
 void collect_add_pod(struct sat_feed *feed, str pod, str ip, int64_t port)
 {
@@ -220,13 +231,13 @@ static void add_histogram(struct sat_traffic_histogram *sum,
             sat_traffic_add_bucket(sum, now->bound[i], fmax(0, now->count[i] - old->count[i]));
 }
 
-/* What the slo policy wants to know of one replica: by the tokens between two scrapes. */
+/* The input of the slo policy for one replica, from the tokens between two scrapes. */
 static void set_replica_traffic(struct sat_sample *now, const struct sat_sample *old,
                                 double seconds)
 {
     const struct sat_counters *to = now->counters, *from = old->counters;
     struct sat_traffic_replica *t = &now->traffic;
-    bool today = to->token_itl_count > 0; /* else the metric's old name counts */
+    bool today = to->token_itl_count > 0; /* else the old name of the metric is used */
     t->itl_sum = today ? to->token_itl_sum - from->token_itl_sum : to->itl_sum - from->itl_sum;
     t->itl_count =
         today ? to->token_itl_count - from->token_itl_count : to->itl_count - from->itl_count;
@@ -237,12 +248,13 @@ static void set_replica_traffic(struct sat_sample *now, const struct sat_sample 
     t->running_high = fmax(to->running, from->running);
 }
 
+/* Adds what one pod did since its previous scrape. */
 static void add_difference(struct sums *sums, const struct sat_sample *old, struct sat_sample *now)
 {
     double seconds = (double)(now->at_ns - old->at_ns) / (double)NS_PER_S;
     if (!old->counters || !now->counters || seconds <= 0 ||
         !(now->counters->requests >= old->counters->requests))
-        return; /* new, started again, or it does not count requests */
+        return; /* new, restarted, or without a request counter */
     for (size_t i = 0; i < countof(counter_names); i++) {
         size_t at = counter_names[i].offset;
         const double *from = (const void *)((const char *)old->counters + at);
@@ -268,10 +280,10 @@ static void set_model_traffic(struct sat_fetch *q, const struct sums *sums)
 {
     const struct sat_counters *more = &sums->more;
     bool counts =
-        more->ttft_count > 0 || more->ttft.n > 0; /* of first tokens: there is such a metric */
+        more->ttft_count > 0 || more->ttft.n > 0; /* the server exports time to first token */
     q->traffic = (struct sat_traffic){
         .arrival = counts ? fmax(0, sums->first_tokens_per_s + sums->queue_slope) : NAN,
-        .arrival_now = NAN, /* two scrapes are the last interval already */
+        .arrival_now = NAN, /* two scrapes already are the last interval */
         .in_tokens = ratio(more->prompt_tokens, more->ttft_count),
         .out_tokens = ratio(more->output_sum, more->output_count),
         .in_tail = NAN,
@@ -282,7 +294,7 @@ static void set_model_traffic(struct sat_fetch *q, const struct sums *sums)
     };
 }
 
-/* A server that does not answer, or does not say, may have had some. */
+/* Whether every pod reports its request counter; one that does not may have served requests. */
 static bool all_count_requests(const struct sat_fetch *q)
 {
     for (const struct collect_scrape *x = q->scrapes; x; x = x->next) {
@@ -298,7 +310,7 @@ void collect_sum_pods(struct sat_fetch *q)
     struct sat_feed *feed = q->feed;
     struct sums sums = { 0 };
     if (q->reached)
-        free(take(q->failure)); /* those that answered count; the others have no sample */
+        free(take(q->failure)); /* pods that answered count; the others have no sample */
     for (struct map_slot *slot = NULL; (slot = map_next(&q->samples, slot));) {
         const struct sat_sample *old = map_get(&feed->samples, slot->key);
         struct sat_sample *now = slot->value;

@@ -1,10 +1,14 @@
-/* A feed's questions to Prometheus, in the words of the original. What the decision stands on (KV cache, queue)
- * must be answered; the rest is for the status and for the optimizer, and may fail.
+/* Queries Prometheus for a feed, in the words of WVA, so that recording rules and caches made for it apply.
  *
- * All models ask through one pool of connections. The first question therefore goes alone, and the others when
- * it was answered: a model whose questions hang holds one connection, not as many as it has questions.
+ * The decision needs KV cache and queue, so those two queries must be answered; the others are for the status, the
+ * optimizer and the slo policy, and may fail.
  *
- * Pods that tell their queue and not their KV cache may be of a vLLM that calls it by its old name. */
+ * All models share one pool of connections. The first query of a fetch therefore goes alone, and the others follow once
+ * it was answered: a model whose queries hang holds one connection, not one per query. Queries that timed out last time
+ * are marked (`doubted`): the client sends the others first.
+ *
+ *     KV ─► answered ─► QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, traffic (3), REQUESTS
+ *                         └─► a pod has a queue but no KV ─► OLD_KV (the metric's name before vLLM renamed it) */
 #include "../base/duration.h"
 #include "collect.h"
 
@@ -18,7 +22,7 @@ enum query_kind {
     OUTPUT,
     TTFT,
     ITL,
-    BY_POD, /* this and the next two: collect_traffic.c */
+    BY_POD, /* this and the next two: see collect_traffic.c */
     OF_MODEL,
     HISTOGRAMS,
     REQUESTS,
@@ -32,8 +36,8 @@ struct collect_query {
     struct prom_call *call;
 };
 
-/* In the original's order, so that a cache or recording rule made for its words fits: questions about the
- * whole model's load begin with the model. */
+/* Matchers in WVA's order, so that a cache or recording rule made for its queries applies: queries about the load of the
+ * whole model begin with the model. */
 static void put_matchers(struct buf *out, const struct sat_feed *feed, bool model_first)
 {
     buf_putc(out, '{');
@@ -97,6 +101,7 @@ static void put_query(struct buf *out, const struct sat_feed *feed, enum query_k
 
 /* ---- answers */
 
+/* Stores one value per pod. A value of the old KV metric does not replace one of the new. */
 static void take_by_pod(struct sat_fetch *q, const struct prom_result *result, enum query_kind kind)
 {
     int64_t now = loop_mono_ns(q->feed->collector->loop);
@@ -106,7 +111,7 @@ static void take_by_pod(struct sat_fetch *q, const struct prom_result *result, e
         double value = series->samples[series->sample_n - 1].value;
         pod = pod.n ? pod : prom_series_label(series, S("pod_name"));
         if (!pod.n || !isfinite(value) || value < 0)
-            continue; /* as if it had not been reported */
+            continue; /* treated as not reported */
         struct sat_sample *s = collect_add_sample(&q->samples, pod, now);
         if (kind == QUEUE)
             s->queue = trunc(value);
@@ -194,6 +199,7 @@ static bool has_queue_without_kv(const struct sat_fetch *q)
     return false;
 }
 
+/* One query ended: store the answer, and send what depends on it. */
 static void on_answer(void *context, const struct prom_result *result, const err_t *failure)
 {
     struct collect_query *query = context;

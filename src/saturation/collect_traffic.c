@@ -1,11 +1,11 @@
-/* What the slo policy asks Prometheus, in three questions per model and fetch: values by pod, values of the model,
- * and latency histograms. Each question is many expressions in one, told apart by a label `q` that label_replace
- * adds: 20 questions of 1,000 models would be 20,000 requests per cycle. An expression without series is simply
- * absent from the answer.
+/* Prometheus queries of the slo policy, three per model and fetch: values by pod, values of the model, and latency
+ * histograms. Each query joins many expressions with `or`; label_replace adds a label `q` that identifies the expression
+ * in the answer. Separate queries were rejected: 20 per model would be 20,000 requests per cycle for 1,000 models. An
+ * expression without series is simply absent from the answer.
  *
- * Rates and means are over a minute, four scrapes of 15 s, which is the least that survives a lost scrape. Where a
- * gateway counts requests as they come, it is believed; else arrivals are the first tokens plus what the queues
- * grew by. */
+ * Rates and means are over one minute, four scrapes of 15 s, the shortest window that survives a lost scrape. Where a
+ * gateway counts requests as they arrive, its count is used; otherwise arrivals are first tokens plus the growth of the
+ * queues. */
 #include "collect.h"
 
 #include <math.h>
@@ -21,10 +21,10 @@ static void put_matchers(struct buf *out, const struct sat_feed *feed, bool any_
     buf_putc(out, '}');
 }
 
-/* One expression of a question: `before`, the metric with its matchers, `after`. */
+/* One expression of a query: `before`, the metric with its matchers, `after`. */
 struct expression {
     const char *q, *before, *metric, *after;
-    bool any_model; /* the metric does not name its model */
+    bool any_model; /* the metric has no label model_name */
 };
 
 static void put_expressions(struct buf *out, const struct sat_feed *feed,
@@ -116,12 +116,13 @@ static double number_label(const struct prom_series *s, str name)
     return value;
 }
 
+/* Stores the value of one expression in the sample of its pod. */
 static void take_pod(struct sat_traffic_replica *t, const struct prom_series *s, str q)
 {
     const struct {
         const char *q;
         double *to;
-        bool old; /* counts only where the present name does not say */
+        bool old; /* used only if the current name of the metric is absent */
     } fields[] = {
         { "itl_sum", &t->itl_sum },
         { "itl_count", &t->itl_count },
@@ -148,7 +149,8 @@ static void take_by_pod(struct sat_fetch *q, const struct prom_result *result)
     for (size_t i = 0; i < result->n; i++) {
         const struct prom_series *s = &result->series[i];
         str pod = prom_series_label(s, S("pod")), about = prom_series_label(s, S("q"));
-        bool ours = !str_eqc(about, "cache") || map_get(&q->samples, pod); /* it comes last */
+        bool ours = !str_eqc(about, "cache") ||
+                    map_get(&q->samples, pod); /* no matcher for the model; comes last */
         if (pod.n && ours)
             take_pod(&collect_add_sample(&q->samples, pod, now)->traffic, s, about);
     }
@@ -180,7 +182,7 @@ static void take_of_model(struct sat_traffic *t, const struct prom_result *resul
 
 static void take_histograms(struct sat_traffic *t, const struct prom_result *result)
 {
-    bool present = false; /* the metric of today */
+    bool present = false; /* the current name of the metric */
     for (size_t i = 0; i < result->n; i++)
         present |= str_eqc(prom_series_label(&result->series[i], S("q")), "itl");
     t->seconds = histogram_seconds;

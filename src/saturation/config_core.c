@@ -1,4 +1,14 @@
-/* Entries, tables and layers: see config_core.h. */
+/* Entries, tables and layers of the saturation ConfigMap: see config_core.h.
+ *
+ *     data of a ConfigMap ─► sat_table_load ─► struct sat_table (sorted by key, in the snapshot's arena)
+ *     model, namespace, variants ─► sat_config_resolve ─► built-in + default + namespace's default + entry of the model
+ *
+ * The invariant: what sat_config_resolve() returns always passes sat_config_check(). Each entry is checked on top of
+ * `default` when it is loaded; an invalid one is replaced by its last good value, or skipped. Layers can still be
+ * invalid together (the namespace's default under an override), so merge_layers() drops layers from the top until the
+ * result is valid.
+ *
+ * The range messages are WVA's, compared by test/golden/vectors/wva-config-entry.json. */
 #include "config_core.h"
 
 #include "../json/yaml.h"
@@ -31,8 +41,7 @@ static void note_duplicate(void *context, str path)
 
 static int fail_type(const char *field, const struct json *value, const char *want, err_t *e)
 {
-    return err_set(e, EBADMSG, "%s is a value of type %s, want %s", field, json_type_name(value),
-                   want);
+    return err_set(e, EBADMSG, "%s has type %s; use %s", field, json_type_name(value), want);
 }
 
 static int read_number(const struct json *tree, enum sat_number i, struct sat_entry *entry,
@@ -48,7 +57,7 @@ static int read_number(const struct json *tree, enum sat_number i, struct sat_en
     return 0;
 }
 
-/* Any scalar may stand where text is wanted, as YAML decoders have it. */
+/* Accepts any scalar as text, as YAML decoders do. */
 static int read_text(struct arena *a, const struct json *tree, const char *field, str *ret,
                      err_t *e)
 {
@@ -101,10 +110,10 @@ int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entr
         return -EBADMSG;
     }
     if (duplicate.n)
-        return err_set(e, EBADMSG, "a key is there twice");
+        return err_set(e, EBADMSG, "duplicate key");
     const struct json *tree = json_item(documents, 0);
     if (tree && tree->type != JSON_NULL && tree->type != JSON_OBJ)
-        return fail_type("the entry", tree, "thresholds by name", e);
+        return fail_type("the entry", tree, "a map of thresholds", e);
     struct sat_entry entry = {
         .model = S(""), .ns = S(""), .analyzer = S(""), .slo = slo_settings_none
     };
@@ -114,13 +123,13 @@ int sat_entry_parse(struct arena *a, str yaml, enum sat_era era, struct sat_entr
     return r;
 }
 
-/* ---- judging */
+/* ---- validation */
 
 struct number_text {
     char text[40];
 };
 
-/* As Go prints numbers: +Inf and NaN in its spelling. */
+/* Formats a number as Go does, with its spelling of +Inf and NaN. */
 static struct number_text format_number(double value, int decimals)
 {
     struct number_text t;
@@ -131,6 +140,7 @@ static struct number_text format_number(double value, int decimals)
     return t;
 }
 
+/* quoted: WVA */
 static int check_analyzer(const struct sat_entry *x, err_t *e)
 {
     double up = x->number[SAT_UP_THRESHOLD], down = x->number[SAT_DOWN_BOUNDARY];
@@ -146,6 +156,7 @@ static int check_analyzer(const struct sat_entry *x, err_t *e)
     return 0;
 }
 
+/* quoted: WVA. The first violation is reported. */
 static int check_ranges(const struct sat_config *c, err_t *e)
 {
     if (c->kv_threshold < 0 || c->kv_threshold > 1)
@@ -196,6 +207,7 @@ int sat_config_check(const struct sat_config *c, err_t *e)
 
 /* ---- layers */
 
+/* Overwrites the fields that the entry has; NULL changes nothing. In WVA's rules a field of 0 is absent. */
 static void overlay_entry(struct sat_config *c, const struct sat_entry *over, bool zero_is_absent)
 {
     double *fields[] = { &c->kv_threshold, &c->queue_threshold, &c->kv_spare_trigger,
@@ -205,7 +217,7 @@ static void overlay_entry(struct sat_config *c, const struct sat_entry *over, bo
             *fields[i] = over->number[i];
 }
 
-/* What the layers make together, without those that make nonsense of it. */
+/* Merges the layers, without those at the top that make the result invalid. */
 static struct sat_config merge_layers(const struct sat_entry *const *layers, size_t n,
                                       bool *ret_whole)
 {
@@ -249,7 +261,7 @@ struct loading {
     struct sat_load result;
     struct sat_entry *entries;
     const struct sat_table *before;
-    const struct sat_entry *base; /* the entry `default`, once it is known */
+    const struct sat_entry *base; /* the entry `default`, once it is loaded */
 };
 
 static void add_entry(struct loading *l, const struct sat_entry *entry)
@@ -270,6 +282,7 @@ static int check_entry(const struct loading *l, const struct sat_entry *entry, e
     return sat_config_check(&c, e);
 }
 
+/* Adds the entry, or its last good value if it is invalid now, and records the problem. */
 static void load_entry(struct loading *l, str key, const struct json *value)
 {
     struct sat_entry entry = { 0 };
@@ -305,7 +318,7 @@ struct sat_load sat_table_load(struct arena *a, const struct json *data,
         load_entry(&l, S("default"), base);
         l.base = l.result.table.n ? &l.entries[0] : NULL;
     }
-    struct sat_entry copy = { 0 }; /* sorting moves the entries */
+    struct sat_entry copy = { 0 }; /* a copy, because sorting moves the entries */
     if (l.base) {
         copy = *l.base;
         l.base = &copy;
@@ -330,7 +343,7 @@ static bool key_names_model(const struct sat_entry *x, const struct sat_lookup *
     return false;
 }
 
-/* How well an entry fits: 0 not at all. */
+/* How specifically an entry matches: 0 not at all, 1 by key, 2 by model, 3 by model and namespace. */
 static int match_entry(const struct sat_entry *x, const struct sat_lookup *q)
 {
     if (str_eqc(x->key, "default") || (x->ns.n && !str_eq(x->ns, q->ns)))
@@ -340,7 +353,7 @@ static int match_entry(const struct sat_entry *x, const struct sat_lookup *q)
     return !str_eq(x->model, q->model) ? 0 : x->ns.n ? 3 : 2;
 }
 
-/* By key several entries can fit equally: then the first variant's counts. */
+/* Several entries can match by key: the one that names the first variant wins. */
 static size_t key_rank(const struct sat_entry *x, const struct sat_lookup *q)
 {
     for (size_t i = 0; i < q->variant_n; i++)
@@ -349,6 +362,7 @@ static size_t key_rank(const struct sat_entry *x, const struct sat_lookup *q)
     return q->variant_n;
 }
 
+/* The most specific entry for the model, and how many are equally specific. NULL: none matches. */
 static const struct sat_entry *best_entry(const struct sat_table *table, const struct sat_lookup *q,
                                           size_t *ret_matching)
 {

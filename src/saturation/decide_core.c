@@ -1,13 +1,19 @@
-/* See decide_core.h.
+/* One decision about one model: see decide_core.h.
  *
- * The rule `need` (target_core.c) looks at one moment only. Three things a moment does not show come from the
- * memory between decisions, because on their own they made it swing (2, 4, 8, 16, 9, 3 replicas in 100 s on a
- * step of the load):
- * - a backlog is not a rate. While replicas are on their way, or the backlog shrinks, it asks for no more, unless
- *   it has doubled since they were asked for;
- * - low use says nothing while requests wait or latency is at its target: then nothing is removed. A compute-bound
- *   model has a quarter of its cache full there;
- * - what was added is not removed before it could have served: nothing goes within a start delay. */
+ *     samples ─► sat_analyze ─► apply_memory ─► targets by rule ─► answer_for (with the optimizer) ─► keep_needed
+ *                                                (need, slo, WVA)                                         │
+ *                                        update_memory ◄─ answers, sorted by variant ◄─ apply_zero_rules ◄┘
+ *
+ * The rule `need` (target_core.c) sees one moment only. Three things that a moment does not show come from the memory
+ * between decisions, because without them the rule oscillated (2, 4, 8, 16, 9, 3 replicas in 100 s on one step of the
+ * load):
+ * - A backlog is not a rate. While replicas are starting, or while the backlog shrinks, it does not ask for more, unless
+ *   it has doubled since they were requested.
+ * - Low use proves nothing while requests wait or latency is at its target: then nothing is removed. At its latency
+ *   target, a compute-bound model has only a quarter of its cache full.
+ * - Replicas are not removed before they could have served: nothing is removed within a start delay of a scale-up.
+ *
+ * The memory is the caller's, one per model; everything else lives in the arena. */
 #include "decide_core.h"
 
 #include <math.h>
@@ -26,7 +32,7 @@ static int by_variant(const void *a, const void *b)
     return str_cmp(x->variant, y->variant);
 }
 
-/* A backlog from before the last growth would ask for the same again. */
+/* Holds scale-ups: a backlog from before the last one would ask for the same replicas again. */
 static void hold_scale_up(const struct decide_input *in, struct sat_targets *targets)
 {
     for (size_t i = 0; i < in->state_n; i++)
@@ -36,15 +42,17 @@ static void hold_scale_up(const struct decide_input *in, struct sat_targets *tar
             int base = sat_clamp_to_bounds(s, MAX(s->current, s->desired));
             if (str_eq(t->variant, s->variant) && t->replicas > base) {
                 t->replicas = base;
-                t->reason = S("scale-up waits: replicas that just came have to show their effect");
+                t->reason = S(
+                    "no scale-up: the effect of the replicas that were just added is not visible yet");
             }
         }
 }
 
-/* ---- need: what the moment does not show */
+/* ---- need: what a single moment does not show */
 
 static const double start_delay_default = 120, latency_near = 0.9;
-/* Fewer waiting than one in ten replicas: some pod always has just one, and a large model could never shrink. */
+/* Fewer waiting requests than one per ten replicas do not count: some pod always has one, and a large model could never
+ * scale down. */
 static const double waiting_per_replica = 0.1;
 
 static bool is_near(double value, double target)
@@ -63,13 +71,14 @@ static bool is_growing(const struct decide_input *in)
     return false;
 }
 
+/* Why no replica may be removed now; "": no reason. */
 static str reason_to_keep(struct arena *a, const struct decide_input *in,
                           const struct sat_analysis *analysis)
 {
     const struct decide_latency *l = &in->latency;
     double delay = in->start_delay > 0 ? in->start_delay : start_delay_default;
     if (analysis->load_queue > waiting_per_replica * analysis->replicas)
-        return arena_printf(a, "%.0f requests wait", analysis->load_queue);
+        return arena_printf(a, "%.0f requests are waiting", analysis->load_queue);
     if (is_near(l->ttft, l->ttft_target))
         return arena_printf(a, "TTFT is %.2f s with a target of %.2f s", l->ttft, l->ttft_target);
     if (is_near(l->itl, l->itl_target))
@@ -79,6 +88,7 @@ static str reason_to_keep(struct arena *a, const struct decide_input *in,
     return S("");
 }
 
+/* Adds to the analysis what only the past shows. */
 static void apply_memory(struct arena *a, const struct decide_input *in,
                          struct sat_analysis *analysis)
 {
@@ -113,7 +123,7 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
     if (in->rules == DECIDE_BY_NEED) {
         struct sat_targets targets = sat_decide(a, &in->config, analysis, in->states, in->state_n);
         if (in->just_grown &&
-            analysis->non_saturated > 0) /* where all are full, the new ones are */
+            analysis->non_saturated > 0) /* if all are saturated, the new ones are too */
             hold_scale_up(in, &targets);
         return targets;
     }
@@ -121,7 +131,7 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
     return sat_decide_compat(a, era, analysis, in->states, in->state_n);
 }
 
-/* One variant: the capacity's answer, the optimizer's, or what they come to together. */
+/* The answer for one variant: from capacity, from the optimizer, or from arbitration between them. */
 static struct decide_answer answer_for(struct arena *a, const struct decide_input *in, size_t i,
                                        const struct sat_target *capacity, bool scale_down_safe)
 {
@@ -157,7 +167,7 @@ static struct decide_answer answer_for(struct arena *a, const struct decide_inpu
     return answer;
 }
 
-/* Every answer is about a state. */
+/* The state of a variant; every answer has one. */
 static const struct sat_state *state_of(const struct decide_input *in, str variant)
 {
     size_t i = 0;
@@ -166,8 +176,8 @@ static const struct sat_state *state_of(const struct decide_input *in, str varia
     return &in->states[i];
 }
 
-/* Capacity calls it safe to take one replica away; an optimizer may want to take many. What is left must be
- * enough for the load, without what is added elsewhere and not there yet. */
+/* Capacity analysis confirms only that one replica may go, but an optimizer may remove many. Takes removals back until
+ * the replicas that exist and stay are enough for the load; replicas added elsewhere are not ready yet. */
 static void keep_needed(struct arena *a, struct decide_answers *answers,
                         const struct decide_input *in)
 {
@@ -191,8 +201,9 @@ static void keep_needed(struct arena *a, struct decide_answers *answers,
     }
 }
 
-/* ---- zero */
+/* ---- scale to zero */
 
+/* An explicit minimum also applies to an idle model. */
 static void keep_minimums(struct arena *a, struct decide_answers *answers,
                           const struct decide_input *in)
 {
@@ -207,6 +218,7 @@ static void keep_minimums(struct arena *a, struct decide_answers *answers,
             }
 }
 
+/* Scales an idle model to zero if that is enabled; else keeps its last replica. */
 static void apply_zero_rules(struct arena *a, struct decide_answers *answers,
                              const struct decide_input *in)
 {

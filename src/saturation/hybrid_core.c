@@ -1,4 +1,4 @@
-/* Arbitration and the enforcer: see hybrid_core.h. */
+/* Arbitration and scale to zero: see hybrid_core.h. The reasons of hybrid_arbitrate() are quoted: WVA. */
 #include "hybrid_core.h"
 
 #include <math.h>
@@ -58,6 +58,7 @@ static bool set_all_to_zero(struct sat_target *targets, size_t n)
     return changed;
 }
 
+/* Gives the cheapest variant one replica if no variant has any. */
 static bool keep_one_replica(struct sat_target *targets, size_t n, const double *costs)
 {
     static const double unknown_cost = 10;

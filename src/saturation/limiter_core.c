@@ -1,5 +1,5 @@
-/* See limiter_core.h. A replica needs all its accelerators, so growth is in whole replicas; what is left of
- * a grant that did not suffice for one more is not offered to others in the same cycle. */
+/* See limiter_core.h. A replica needs all its accelerators, so grants are whole replicas; the rest of a grant that is not
+ * enough for one more replica is not offered to other variants in the same cycle. The reasons are quoted: WVA. */
 #include "limiter_core.h"
 
 #include "text_core.h"
@@ -46,7 +46,7 @@ static struct pools count_stock(struct arena *a, const struct limiter_stock *sto
     return pools;
 }
 
-/* Most saturated first, then the cheapest, then as given. */
+/* Most saturated first, then cheapest, then in input order. */
 static int by_need(const void *a, const void *b)
 {
     const struct limiter_demand *x = *(const struct limiter_demand *const *)a,

@@ -1,4 +1,10 @@
-/* See optimize_core.h. */
+/* The model-based optimizer for one model: see optimize_core.h.
+ *
+ *     ConfigMaps ─► optimize_catalog_read ─► struct optimize_catalog (in the snapshot)
+ *     catalog, profiles, load ─► prepare_servers ─► alloc_solve (one variant at a time) ─► targets
+ *
+ * Each variant is one server of alloc_core.h with its current accelerator and its share of the load. Variants are
+ * solved separately because two of them may run on the same hardware with different profiles. */
 #include "optimize_core.h"
 
 #include "../json/yaml.h"
@@ -13,7 +19,7 @@ static int by_key(const void *a, const void *b)
     return str_cmp((*x)->key, (*y)->key);
 }
 
-/* `*ret_n` is 0 for what is no object. */
+/* Members sorted by key; `*ret_n` is 0 if `obj` is not an object. */
 static struct json_member **sort_members(struct arena *a, const struct json *obj, size_t *ret_n)
 {
     size_t at = 0;
@@ -110,21 +116,21 @@ static const struct variant_profile *find_profile(const struct optimize_variant 
     return NULL;
 }
 
-/* Nothing to do is an answer only where that is measured. */
+/* Zero load counts only if it was measured. */
 static int check_load(const struct optimize_input *in, err_t *e)
 {
     const struct sat_load_view *load = &in->load;
     if (!isfinite(load->arrival_per_min) || load->arrival_per_min < 0)
-        return err_set(e, ENODATA, "the rate of requests to model " STR_FMT " is not known",
+        return err_set(e, ENODATA, "request rate of model " STR_FMT " is unknown",
                        STR_ARG(in->model));
     if (load->arrival_per_min == 0 && in->at_work)
         return err_set(e, ENODATA,
-                       "no request to model " STR_FMT
-                       " has ended lately, but its replicas are at work or do not report",
+                       "request rate of model " STR_FMT
+                       " is 0, but its replicas are busy or do not report",
                        STR_ARG(in->model));
     if (load->arrival_per_min > 0 && (!isfinite(load->input_tokens) ||
                                       !isfinite(load->output_tokens) || load->output_tokens <= 0))
-        return err_set(e, ENODATA, "how long requests to model " STR_FMT " are is not known",
+        return err_set(e, ENODATA, "request lengths of model " STR_FMT " are unknown",
                        STR_ARG(in->model));
     return 0;
 }
@@ -134,7 +140,7 @@ static int to_tokens(double value)
     return value > 0 ? (int)fmin(value, INT32_MAX) : 0;
 }
 
-/* The part of the load that a variant carries: as many replicas, so much of it. */
+/* The share of the load that a variant carries, in proportion to its replicas. */
 static double load_share(const struct optimize_input *in, size_t i)
 {
     double all = 0;
@@ -177,6 +183,7 @@ static struct alloc_server to_server(const struct optimize_input *in, size_t i,
     };
 }
 
+/* Fills profiles and servers of all variants; fails at the first one that lacks something. */
 static int prepare_servers(const struct optimize_input *in, struct alloc_profile *profiles,
                            struct alloc_server *servers, err_t *e)
 {
@@ -214,8 +221,7 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
                                    .unlimited = true,
                                    .compat = in->compat };
     int *targets = arena_array(a, in->n, sizeof(*targets));
-    for (size_t i = 0; i < in->n;
-         i++) { /* each with its own profile: variants may share hardware */
+    for (size_t i = 0; i < in->n; i++) { /* one at a time: see above */
         system.profiles = &profiles[i];
         system.profile_n = 1;
         system.servers = &servers[i];
@@ -223,8 +229,8 @@ int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_ta
         struct alloc_answer answer = alloc_solve(a, &system);
         if (!answer.solved[0])
             return err_set(e, ERANGE,
-                           "variant " STR_FMT " cannot keep its latencies on " STR_FMT
-                           ", or it has no cost",
+                           "variant " STR_FMT " cannot attain its latency targets on " STR_FMT
+                           ", or the accelerator has no cost",
                            STR_ARG(servers[i].name), STR_ARG(in->variants[i].accelerator));
         targets[i] = MAX(answer.solution[0].replicas, in->incomplete ? in->variants[i].current : 0);
     }

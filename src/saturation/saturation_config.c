@@ -1,44 +1,72 @@
-/* The ConfigMaps as one snapshot, and the settings of the process.
+/* ConfigMaps as one snapshot, and the settings of the process.
  *
- * A setting is what the flag says, else the environment variable of the original, else (for Prometheus)
- * the optimization ConfigMap. Every ConfigMap has a cache of its own that holds nothing else, so
- * watching them costs nothing that grows. What was good stays, also across restarts (saturation_keep.c): a
- * ConfigMap that is deleted or emptied changes nothing, a bad entry keeps its last good value. */
+ * A setting is the flag, else WVA's environment variable, else (for Prometheus) the optimization ConfigMap. Each
+ * ConfigMap has its own cache with a field selector for its name, so watching them costs a constant amount of memory.
+ *
+ *     cache of a ConfigMap ─► on_..._change ─► text of the last good data ─┐
+ *     kept entries (saturation_keep.c) ──────────► saturation_config_restore ─┴─► replace_snapshot ─► s->snapshot
+ *
+ * The invariant: an edit can only improve the configuration. A ConfigMap that is deleted or emptied changes nothing, and
+ * an invalid entry keeps its last good value, also across restarts. The only exception is the ConfigMap of a namespace:
+ * deleting it makes the global values apply again.
+ *
+ * Readers hold a reference to a snapshot; the texts (`..._text`) are owned by struct saturation. */
 #include "../base/duration.h"
 #include "../base/log.h"
 #include "saturation_state.h"
 
 const struct feature_setting saturation_settings[] = {
     { "wva-namespace", NULL,
-      "namespace of the global ConfigMaps; $POD_NAMESPACE, else workload-variant-autoscaler-system" },
-    { "wva-config-map", NULL, "ConfigMap with GLOBAL_OPT_INTERVAL; $CONFIG_MAP_NAME" },
+      "Namespace of the global ConfigMaps (default $POD_NAMESPACE, else "
+      "workload-variant-autoscaler-system)" },
+    { "wva-config-map", NULL,
+      "ConfigMap with GLOBAL_OPT_INTERVAL (default $CONFIG_MAP_NAME, else "
+      "workload-variant-autoscaler-variantautoscaling-config)" },
     { "wva-saturation-config-map", NULL,
-      "ConfigMap with the thresholds; $SATURATION_CONFIG_MAP_NAME" },
-    { "wva-scale-to-zero-config-map", NULL, "ConfigMap about models that may go to zero" },
-    { "wva-instance", NULL, "only variants labelled with it; $CONTROLLER_INSTANCE" },
+      "ConfigMap with thresholds and latency targets (default $SATURATION_CONFIG_MAP_NAME, else "
+      "saturation-scaling-config)" },
+    { "wva-scale-to-zero-config-map", NULL,
+      "ConfigMap with the models that may scale to zero (default wva-model-scale-to-zero-config)" },
+    { "wva-instance", NULL,
+      "Only manage variants with this value of the label wva.llmd.ai/controller-instance (default "
+      "$CONTROLLER_INSTANCE, else all variants)" },
     { "wva-metrics-source", NULL,
-      "auto, prometheus or pods: auto asks Prometheus where one is named, else the pods" },
-    { "wva-prometheus-url", NULL, "https://...; $PROMETHEUS_BASE_URL, else of the ConfigMap" },
-    { "wva-prometheus-allow-http", NULL, "true: it may be http://; $PROMETHEUS_ALLOW_HTTP" },
-    { "wva-prometheus-token-file", NULL, "bearer token for it; $PROMETHEUS_TOKEN_PATH" },
-    { "wva-prometheus-ca-file", NULL, "who signed its certificate; $PROMETHEUS_CA_CERT_PATH" },
-    { "wva-prometheus-cert-file", NULL, "client certificate; $PROMETHEUS_CLIENT_CERT_PATH" },
-    { "wva-prometheus-key-file", NULL, "its key; $PROMETHEUS_CLIENT_KEY_PATH" },
+      "Source of metrics: prometheus, pods, or auto, which uses Prometheus if its URL is set (default "
+      "auto)" },
+    { "wva-prometheus-url", NULL,
+      "URL of Prometheus, https:// (default $PROMETHEUS_BASE_URL, else from the ConfigMap)" },
+    { "wva-prometheus-allow-http", NULL,
+      "Allow an http:// URL if true (default $PROMETHEUS_ALLOW_HTTP, else false)" },
+    { "wva-prometheus-token-file", NULL,
+      "File with the bearer token for Prometheus (default $PROMETHEUS_TOKEN_PATH)" },
+    { "wva-prometheus-ca-file", NULL,
+      "CA certificates for Prometheus (default $PROMETHEUS_CA_CERT_PATH)" },
+    { "wva-prometheus-cert-file", NULL,
+      "Client certificate for Prometheus (default $PROMETHEUS_CLIENT_CERT_PATH)" },
+    { "wva-prometheus-key-file", NULL,
+      "Key of the client certificate (default $PROMETHEUS_CLIENT_KEY_PATH)" },
     { "wva-prometheus-server-name", NULL,
-      "name in its certificate, in place of the host; $PROMETHEUS_SERVER_NAME" },
+      "Expected name in the certificate of Prometheus (default $PROMETHEUS_SERVER_NAME, else the host "
+      "of the URL)" },
     { "wva-prometheus-skip-verify", NULL,
-      "true: take any certificate; $PROMETHEUS_TLS_INSECURE_SKIP_VERIFY" },
+      "Do not verify the certificate of Prometheus if true (default "
+      "$PROMETHEUS_TLS_INSECURE_SKIP_VERIFY, else false)" },
     { "wva-prometheus-probe", NULL,
-      "true, which --wva means too: begin when it has answered, and end where it does not" },
+      "Wait for an answer from Prometheus at startup and exit without one if true (default false; true "
+      "with --wva)" },
     { "wva-rules", NULL,
-      "slo (latency targets), need (KV cache and queue), or the original's seed or 2026 "
-      "(default: slo where servers report token counters, else need)" },
+      "Scaling rule: slo (latency targets), need (KV cache and queue), or seed or 2026, the rules of "
+      "WVA (default slo where servers report token counters, else need)" },
     { "wva-optimizer", NULL,
-      "off, on or model-only: the model-based optimizer; $EXPERIMENTAL_HYBRID_OPTIMIZATION" },
+      "Model-based optimizer: off, on or model-only (default $EXPERIMENTAL_HYBRID_OPTIMIZATION, else "
+      "off)" },
     { "wva-transition-timeout", NULL,
-      "a workload that has not moved for so long does not wait for its target (5m)" },
-    { "wva-service-monitor", NULL, "the ServiceMonitor that has us scraped, to warn of its end" },
-    { "wva-inferno-metrics", NULL, "true: show the decisions under inferno_* too" },
+      "Time without progress after which a decision no longer waits for a workload to reach its target "
+      "(default 5m)" },
+    { "wva-service-monitor", NULL,
+      "ServiceMonitor of the controller's metrics; its deletion is reported as an event (default "
+      "workload-variant-autoscaler-controller-manager-metrics-monitor)" },
+    { "wva-inferno-metrics", NULL, "Also export metrics under inferno_* if true (default false)" },
     { 0 },
 };
 
@@ -78,7 +106,7 @@ static int read_rules(struct saturation *s, err_t *e)
     else if (!strcmp(rules, "2026"))
         s->o.rules = DECIDE_2026;
     else
-        return err_set(e, EINVAL, "--wva-rules is \"%s\", want slo, need, seed or 2026", rules);
+        return err_set(e, EINVAL, "invalid --wva-rules \"%s\"; use slo, need, seed or 2026", rules);
     return 0;
 }
 
@@ -93,13 +121,14 @@ static int read_mode(struct saturation *s, err_t *e)
     else if (mode && !strcmp(mode, "on"))
         s->o.mode = DECIDE_HYBRID;
     else if (mode && strcmp(mode, "off") != 0)
-        return err_set(e, EINVAL, "--wva-optimizer is \"%s\", want off, on or model-only", mode);
+        return err_set(e, EINVAL, "invalid --wva-optimizer \"%s\"; use off, on or model-only",
+                       mode);
     else
         s->o.mode = proactive ? DECIDE_HYBRID : DECIDE_CAPACITY;
     return 0;
 }
 
-/* What the optimization ConfigMap would say, from the environment: it holds until the ConfigMap says it. */
+/* Keys of the optimization ConfigMap from the environment, as JSON: the default for each key. */
 static str read_defaults(struct saturation *s)
 {
     static const char *const keys[] = { "GLOBAL_OPT_INTERVAL",
@@ -150,8 +179,8 @@ struct connection {
     const char *url, *token, *token_file, *ca, *cert, *key, *server_name, *skip, *allow_http;
 };
 
-/* A flag counts in any case. Where it or the environment names a URL, the ConfigMap has no say; where the ConfigMap
- * does, it goes before the environment. */
+/* Flags always win. If a flag or the environment sets the URL, the ConfigMap is ignored; if only the ConfigMap sets it,
+ * its other settings win over the environment. */
 static struct connection read_connection(const struct saturation *s, const struct json *data)
 {
     struct connection c = { 0 };
@@ -183,28 +212,30 @@ static int check_connection(const struct connection *c, err_t *e)
 {
     bool plain = str_starts(str_c(c->url), S("http://"));
     if (!plain && !str_starts(str_c(c->url), S("https://")))
-        return err_set(e, EINVAL, "the URL of Prometheus is \"%s\", want https://...", c->url);
+        return err_set(e, EINVAL, "invalid Prometheus URL \"%s\"; use https://...", c->url);
     if (plain && !(c->allow_http && !strcmp(c->allow_http, "true")))
         return err_set(e, EINVAL,
-                       "the URL of Prometheus is \"%s\": without TLS only where "
-                       "PROMETHEUS_ALLOW_HTTP is \"true\"",
+                       "Prometheus URL \"%s\" does not use TLS; use https:// or set "
+                       "PROMETHEUS_ALLOW_HTTP to \"true\"",
                        c->url);
     bool skips = c->skip && !strcmp(c->skip, "true");
     if (plain &&
         (c->token || c->token_file || c->ca || c->cert || c->key || c->server_name || skips))
-        return err_set(e, EINVAL,
-                       "the URL of Prometheus is \"%s\": a token is not sent without TLS, and "
-                       "settings of TLS make no sense",
-                       c->url);
+        return err_set(
+            e, EINVAL,
+            "Prometheus URL \"%s\" does not use TLS; remove the token and TLS settings or "
+            "use https://",
+            c->url);
     return 0;
 }
 
+/* Creates a client; the TLS context is owned by it afterwards. */
 static int open_prometheus(struct saturation *s, const struct connection *c,
                            struct prom_client **ret, err_t *e)
 {
     struct tls *tls = NULL;
     bool pair = c->cert && c->key, skips = c->skip && !strcmp(c->skip, "true");
-    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* which may say nothing */
+    struct tls_client_options t = { .ca_file = skips ? NULL : c->ca, /* may be unset */
                                     .cert_file = pair ? c->cert : NULL,
                                     .key_file = pair ? c->key : NULL,
                                     .server_name = str_c(c->server_name),
@@ -223,7 +254,7 @@ static int open_prometheus(struct saturation *s, const struct connection *c,
     return r;
 }
 
-/* Feeds begin anew: their questions went to the old client. */
+/* Restarts all feeds: their queries went to the old client. */
 static void restart_feeds(struct saturation *s, struct prom_client *client)
 {
     for (struct map_slot *slot = NULL; (slot = map_next(&s->models, slot));) {
@@ -249,6 +280,7 @@ static void set_text(char **to, str from)
     *to = from.n ? mem_dup(from.p, from.n) : NULL;
 }
 
+/* A no-op unless a setting changed. On failure metrics are unavailable and s->no_metrics explains why. */
 int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e)
 {
     const char *source = saturation_get_setting(s, "wva-metrics-source", NULL);
@@ -256,8 +288,8 @@ int saturation_config_connect(struct saturation *s, const struct json *data, err
     auto_buf struct buf made_of = { 0 };
     struct prom_client *client = NULL;
     if (source && strcmp(source, "auto") && strcmp(source, "prometheus") && strcmp(source, "pods"))
-        return err_set(e, EINVAL, "--wva-metrics-source is \"%s\", want auto, prometheus or pods",
-                       source);
+        return err_set(e, EINVAL,
+                       "invalid --wva-metrics-source \"%s\"; use auto, prometheus or pods", source);
     if (source && !strcmp(source, "pods"))
         c.url = NULL;
     const char *const parts[] = { c.url, c.token,       c.token_file, c.ca,        c.cert,
@@ -273,7 +305,7 @@ int saturation_config_connect(struct saturation *s, const struct json *data, err
         set_text(&s->no_metrics, str_c(e->text));
     restart_feeds(s, client);
     if (r == 0 && must_use_prometheus(s, source))
-        set_text(&s->no_metrics, S("no Prometheus is named: set PROMETHEUS_BASE_URL"));
+        set_text(&s->no_metrics, S("the URL of Prometheus is not set; set PROMETHEUS_BASE_URL"));
     return r;
 }
 
@@ -321,13 +353,13 @@ static void log_entry_problems(const struct sat_load *load, str ns)
     }
 }
 
-/* What the original would choose by it is not here yet, and nobody should believe that it is. */
+/* Warns about settings of WVA that have no effect here. */
 static void warn_ignored_settings(const struct sat_table *table)
 {
     const struct sat_entry *x = sat_table_find(table, S("default"));
     bool tokens = x && str_eqc(x->analyzer, "saturation"), limits = x && x->limiter;
     if (tokens || limits)
-        log_warn("these saturation settings have no meaning here and are ignored",
+        log_warn("ignoring saturation settings that are not supported",
                  KV_C("settings", !limits  ? "analyzerName"
                                   : tokens ? "analyzerName, enableLimiter"
                                            : "enableLimiter"));
@@ -342,7 +374,7 @@ static void log_zero_problems(str problems, str ns)
 static void log_age_problems(const struct sat_report *report)
 {
     if (report->age_problems.n)
-        log_error("Invalid metrics cache config, defaults are used",
+        log_error("Invalid metrics cache config; using defaults",
                   KV("error", report->age_problems));
 }
 
@@ -368,6 +400,7 @@ static struct sat_sources global_sources(const struct saturation *s, struct aren
                                  .defaults = s->o.defaults };
 }
 
+/* Builds a snapshot from the current texts; starts a cycle if the interval changed or thresholds appeared. */
 static void replace_snapshot(struct saturation *s, struct sat_report *report)
 {
     auto_arena struct arena scratch = { 0 };
@@ -392,15 +425,15 @@ void saturation_config_restore(struct saturation *s)
     uint64_t generation = s->snapshot->generation;
     sat_snapshot_unref(s->snapshot);
     s->snapshot = sat_snapshot_new(&good, NULL, &report);
-    s->snapshot->generation = generation; /* no reader has seen it */
+    s->snapshot->generation = generation; /* no reader has seen this snapshot */
     replace_snapshot(s, &report);
     if (s->optimization_text || json_parse(&scratch, good.optimization, &data, NULL) < 0)
         return;
     if (saturation_config_connect(s, data, &e) < 0)
-        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+        log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
-/* ---- events. Dispatch is by the cache that tells. */
+/* ---- events: each cache has its own handler */
 
 static bool has_no_data(str data)
 {
@@ -410,12 +443,12 @@ static bool has_no_data(str data)
            !tree->n;
 }
 
-/* An empty ConfigMap is as good as none: what was good stays. */
+/* An empty ConfigMap is treated as missing: the last good data is kept. */
 static bool is_empty_map(const struct record *now)
 {
     if (!has_no_data(((const struct configmap_record *)(const void *)now)->data))
         return false;
-    log_warn("The ConfigMap has no entries, the last good ones stay", KV("name", now->name));
+    log_warn("ConfigMap has no entries; keeping the last good ones", KV("name", now->name));
     return true;
 }
 
@@ -445,14 +478,14 @@ static void on_optimization_change(void *context, const struct record *old,
     log_info("Updated global optimization config from ConfigMap",
              KV("interval", duration_text(s->snapshot->interval_ns, text)));
     if (report.interval_problem.n)
-        log_error("Invalid optimization config, the last interval stays",
+        log_error("Invalid optimization config; keeping the last interval",
                   KV("error", report.interval_problem));
     log_age_problems(&report);
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
     json_parse(&scratch, str_c(s->optimization_text), &data, NULL);
     if (saturation_config_connect(s, data, &e) < 0)
-        log_error("Prometheus cannot be asked", KV_C("error", e.text));
+        log_error("cannot create the Prometheus client", KV_C("error", e.text));
 }
 
 static void on_saturation_change(void *context, const struct record *old, const struct record *now)
@@ -482,25 +515,26 @@ static void on_zero_change(void *context, const struct record *old, const struct
     log_zero_problems(report.zero_problems, s->o.ns);
 }
 
+/* Costs or service classes changed: use them only if they can be read. */
 static void replace_catalog(struct saturation *s, char **text, const struct record *now)
 {
     struct sat_report report;
     auto_arena struct arena scratch = { 0 };
     struct json *data = NULL;
-    if (!now || is_empty_map(now)) /* deleted: the last good data stays */
+    if (!now || is_empty_map(now)) /* deleted: keep the last good data */
         return;
     str fresh = ((const struct configmap_record *)(const void *)now)->data;
     bool costs = text == &s->costs_text, read = json_parse(&scratch, fresh, &data, NULL) == 0;
     struct optimize_catalog c =
         optimize_catalog_read(&scratch, costs ? data : NULL, costs ? NULL : data);
     if (!read || c.problem.n) {
-        log_error("The optimizer's config cannot be used, the last good one stays",
-                  KV("name", now->name), KV("error", read ? c.problem : S("it has no data")));
+        log_error("Invalid optimizer config; keeping the last good one", KV("name", now->name),
+                  KV("error", read ? c.problem : S("no data")));
         return;
     }
     set_text(text, fresh);
     replace_snapshot(s, &report);
-    log_info("Updated the optimizer's config from ConfigMap", KV("name", now->name),
+    log_info("Updated optimizer config from ConfigMap", KV("name", now->name),
              KV_INT("accelerators", c.accelerator_n), KV_INT("classes", c.class_n),
              KV_INT("skipped", c.skipped));
 }
@@ -519,7 +553,7 @@ static void on_classes_change(void *context, const struct record *old, const str
     replace_catalog(s, &s->classes_text, now);
 }
 
-/* A namespace's own: here a deletion counts, the global values hold again. */
+/* The ConfigMap of a namespace: when it is deleted the global values apply again. */
 static void on_local_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;

@@ -1,5 +1,13 @@
-/* The feature: see saturation_controller.h. What an event leads to is dispatch_core's answer; kinds that a
- * cluster may not have (ServiceMonitor, ScaledObject) are looked for and watched once they are there. */
+/* The feature: opens caches, connects events to the engine and to the controller of variants, and owns struct saturation.
+ *
+ *     VariantAutoscaling ─┬─► on_variant_record (state, also on standbys)
+ *                         ├─► on_variant_change ──────► queue of variants (saturation_turn.c)
+ *                         └─► on_variant_for_engine ──► queue of the engine (saturation_engine.c)
+ *     Deployment, StatefulSet ─► on_workload_change ──► both queues
+ *     feed ─► on_fetched (first metrics) ─────────────► queue of the engine
+ *
+ * What an event triggers is decided by dispatch_core.c. Kinds that a cluster may not have (ServiceMonitor, ScaledObject)
+ * are discovered every five minutes and watched once they exist. */
 #include "saturation_controller.h"
 
 #include "../base/file.h"
@@ -9,7 +17,7 @@
 static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
 enum { WORKERS = 16 };
 
-/* A list may show another one under the same name, whose beginning and predecessor's end nobody saw. */
+/* A list may contain a new object under an old name; its deletion and creation then had no events of their own. */
 static enum sat_event_type event_type(const struct record *old, const struct record *now)
 {
     return !now ? SAT_DELETED : old && str_eq(old->uid, now->uid) ? SAT_UPDATED : SAT_CREATED;
@@ -24,7 +32,7 @@ static bool is_spec_changed(const struct variant_record *old, const struct varia
            !str_eq(old->meta.uid, now->meta.uid) || !str_eq(old->spec, now->spec);
 }
 
-/* Told by the cache itself, also while we do not lead: the state is warm when we do. */
+/* Runs on standbys too, so that the state is complete when they become the leader. */
 static void on_variant_record(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
@@ -43,7 +51,7 @@ static void on_variant_change(struct controller *c, const struct record *old,
         controller_add(c, now->ns, now->name);
 }
 
-/* A new variant is decided on at once. */
+/* A new variant gets a decision at once. */
 static void on_variant_for_engine(struct controller *c, const struct record *old,
                                   const struct record *now)
 {
@@ -56,6 +64,7 @@ static void on_variant_for_engine(struct controller *c, const struct record *old
 
 /* ---- workloads */
 
+/* A new workload: reconcile the variants that target it and decide about their models. */
 static void on_workload_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
@@ -103,8 +112,9 @@ static void on_fetched(void *context, struct sat_feed *feed, bool first)
         controller_add(s->engine, feed->ns, feed->model);
 }
 
-/* ---- the ServiceMonitor that has us scraped */
+/* ---- the ServiceMonitor of the controller */
 
+/* Warns when the ServiceMonitor is deleted: HPAs would no longer see the targets. quoted: WVA */
 static void on_monitor_change(void *context, const struct record *old, const struct record *now)
 {
     struct saturation *s = context;
@@ -114,7 +124,7 @@ static void on_monitor_change(void *context, const struct record *old, const str
                                .own = str_eq(r->meta.ns, s->o.ns) &&
                                       str_eq(r->meta.name, s->o.monitor),
                                .deleting = r->deleting };
-    bool already_reported = before && before->deleting; /* its end was announced before */
+    bool already_reported = before && before->deleting; /* deletionTimestamp was already set */
     if (sat_dispatch(&event).action != SAT_ALERT || already_reported || !manager_leads(s->manager))
         return;
     auto_arena struct arena a = { 0 };
@@ -149,7 +159,7 @@ static void open_cache(struct saturation *s, const struct cache_spec *spec, stru
 {
     err_t e;
     if (manager_cache(s->manager, spec, to, &e) < 0)
-        log_error("a cache cannot be opened", KV_C("error", e.text));
+        log_error("cannot open a cache", KV_C("error", e.text));
 }
 
 static void on_monitors_discovered(void *context, const struct resource *resource,
@@ -191,7 +201,7 @@ static void discover_kinds(struct timer *timer)
                       s);
 }
 
-/* ---- life */
+/* ---- lifecycle */
 
 static int open_caches(struct saturation *s, err_t *e)
 {
@@ -211,18 +221,19 @@ static int open_caches(struct saturation *s, err_t *e)
             return -e->code;
     struct cache_spec namespaces = namespace_cache;
     str only = manager_watch_namespace(s->manager);
-    if (only.n) /* a role for this one namespace is enough */
+    if (only.n) /* a Role for one namespace is then enough */
         namespaces.field_selector =
             arena_printf(&s->arena, "metadata.name=" STR_FMT, STR_ARG(only));
     return manager_cache(s->manager, &namespaces, &s->namespaces, e);
 }
 
+/* On failure the caller calls stop_feature() with the state as far as it was built. */
 static int start_feature(struct manager *m, void **ret_state, err_t *e)
 {
     struct saturation *s = mem_zero(1, sizeof(*s));
     *ret_state = s;
     s->manager = m;
-    file_allow_many(); /* each pod that is asked, and each question that hangs, has a socket */
+    file_allow_many(); /* every pod that is scraped and every query that hangs needs a socket */
     s->collector = (struct sat_collector){
         .loop = manager_loop(m), .pods = scrape_pods, .fetched = on_fetched, .context = s
     };
@@ -242,7 +253,8 @@ static int start_feature(struct manager *m, void **ret_state, err_t *e)
                                                                  .workers = 1 });
     if (saturation_config_start(s, e) < 0 || saturation_config_connect(s, NULL, e) < 0)
         return -e->code;
-    cache_handle(s->variant_records, on_variant_record, s); /* before who looks variants up */
+    cache_handle(s->variant_records, on_variant_record,
+                 s); /* before handlers that look variants up */
     controller_watch(s->variants, s->variant_records, on_variant_change);
     controller_watch(s->variants, s->deployments, on_workload_change);
     controller_watch(s->variants, s->statefulsets, on_workload_change);
@@ -281,7 +293,7 @@ static void stop_feature(void *state)
 
 const struct feature saturation_feature = {
     .name = "saturation",
-    .summary = "how many replicas of which variant of a model (VariantAutoscaling)",
+    .summary = "scale the variants of a model by load and latency (VariantAutoscaling)",
     .settings = saturation_settings,
     .start = start_feature,
     .ready = is_ready,

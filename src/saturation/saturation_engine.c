@@ -1,9 +1,42 @@
-/* The engine: every interval, one decision for each model, from what the caches and feeds hold.
+/* The engine: one decision per model and cycle, from what the caches and feeds hold.
  *
- * Nothing here waits or asks the API server. The engine's queue has two kinds of keys: the cycle over all
- * models, and one model that has news of its own (its first metrics, a new workload). A decision that
- * says something else than the status leads to its variants' keys; the queue keeps each once, so it
- * cannot fill up. */
+ * The problem. A cluster has up to a thousand models, each with a few variants, and every decision needs
+ * configuration, workloads, pods, bounds and metrics. A Prometheus query that hangs or an API server that restarts
+ * must not delay the decisions about other models, and the whole cycle has a budget of 20 ms of CPU for 1,000 models
+ * with 4 variants of 8 replicas each (bench/saturation_bench.c).
+ *
+ * The invariant. Nothing in this file waits. A decision is a function of memory: watch caches, the feed of the model,
+ * the configuration snapshot and what the model remembers from its last decision. Whatever is missing or stale is
+ * unknown, and unknown is never treated as idle: without metrics the last target holds, within its bounds.
+ *
+ *      watch caches ──┐
+ *      feed (collect) ┼─► saturation_gather ─► decide_model ─► apply_answer ─┬─► metrics (HPA and KEDA read them)
+ *      snapshot ──────┘        │        slo_step ──┘                         ├─► event ScaleUp or ScaleDown
+ *                              └─► skip_variant (with a reason)              └─► show_view ─► queue of variants
+ *                                                                                              │
+ *                                                           status and scale (saturation_turn) ◄┘
+ *
+ * How it is driven. The engine is a controller with one worker and two kinds of key: "cycle" (no namespace) decides
+ * about every model and schedules itself again; "namespace/model" decides about one model that cannot wait for the next
+ * cycle, because its first metrics arrived or its workload was created. Keys are deduplicated by the queue, so a burst
+ * of events leads to one decision, and the queue cannot grow beyond the number of models.
+ *
+ * The interval is GLOBAL_OPT_INTERVAL, or the shorter cycle of the slo policy once it has traffic of any model.
+ *
+ * Which rule decides: slo (latency targets) where it is configured or, by default, where the servers count tokens;
+ * otherwise need (KV cache and queue) or, with --wva-rules, one of WVA's own rules. See saturation_slo.c and
+ * decide_core.c. The optimizer, if enabled, is consulted first and passed to the decision as an opinion.
+ *
+ * What is written. show_view() compares the new view of a variant with the one that was last shown; only a difference
+ * that a reader would care about (status_core.c) puts the variant on the queue that writes statuses. In a steady state
+ * a cycle therefore sends nothing to the API server.
+ *
+ * Ownership. All intermediate results are in the arena of the reconcile call, which is reset after each model. What
+ * survives is copied: the texts of a view into the variant's own arena, the target into struct variant.
+ *
+ * Rejected: handing decisions to the writer through a bounded channel, as WVA does. Its channel has 1,000 entries, and
+ * an engine that finds it full blocks. Rejected too: formatting conditions and setting gauges in every cycle; both are
+ * skipped while the decision and its reason stay the same. */
 #include "../base/log.h"
 #include "saturation_slo.h"
 
@@ -14,14 +47,14 @@
     "'. Check that (1) a ServiceMonitor exists for its pods, (2) its selector matches the "        \
     "Service's labels, (3) the pods serve /metrics, (4) Prometheus scrapes the namespace"
 
-/* ---- telling */
+/* ---- showing a decision */
 
 static str keep_text(struct variant *v, str text)
 {
     return arena_str(&v->shown.texts, text);
 }
 
-/* Takes the view over when it says something new, and has the status written. */
+/* Stores the view and queues a status write, unless the view only repeats what is already shown. */
 static void show_view(struct saturation *s, struct variant *v, const struct sat_view *view,
                       str reason)
 {
@@ -56,11 +89,12 @@ static struct variant_labels make_labels(const struct variant *v)
                                     v->accelerator };
 }
 
-/* A variant that takes no part, and says why. */
+/* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics, with a target of 0,
+ * so that an HPA or KEDA does not lose them; for any other reason they are removed. */
 static void skip_variant(struct saturation *s, const struct saturation_skipped *x)
 {
     struct variant *v = x->variant;
-    bool asleep = x->asleep && v->accelerator.n >= 2; /* zero wants to stay zero */
+    bool asleep = x->asleep && v->accelerator.n >= 2; /* see above */
     if (!asleep)
         saturation_metrics_hide(&s->metrics, &v->series, v->ns, v->name);
     if (!x->why.n)
@@ -100,7 +134,8 @@ static enum sat_cause map_cause(const struct decide_answer *x)
     return SAT_CAUSE_SATURATION;
 }
 
-/* A change is one of the target: from 4 to 3 is down, also where only 2 replicas are there yet. */
+/* Counts, logs and emits a change of the target. The direction compares targets: from 4 to 3 is down, even while only
+ * 2 replicas exist. */
 static void report_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
                           int from)
 {
@@ -130,6 +165,7 @@ static str append_problems(struct arena *a, const struct variant *v, str text)
     return text;
 }
 
+/* The condition OptimizationReady: which rule decided, its reason and target, and what is wrong with the spec. */
 static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
                                                    const struct decide_answer *x, bool ready)
 {
@@ -156,7 +192,7 @@ static struct sat_condition optimization_condition(struct arena *a, const struct
                           append_problems(a, v, text));
 }
 
-/* One variant's answer: metrics, event, status. */
+/* Publishes the answer for one variant: metrics, event and status. */
 static void apply_answer(struct gathering *g, size_t i, const struct decide_answer *x,
                          struct sat_condition metrics)
 {
@@ -191,14 +227,15 @@ static void apply_answer(struct gathering *g, size_t i, const struct decide_answ
     bool same = v->decided && shown->known && !fresh && str_eq(x->reason, v->shown.reason) &&
                 shown->holds == ready;
     view.conditions[SAT_OPTIMIZATION_READY] =
-        same ? *shown /* in the same words, which need not be made again */
+        same ? *shown /* the text need not be formatted again */
              : optimization_condition(g->a, v, x, ready);
     show_view(s, v, &view, x->reason);
 }
 
 /* ---- the optimizer */
 
-/* Prometheus shows the highest of a minute. */
+/* Whether replicas arrived so recently that the samples still show the load from before. Prometheus reports the
+ * maximum of the last minute; scraped pods report the last 30 s. */
 static bool has_just_grown(const struct gathering *g)
 {
     int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
@@ -217,7 +254,7 @@ static bool is_at_work(const struct gathering *g)
     return false;
 }
 
-/* What the optimizer wants, by variant; NULL: it is off, or has no answer, which it says. */
+/* Returns the replicas that the optimizer wants, by variant. NULL: it is off, or has no answer (logged). */
 static int *run_optimizer(const struct gathering *g)
 {
     const struct saturation *s = g->s;
@@ -243,12 +280,14 @@ static int *run_optimizer(const struct gathering *g)
         in.load.arrival_per_min = NAN;
     if (optimize_model(g->a, &in, targets, &e) == 0)
         return targets;
-    log_debug("the optimizer has no answer: capacity alone decides", KV("namespace", g->m->ns),
+    log_debug("optimizer has no answer; using capacity only", KV("namespace", g->m->ns),
               KV("model", g->m->id), KV_C("error", e.text));
     return NULL;
 }
 
-/* ---- without metrics: what was decided last holds, and an optimizer that knows the load may add to it */
+/* ---- without metrics */
+
+/* Keeps the last target of every variant; an optimizer that knows the load may raise it. */
 
 static void hold_variants(struct gathering *g, struct sat_condition metrics)
 {
@@ -273,7 +312,7 @@ static void hold_variants(struct gathering *g, struct sat_condition metrics)
     }
 }
 
-/* Who takes over shows at once what was decided before. */
+/* Publishes the targets of the previous leader, so that the metrics have no gap while the first fetch is under way. */
 static void show_last_targets(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -284,7 +323,7 @@ static void show_last_targets(const struct gathering *g)
     }
 }
 
-/* Why nothing can be decided; `known` false: it can. */
+/* Returns the condition that explains why nothing can be decided; `known` is false if it can. */
 static struct sat_condition find_metrics_problem(const struct gathering *g)
 {
     const struct saturation *s = g->s;
@@ -323,7 +362,7 @@ static struct sat_condition describe_metrics(const struct gathering *g)
                      g->replica_n - g->unknown_n, g->replica_n));
 }
 
-/* Said once when it begins, not in every cycle. */
+/* A problem is logged once when it begins, not in every cycle. */
 static bool is_new_problem(const struct gathering *g, const struct sat_condition *problem)
 {
     const struct variant *v = g->variants[0];
@@ -344,14 +383,14 @@ static struct sat_config resolve_config(struct gathering *g)
     struct sat_lookup q = { g->m->id, g->m->ns, (const str(*)[2])variants, g->n };
     struct sat_resolved r = sat_snapshot_resolve(g->s->snapshot, &q);
     if (r.matching > 1)
-        log_debug("several saturation entries fit the model, the first counts",
+        log_debug("several saturation entries match the model; using the first",
                   KV("namespace", q.ns), KV("model", q.model), KV_INT("entries", r.matching),
                   KV("key", r.override ? r.override->key : S("")));
     g->slo = r.slo;
     return r.config;
 }
 
-/* Who was just woken had no time for requests yet: it stays up for a retention period. */
+/* A model that was just woken has not had time for requests: it stays up for one retention period. */
 static void note_sleep(const struct gathering *g, struct sat_model *m)
 {
     if (g->n && m->asleep)
@@ -359,7 +398,7 @@ static void note_sleep(const struct gathering *g, struct sat_model *m)
     m->asleep = !g->n;
 }
 
-/* Has what was grown come, with metrics of its own? */
+/* Notes when the replicas of the last scale-up are ready and report metrics. */
 static void note_growth(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -386,7 +425,7 @@ static bool has_own_variant(const struct saturation *s, const struct sat_model *
     return false;
 }
 
-/* Metrics are asked for from the first look at the model on, as long as it is ours. */
+/* Starts, adjusts or stops the collection of metrics for the model. */
 static void update_feed(struct saturation *s, struct sat_model *m, const struct zero_table *zero)
 {
     if (!has_own_variant(s, m)) {
@@ -410,6 +449,7 @@ static void count_outcome(const struct saturation *s, const char *outcome)
     metric_add(METRIC(s->metrics.cycles, str_c(outcome)), 1);
 }
 
+/* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and publish. */
 void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
@@ -425,7 +465,7 @@ void saturation_decide_model(struct saturation *s, struct sat_model *m, struct a
     note_sleep(&g, m);
     note_growth(&g);
     if (!m->feed.asked && !s->no_metrics)
-        show_last_targets(&g); /* the first metrics are on their way, and will lead here again */
+        show_last_targets(&g); /* the first fetch will trigger another decision */
     if (!g.n || (!m->feed.asked && !s->no_metrics))
         return;
     struct sat_condition problem = find_metrics_problem(&g);
@@ -467,14 +507,14 @@ void saturation_decide_model(struct saturation *s, struct sat_model *m, struct a
         log_info("Model in transition, blocking scaling decisions", KV("namespace", m->ns),
                  KV("model", m->id));
     struct sat_condition available = describe_metrics(&g);
-    for (size_t i = 0; i < answers.n; i++) /* both are by name */
+    for (size_t i = 0; i < answers.n; i++) /* both are sorted by name */
         apply_answer(&g, i, &answers.at[i], available);
     count_outcome(s, "decided");
 }
 
 /* ---- the cycle */
 
-/* Without thresholds there are no decisions, and every variant says so. */
+/* Without thresholds nothing is decided; every variant gets a condition that explains it. */
 static void report_no_thresholds(struct saturation *s, const struct sat_model *m, struct arena *a)
 {
     str why = arena_printf(a, "ConfigMap " STR_FMT "/" STR_FMT " is missing or has no valid entry",
@@ -485,7 +525,7 @@ static void report_no_thresholds(struct saturation *s, const struct sat_model *m
         show_view(s, v, &view, why);
 }
 
-/* A namespace's own thresholds do without global ones. */
+/* Thresholds of the namespace are enough; global ones are then not needed. */
 static void decide_if_configured(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct sat_local *local = sat_snapshot_local(s->snapshot, m->ns);
@@ -495,7 +535,7 @@ static void decide_if_configured(struct saturation *s, struct sat_model *m, stru
         report_no_thresholds(s, m, a);
 }
 
-/* Answers whether the slo policy, which has a shorter cycle, decides about any. */
+/* Returns whether the slo policy, which needs a shorter cycle, has traffic of any model. */
 static bool decide_all_models(struct saturation *s, struct arena *a)
 {
     bool any_watched = false;
@@ -511,6 +551,8 @@ static bool decide_all_models(struct saturation *s, struct arena *a)
     return any_watched;
 }
 
+/* The controller's reconcile function. The snapshot is held by reference: a ConfigMap that changes during the cycle
+ * does not change the configuration between two models. */
 struct reconciled saturation_run_cycle(struct reconcile *r)
 {
     struct saturation *s = r->context;

@@ -1,15 +1,17 @@
-/* The last good configuration, across restarts: a broken entry changes no decision, nor does a restart.
+/* The last good configuration across restarts: neither an invalid entry nor a restart changes a decision.
  *
- * Every entry of a ConfigMap that is good is kept in flyball's own ConfigMap `flyball-saturation-state` (kube/keep.h),
- * one text each: {"ns","map","key","text","sha256","at"} under "good.HEX". It is read before the first cycle. Then
+ * Every valid entry of a ConfigMap is stored in flyball's own ConfigMap `flyball-saturation-state` (kube/keep.h), one text
+ * each: {"ns","map","key","text","sha256","at"} under "good.HEX". It is read before the first cycle. Then
  *
- *   an entry that is broken                   its kept text counts
- *   a global ConfigMap that is gone or empty  all its kept entries count, until it is there again
- *   a key that a ConfigMap no longer has      is forgotten
- *   a namespace's own ConfigMap that is gone  is forgotten: the global values hold again
+ *   an entry that is invalid                      is replaced by its kept text
+ *   a global ConfigMap that is missing or empty   is replaced by all its kept entries, until it has entries again
+ *   a key that a ConfigMap no longer has          is removed
+ *   the ConfigMap of a namespace that is deleted  is removed: the global values apply again
  *
- * which is what happens without a restart as well. Only the leader writes, in its cycle, and only what changed. Keys
- * that look like secrets are never copied. */
+ * which is also what happens without a restart. Only the leader writes, in its cycle, and only what changed. Keys that
+ * look like secrets are never copied.
+ *
+ * The checksum protects against a text that was edited by hand: such an entry is ignored. */
 #include "../base/duration.h"
 #include "../base/log.h"
 #include "../base/rfc3339.h"
@@ -20,12 +22,12 @@
 
 static const struct metric_spec fallback_spec = {
     "flyball_config_fallback",
-    "1 while the last good value of a configuration entry stands in; the key is empty where a whole ConfigMap is gone.",
+    "1 while the last good value of a configuration entry is in force; the key is empty if a whole ConfigMap is missing.",
     METRIC_GAUGE,
     { "map", "key" },
 };
 
-struct kept_entry { /* an entry as it is kept */
+struct kept_entry { /* one kept entry; texts in the arena */
     str ns, map, key, text;
 };
 
@@ -69,7 +71,7 @@ static struct kept_entries read_kept(struct arena *a, const struct saturation *s
     return all;
 }
 
-/* A ConfigMap's kept entries as its data, JSON; "": none. */
+/* The kept entries of a ConfigMap as its data, JSON; "": none. */
 static str kept_data(const struct kept_entries *all, str ns, str map)
 {
     struct json *data = json_new_obj(all->arena);
@@ -118,6 +120,7 @@ static str kept_key(struct arena *a, const struct kept_entry *g)
     return keep_key(a, "good", (const str[]){ g->ns, g->map, g->key }, 3);
 }
 
+/* Stores an entry; the time `at` changes only if the text does. */
 static void put_kept(struct saturation *s, struct arena *a, const struct kept_entry *g)
 {
     str key = kept_key(a, g), before = keep_get(s->keep, key);
@@ -151,11 +154,11 @@ struct map_keeping {
     struct saturation *s;
     struct arena *arena;
     str ns, map;
-    const struct sat_table *table; /* of the saturation ConfigMap; else NULL */
+    const struct sat_table *table; /* of the saturation ConfigMap; NULL for others */
     bool zero, optimization;
 };
 
-/* Which keys are broken, judged as the snapshot does. */
+/* Whether an entry is invalid, by the same checks as the snapshot. */
 static bool is_broken(const struct map_keeping *m, const struct sat_load *load, str key, str text)
 {
     for (size_t i = 0; m->table && i < load->problem_n; i++)
@@ -171,7 +174,7 @@ static bool is_broken(const struct map_keeping *m, const struct sat_load *load, 
            (duration_parse(text, &ns, NULL) < 0 || ns < 100 * NS_PER_MS);
 }
 
-/* Keeps what is good in `data` and forgets what is no longer in it. */
+/* Stores the valid entries of `data` and removes those that it no longer has. */
 static void keep_map(const struct map_keeping *m, const struct kept_entries *kept,
                      const struct json *data)
 {
@@ -200,6 +203,7 @@ static const struct json *parse_json(struct arena *a, str text)
     return text.n && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
+/* Stores the global ConfigMaps, and shows which of them are replaced by kept entries. */
 static void keep_global_maps(struct saturation *s, struct arena *a, const struct kept_entries *kept)
 {
     const struct {
@@ -229,6 +233,7 @@ static void keep_global_maps(struct saturation *s, struct arena *a, const struct
     }
 }
 
+/* Stores the ConfigMaps of namespaces, and removes those that were deleted. */
 static void keep_local_maps(struct saturation *s, struct arena *a, const struct kept_entries *kept)
 {
     struct cache *const caches[] = { s->local_saturation, s->local_zero };
@@ -248,7 +253,7 @@ static void keep_local_maps(struct saturation *s, struct arena *a, const struct 
         const struct kept_entry *g = &kept->at[i];
         bool zero = str_eq(g->map, s->o.zero_map);
         if (!str_eq(g->ns, s->o.ns) && !cache_get(caches[zero], g->ns, g->map))
-            keep_del(s->keep, kept_key(a, g)); /* its deletion counts */
+            keep_del(s->keep, kept_key(a, g)); /* its ConfigMap was deleted */
     }
 }
 
@@ -263,7 +268,7 @@ void saturation_keep_update(struct saturation *s)
     keep_local_maps(s, &a, &kept);
 }
 
-/* ---- life */
+/* ---- lifecycle */
 
 static void on_state_read(void *context)
 {
@@ -272,8 +277,9 @@ static void on_state_read(void *context)
 
 int saturation_keep_start(struct saturation *s, err_t *e)
 {
-    const char *own = getenv("POD_NAMESPACE"); /* the global ConfigMaps may be elsewhere */
-    /* Instances may have other ConfigMaps, and would write over each other. */
+    const char *own =
+        getenv("POD_NAMESPACE"); /* the global ConfigMaps may be in another namespace */
+    /* Instances may use different ConfigMaps and must not overwrite each other. */
     str name = s->o.instance.n
                    ? arena_printf(&s->arena, STATE_NAME "-" STR_FMT, STR_ARG(s->o.instance))
                    : S(STATE_NAME);

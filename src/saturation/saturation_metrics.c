@@ -1,4 +1,8 @@
-/* See saturation_metrics.h. */
+/* Exported metrics: see saturation_metrics.h.
+ *
+ * A series is identified by its labels, and a label may change (accelerator, model, workload). struct variant_series
+ * holds the labels that are exported, so that the old series can be removed; gauges are set only when a value changes,
+ * because a cycle over 1,000 models has 4,000 variants. Names and help of wva_* and inferno_* are quoted: WVA. */
 #include "saturation_metrics.h"
 
 static const char *const causes[SAT_CAUSE_N] = {
@@ -9,6 +13,7 @@ static const char *const causes[SAT_CAUSE_N] = {
 
 static const double cycle_bounds[] = { .0001, .001, .005, .01, .02, .05, .1, .5, 1 };
 
+/* Adds the label controller_instance, if there is an instance. */
 static struct metric_family *register_family(struct metrics *r, const struct saturation_metrics *m,
                                              struct metric_spec spec)
 {

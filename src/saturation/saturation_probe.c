@@ -1,8 +1,8 @@
-/* The start's question to Prometheus, which the original asks before it does anything: `up`, six times with
- * growing pauses, and who was never answered ends with 1. A rollout with a wrong address or token therefore stops
- * at its first pod, which never becomes ready, and the leader that can decide stays.
+/* The startup check of Prometheus, as in WVA: query `up` up to six times with growing pauses, and exit with status 1 if
+ * it is never answered. A rollout with a wrong address or token stops at its first pod, which never becomes ready, and the
+ * old leader keeps deciding.
  *
- * Only the first client is asked so: a Prometheus that fails later costs nobody the process. */
+ * Only the first client is checked: a Prometheus that fails later does not end the process. */
 #include "../base/log.h"
 #include "saturation_state.h"
 
@@ -32,8 +32,8 @@ static void on_answer(void *context, const struct prom_result *result, const err
         manager_give_up(s->manager, failure->text);
         return;
     }
-    log_warn("Prometheus does not answer yet, and nothing begins before",
-             KV_C("error", failure->text), KV_INT("attempts_left", p->attempts_left));
+    log_warn("Prometheus unreachable; waiting for it before starting", KV_C("error", failure->text),
+             KV_INT("attempts_left", p->attempts_left));
     double pause_ns = (double)p->pause_ns * (1 + JITTER * random_unit(&p->random));
     p->pause_ns *= FACTOR;
     timer_set(loop, &p->pause, loop_mono_ns(loop) + (int64_t)pause_ns, on_retry_timer);
@@ -68,7 +68,7 @@ void saturation_probe_stop(struct saturation *s)
 bool saturation_probe_is_done(const struct saturation *s, struct buf *why_not)
 {
     bool asks = s->collector.prometheus;
-    if (!s->probe.due || (!asks && cache_synced(s->optimization))) /* which names none either */
+    if (!s->probe.due || (!asks && cache_synced(s->optimization))) /* and it has no URL either */
         return true;
     buf_put(why_not, asks ? S("waiting for Prometheus") : S("waiting for the ConfigMap"));
     return false;

@@ -1,10 +1,16 @@
-/* See saturation_slo.h.
+/* The slo policy in the engine: see saturation_slo.h.
  *
- * Targets come, field by field, from the model's entry in the saturation ConfigMap (slo: {...}), else from its
- * service class, else they are derived from what was learned: an ITL of three times the slowest variant's
- * unloaded one, and a TTFT of two seconds plus the time a long prompt takes. Twice the unloaded ITL would move a
- * fleet to its fastest variant and double its cost. Derived targets are kept until they are off by a quarter, so
- * that learning does not move the goal in every cycle. */
+ * Each target is taken from the first source that has it: the entry of the model in the saturation ConfigMap
+ * (slo: {...}), the model's service class, or derived from what was learned: an ITL of three times the slowest variant's
+ * unloaded ITL, and a TTFT of two seconds plus the time of a long prompt. Twice the unloaded ITL was rejected: it would
+ * move a fleet to its fastest variant and double its cost. Derived targets are kept until they are off by a quarter, so
+ * that learning does not move the goal in every cycle.
+ *
+ *     struct gathering ──► set_targets ──► struct slo_config ─┐
+ *            └───────────► model_input ──► struct slo_input ──┴─► slo_step ──► targets, clamped to bounds and tolerance
+ *
+ * The state (struct sat_slo) belongs to the model and is created with the first decision. An event may cause a decision
+ * between two cycles; it repeats the last output, because the state counts cycles. */
 #include "saturation_slo.h"
 
 #include "../base/sum.h"
@@ -33,7 +39,7 @@ static const struct alloc_target *class_target(const struct saturation *s, str m
     return NULL;
 }
 
-/* What is said about the model's latencies; NaN where nobody says it. */
+/* The configured latency settings of the model and their source; NaN where there is none. */
 static struct slo_settings find_settings(const struct gathering *g, enum slo_source *ret_source)
 {
     struct slo_settings s = g->slo;
@@ -48,7 +54,7 @@ static struct slo_settings find_settings(const struct gathering *g, enum slo_sou
     return s;
 }
 
-/* The slowest variant with replicas: s per token without load; 0: not learned yet. */
+/* Seconds per token of the slowest known variant without load; 0: not learned yet. */
 static double slowest_itl(const struct gathering *g, const struct sat_slo *slo, double *ret_prefill)
 {
     double slowest = 0;
@@ -69,6 +75,7 @@ static double keep_if_near(double old, double fresh)
     return old > 0 && fabs(fresh - old) <= derived_drift * old ? old : fresh;
 }
 
+/* Sets the configuration of the next step. */
 static void set_targets(const struct gathering *g, struct sat_slo *slo)
 {
     double prefill, unloaded = slowest_itl(g, slo, &prefill);
@@ -136,6 +143,7 @@ static double field_mean(const struct gather_traffic *t, enum gather_field field
     return t->n[field] ? t->sum[field] / t->n[field] : NAN;
 }
 
+/* What the replicas of one variant report: sums where totals count, means otherwise. */
 static struct slo_variant variant_input(const struct gathering *g, size_t i)
 {
     const struct sat_state *s = &g->states[i];
@@ -163,6 +171,7 @@ static struct slo_variant variant_input(const struct gathering *g, size_t i)
     };
 }
 
+/* The traffic of the model, or unknown if it is stale, with all variants. */
 static struct slo_input model_input(const struct gathering *g, struct sat_slo *slo)
 {
     const struct sat_feed *feed = &g->m->feed;
@@ -188,9 +197,9 @@ static struct slo_input model_input(const struct gathering *g, struct sat_slo *s
     return in;
 }
 
+/* A variant that was never observed is usable by its spec.modelProfile (in ms). */
 static void pass_hints(const struct gathering *g, struct sat_slo *slo)
 {
-    /* From spec.modelProfile (ms): before a variant was ever seen it is usable by what is promised of it. */
     for (size_t i = 0; i < g->n; i++) {
         const struct variant_spec *spec = &g->variants[i]->spec;
         for (size_t k = 0; k < spec->profile_n; k++) {
@@ -230,7 +239,7 @@ struct sat_targets saturation_slo_decide(struct gathering *g)
         slo_state_init(&m->slo->state);
         m->slo->ok = NAN;
     }
-    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* an event asked in between */
+    int64_t pause = saturation_slo_cycle_ns(g->s) / 2; /* less: an event triggered this decision */
     bool same = m->slo->out.variant_n == g->n;
     if (!m->slo->stepped_ns || g->now_ns - m->slo->stepped_ns > pause || !same)
         run_step(g);

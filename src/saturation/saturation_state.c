@@ -1,4 +1,12 @@
-/* See saturation_state.h. */
+/* Variants, models and workloads in memory: see saturation_state.h.
+ *
+ *     by_key  "namespace/name"  ─► struct variant (owned)
+ *     models  "namespace/model" ─► struct sat_model (owned) ─► first ─► next ─► ...             variants by name
+ *     targets "namespace/kind/workload" ─► first variant ─► next_on_target ─► ...               also of other models
+ *
+ * A model exists while it has a variant. The key of `targets` belongs to the first variant of its list, so the list is
+ * inserted again whenever its first element changes. What a decision knows about a workload is dropped when another
+ * workload appears under its name (saturation_bind_workload). */
 #include "saturation_state.h"
 
 #include "../base/log.h"
@@ -60,7 +68,7 @@ static void join_model(struct saturation *s, struct variant *v)
     *place = v;
 }
 
-/* ---- workloads, which variants of several models may name */
+/* ---- workloads; variants of several models may target the same one */
 
 static void leave_target(struct saturation *s, struct variant *v)
 {
@@ -72,7 +80,7 @@ static void leave_target(struct saturation *s, struct variant *v)
     *place = v->next_on_target;
     v->next_on_target = NULL;
     map_del(&s->targets, str_c(v->target_key));
-    if (first) /* the key is the first one's */
+    if (first) /* the key belongs to the first variant */
         map_put(&s->targets, str_c(first->target_key), first);
     free(take(v->target_key));
 }
@@ -139,7 +147,7 @@ static struct variant *variant_new(struct saturation *s, const struct variant_re
     return v;
 }
 
-/* What the last leader decided, for who takes over. */
+/* Takes over the target of the previous leader from the status. */
 static void read_desired(struct variant *v, const struct variant_record *r)
 {
     auto_arena struct arena scratch = { 0 };
@@ -149,11 +157,12 @@ static void read_desired(struct variant *v, const struct variant_record *r)
     v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)INT32_MAX));
 }
 
+/* The spec is parsed into a new arena; model and workload lists are updated. */
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r)
 {
     struct variant *v = saturation_find(s, r->meta.ns, r->meta.name);
     if (v && !str_eq(v->uid, r->meta.uid)) {
-        saturation_remove(s, r->meta.ns, r->meta.name); /* another one of the same name */
+        saturation_remove(s, r->meta.ns, r->meta.name); /* a new object with the same name */
         v = NULL;
     }
     if (!v) {
@@ -163,9 +172,9 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     arena_done(&v->arena);
     v->arena = (struct arena){ 0 };
     v->spec = saturation_spec_read(&v->arena, parse_json(&v->arena, r->spec));
-    v->shown.reason = S(""); /* the condition may have to say something else of this spec */
+    v->shown.reason = S(""); /* format the condition again: the spec may have other problems */
     for (size_t i = 0; i < v->spec.problem_n; i++)
-        log_warn("a VariantAutoscaling has values that cannot be used", KV("namespace", v->ns),
+        log_warn("VariantAutoscaling has invalid values", KV("namespace", v->ns),
                  KV("name", v->name), KV("problem", v->spec.problems[i]));
     v->accelerator = arena_str(&v->arena, r->accelerator);
     v->instance = arena_str(&v->arena, r->instance);
@@ -178,7 +187,7 @@ struct variant *saturation_put(struct saturation *s, const struct variant_record
     v->missing = arena_printf(&v->arena,
                               saturation_can_scale_kind(v) ? STR_FMT " not found"
                                                            : STR_FMT
-                                  " cannot be scaled: want a Deployment or StatefulSet",
+                                  " cannot be scaled; use a Deployment or StatefulSet",
                               STR_ARG(workload));
     leave_target(s, v);
     join_target(s, v);
@@ -235,7 +244,7 @@ void saturation_state_done(struct saturation *s)
     map_done(&s->targets);
 }
 
-/* ---- what belongs to a variant */
+/* ---- objects of a variant */
 
 bool saturation_is_statefulset(const struct variant *v)
 {
@@ -252,7 +261,7 @@ const struct workload_record *saturation_get_workload(const struct saturation *s
                                                       const struct variant *v)
 {
     if (!saturation_can_scale_kind(v))
-        return NULL; /* a Deployment of the same name is another thing */
+        return NULL; /* a Deployment of the same name is another object */
     struct cache *cache = saturation_is_statefulset(v) ? s->statefulsets : s->deployments;
     const struct workload_record *w = cache_get(cache, v->ns, v->spec.target_name);
     return w && !w->deleting ? w : NULL;
@@ -284,7 +293,7 @@ static bool bounds_workload(const struct bounds_record *r, const struct variant 
            str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
 }
 
-/* Who takes even a doubling for noise wants to be left alone: nobody is made to grow further for that. */
+/* A tolerance of 100% or more means that the HPA should be left alone: targets are not enlarged for it. */
 static double usable_tolerance(int64_t milli)
 {
     return milli < 1000 ? (double)MAX(milli, (int64_t)0) / 1000 : 0;
@@ -304,7 +313,7 @@ static void narrow_bounds(struct variant_bounds *b, const struct bounds_record *
     b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
 }
 
-/* The HPA that KEDA makes of a ScaledObject says no more than it, and cannot say zero. */
+/* The HPA that KEDA creates for a ScaledObject adds nothing to it and cannot express zero, so the ScaledObject wins. */
 struct variant_bounds saturation_get_bounds(const struct saturation *s, const struct variant *v)
 {
     struct variant_bounds b = { v->spec.min, v->spec.max, .keeps_min = v->spec.has_min };
@@ -320,8 +329,8 @@ struct variant_bounds saturation_get_bounds(const struct saturation *s, const st
     return b;
 }
 
-/* Owners are of the same namespace. An object of another one that claims this owner is somebody's who wants to be
- * counted here: its metrics would decide about this variant. */
+/* Owners are in the same namespace. An object elsewhere that claims this owner is ignored; otherwise a user of another
+ * namespace could influence the decision with its metrics. */
 static void each_owned_pod(const struct saturation *s, const struct record *owner,
                            saturation_pod_fn *fn, void *context)
 {

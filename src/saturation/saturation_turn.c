@@ -1,12 +1,18 @@
-/* One turn about one variant: its status, and with actuation Scale its workload's replicas. The engine has
- * decided; here it is only written, and only where something else is there. */
+/* One reconcile of one variant: write its status and, with actuation Scale, the replicas of its workload. The engine
+ * has decided; this file only writes, and only what differs.
+ *
+ * A write is asynchronous. Until the watch delivers its result the cache shows the old object, and the next reconcile
+ * would send the same patch again; on_status_written() therefore keeps the server's answer (struct variant_echo) until
+ * the cache has moved on. */
 #include "../base/log.h"
 #include "saturation_state.h"
 
-static const int64_t scale_period_ns = 15 * NS_PER_S; /* between looks while replicas lag behind */
+static const int64_t scale_period_ns =
+    15 * NS_PER_S; /* between attempts while replicas lag behind the target */
 
 /* ---- status */
 
+/* Keeps the answer while it is newer than the cache. A variant that is gone is no failure. */
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct saturation *s = r->context;
@@ -20,7 +26,7 @@ static void on_status_written(struct reconcile *r, const struct kube_reply *repl
     const struct variant_record *record = cache_get(s->variant_records, r->ns, r->name);
     str rv = json_text(json_at(reply->object, "metadata", "resourceVersion", NULL));
     if (!record || str_eq(record->meta.rv, rv))
-        return; /* the cache is not behind */
+        return; /* the cache already has it */
     str status = json_to_str(r->arena, json_get(reply->object, "status"));
     free(v->echo.before_rv);
     free(v->echo.status);
@@ -60,6 +66,7 @@ static void emit_event(struct saturation *s, const struct variant *v, bool warni
                                                              .message = message });
 }
 
+/* Logs and emits the result of a write to the scale subresource, and counts it against the rate limits. */
 static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
 {
     struct saturation *s = r->context;
@@ -81,7 +88,7 @@ static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
                             saturation_is_statefulset(v) ? "StatefulSet" : "Deployment",
                             STR_ARG(v->spec.target_name), v->seen_wanted, to));
     scale_record_change(&v->history, now_s, v->seen_wanted, to);
-    controller_add(s->engine, v->ns, v->spec.model); /* the status says whether it was applied */
+    controller_add(s->engine, v->ns, v->spec.model); /* updates status.actuation.applied */
 }
 
 static void write_scale(struct reconcile *r, struct variant *v, int replicas)
@@ -98,15 +105,15 @@ static void write_scale(struct reconcile *r, struct variant *v, int replicas)
                    on_scaled);
 }
 
+/* Moves the workload toward the target as fast as spec.behavior allows; retries while it lags behind. */
 static void scale_workload(struct reconcile *r, struct variant *v, const struct workload_record *w)
 {
     struct saturation *s = r->context;
     if (saturation_get_bounds(s, v).hpa) {
         if (!v->warned_rival)
-            emit_event(
-                s, v, true, "ActuationConflict",
-                S("spec.actuation is Scale, but an HPA or ScaledObject has the workload too; "
-                  "nothing is written"));
+            emit_event(s, v, true, "ActuationConflict",
+                       S("spec.actuation is Scale, but an HPA or ScaledObject also scales the "
+                         "workload; replicas are not written"));
         v->warned_rival = true;
         return;
     }
@@ -120,7 +127,7 @@ static void scale_workload(struct reconcile *r, struct variant *v, const struct 
         reconcile_again(r, scale_period_ns);
 }
 
-/* ---- the turn */
+/* ---- reconcile */
 
 struct reconciled saturation_reconcile(struct reconcile *r)
 {
@@ -131,7 +138,7 @@ struct reconciled saturation_reconcile(struct reconcile *r)
     if (!v || !record)
         return reconciled();
     if (!saturation_is_managed(s, v, &why)) {
-        if (saturation_is_excluded(s, v) && v->decided) /* that it is left out, and nothing more */
+        if (saturation_is_excluded(s, v) && v->decided) /* report it, and nothing more */
             write_status(r, v, record, &v->shown.view);
         return reconciled();
     }
@@ -143,7 +150,7 @@ struct reconciled saturation_reconcile(struct reconcile *r)
     else
         saturation_bind_workload(v, w);
     if (!v->decided)
-        return reconciled(); /* the engine leads here when it has something to say */
+        return reconciled(); /* the engine queues the variant once it has decided */
     write_status(r, v, record, &v->shown.view);
     bool asleep = w && w->wanted == 0 && !(v->spec.has_min && v->spec.min == 0);
     if (w && v->spec.writes_scale && v->shown.view.has_desired && !asleep)

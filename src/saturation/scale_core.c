@@ -1,4 +1,4 @@
-/* See scale_core.h. */
+/* Rate limits as in the HPA controller: see scale_core.h. A history holds at most one hour of wishes and changes. */
 #include "scale_core.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static int changes_since(const struct scale_mark *at, size_t n, int64_t since_s)
     return sum;
 }
 
-/* Between the least wish of the window for going up and the greatest of that for going down. */
+/* Clamps `current` between the lowest wish of the scale-up window and the highest of the scale-down window. */
 static int stabilize_wish(const struct scale_history *h, const struct scale_behavior *b,
                           int64_t now_s, int current, int wish)
 {
@@ -52,6 +52,7 @@ static int policy_limit(const struct scale_policy *p, int start, bool up)
     return (int)fmax(0, fmin(limit, INT32_MAX));
 }
 
+/* The farthest number of replicas that the policies allow now in one direction. */
 static int rate_limit(const struct scale_history *h, const struct scale_rules *rules, int64_t now_s,
                       int current, bool up)
 {

@@ -1,12 +1,12 @@
-/* The slo policy, step by step: see slo_core.h for what it promises.
+/* The slo policy, step by step: see slo_core.h for its guarantees.
  *
- * The problem. A replica takes two minutes to start, so whoever waits until latency suffers is two minutes
- * late; whoever keeps enough for any surprise pays twice. Thresholds on the KV cache or on queue lengths do
+ * The problem. A replica takes two minutes to start. A policy that reacts when latency suffers is two minutes
+ * late; one that keeps enough replicas for any surprise pays twice. Thresholds on the KV cache or on queue lengths do
  * not know where the latency target lies: a compute-bound model misses it with a quarter of its cache full.
  *
  * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the reference variant,
- * and every cycle weighs the whole history by the weights known now: numbers of different cycles can always be
- * compared, and what is learned about a request's weight never looks like a change of load.
+ * and every cycle weighs the whole history with the weights known now: numbers of different cycles can always be
+ * compared, and a better estimate of a request's weight never looks like a change of load.
  *
  *     load ──► weight ──► demand ──► trend ──► forecast ──► errors' quantile ──► need ─┐
  *                ▲                                                   ▲                 ├─► up, down, keep
@@ -18,9 +18,9 @@
  * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing is missed,
  *   0.95 when twice the budget is;
  * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by 15 %: misses
- *   in an overload say nothing about the model of capacity, misses within plan say that it is wrong.
+ *   in an overload do not concern the model of capacity; misses within plan show that it is wrong.
  *
- * Nothing is removed in the first 300 s of a state's life: until then there are no forecasts to learn from.
+ * Nothing is removed in the first 300 s of a state: until then there are no forecast errors to learn from.
  *
  * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request, capacity of a
  * replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
@@ -42,7 +42,7 @@ void slo_state_init(struct slo_state *s)
 
 /* ---- input */
 
-/* NaN for what cannot be: negative, infinite, or beyond `most`. */
+/* NaN for an impossible number: negative, infinite, or above `most`. */
 static double clean_number(double x, double most)
 {
     return x >= 0 && x <= most ? x : NAN;
@@ -110,8 +110,8 @@ static bool has_variant(const struct slo_input *in, uint64_t id)
     return false;
 }
 
-/* A place for a variant that is new: a free one, else that of a variant that is gone. A variant that only
- * pauses keeps its place as long as nobody needs it. There is always one: as many places as variants. */
+/* A slot for a new variant: a free one, else that of a variant that is gone. A variant that is only absent for a while
+ * keeps its slot until it is needed. There is always one, because there are as many slots as variants. */
 static struct slo_speed *take_speed(struct slo_turn *t, uint64_t id)
 {
     struct slo_speed *x = find_speed(t->s, 0);
@@ -128,7 +128,7 @@ void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3])
     struct slo_turn t = { .s = s };
     struct slo_speed *x = find_speed(s, id);
     if (!x && !find_speed(s, 0))
-        return; /* no place: it will be learned */
+        return; /* no free slot: it will be learned */
     x = x ? x : take_speed(&t, id);
     if (x->samples == 0)
         memcpy(x->th, th, sizeof(x->th));
@@ -147,7 +147,7 @@ void slo_state_hint_profile(struct slo_state *s, const struct slo_config *c,
                                 idle * p->per_sequence / (SLO_ATTEND_UNIT * context) });
 }
 
-/* Speeds are relative to the ITL target: another target is another unit. */
+/* Speeds are relative to the ITL target: a new target is a new unit. */
 static void follow_target(struct slo_state *s, double itl)
 {
     double ratio = s->itl > 0 ? itl / s->itl : 1;
@@ -174,7 +174,7 @@ static void open_turn(struct slo_turn *t, const struct slo_input *given)
     t->pool = MAX(t->pool, 1);
 }
 
-/* Answers in the order in which the variants were given. */
+/* Writes the output in the order of the input. */
 static void close_turn(struct slo_turn *t)
 {
     for (size_t v = 0; v < t->in.variant_n; v++) {
@@ -194,8 +194,8 @@ PRINTF_LIKE(2, 3) static void set_reason(struct slo_output *out, const char *for
 
 /* ---- steps */
 
-/* Token means, start delays, the speed of every variant, and the horizon: when a replica that is asked for now
- * will serve. Two cycles pass until the load is seen and the request for a replica is made. */
+/* Learns token means, start delays and the speed of every variant, and sets the horizon: when a replica that is requested
+ * now will serve. Two cycles pass until the load is visible and a replica is requested. */
 static void learn_all(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
@@ -216,7 +216,7 @@ static void learn_all(struct slo_turn *t)
     t->out->horizon = slowest + 2 * t->c->cycle;
 }
 
-/* Without a known load nothing is changed, except that somebody who waits gets a first replica. */
+/* Without a known load nothing changes, except that waiting requests get a first replica. */
 static void hold_without_load(struct slo_turn *t)
 {
     size_t cheapest = SIZE_MAX;
@@ -234,8 +234,8 @@ static void hold_without_load(struct slo_turn *t)
     }
 }
 
-/* The variant with the most ready replicas among those that were observed; it changes nothing in the order of
- * two loads, only the unit. */
+/* The reference is the observed variant with the most ready replicas. It defines the unit only: the order of two loads
+ * does not depend on it. */
 static void choose_reference(struct slo_turn *t)
 {
     size_t best = SIZE_MAX;
@@ -265,6 +265,7 @@ static double budget_share(double miss, double seen, double goal)
     return (miss + budget_prior * (1 - goal)) / (seen + budget_prior) / (1 - goal);
 }
 
+/* Updates both error budgets, and from them the quantile of the headroom and the margin of the targets. */
 static void spend_budgets(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
@@ -295,7 +296,7 @@ static void spend_budgets(struct slo_turn *t)
         slo_clamp(margin_planned * (1 - margin_gain * t->surplus), margin_min, margin_max);
 }
 
-/* What the user wants to be held free on top. */
+/* Adds the reserve that the user configured. */
 static void add_reserve(struct slo_turn *t)
 {
     double replicas = clean_number(t->c->reserve_replicas, 1e6),
@@ -308,6 +309,7 @@ static void add_reserve(struct slo_turn *t)
             t->out->need += replicas * t->capacity[v];
 }
 
+/* Adds or removes replicas; the reason has the numbers that decided. */
 static void decide_targets(struct slo_turn *t)
 {
     struct slo_output *out = t->out;

@@ -1,4 +1,8 @@
-/* See snapshot.h. */
+/* Builds snapshots of the configuration: see snapshot.h.
+ *
+ * Everything in a snapshot lives in its arena and is copied from the sources, so a snapshot outlives the caches that it
+ * was read from. It is freed with its last reference. Durations of WVA's metrics cache (PROMETHEUS_METRICS_CACHE_*)
+ * become the ages of metrics: there is no cache here, but the feeds fetch at the same rhythm. */
 #include "snapshot.h"
 
 #include "../base/clock.h"
@@ -27,7 +31,8 @@ static void read_interval(struct sat_snapshot *s, const struct json *data,
         report->interval_problem = arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL: %s", e.text);
     else if (ns < interval_least_ns)
         report->interval_problem =
-            arena_printf(&s->arena, "GLOBAL_OPT_INTERVAL is \"" STR_FMT "\", want at least 100ms",
+            arena_printf(&s->arena,
+                         "GLOBAL_OPT_INTERVAL \"" STR_FMT "\" is too short; use at least 100ms",
                          STR_ARG(json_text(v)));
     else
         s->interval_ns = ns;
@@ -36,11 +41,12 @@ static void read_interval(struct sat_snapshot *s, const struct json *data,
 #define CACHE_KEY "PROMETHEUS_METRICS_CACHE_"
 
 struct cache_settings {
-    const struct json *data[2]; /* of the ConfigMap, else of the environment */
+    const struct json *data[2]; /* the ConfigMap, then the environment */
     struct arena *arena;
     str problems;
 };
 
+/* The first valid duration under `key`; invalid ones are added to the problems. */
 static int64_t read_duration(struct cache_settings *c, const char *key, int64_t otherwise)
 {
     for (size_t i = 0; i < countof(c->data); i++) {
@@ -50,15 +56,15 @@ static int64_t read_duration(struct cache_settings *c, const char *key, int64_t 
             continue;
         if (duration_parse(json_text(v), &ns, NULL) == 0 && ns > 0)
             return ns;
-        if (ns != 0) /* that is off */
-            c->problems = arena_printf(c->arena, STR_FMT "%s%s is \"" STR_FMT "\", want a duration",
+        if (ns != 0) /* 0 means off and is no problem */
+            c->problems = arena_printf(c->arena, STR_FMT "%s%s \"" STR_FMT "\" is not a duration",
                                        STR_ARG(c->problems), c->problems.n ? "; " : "", key,
                                        STR_ARG(json_text(v)));
     }
     return otherwise;
 }
 
-/* Yes, unless said otherwise in other words than these. */
+/* On unless the setting has another value than these. */
 static bool is_cache_enabled(const struct cache_settings *c)
 {
     str setting = S("");
@@ -72,7 +78,7 @@ static void read_ages(struct sat_snapshot *s, const struct json *data, const str
                       str *ret_problems)
 {
     struct cache_settings c = { { data, defaults }, &s->arena, S("") };
-    /* Metrics older than a cycle would be decided on twice. */
+    /* At most one cycle, or two decisions would use the same metrics. */
     int64_t fetch = MIN(ages_default.fetch_ns, s->interval_ns);
     if (is_cache_enabled(&c))
         fetch = read_duration(&c, CACHE_KEY "FETCH_INTERVAL",
@@ -81,7 +87,7 @@ static void read_ages(struct sat_snapshot *s, const struct json *data, const str
     int64_t unavailable =
         read_duration(&c, CACHE_KEY "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);
     *ret_problems = c.problems;
-    /* One fetch may be missed: what a slow rhythm makes old is not stale. */
+    /* One fetch may fail before metrics count as stale, however long the interval is. */
     s->ages = (struct sat_ages){ fetch, MAX(fresh, 2 * fetch), MAX(unavailable, 4 * fetch) };
 }
 

@@ -1,4 +1,10 @@
-/* See status_core.h. */
+/* Builds the status and the patch: see status_core.h.
+ *
+ *     sat_view (from the engine) ─► copy of the old status ─► set allocations and conditions ─► merge_diff ─► patch
+ *
+ * The invariant: applying the same view twice gives no second patch. Messages contain measured numbers that differ in
+ * every cycle; is_same_sentence() therefore compares two messages word by word and lets measured numbers (with a decimal
+ * point, or in seconds) differ by a tenth, while counts must be equal. The names of conditions and fields are WVA's. */
 #include "status_core.h"
 
 #include "../base/rfc3339.h"
@@ -6,7 +12,7 @@
 
 #include <math.h>
 
-enum { MAX_BATCH = 256 }; /* the original's constant */
+enum { MAX_BATCH = 256 }; /* WVA's constant */
 
 const char *const sat_condition_names[SAT_CONDITION_N] = {
     [SAT_TARGET_RESOLVED] = "TargetResolved",
@@ -14,7 +20,7 @@ const char *const sat_condition_names[SAT_CONDITION_N] = {
     [SAT_OPTIMIZATION_READY] = "OptimizationReady",
 };
 
-/* ---- what is news */
+/* ---- what counts as a change */
 
 static bool is_near(double x, double y)
 {
@@ -26,14 +32,14 @@ static bool is_number_part(char c)
     return (c >= '0' && c <= '9') || c == '.';
 }
 
-/* Takes the number off the start of `*rest`. Measured: it has a decimal point, or is a number of seconds. */
+/* Removes the number at the start of `*rest`. Measured: it has a decimal point or is in seconds. */
 static double cut_number(str *rest, bool *ret_measured)
 {
     size_t n = 0;
     double value = NAN;
     while (n < rest->n && is_number_part(rest->p[n]))
         n++;
-    while (n > 1 && rest->p[n - 1] == '.') /* ends the sentence */
+    while (n > 1 && rest->p[n - 1] == '.') /* the period of the sentence */
         n--;
     str digits = str_upto(*rest, n);
     *rest = str_from(*rest, n);
@@ -43,9 +49,8 @@ static double cut_number(str *rest, bool *ret_measured)
     return value;
 }
 
-/* Says the one sentence what the other does? The words and every count (replicas, bounds) have to be the same,
- * or the condition would speak of a spec that is gone; what is measured changes in every cycle and counts
- * when it is another by a tenth, or a status would be written in every cycle. */
+/* Whether two messages mean the same. Words and counts (replicas, bounds) must be equal, or the condition would describe
+ * an old spec; measured numbers may differ by a tenth, or a status would be written in every cycle. */
 static bool is_same_sentence(str a, str b)
 {
     if (str_eq(a, b))
@@ -140,7 +145,7 @@ static void set_current(struct arena *a, struct json *status, const struct sat_v
         json_set(a, status, S("currentAlloc"), alloc);
 }
 
-/* Answers whether the decision is another than the one that is shown. */
+/* Returns whether the decision differs from the one in the status. */
 static bool set_desired(struct arena *a, struct json *status, const struct sat_view *v,
                         int64_t now_s)
 {
@@ -172,9 +177,10 @@ struct writing {
     struct arena *a;
     struct json *status;
     int64_t generation, now_s;
-    bool changed; /* the decision changed: its words are written whatever differs in them */
+    bool changed; /* the decision changed: write the new message in any case */
 };
 
+/* A condition that keeps its transition time while its status is the same, and its message while it means the same. */
 static struct json *make_condition(const struct writing *w, enum sat_condition_type type,
                                    const struct sat_condition *c)
 {
@@ -220,11 +226,11 @@ struct json *sat_status_patch(struct arena *a, const struct json *old, const str
                               int64_t generation, int64_t now_s)
 {
     if (!json_is(old,
-                 JSON_OBJ)) /* a CRD without a schema stores anything; a merge patch replaces it */
+                 JSON_OBJ)) /* a CRD without a schema stores any value; the patch replaces it */
         old = json_new_obj(a);
     struct json *status = json_copy(a, old);
     struct writing w = { .a = a, .status = status, .generation = generation, .now_s = now_s };
-    bool shown = view->accelerator.n >= 2; /* the schema wants two characters */
+    bool shown = view->accelerator.n >= 2; /* the schema requires two characters */
     if (shown && view->has_current)
         set_current(a, status, view);
     if (shown && view->has_desired) {

@@ -1,12 +1,48 @@
-/* Replicas from need: see target_core.h.
+/* Replicas of each variant from spare capacity: the rule `need`, and WVA's own rules for comparison.
  *
- * The load of a model is the sum of its replicas' use. With threshold T and trigger G a replica should
- * carry at most T − G, so the model needs ceil(load / (T − G)) replicas, for the KV cache and for the
- * queue, whichever is more. On a constant load that number is a fixed point: what it is after a
- * change is what it was before, so nothing swings.
+ * The problem. Replicas report how full their KV cache is and how many requests wait. Which variants should have how
+ * many replicas, so that the load fits with some room to spare, at the least cost? WVA adds or removes one replica per
+ * cycle and locks the model until the change has arrived, so a step of the load takes one cycle per replica, and a target
+ * that a bound makes unreachable locks the model forever.
  *
- * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. Growth in one
- * decision is therefore at most twofold (but always allowed to reach two more). */
+ * The rule. The load of a model is the sum of its replicas' use. With a threshold T and a trigger G, a replica should
+ * carry at most T - G, so the model needs
+ *
+ *     need = max( ceil(sum of KV use / (Tkv - Gkv)), ceil(sum of queues / (Tq - Gq)) )
+ *
+ * replicas, and it goes there in one decision.
+ *
+ * The invariant. On a constant load the answer is a fixed point: the need is computed from the load and does not depend
+ * on the replicas that carry it, so the answer after a change is the answer before it, and nothing oscillates.
+ * needs_more() protects the fixed point from rounding: a load that fits exactly must not ask for a replica that the next
+ * decision finds to be one too many.
+ *
+ * How a decision is made:
+ *
+ *     states ──► base target (where each variant is, or is going to) ──► total
+ *     analysis ─► need
+ *                   │ need > total: withdraw_scale_down, then add_replicas (cheapest variant first)
+ *                   │ need < total: remove_replicas (most expensive variant first)
+ *                   └ otherwise:    hold
+ *     ──► bounds, the HPA's tolerance ──► targets with reasons
+ *
+ * - A variant that is still moving to an earlier target counts as if it were there, so nothing is added or removed
+ *   twice. After --wva-transition-timeout without movement it no longer counts as moving (`settled`).
+ * - Replicas that do not become ready (`stuck`) are no capacity, and their variant does not grow; others do instead.
+ * - Replicas are removed only when nothing moves, every replica reports, and decide_core.c gives no reason to keep them.
+ * - A scale-down that has not been carried out yet is withdrawn when the load needs the replicas again: that is free,
+ *   while a new replica takes minutes.
+ * - An HPA ignores a change within its tolerance. Such a scale-up is enlarged until the HPA follows it, and such a
+ *   scale-down is dropped; otherwise the decision and the workload would differ indefinitely.
+ *
+ * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. One decision therefore at most
+ * doubles the replicas (two more are always allowed), and a backlog that drains by itself asks for nothing.
+ *
+ * Rejected: waiting until every replica is ready before the next decision, which let one variant without free GPUs
+ * freeze its whole model; and letting this rule decide from single moments alone, which went through 2, 4, 8, 16, 9 and
+ * 3 replicas within 100 s on one step of the load. decide_core.c adds the memory that prevents this.
+ *
+ * Ties are broken by name, so the order of the input changes nothing. Everything lives in the caller's arena. */
 #include "target_core.h"
 
 #include <math.h>
@@ -63,11 +99,11 @@ static int get_maximum(const struct sat_state *s)
 static int replicas_for_load(double load, double per_replica)
 {
     if (per_replica <= 0)
-        return INT32_MAX; /* the triggers leave no room at all: always too few */
+        return INT32_MAX; /* the triggers leave no room: any number is too few */
     return (int)fmin(ceil(load / per_replica - 1e-9), INT32_MAX);
 }
 
-/* A backlog that goes by itself asks for no more than the `total` that is there or on its way. */
+/* Replicas that the load needs. A backlog that drains by itself needs at most `total`, which exist or are coming. */
 static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis,
                            int total)
 {
@@ -81,26 +117,27 @@ static int needed_replicas(const struct sat_config *c, const struct sat_analysis
     return analysis->scale_up ? MAX(need, analysis->replicas + 1) : need;
 }
 
-/* A variant waits for an earlier target while that can still be reached. */
+/* Whether the variant is moving to an earlier target that can still be reached. */
 static bool is_moving(const struct sat_state *s)
 {
     return s->desired > 0 && sat_clamp_to_bounds(s, s->desired) != s->current && !s->settled;
 }
 
-/* ---- growing: cheapest first */
+/* ---- adding: cheapest first */
 
 static bool is_cheaper(const struct plan *p, size_t i, size_t best)
 {
     return cost_of(p, i) < cost_of(p, best); /* ties keep the smaller name, which came first */
 }
 
-/* The least target that the HPA will not take for noise. */
+/* The smallest target above `current` that is outside the HPA's tolerance, if that is larger than `target`. */
 static int clear_tolerance_up(const struct sat_state *s, int target)
 {
     double least = floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
     return s->tolerance_up > 0 ? MAX(target, (int)fmin(least, INT32_MAX)) : target;
 }
 
+/* Adds `missing` replicas to the cheapest variants that have room; one that is stuck gets none. */
 static void add_replicas(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
@@ -122,9 +159,9 @@ static void add_replicas(struct plan *p, int missing)
     }
 }
 
-/* ---- shrinking: most expensive first */
+/* ---- removing: most expensive first */
 
-/* The target nearest below that the HPA will not take for noise; current if that is too low. */
+/* `target` if it is outside the HPA's tolerance, else `current`: removing more than the load allows is no option. */
 static int clear_tolerance_down(const struct sat_state *s, int target)
 {
     int most = (int)fmax(ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1, -1);
@@ -140,6 +177,7 @@ int sat_apply_tolerance(const struct sat_state *s, int target)
     return target < s->current ? clear_tolerance_down(s, target) : target;
 }
 
+/* Removes up to `surplus` replicas from the most expensive variants, down to their minimum. */
 static void remove_replicas(struct plan *p, int surplus)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
@@ -159,8 +197,9 @@ static void remove_replicas(struct plan *p, int surplus)
     }
 }
 
-/* ---- a scale-down that has not happened yet: the cheapest stay */
+/* ---- withdrawing a scale-down that has not been carried out: the cheapest replicas stay */
 
+/* Returns how many replicas are still missing after all scale-downs under way were withdrawn. */
 static int withdraw_scale_down(struct plan *p, int missing)
 {
     auto_free bool *used = mem_zero(p->n, sizeof(bool));
@@ -181,21 +220,21 @@ static int withdraw_scale_down(struct plan *p, int missing)
     return missing;
 }
 
-/* ---- the answer */
+/* ---- targets and reasons */
 
 struct decision_basis {
     const struct sat_analysis *analysis;
-    int needed; /* 0: the original's rules, which do not count */
-    int total;  /* replicas of the model that are there or on their way, and can become ready */
+    int needed; /* 0: WVA's rules, which do not compute it */
+    int total;  /* replicas of the model that exist or are coming, without those that are stuck */
 };
 
-/* Where a variant stands before the load is looked at. */
+/* The target of a variant before the load is considered. */
 static int base_target(const struct sat_state *s)
 {
     return sat_clamp_to_bounds(s, is_moving(s) ? s->desired : s->current);
 }
 
-/* Why it stays, or what its bounds make of it. */
+/* The reason for a variant that the load does not change: bounds, or why it stays. */
 static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *analysis)
 {
     const struct sat_state *s = p->states[i];
@@ -213,7 +252,7 @@ static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *a
     return S("no change needed");
 }
 
-/* Compares with where the variant stood, so that the sentence never contradicts the act. */
+/* The reason for one target. It compares with the base target, so that the text never contradicts the change. */
 static str reason_for(struct plan *p, size_t i, const struct decision_basis *j)
 {
     const struct sat_state *s = p->states[i];
@@ -254,9 +293,8 @@ static struct sat_targets make_targets(struct plan *p, const struct decision_bas
     return result;
 }
 
-/* Where the load fits to the last digit, rounding must not ask for a replica that the next look finds to be
- * one too many. A backlog that goes by itself asks for nothing: then only the use of the caches counts, also of
- * replicas that are saturated by their queue. */
+/* Whether the spare is really below a trigger, and not only by rounding. While a backlog drains by itself only the use
+ * of the caches counts, including that of replicas that are saturated by their queue. */
 static bool needs_more(const struct sat_config *c, const struct sat_analysis *analysis)
 {
     static const double rounding = 1e-9;
@@ -286,10 +324,10 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
     }
     struct decision_basis j = { .analysis = analysis, .total = total };
     if (analysis->replicas == 0)
-        return make_targets(&p, &j); /* nothing is known: hold */
+        return make_targets(&p, &j); /* no replica reports: hold */
     j.needed = needed_replicas(config, analysis, total);
     int missing = withdraw_scale_down(&p, j.needed - total);
-    /* What is already coming counts as there; what goes away is not taken away twice. */
+    /* Replicas that are coming count as present; those that are leaving are not removed twice. */
     if (analysis->scale_up && missing > 0)
         add_replicas(&p, missing);
     else if (!analysis->scale_up && j.needed < total && !moving && all_report && !analysis->keep.n)
@@ -299,7 +337,7 @@ struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
     return result;
 }
 
-/* ---- the original's rules */
+/* ---- WVA's rules */
 
 static void add_one_replica(struct plan *p, const bool *eligible)
 {
@@ -327,6 +365,7 @@ static bool has_open_target(const struct sat_state *s)
     return s->desired != 0 && s->desired != s->current;
 }
 
+/* WVA 2026: the whole model is locked while any variant is away from its target. Returns whether it is. */
 static bool prepare_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
 {
     bool moving = false;
@@ -342,6 +381,7 @@ static bool prepare_2026(struct plan *p, const struct sat_analysis *analysis, bo
     return moving;
 }
 
+/* WVA of the seed era: only the variant that is away from its target is locked. */
 static void prepare_seed(struct plan *p, bool *eligible)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -354,7 +394,7 @@ static void prepare_seed(struct plan *p, bool *eligible)
     }
 }
 
-/* The variants with metrics, each with its state (all zeros where there is none). */
+/* WVA considers only variants with metrics; one without a state gets a state of zeros. */
 static struct plan plan_analyzed(struct arena *a, const struct sat_analysis *analysis,
                                  const struct sat_state *states, size_t n)
 {

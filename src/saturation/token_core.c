@@ -1,4 +1,12 @@
-/* Analysis and targets of token_core.h; what was learnt is kept in token_store.c. */
+/* Analysis and targets of the token analyzer: see token_core.h. What was learned is in token_store.c.
+ *
+ *     replicas ─► measure_replicas (also teaches the store) ─► median per variant ─► supply, demand
+ *                                 no replica reports ─► known_capacity (store, template) ──┘
+ *     supply, demand ─► required or spare tokens ─► add_replicas or remove_replicas
+ *
+ * A replica holds the lower of two bounds: memory (its KV cache up to the threshold) and compute (tokens in use when it
+ * was seen saturated, else derived from its command line). Roundings follow WVA, whose vectors are in test/golden; the
+ * reasons are quoted: WVA. */
 #include "token_store.h"
 
 #include <math.h>
@@ -7,8 +15,8 @@ static const double default_scale_up = 0.85, default_scale_down = 0.70;
 
 /* ---- one replica */
 
-/* Tokens in use when a batch is as full as the command line lets it become; 0 when that cannot be said.
- * A request holds its prompt and, on average, half of its answer. */
+/* Tokens in use when a batch is as full as the command line allows; 0: unknown. A request holds its prompt and, on
+ * average, half of its answer. */
 static int64_t derived_capacity(const struct sat_vllm_args *args, double in, double out)
 {
     double batched = (double)sat_vllm_batched_tokens(args);
@@ -25,7 +33,7 @@ static int64_t within_threshold(double tokens, double threshold)
     return usable > 0 && usable < 0x1p53 ? (int64_t)usable : 0;
 }
 
-/* The tokens at which computing, not memory, saturates this replica: seen now, seen before, derived. */
+/* Tokens at which compute, not memory, saturates this replica: observed now, observed before, or derived. */
 static int64_t compute_bound(struct sat_token_store *store, const struct sat_token_input *in,
                              const struct sat_token_replica *r, int64_t memory_bound)
 {
@@ -87,7 +95,8 @@ static int64_t median(int64_t *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Of a variant no replica of which reports: what it had, or what its template and its like promise. */
+/* Capacity of a variant without reporting replicas: its last measurement, or what its template and a similar variant
+ * imply. */
 static int64_t known_capacity(const struct sat_token_store *store, const struct sat_token_input *in,
                               const struct sat_token_state *state, struct means means)
 {
@@ -116,7 +125,7 @@ static const struct sat_token_state *state_of(const struct sat_token_input *in, 
     return NULL;
 }
 
-/* What each replica holds, in their order, because each may teach those after it; and remembered. */
+/* Tokens that each replica can hold; stored too. In input order, because a saturated replica teaches those after it. */
 static int64_t *measure_replicas(struct arena *a, struct sat_token_store *store,
                                  const struct sat_token_input *in)
 {
@@ -137,7 +146,7 @@ static int64_t *measure_replicas(struct arena *a, struct sat_token_store *store,
     return effective;
 }
 
-/* Adds up the replicas of one variant; false when none of them could be judged. */
+/* Sums the replicas of one variant; false if the capacity of none is known. */
 static bool sum_replicas(struct arena *a, const struct sat_token_input *in,
                          const int64_t *effective, struct sat_token_capacity *v)
 {
@@ -216,7 +225,7 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The variants whose token costs least grow first; a variant of which nothing is known does not. */
+/* Variants with the lowest cost per token grow first; one of unknown capacity does not grow. */
 static void add_replicas(struct arena *a, const struct sat_token_analysis *t,
                          struct sat_token_target *targets)
 {
@@ -239,7 +248,7 @@ static void add_replicas(struct arena *a, const struct sat_token_analysis *t,
     }
 }
 
-/* One replica of the cheapest variant stays when no other variant has any. */
+/* The cheapest variant keeps one replica if no other variant has any. */
 static int64_t least_replicas(const struct sat_token_analysis *t,
                               const struct sat_token_target *targets, size_t at)
 {
@@ -253,6 +262,7 @@ static int64_t least_replicas(const struct sat_token_analysis *t,
     return at == cheapest && !others;
 }
 
+/* Removes the spare tokens in whole replicas, from the most expensive variant first. */
 static void remove_replicas(struct arena *a, const struct sat_token_analysis *t,
                             struct sat_token_target *targets)
 {

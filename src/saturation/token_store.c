@@ -1,4 +1,4 @@
-/* See token_store.h. */
+/* Records and histories of the token analyzer: see token_store.h. Records own their texts; the maps own the records. */
 #include "token_store.h"
 
 /* ---- records */
@@ -32,7 +32,7 @@ struct sat_token_record *sat_token_find(const struct sat_token_store *store,
     return map_get(&store->records, record_key(&scratch, variant));
 }
 
-/* The record as it is to be, with texts of its own: those given may live in the one it replaces. */
+/* Stores a copy with its own texts; `value` may refer to texts of the record that is replaced. */
 static void replace_record(struct sat_token_store *store, struct sat_token_variant variant,
                            const struct sat_token_record *value)
 {
@@ -77,7 +77,7 @@ void sat_token_store_template(struct sat_token_store *store, struct sat_token_va
     struct sat_token_record value = { .accelerator = hardware.accelerator,
                                       .gpus_per_replica = hardware.gpus_per_replica };
     if (old && old->live)
-        value = *old; /* what was measured is worth more than what is promised */
+        value = *old; /* a measurement wins over a template */
     value.has_args = true;
     value.args = *args;
     replace_record(store, variant, &value);
@@ -102,7 +102,8 @@ const struct sat_token_record *sat_token_find_alike(const struct sat_token_store
                      is_same_hardware(r, (struct sat_token_hardware){ record->accelerator,
                                                                       record->gpus_per_replica }) &&
                      sat_vllm_args_alike(&r->args, &record->args);
-        if (alike && (!best || str_cmp(r->key, best->key) < 0)) /* the map has no order */
+        if (alike &&
+            (!best || str_cmp(r->key, best->key) < 0)) /* deterministic: the map has no order */
             best = r;
     }
     return best;

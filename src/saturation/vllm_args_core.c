@@ -3,7 +3,7 @@
 
 #include "text_core.h"
 
-/* All words of one container: its command and arguments, or what they give to a shell. */
+/* All words of one container: its command and arguments, or the script that they pass to a shell. */
 static struct sat_words container_words(struct arena *a, const struct json *container)
 {
     const struct json *lists[] = { json_get(container, "command"), json_get(container, "args") };
@@ -19,7 +19,7 @@ static struct sat_words container_words(struct arena *a, const struct json *cont
     return w;
 }
 
-/* "--max-num_seqs" is "max-num-seqs": vLLM takes hyphens and underscores alike. */
+/* "--max-num_seqs" is "max-num-seqs": vLLM accepts hyphens and underscores. */
 static bool is_flag(str word, const char *name)
 {
     size_t n = strlen(name);
@@ -31,6 +31,7 @@ static bool is_flag(str word, const char *name)
     return true;
 }
 
+/* Stores one flag; unknown flags are ignored. `given`: the flag has a value. */
 static void read_flag(struct sat_vllm_args *args, str name, str value, bool given)
 {
     const struct {
@@ -51,7 +52,7 @@ static void read_flag(struct sat_vllm_args *args, str name, str value, bool give
                      { "enable-chunked-prefill", &args->chunked_prefill } };
     for (size_t i = 0; given && i < countof(numbers); i++)
         if (is_flag(name, numbers[i].name))
-            (void)str_to_i64(value, numbers[i].target); /* left as it is when it is no number */
+            (void)str_to_i64(value, numbers[i].target); /* unchanged if it is not a number */
     for (size_t i = 0; i < countof(switches); i++)
         if (is_flag(name, switches[i].name))
             *switches[i].target = !(given && str_eq_nocase(value, S("false")));
@@ -77,7 +78,7 @@ static void read_words(struct sat_vllm_args *args, struct sat_words w)
     }
 }
 
-/* The old engine, chosen with an environment variable, takes prompts in one piece. */
+/* VLLM_USE_V1=0 selects the old engine, which does not chunk prompts. */
 static void read_engine(struct sat_vllm_args *args, const struct json *container)
 {
     const struct json *env = json_get(container, "env");

@@ -27,6 +27,7 @@ static str read_text(struct arena *a, const struct json *tree, const char *field
     return v->type == JSON_STR ? arena_str(a, json_text(v)) : json_to_str(a, v);
 }
 
+/* Parses one entry; false if it is no map of these fields or names no model. */
 static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *ret)
 {
     auto_arena struct arena scratch = { 0 };
@@ -50,6 +51,7 @@ static bool read_entry(struct arena *a, str key, str yaml, struct zero_entry *re
     return ret->model.n > 0;
 }
 
+/* Copies the previous value of an entry that cannot be read now. */
 static bool find_last_good(struct arena *a, const struct zero_table *before, str key,
                            struct zero_entry *ret)
 {
@@ -95,7 +97,7 @@ struct zero_load zero_table_load(struct arena *a, const struct json *data,
             entries[result.table.n++] = entry;
         if (!good || known)
             buf_printf(&problems, "%s" STR_FMT ": %s", problems.n ? "; " : "", STR_ARG(key),
-                       known  ? "its model has an entry before it"
+                       known  ? "its model has an earlier entry"
                        : kept ? "it cannot be read, the last good value stays"
                               : "it cannot be read or names no model_id");
     }

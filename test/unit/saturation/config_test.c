@@ -197,8 +197,8 @@ static void the_environment_is_under_the_configmap(void)
         { "{\"PROMETHEUS_METRICS_CACHE_TTL\":\"soon\",\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":"
           "\"-1s\"}",
           9, 5, 20,
-          "PROMETHEUS_METRICS_CACHE_TTL is \"soon\", want a duration; "
-          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD is \"-1s\", want a duration" },
+          "PROMETHEUS_METRICS_CACHE_TTL \"soon\" is not a duration; "
+          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD \"-1s\" is not a duration" },
     };
     struct sat_snapshot *before = NULL;
     for (size_t i = 0; i < countof(t); i++) {

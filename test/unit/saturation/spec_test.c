@@ -33,9 +33,9 @@ static void odd_values_are_told_and_replaced(void)
     EQ_REAL(s.cost, 10);
     EQ_INT(s.min, 3);
     EQ_INT((int64_t)s.problem_n, 2);
-    EQ_STR(s.problems[0], S("spec.variantCost is \"abc\", want a number; 10 is used"));
+    EQ_STR(s.problems[0], S("spec.variantCost \"abc\" is not a number; using 10"));
     EQ_STR(s.problems[1],
-           S("spec.minReplicas is 5, more than spec.maxReplicas 3; 3 is used for both"));
+           S("spec.minReplicas 5 is greater than spec.maxReplicas 3; using 3 for both"));
     EQ_INT((int64_t)read("[1]").problem_n, 1);
     EQ_REAL(read("{variantCost: 7, scaleTargetRef: {name: x}}").cost, 10);
 }
