@@ -1,4 +1,4 @@
-/* What a replica can do, learned from its token speed.
+/* Learns the speed of a variant from its inter-token latency.
  *
  * Continuous batching makes a replica a server of iterations: each gives every running request one token
  * and takes
@@ -10,12 +10,12 @@
  *     1 = base/ITL + c * (prompt tokens/s) + d * (attended tokens/s)
  *
  * which is exact whatever the mix of requests. Multiplied by ITL*\/base (the target over the unloaded value)
- * it says that the speed y = ITL*\/ITL of a stream is linear in two rates that vLLM exports:
+ * it shows that the speed y = ITL*\/ITL of a stream is linear in two rates that vLLM exports:
  *
  *     y = th0 - th1 * (prompt tokens/s) - th2 * (generated tokens/s * (context + C0))
  *
  * th0 is how many times faster than its target an idle replica is; y = 1 is the target; the share
- * (th1*x1 + th2*x2)/th0 is the busy time. So the slope of the ITL far below the target tells where the target
+ * (th1*x1 + th2*x2)/th0 is the busy time. So the slope of the ITL far below the target shows where the target
  * will be reached, without ever going there. That is what a threshold on the KV cache or on the queue cannot do.
  *
  * Three coefficients are fitted by least squares with forgetting. Kept are the normal equations (a, b); each
@@ -23,14 +23,14 @@
  * (Recursive least squares with coefficients clamped after each step did: after a start under overload its gain
  * had the wrong sign, th0 fell to its bound while the replicas got faster, and the variant counted as useless.)
  * - the prior (3, 3, 3) with variances 2.25, 9, 9 is a replica three times faster than needed that costs
- *   what the units say; it is wide, so that ten samples outweigh it;
+ *   what the units imply; it is wide, so that ten samples outweigh it;
  * - measurement noise 0.02: a minute's ITL is repeatable to about 14 % of the target;
  * - one sample moves the speed by at most 1, so that a stalled scrape or a paused GPU is not learned;
  * - old samples are forgotten (0.995 per cycle, an hour's memory) only while the replica is at least 15 %
- *   busy: an idle replica says nothing about th1 and th2;
+ *   busy: an idle replica has no information about th1 and th2;
  * - bounds: th1 and th2 are at least a tenth of th0, they are costs; th0 is at least the best speed that was
  *   seen, since load cannot make a replica faster. Under overload all samples lie on one point, which the line
- *   can meet with any th0: the first seconds of a fresh replica, when it is idle, decide.
+ *   can pass through with any th0: the first seconds of a fresh replica, when it is idle, decide.
  *
  * Samples are taken only from a load that holds still: rates are means of a minute while the ITL follows
  * the moment, so a load that more than doubles within the minute pairs the one with the other's past. */
@@ -40,7 +40,7 @@ static const double noise = 0.02, innovation_max = 1, forgetting = 0.995, busy_t
 static const double default_start = 120; /* s: image there, weights loaded from a local disk */
 static const double prior[3] = { 3, 3, 3 }, prior_variance[3] = { 2.25, 9, 9 };
 static const double idle_min = 0.5, idle_max = 100, cost_min = 0.1, cost_max = 100;
-enum { SAMPLES_TO_DOUBT = 4 }; /* before, a sample is taken as it is */
+enum { SAMPLES_TO_DOUBT = 4 }; /* before that, a sample is not limited */
 
 void slo_speed_init(struct slo_speed *x, uint64_t id)
 {
@@ -115,7 +115,7 @@ static struct bounded_fit bind_fit(int bound, double idle_least)
     return f;
 }
 
-/* Least squares within one choice of bounds. Answers the loss; infinite when it leaves the others' bounds. */
+/* Least squares with one choice of active bounds. Returns the loss; infinite if the result violates another bound. */
 static double solve_bound(const double m[3][3], const double v[3], int bound, double idle_least,
                           double th[3])
 {
@@ -148,7 +148,7 @@ static double solve_bound(const double m[3][3], const double v[3], int bound, do
     return loss;
 }
 
-/* Of all choices of bounds the best that is allowed: a convex problem, so this is its solution. */
+/* The best valid choice of active bounds; the problem is convex, so this is its solution. */
 static void solve_speed(struct slo_speed *x)
 {
     double m[3][3], v[3], best = INFINITY, idle_least = MAX(x->best, idle_min);
@@ -164,13 +164,13 @@ static void solve_speed(struct slo_speed *x)
             memcpy(x->th, th, sizeof(x->th));
         }
         if (bound == 0 && isfinite(loss))
-            break; /* the solution without bounds keeps them: no other is better */
+            break; /* the unbounded solution satisfies them: no other is better */
     }
     for (int r = 1; r < 3; r++)
         x->th[r] = slo_clamp(x->th[r], cost_min * x->th[0], cost_max * x->th[0]);
 }
 
-/* One sample y = th . z more. */
+/* Adds one sample y = th . z. */
 static void fit_speed(struct slo_speed *x, double y, const double z[3])
 {
     double predicted = x->th[0] * z[0] + x->th[1] * z[1] + x->th[2] * z[2];
@@ -187,7 +187,7 @@ static void fit_speed(struct slo_speed *x, double y, const double z[3])
     solve_speed(x);
 }
 
-void slo_learn(struct slo_turn *t, size_t i)
+void slo_learn_speed(struct slo_turn *t, size_t i)
 {
     struct slo_speed *x = t->speed[i];
     const struct slo_variant *v = &t->in.variants[i];

@@ -27,7 +27,7 @@ static const str variants[][2] = { { STR_INIT("a-va"), STR_INIT("dep-a") },
 
 static struct sat_resolved resolve(const struct sat_table *global, const struct sat_table *local)
 {
-    struct sat_question q = { S("llama"), S("prod"), variants, 2 };
+    struct sat_lookup q = { S("llama"), S("prod"), variants, 2 };
     return sat_config_resolve(global, local, &q);
 }
 
@@ -159,7 +159,7 @@ static void a_namespace_may_have_its_own_zero(void)
         { STR_INIT("a"), STR_INIT(""), STR_INIT("{\"default\":\"enable_scale_to_zero: true\"}") },
         { STR_INIT("b"), STR_INIT("{\"default\":\"kvCacheThreshold: 0.5\"}"), STR_INIT("") },
     };
-    struct sat_news news;
+    struct sat_report news;
     struct sat_snapshot *s = sat_snapshot_new(
         &(struct sat_sources){ .zero = S("{\"default\":\"enable_scale_to_zero: false\"}"),
                                .locals = locals,
@@ -197,12 +197,12 @@ static void the_environment_is_under_the_configmap(void)
         { "{\"PROMETHEUS_METRICS_CACHE_TTL\":\"soon\",\"PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD\":"
           "\"-1s\"}",
           9, 5, 20,
-          "PROMETHEUS_METRICS_CACHE_TTL is \"soon\", want a duration; "
-          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD is \"-1s\", want a duration" },
+          "PROMETHEUS_METRICS_CACHE_TTL \"soon\" is not a duration; "
+          "PROMETHEUS_METRICS_CACHE_FRESH_THRESHOLD \"-1s\" is not a duration" },
     };
     struct sat_snapshot *before = NULL;
     for (size_t i = 0; i < countof(t); i++) {
-        struct sat_news news;
+        struct sat_report news;
         from.optimization = str_c(t[i].optimization);
         struct sat_snapshot *now = sat_snapshot_new(&from, before, &news);
         EQ_INT(now->interval_ns / NS_PER_S, t[i].interval_s);

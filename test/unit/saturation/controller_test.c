@@ -128,7 +128,7 @@ static void configuration_is_live(void)
     models_edit(&w, "saturation-scaling-config", "{default: null}"); /* emptied: nothing changes */
     models_pass(&w, 61);
     EQ_INT(models_desired(&w, "web"), 3);
-    OK(models_logged(&w, "The ConfigMap has no entries, the last good ones stay"));
+    OK(models_logged(&w, "ConfigMap has no entries; keeping the last good ones"));
     OK(!models_logged(&w, "not loaded yet"));
     models_edit(&w, "saturation-scaling-config", "{web: 'kvCacheThreshold: ['}");
     models_pass(&w, 1);
@@ -394,7 +394,7 @@ static void odd_specs_are_told(void)
     models_web(&w, 2, 0.5, 0, "minReplicas: 5, maxReplicas: 3,");
     EQ_INT(models_desired(&w, "web"), 3);
     static const char problem[] =
-        "spec.minReplicas is 5, more than spec.maxReplicas 3; 3 is used for both";
+        "spec.minReplicas 5 is greater than spec.maxReplicas 3; using 3 for both";
     OK(models_logged(&w, problem));
     OK(str_find(models_condition(&w, "web", "OptimizationReady", "message"), str_c(problem)) !=
        SIZE_MAX);
@@ -406,8 +406,8 @@ static void odd_specs_are_told(void)
         w.pods[i].silent = true;
     models_pass(&w, 61);
     MODELS_SAYS(&w, "web", "OptimizationReady", "message",
-                "without metrics the last decision holds; spec.minReplicas is 5, more than "
-                "spec.maxReplicas 3; 3 is used for both");
+                "without metrics the last decision holds; spec.minReplicas 5 is greater than "
+                "spec.maxReplicas 3; using 3 for both");
     for (size_t i = 0; i < w.pod_n; i++)
         w.pods[i].silent = false;
     models_patch(&w, &variant_resource, "web", NULL, S("{\"spec\":{\"minReplicas\":3}}"));

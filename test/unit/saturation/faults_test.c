@@ -99,7 +99,7 @@ static void another_kind_of_target_is_not_a_deployment(void)
     MODELS_SAYS(&w, "web", "TargetResolved", "status", "False");
     MODELS_SAYS(
         &w, "web", "TargetResolved", "message",
-        "Scale target LeaderWorkerSet web cannot be scaled: want a Deployment or StatefulSet");
+        "Scale target LeaderWorkerSet web cannot be scaled; use a Deployment or StatefulSet");
     says(&w, "web", "scaleTargetRef has kind LeaderWorkerSet");
     models_stop(&w);
 }
@@ -155,7 +155,7 @@ static void nothing_goes_while_requests_wait(void)
     models_web(&w, 4, 0.05, 1, "");
     models_pass(&w, 600);
     EQ_INT(models_desired(&w, "web"), 4);
-    says(&w, "web", "no scale-down: 4 requests wait");
+    says(&w, "web", "no scale-down: 4 requests are waiting");
     models_load(&w, "web", 0.05, 0);
     models_pass(&w, 31);
     EQ_INT(models_desired(&w, "web"), 1);

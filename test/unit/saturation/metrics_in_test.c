@@ -317,7 +317,7 @@ static void the_optimizer_and_capacity_agree_or_capacity_wins(void)
     models_edit(&w, "service-classes-config", "{premium.yaml: 'name: ['}");
     models_edit(&w, "accelerator-unit-costs", "{A100: 'forty'}");
     models_pass(&w, 61);
-    OK(models_logged(&w, "The optimizer's config cannot be used, the last good one stays "
+    OK(models_logged(&w, "Invalid optimizer config; keeping the last good one "
                          "name=service-classes-config"));
     OK(models_logged(&w, "name=accelerator-unit-costs error="));
     static const char *const gone[] = { "service-classes-config", "accelerator-unit-costs" };
@@ -529,7 +529,7 @@ static void the_configmap_has_no_say_where_a_url_is_given(void)
     models_operate(&w, (const char *const[]){ "wva-metrics-source", "prometheus", NULL });
     models_pass(&w, 2);
     MODELS_SAYS(&w, "web", "MetricsAvailable", "message",
-                "no Prometheus is named: set PROMETHEUS_BASE_URL");
+                "the URL of Prometheus is not set; set PROMETHEUS_BASE_URL");
     prometheus_stop(&p);
     models_stop(&w);
 }

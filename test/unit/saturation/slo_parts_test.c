@@ -26,11 +26,11 @@ static void settings_are_read_in_their_units(void)
     EQ_REAL(s.caution, 2);
     struct slo_settings over = slo_settings_none;
     over.ttft = 1;
-    slo_settings_lay(&s, &over);
+    slo_settings_merge(&s, &over);
     EQ_REAL(s.ttft, 1);
     EQ_REAL(s.itl, 0.06);
     OK_CALL(slo_settings_read(NULL, &s, &e), &e);
-    OK(!slo_settings_any(&s));
+    OK(isnan(s.ttft) && isnan(s.itl) && isnan(s.goal) && isnan(s.reserve) && isnan(s.caution));
 }
 
 static void settings_that_cannot_be_are_refused(void)
@@ -55,30 +55,31 @@ static void settings_that_cannot_be_are_refused(void)
 
 static void a_share_is_interpolated_geometrically(void)
 {
-    struct traffic_histogram h = { 0 };
-    traffic_add_bucket(&h, INFINITY, 100); /* in any order, of two pods */
-    traffic_add_bucket(&h, 1, 90);
-    traffic_add_bucket(&h, 3, 99);
-    traffic_add_bucket(&h, 1, 90);
-    traffic_add_bucket(&h, 3, 99);
-    traffic_add_bucket(&h, INFINITY, 100);
-    EQ_REAL(traffic_count(&h), 200);
-    EQ_REAL(traffic_share_within(&h, 1), 0.9);
-    EQ_REAL(traffic_share_within(&h, 3), 0.99);
-    EQ_REAL(traffic_share_within(&h, 2), 1 - 20 * sqrt(2.0 / 20) / 200);
-    EQ_REAL(traffic_share_within(&h, 9), 0.99); /* beyond the last bound nothing is known */
-    struct traffic t = traffic_unknown;
-    OK(isnan(traffic_ok(&t, 2, 0.06)));
+    struct sat_traffic_histogram h = { 0 };
+    sat_traffic_add_bucket(&h, INFINITY, 100); /* in any order, of two pods */
+    sat_traffic_add_bucket(&h, 1, 90);
+    sat_traffic_add_bucket(&h, 3, 99);
+    sat_traffic_add_bucket(&h, 1, 90);
+    sat_traffic_add_bucket(&h, 3, 99);
+    sat_traffic_add_bucket(&h, INFINITY, 100);
+    EQ_REAL(sat_traffic_count(&h), 200);
+    EQ_REAL(sat_traffic_share_within(&h, 1), 0.9);
+    EQ_REAL(sat_traffic_share_within(&h, 3), 0.99);
+    EQ_REAL(sat_traffic_share_within(&h, 2), 1 - 20 * sqrt(2.0 / 20) / 200);
+    EQ_REAL(sat_traffic_share_within(&h, 9), 0.99); /* beyond the last bound nothing is known */
+    struct sat_traffic t = sat_traffic_unknown;
+    OK(isnan(sat_traffic_share_ok(&t, 2, 0.06)));
     t.ttft = h;
-    EQ_REAL(traffic_ok(&t, 3, 0.06), 0.99);
-    traffic_add_bucket(&t.itl, 0.06, 60);
-    traffic_add_bucket(&t.itl, INFINITY, 100);
-    EQ_REAL(traffic_ok(&t, 3, 0.06), 0.59);
-    EQ_REAL(traffic_ok(&t, 1, 0.01), 0.9 - (1 - traffic_share_within(&t.itl, 0.01)) < 0
-                                         ? 0
-                                         : 0.9 - (1 - traffic_share_within(&t.itl, 0.01)));
-    traffic_add_bucket(&h, NAN, 5);
-    traffic_add_bucket(&h, 2, -1);
+    EQ_REAL(sat_traffic_share_ok(&t, 3, 0.06), 0.99);
+    sat_traffic_add_bucket(&t.itl, 0.06, 60);
+    sat_traffic_add_bucket(&t.itl, INFINITY, 100);
+    EQ_REAL(sat_traffic_share_ok(&t, 3, 0.06), 0.59);
+    EQ_REAL(sat_traffic_share_ok(&t, 1, 0.01),
+            0.9 - (1 - sat_traffic_share_within(&t.itl, 0.01)) < 0
+                ? 0
+                : 0.9 - (1 - sat_traffic_share_within(&t.itl, 0.01)));
+    sat_traffic_add_bucket(&h, NAN, 5);
+    sat_traffic_add_bucket(&h, 2, -1);
     EQ_INT((int64_t)h.n, 3);
 }
 
