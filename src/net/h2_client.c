@@ -28,7 +28,7 @@
  * Invariants:
  *   - A call is in `calls` from attach_call() to detach_call(), and base.carried counts them.
  *     nghttp2's user data for the stream points to the call in that time only. A call that a
- * callback ended is therefore not found again, and late frames of its stream are ignored.
+ *     callback ended is therefore not found again, and late frames of its stream are ignored.
  *   - nghttp2 creates the stream when the HEADERS frame leaves. Before that only `calls` knows the
  *     call, so on_frame_not_sent() searches the list.
  *   - detach_call() comes before http_call_complete() and http_call_fail(), which run the owner's

@@ -5,7 +5,7 @@
  *                  processes, descriptors
  *
  *   tls, cert      contexts for clients and servers, identities from client certificates, new
- *   certificates
+ *                  certificates
  *
  *   http           what both sides share: headers, status texts, percent-encoding, queries
  *
