@@ -96,7 +96,7 @@ def faults_of(path, src):
             for prefix, owner in EXTERNAL.items():
                 if name.startswith(prefix) and here != owner:
                     yield f"{shown} includes <{name}>, which belongs to {owner} alone"
-    if path.name.endswith("_core.c"):
+    if path.name.endswith(("_core.c", "_spec.c")):
         for m in IMPURE_CALL.finditer(TEXT.sub(" ", path.read_text(encoding="utf-8"))):
             yield f"{shown} is pure but calls {m[1]}()"
     if PURE.fullmatch(path.name):

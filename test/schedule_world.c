@@ -3,12 +3,13 @@
 
 #include "json/merge.h"
 
-void world_done(struct world *w)
+void schedule_world_done(struct schedule_world *w)
 {
     arena_done(&w->arena);
 }
 
-bool world_has_event_since(const struct world *w, const char *reason, int64_t since)
+bool schedule_world_has_event_since(const struct schedule_world *w, const char *reason,
+                                    int64_t since)
 {
     for (size_t i = 0; i < w->events_n; i++)
         if (w->events[i].at >= since && str_eqc(str_c(w->events[i].reason), reason))
@@ -16,7 +17,7 @@ bool world_has_event_since(const struct world *w, const char *reason, int64_t si
     return false;
 }
 
-size_t world_count(const struct world *w, const char *reason)
+size_t schedule_world_count(const struct schedule_world *w, const char *reason)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->events_n; i++)
@@ -24,7 +25,7 @@ size_t world_count(const struct world *w, const char *reason)
     return n;
 }
 
-static void world_patch_hpa(struct world *w, const struct json *patch)
+static void world_patch_hpa(struct schedule_world *w, const struct json *patch)
 {
     const struct json *spec = json_get(patch, "spec");
     w->hpa.bounds.min = (int32_t)json_int(json_get(spec, "minReplicas"), w->hpa.bounds.min);
@@ -35,16 +36,16 @@ static void world_patch_hpa(struct world *w, const struct json *patch)
     w->hpa_writes++;
 }
 
-static void world_record_events(struct world *w, const struct schedule_plan *plan)
+static void world_record_events(struct schedule_world *w, const struct schedule_plan *plan)
 {
-    for (size_t i = 0; i < plan->events_n && w->events_n < WORLD_EVENTS; i++)
+    for (size_t i = 0; i < plan->events_n && w->events_n < SCHEDULE_WORLD_EVENTS; i++)
         w->events[w->events_n++] =
-            (struct world_event){ w->now, plan->events[i].warning, plan->events[i].reason,
-                                  plan->events[i].message };
+            (struct schedule_world_event){ w->now, plan->events[i].warning, plan->events[i].reason,
+                                           plan->events[i].message };
 }
 
 /* Carries out one plan; true if the pass continues with another one. */
-static bool world_apply_plan(struct world *w, struct schedule_pass *pass,
+static bool world_apply_plan(struct schedule_world *w, struct schedule_pass *pass,
                              const struct schedule_plan *plan)
 {
     if (plan->add_finalizer)
@@ -88,7 +89,7 @@ static bool world_apply_plan(struct world *w, struct schedule_pass *pass,
     return false;
 }
 
-void world_pass(struct world *w)
+void schedule_world_pass(struct schedule_world *w)
 {
     if (w->gone)
         return;
@@ -111,7 +112,7 @@ void world_pass(struct world *w)
         .now = w->now,
         .memory = &w->memory,
     };
-    for (int i = 0; i < WORLD_PASSES; i++) {
+    for (int i = 0; i < SCHEDULE_WORLD_PASSES; i++) {
         w->plan = schedule_plan(a, &pass);
         if (world_apply_plan(w, &pass, &w->plan))
             continue;

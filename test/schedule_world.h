@@ -5,16 +5,16 @@
 
 #include "schedule/schedule_plan_core.h"
 
-struct world_event {
+struct schedule_world_event {
     int64_t at;
     bool warning;
     const char *reason;
     str message;
 };
 
-enum { WORLD_EVENTS = 400, WORLD_PASSES = 20 };
+enum { SCHEDULE_WORLD_EVENTS = 400, SCHEDULE_WORLD_PASSES = 20 };
 
-struct world {
+struct schedule_world {
     struct arena arena;
     struct json *spec, *status;
     int64_t now, created, generation;
@@ -30,16 +30,18 @@ struct world {
     int64_t wake;
     struct schedule_plan plan; /* the last one */
     size_t hpa_writes, status_writes, scale_writes;
-    struct world_event events[WORLD_EVENTS];
+    struct schedule_world_event events[SCHEDULE_WORLD_EVENTS];
     size_t events_n;
 };
 
-void world_done(struct world *w);
+void schedule_world_done(struct schedule_world *w);
 
 /* One pass as the controller makes it: plans and applies until a plan needs no write. */
-void world_pass(struct world *w);
+void schedule_world_pass(struct schedule_world *w);
 
-bool world_has_event_since(const struct world *w, const char *reason, int64_t since);
-size_t world_count(const struct world *w, const char *reason); /* events with this reason */
+bool schedule_world_has_event_since(const struct schedule_world *w, const char *reason,
+                                    int64_t since);
+size_t schedule_world_count(const struct schedule_world *w,
+                            const char *reason); /* events with this reason */
 
 #endif

@@ -1,4 +1,13 @@
-/* The server on its socket: exchanges become calls, answers become responses. */
+/* The API server on its socket: HTTP exchanges become calls, answers become responses.
+ *
+ *     net/http_server.c -> on_request() -> server_handle() -> on_call_finished() -> exchange_answer_buf()
+ *                                                                                or exchange_stream()
+ *
+ * Opening order: lock the data directory, load or create credentials, open the store, listen, write the
+ * kubeconfig. A failure at any step undoes the others (apiserver_free). The lock comes first, because two
+ * servers on one directory would overwrite each other's state.
+ *
+ * Memory: a call and its request live in the arena of the exchange, which frees them. */
 #include "apiserver.h"
 
 #include "../base/log.h"
@@ -26,14 +35,14 @@ struct apiserver {
 
 /* ---- requests */
 
-struct visit {
+struct served_call {
     struct call call;
     struct request request;
     struct exchange *exchange;
     struct apiserver *owner;
 };
 
-static void log_request(const struct visit *v)
+static void log_request(const struct served_call *v)
 {
     const struct call *c = &v->call;
     if (!v->owner->log_requests && !log_enabled(LOG_DEBUG))
@@ -49,12 +58,13 @@ static void log_request(const struct visit *v)
     log_write(v->owner->log_requests ? LOG_INFO : LOG_DEBUG, "request", kvs);
 }
 
-static void finished(struct call *c)
+/* Sends the answer. The call is freed with the exchange's arena once the answer begins, so the answer is
+ * copied first. */
+static void on_call_finished(struct call *c)
 {
-    struct visit *v = container_of(c, struct visit, call);
+    struct served_call *v = container_of(c, struct served_call, call);
     struct exchange *x = v->exchange;
     log_request(v);
-    /* the call lives in the exchange and goes with it when the answer begins */
     struct answer answer = c->answer;
     struct http_header fixed[] = { { S("content-type"), str_c(answer.content_type) },
                                    { S("cache-control"), S("no-cache, private") } };
@@ -67,7 +77,7 @@ static void finished(struct call *c)
     struct http_headers headers = { fixed, cached ? 1 : 2 };
     if (answer.stream) {
         buf_done(&answer.body);
-        if (watch_is(answer.stream))
+        if (watch_is_source(answer.stream))
             watch_attach(answer.stream, x);
         exchange_stream(x, answer.status, headers, answer.stream);
     } else {
@@ -75,12 +85,13 @@ static void finished(struct call *c)
     }
 }
 
+/* Creates the call in the exchange's arena and runs it, unless a test intercepts the request. */
 static void on_request(void *context, struct exchange *x)
 {
     struct apiserver *s = context;
     if (s->intercept && s->intercept(s->intercept_context, x))
         return;
-    struct visit *v = arena_new(exchange_arena(x), struct visit);
+    struct served_call *v = arena_new(exchange_arena(x), struct served_call);
     v->owner = s;
     v->exchange = x;
     v->request = (struct request){ .method = exchange_method(x),
@@ -91,13 +102,13 @@ static void on_request(void *context, struct exchange *x)
                                    .peer = exchange_peer(x) };
     v->call = (struct call){ .arena = exchange_arena(x),
                              .request = &v->request,
-                             .finished = finished,
+                             .finished = on_call_finished,
                              .context = v,
                              .started_ns = clock_mono_ns() };
     server_handle(s->server, &v->call);
 }
 
-/* ---- life */
+/* ---- opening and closing */
 
 static bool is_loopback(const char *address)
 {
@@ -109,6 +120,7 @@ static void on_limited(void *context UNUSED, const char *peer, const char *what)
     log_warn("client exceeds a limit", KV_C("client", peer), KV_C("what", what));
 }
 
+/* The socket, with TLS unless insecure_http is set. "localhost" means 127.0.0.1. */
 static int listen_on(struct apiserver *s, const struct apiserver_options *o, const char *address,
                      err_t *e)
 {
@@ -133,6 +145,7 @@ static int listen_on(struct apiserver *s, const struct apiserver_options *o, con
     return result;
 }
 
+/* The store with its controllers, and the users: admin, reader, and those of the token file. */
 static int open_server(struct apiserver *s, const struct apiserver_options *o, err_t *e)
 {
     auto_buf struct buf path = { 0 };
@@ -152,15 +165,17 @@ static int open_server(struct apiserver *s, const struct apiserver_options *o, e
     return o->token_file ? auth_add_file(auth, o->token_file, e) : 0;
 }
 
+/* Refuses addresses beyond loopback unless they are allowed explicitly, and plain HTTP on them always. */
 int apiserver_new(struct loop *loop, const struct apiserver_options *o, struct apiserver **ret,
                   err_t *e)
 {
     const char *address = o->address ? o->address : "127.0.0.1";
     if (!is_loopback(address) && (!o->allow_remote || o->insecure_http))
         return err_set(e, EPERM,
-                       o->insecure_http ? "plain HTTP is served on loopback only, not on %s"
-                                        : "listening on %s, beyond this machine, must be allowed "
-                                          "explicitly (--allow-remote)",
+                       o->insecure_http ? "cannot listen on %s: plain HTTP is limited to loopback "
+                                          "addresses; use HTTPS"
+                                        : "cannot listen on %s: not a loopback address; set "
+                                          "--allow-remote to allow it",
                        address);
     struct apiserver *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
@@ -219,17 +234,19 @@ void apiserver_drain(struct apiserver *s, int64_t limit_ns, void (*done)(void *c
     http_server_drain(s->http, limit_ns, done, context);
 }
 
+/* Waits for a batch in flight, then for the streams of the watches, which are closed one turn after their
+ * connection. */
 void apiserver_free(struct apiserver *s)
 {
     if (!s)
         return;
     if (s->server)
         server_stop(s->server);
-    while (s->server && (!server_idle(s->server)))
+    while (s->server && (!server_is_idle(s->server)))
         loop_turn(s->loop);
     http_server_free(s->http);
     if (s->server) {
-        while (s->server->n_watches) /* their streams are told one turn later */
+        while (s->server->n_watches)
             loop_turn(s->loop);
         auth_free(s->server->auth);
         server_free(s->server);

@@ -78,7 +78,7 @@ int explain_get(struct explain *x, const struct resource *resource, str ns, str 
 
 /* ---- events */
 
-enum { CHANGES_MAX = 6 };
+enum { CHANGES_MAX = 10 };
 
 static str event_time(const struct json *event)
 {

@@ -185,6 +185,14 @@ static int explain(struct explain *x, err_t *e)
     if ((r = find_siblings(x, spec.model, &all, e)) < 0)
         return r;
     put_siblings(x, &all);
+    const struct json *ready =
+        sat_status_condition(json_get(object, "status"), SAT_OPTIMIZATION_READY);
+    if (str_eqc(json_text(json_get(ready, "reason")), "LatencyTargets")) {
+        buf_put(
+            &x->out,
+            S("\nLatency targets decide; thresholds of KV cache and queue are not in force.\n"));
+        return 0;
+    }
     return put_thresholds(x, spec.model, &all, e);
 }
 

@@ -452,6 +452,21 @@ static bool refuse_foreign(struct reconcile *r, struct market_turn *turn,
     return true;
 }
 
+/* A deleted allocation whose pod is governed by another one restores nothing: the two would undo each
+ * other's resizes without end. The other one takes over the original resources, and restores them
+ * when it is deleted itself. */
+static void hand_over(struct reconcile *r, struct market_track *track,
+                      const struct allocation_record *governs)
+{
+    struct market_controller *m = r->context;
+    struct market_track *heir = market_track_make(&m->tracks, governs->meta.ns, governs->meta.name);
+    end_turn(r, track->turn);
+    if (!heir->deleted)
+        market_track_set_deleted(&m->tracks, heir, track->deleted);
+    controller_add(m->controller, governs->meta.ns, governs->meta.name);
+    market_track_drop(&m->tracks, track);
+}
+
 struct reconciled market_reconcile(struct reconcile *r)
 {
     struct market_controller *m = r->context;
@@ -480,9 +495,8 @@ struct reconciled market_reconcile(struct reconcile *r)
         finish_turn(r, track->turn);
         return reconciled();
     }
-    if (governs && governs != allocation) { /* deleted: another allocation governs the pod now */
-        end_turn(r, track->turn);
-        market_track_drop(&m->tracks, track);
+    if (governs && governs != allocation) {
+        hand_over(r, track, governs);
         return reconciled();
     }
     run_step(r, track->turn);

@@ -113,7 +113,7 @@ static int parse_matchers(struct parser *p)
     bool confined = false, needs_comma = false;
     int r = take_sign(p, "{", "{");
     while (r == 0 && !is_sign(p, "}")) {
-        bool ours;
+        bool ours = false;
         r = needs_comma ? refuse(p, ", or }") : parse_matcher(p, &ours);
         if (r < 0)
             return r;

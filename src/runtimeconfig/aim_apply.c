@@ -1,16 +1,23 @@
-/* Children of a consumer, by server-side apply, and only when something would change.
+/* Children of a consumer, by server-side apply, and only if something would change.
  *
- * A child is left alone when what the cache shows of it has all that we want, and we are sure that
- * there is nothing of ours on it that we no longer want. We are sure when this process applied the
- * very same last, or, after a restart, when the status tells that the pass before had the same
- * inputs. */
+ * A child is left alone if the cached object contains everything that we want and nothing of ours that we no
+ * longer want. The first part is compared (aim_apply_covers). The second cannot be seen in the object, so it
+ * is derived: it holds if this process applied exactly the same before, or, after a restart, if the status shows that
+ * the last pass had the same configuration and generation.
+ *
+ *     desired -> covered by live? -- yes --> same as applied last? -- yes --> nothing to send
+ *                       | no                        | no
+ *                       +---------------------------+----> PATCH (apply), remember the hash
+ *
+ * managedFields would answer the second part directly, but the cache does not keep them. */
 #include "aim.h"
 
 struct aim_applied {
-    char *key;     /* owned */
-    uint64_t hash; /* of what was applied, as text; this process's own */
+    char *key;     /* owned "Kind name" */
+    uint64_t hash; /* of the applied JSON; valid in this process only */
 };
 
+/* Is every item an object with a name, as in env or volumes? Such lists are compared by name. */
 static bool is_named_list(const struct json *list)
 {
     for (size_t i = 0; i < json_len(list); i++)
@@ -27,6 +34,7 @@ static const struct json *find_named(const struct json *list, str name)
     return NULL;
 }
 
+/* Named lists may have items of other writers; all other lists must match item by item. */
 static bool covers_list(const struct json *live, const struct json *desired)
 {
     bool named = is_named_list(desired);
@@ -42,6 +50,7 @@ static bool covers_list(const struct json *live, const struct json *desired)
     return true;
 }
 
+/* True if `live` has every field of `desired`; fields of other writers do not matter. */
 bool aim_apply_covers(const struct json *live, const struct json *desired)
 {
     if (json_is(desired, JSON_ARR))
@@ -56,7 +65,7 @@ bool aim_apply_covers(const struct json *live, const struct json *desired)
     return true;
 }
 
-/* Did the pass before, of whichever process, have the same configuration and spec? */
+/* Did the last pass, also of an earlier process, have the same configuration and spec? */
 static bool is_same_input(const struct aim_turn *t)
 {
     const struct json *old = t->status.old;
@@ -75,6 +84,7 @@ static struct aim_applied *applied_entry(struct aim_tracked *tracked, str key)
     return applied;
 }
 
+/* The next turn applies every child again, unless the status shows that nothing changed. */
 void aim_apply_forget(struct aim_tracked *tracked)
 {
     for (struct map_slot *s = NULL; (s = map_next(&tracked->applied, s));) {
@@ -86,6 +96,7 @@ void aim_apply_forget(struct aim_tracked *tracked)
     tracked->applied = (struct map){ 0 };
 }
 
+/* Completes the object, compares it with the live one, and sends it if needed. */
 bool aim_apply_then(struct aim_turn *t, const struct resource *resource, const struct json *live,
                     struct json *desired,
                     void (*then)(struct reconcile *r, const struct kube_reply *reply))

@@ -1,4 +1,4 @@
-/* See aim_kinds.h. */
+/* The table of kinds, once per API group: see aim_kinds.h. */
 #include "aim_kinds.h"
 
 #define KINDS(domain)                                                                              \

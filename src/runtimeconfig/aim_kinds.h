@@ -1,6 +1,5 @@
-/* The kinds of AIM, and those around them, as data. AIM lives in one of two groups, by generation:
- * aim.silogen.ai and aim.eai.amd.com; which one is chosen when the program starts, and the domain of
- * labels and finalizers follows it. */
+/* The kinds of AIM and of its environment, as data. AIM exists in two API groups, by generation: aim.silogen.ai and
+ * aim.eai.amd.com. The group is chosen at startup; labels and finalizers use it as their domain. */
 #ifndef FLYBALL_AIM_KINDS_H
 #define FLYBALL_AIM_KINDS_H
 
@@ -10,13 +9,13 @@
 #define AIM_GROUP_NEWER "aim.eai.amd.com"
 
 enum aim_kind {
-    AIM_SERVICE, /* those that name a runtime configuration come first */
+    AIM_SERVICE, /* the kinds that name a runtime configuration come first */
     AIM_MODEL,
     AIM_CLUSTER_MODEL,
     AIM_TEMPLATE,
     AIM_CLUSTER_TEMPLATE,
     AIM_TEMPLATE_CACHE,
-    AIM_MODEL_CACHE, /* made by the one before */
+    AIM_MODEL_CACHE, /* created by AIM_TEMPLATE_CACHE */
     AIM_CONSUMER_N,
     AIM_CONFIG = AIM_CONSUMER_N,
     AIM_CLUSTER_CONFIG,

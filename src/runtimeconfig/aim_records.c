@@ -1,4 +1,8 @@
-/* See aim_records.h. */
+/* Cached fields, and records as objects: see aim_records.h.
+ *
+ * Cores work on whole objects (a path template may use any field), while the cache keeps parts of them as JSON text.
+ * A turn therefore rebuilds the object in its arena. The fields of a record that controllers compare or look up
+ * (names, owners, status words) are kept separately, so that most events need no parsing. */
 #include "aim_records.h"
 
 #include "../kube/controller.h"
@@ -47,6 +51,7 @@ static const struct fields aim_kept = { sizeof(struct aim_record), aim_fields,
                            gateway_kept = { sizeof(struct aim_gateway_record), gateway_fields,
                                             countof(gateway_fields) };
 
+/* CACHE_IF_KNOWN: a kind that is not installed is not an error; its cache stays empty. */
 struct cache_spec aim_cache_spec(const struct resource *resource)
 {
     return (struct cache_spec){ .resource = resource,
@@ -78,6 +83,7 @@ static void put_text(struct arena *a, struct json *o, const char *key, str text)
         json_append(a, o, str_c(key), json_new_str(a, text));
 }
 
+/* Objects are built by appending, without a search for duplicates: every key is added once. */
 static struct json *begin_object(struct arena *a, const struct resource *resource,
                                  const struct record *meta, struct json **ret_metadata)
 {
@@ -121,6 +127,7 @@ struct json *aim_route_record_object(struct arena *a, const struct aim_route_rec
     return o;
 }
 
+/* Annotations count, because they pause reconciliation and are used in path templates. */
 bool aim_record_has_changed(const struct aim_record *old, const struct aim_record *now)
 {
     return !old || !now || old->generation != now->generation || old->deleting != now->deleting ||

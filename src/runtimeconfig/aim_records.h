@@ -1,4 +1,4 @@
-/* What the watch caches keep of the kinds of AIM, of HTTPRoutes and of Gateways. */
+/* The fields that the watch caches keep of the AIM kinds, of HTTPRoutes and of Gateways. */
 #ifndef FLYBALL_AIM_RECORDS_H
 #define FLYBALL_AIM_RECORDS_H
 
@@ -6,7 +6,7 @@
 #include "../kube/cache.h"
 #include "aim_kinds.h"
 
-/* Of every kind of AIM. */
+/* For all AIM kinds. */
 struct aim_record {
     struct record meta;
     str labels, annotations, finalizers, owners, spec, status; /* JSON; "" where absent */
@@ -14,7 +14,7 @@ struct aim_record {
     str model_name;                                            /* templates: spec.modelName */
     str image;                                                 /* models: spec.image */
     str word;                                                  /* status.status */
-    str created;                                               /* as written */
+    str created;                                               /* creationTimestamp as text */
     int64_t generation, created_ns;
     bool deleting;
 };
@@ -28,7 +28,7 @@ struct aim_route_record {
     int64_t generation, created_ns;
 };
 
-/* Without the listeners' status, which changes with every route. */
+/* The status of the listeners is left out: it changes with every route. */
 struct aim_gateway_record {
     struct record meta;
     str listeners, addresses; /* JSON */
@@ -37,12 +37,12 @@ struct aim_gateway_record {
 struct cache_spec aim_cache_spec(const struct resource *resource);
 extern const struct cache_spec aim_route_cache, aim_gateway_cache;
 
-/* The objects as the API server holds them, as far as they are kept. */
+/* The object as a tree in the arena, with the fields that the cache keeps. */
 struct json *aim_record_object(struct arena *a, const struct resource *resource,
                                const struct aim_record *r);
 struct json *aim_route_record_object(struct arena *a, const struct aim_route_record *r);
 
-/* Did anything change but the status? Our own writes there need no new pass. */
+/* Did anything but the status change? Our own status writes need no new pass. */
 bool aim_record_has_changed(const struct aim_record *old, const struct aim_record *now);
 
 #endif

@@ -1,8 +1,11 @@
 /* AIMTemplateCache: see cache_controller.h and cache_core.h; AIMModelCache is in cache_model_controller.c.
  *
- * Model caches are shared: one that serves the source already is used, whoever made it. Those that we make carry a label
- * and no owner, so that what is downloaded outlives who asked for it; what is not done when the template cache goes is
- * deleted with it. */
+ * Model caches are shared: one that already serves the source is used, whichever object created it. Those that we
+ * create carry a label and no owner, so that a finished download outlives the template cache; unfinished ones are
+ * deleted with it (finalizer template-cache-cleanup).
+ *
+ *     template --> its model sources --> for each: an existing model cache, or a new one
+ *     status.modelCaches lists name, state and claim of each; the service mounts the claims from there. */
 #include "cache_controller.h"
 
 #include "cache_core.h"
@@ -15,7 +18,7 @@
 #define FINALIZER "template-cache-cleanup"
 
 struct cache_view {
-    const struct json *template; /* NULL: there is none */
+    const struct json *template; /* NULL: not found */
     str template_name;
     struct aim_cache_candidate *candidates; /* model caches of the namespace */
     size_t n;
@@ -28,6 +31,7 @@ static const struct resource *model_cache_kind(const struct aim_turn *t)
     return &aim_kinds_of(t->aim)->at[AIM_MODEL_CACHE];
 }
 
+/* All model caches of the namespace that are not being deleted. */
 static void gather_candidates(struct aim_turn *t, struct cache_view *v)
 {
     struct arena *a = t->r->arena;
@@ -45,6 +49,7 @@ static void gather_candidates(struct aim_turn *t, struct cache_view *v)
     }
 }
 
+/* Finds the template and the candidates; the sources are matched in template_cache_reconcile(). */
 static void template_cache_observe_turn(struct aim_turn *t)
 {
     struct cache_view *v = arena_new(t->r->arena, struct cache_view);
@@ -66,7 +71,9 @@ static void template_cache_observe_turn(struct aim_turn *t)
 
 /* ---- one source */
 
-static void add_source_status(struct aim_turn *t, struct cache_view *v, str source, str name, str status)
+/* Adds one entry of status.modelCaches and counts it. */
+static void add_source_status(struct aim_turn *t, struct cache_view *v, str source, str name,
+                              str status)
 {
     struct arena *a = t->r->arena;
     struct json *entry = json_new_obj(a);
@@ -79,7 +86,7 @@ static void add_source_status(struct aim_turn *t, struct cache_view *v, str sour
     v->facts.worst = MIN(v->facts.worst, aim_cache_rank(status));
 }
 
-/* A name that is taken for something else gets a hash of what this one is for. */
+/* The name, or with a hash of the URI appended if a cache for another source already has it. */
 static str free_name(struct aim_turn *t, const struct cache_view *v, str name, str uri)
 {
     for (size_t i = 0; i < v->n; i++)
@@ -88,6 +95,7 @@ static str free_name(struct aim_turn *t, const struct cache_view *v, str name, s
     return name;
 }
 
+/* Finds a model cache for a source, or creates one. */
 static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct json *source)
 {
     str name = json_text(json_get(source, "name")), uri = json_text(json_get(source, "sourceUri"));
@@ -106,8 +114,9 @@ static void ensure_source(struct aim_turn *t, struct cache_view *v, const struct
     aim_apply(t, model_cache_kind(t), NULL, cache);
 }
 
-/* ---- the end */
+/* ---- deletion */
 
+/* Deletes unfinished model caches of this object; removes the finalizer when none is left. */
 static void delete_unfinished_caches(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
@@ -130,11 +139,12 @@ static void delete_unfinished_caches(struct aim_turn *t)
                                             .name = r->meta.name });
     }
     if (leaving)
-        reconcile_again(t->r, NS_PER_S); /* until the cache shows them leaving */
+        reconcile_again(t->r, NS_PER_S); /* until the watch shows that they are being deleted */
     else
         aim_finalizer_send(t, FINALIZER, false);
 }
 
+/* Without a configuration no cache is created: its storage class and credentials are unknown. */
 static void template_cache_reconcile(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
@@ -152,6 +162,7 @@ static void template_cache_reconcile(struct aim_turn *t)
         ensure_source(t, v, json_item(sources, i));
 }
 
+/* Resolved reports the template, CacheWarm the sources; Ready, Progressing and Failure follow from the state. */
 static void template_cache_set_status(struct aim_turn *t)
 {
     struct cache_view *v = t->view;
@@ -173,10 +184,10 @@ static void template_cache_set_status(struct aim_turn *t)
                    failed ? state.message : S("No active failures"));
 }
 
-/* ---- what leads here */
+/* ---- watches */
 
 static void on_template_change(struct controller *c, const struct record *old,
-                             const struct record *now)
+                               const struct record *now)
 {
     const struct record *any = now ? now : old;
     if (aim_watch_has_changed((const struct aim_record *)(const void *)old,
@@ -184,9 +195,9 @@ static void on_template_change(struct controller *c, const struct record *old,
         aim_watch_enqueue_mentioning(controller_context(c), any->ns, &any->name, 1);
 }
 
-/* Any model cache of the namespace may be the one that was missing. */
+/* Any model cache of the namespace may serve a source that waits for one. */
 static void on_model_cache_change(struct controller *c, const struct record *old,
-                                const struct record *now)
+                                  const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;

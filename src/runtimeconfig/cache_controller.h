@@ -1,4 +1,4 @@
-/* AIMTemplateCache and AIMModelCache: the sources of a template in volumes. */
+/* AIMTemplateCache and AIMModelCache: the model sources of a template, cached in volumes. */
 #ifndef FLYBALL_CACHE_CONTROLLER_H
 #define FLYBALL_CACHE_CONTROLLER_H
 

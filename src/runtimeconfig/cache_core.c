@@ -1,4 +1,10 @@
-/* Caches: see cache_core.h. */
+/* States and children of caches: see cache_core.h.
+ *
+ *     AIMTemplateCache --one per source--> AIMModelCache --> PersistentVolumeClaim
+ *           status: the worst of them                   --> Job (download), deleted 10 minutes after it ends
+ *
+ * A finished job is deleted by its TTL. The state therefore does not depend on the job alone: a cache that was
+ * Available stays so while its volume is bound, and is not downloaded again. */
 #include "cache_core.h"
 
 #include "../base/quantity.h"
@@ -17,6 +23,7 @@ static struct aim_cache_state make_state(const char *status, const char *reason,
 
 /* ---- a model cache's state */
 
+/* A claim of a class that binds late stays Pending until the job uses it, so waiting for it would never end. */
 enum aim_cache_volume_phase aim_cache_volume_phase(const struct json *claim,
                                                    bool waits_for_consumer)
 {
@@ -30,6 +37,7 @@ enum aim_cache_volume_phase aim_cache_volume_phase(const struct json *claim,
     return waits_for_consumer ? AIM_CACHE_VOLUME_LAZY : AIM_CACHE_VOLUME_PENDING;
 }
 
+/* Conditions decide; status.succeeded is the fallback for a job whose conditions were not set yet. */
 enum aim_cache_job_phase aim_cache_job_phase(const struct json *job, str *ret_message)
 {
     const struct json *status = json_get(job, "status"), *list = json_get(status, "conditions");
@@ -50,21 +58,23 @@ enum aim_cache_job_phase aim_cache_job_phase(const struct json *job, str *ret_me
                                                           : AIM_CACHE_JOB_RUNNING;
 }
 
-/* A volume that can take a download. */
-static struct aim_cache_state state_of_download(struct arena *a, const struct aim_cache_model_facts *f)
+/* The state once the volume can be written to: depends on the job. */
+static struct aim_cache_state state_of_download(struct arena *a,
+                                                const struct aim_cache_model_facts *f)
 {
     struct aim_cache_state s =
         make_state("Progressing", "Downloading", S("The model is being downloaded"));
     switch (f->job) {
     case AIM_CACHE_JOB_DONE:
-        return make_state("Available", "CacheReady", S("The model is in its volume"));
+        return make_state("Available", "CacheReady", S("The model is cached in its volume"));
     case AIM_CACHE_JOB_FAILED:
         return make_state("Failed", "DownloadFailed",
-                       arena_printf(a, "The download failed: " STR_FMT, STR_ARG(f->job_message)));
+                          arena_printf(a, "The download failed: " STR_FMT,
+                                       STR_ARG(f->job_message)));
     case AIM_CACHE_JOB_ABSENT:
         if (f->was_available &&
-            f->volume == AIM_CACHE_VOLUME_BOUND) /* finished jobs are cleared away */
-            return make_state("Available", "CacheReady", S("The model is in its volume"));
+            f->volume == AIM_CACHE_VOLUME_BOUND) /* the finished job was deleted */
+            return make_state("Available", "CacheReady", S("The model is cached in its volume"));
         s.wants_job = true;
         return s;
     default:
@@ -72,6 +82,7 @@ static struct aim_cache_state state_of_download(struct arena *a, const struct ai
     }
 }
 
+/* The volume comes first, then the download: the job cannot start without it. */
 struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_cache_model_facts *f)
 {
     struct aim_cache_state s;
@@ -81,13 +92,13 @@ struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_c
     case AIM_CACHE_VOLUME_ABSENT:
         if (!f->size_known)
             return make_state("Failed", "SizeUnknown",
-                           S("spec.size is missing or no quantity of bytes such as 16Gi: the "
-                             "volume cannot be made"));
-        s = make_state("Pending", "CreatingVolume", S("The volume is being made"));
+                              S("spec.size is missing or not a quantity of bytes such as 16Gi; the "
+                                "volume cannot be created"));
+        s = make_state("Pending", "CreatingVolume", S("The volume is being created"));
         s.wants_volume = true;
         return s;
     case AIM_CACHE_VOLUME_PENDING:
-        return make_state("Pending", "VolumePending", S("The volume waits to be bound"));
+        return make_state("Pending", "VolumePending", S("Waiting for the volume to be bound"));
     case AIM_CACHE_VOLUME_LOST:
         return make_state("Failed", "VolumeLost", S("The volume was lost"));
     default:
@@ -97,6 +108,7 @@ struct aim_cache_state aim_cache_model_state(struct arena *a, const struct aim_c
 
 /* ---- a model cache's children */
 
+/* An integer is a number of bytes; a string is a quantity. */
 int64_t aim_cache_bytes(const struct json *cache)
 {
     const struct json *size = json_at(cache, "spec", "size", NULL);
@@ -108,7 +120,9 @@ int64_t aim_cache_bytes(const struct json *cache)
     return bytes > 0 ? bytes : -1;
 }
 
-static struct json *make_child(struct arena *a, const char *group, const struct json *cache, str name)
+/* Metadata that the claim and the job share; its label leads back to the cache. */
+static struct json *make_child(struct arena *a, const char *group, const struct json *cache,
+                               str name)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     struct json *labels = json_make(a, metadata, "labels", NULL);
@@ -120,6 +134,7 @@ static struct json *make_child(struct arena *a, const char *group, const struct 
     return object;
 }
 
+/* The storage class of the cache, or else of the configuration; the size includes the headroom. */
 struct json *aim_cache_claim(struct arena *a, const char *group, const struct json *cache,
                              const struct runtimeconfig_spec *config)
 {
@@ -134,6 +149,7 @@ struct json *aim_cache_claim(struct arena *a, const char *group, const struct js
     return claim;
 }
 
+/* The storage initializer of KServe, which is called with the source and the target directory. */
 static struct json *download_container(struct arena *a, const struct json *spec,
                                        const struct runtimeconfig_spec *config)
 {
@@ -155,6 +171,7 @@ static struct json *download_container(struct arena *a, const struct json *spec,
     return container;
 }
 
+/* The pod of the download job: not root, restarts are up to the job. */
 static void fill_pod(struct arena *a, struct json *pod, const struct json *cache,
                      const struct runtimeconfig_spec *config)
 {
@@ -184,6 +201,7 @@ static void fill_pod(struct arena *a, struct json *pod, const struct json *cache
         json_set_str(a, pod, "serviceAccountName", account);
 }
 
+/* A job without an owner; the caller sets it. */
 struct json *aim_cache_job(struct arena *a, const char *group, const struct json *cache,
                            const struct runtimeconfig_spec *config)
 {
@@ -215,6 +233,7 @@ int aim_cache_rank(str status)
                                             : 0;
 }
 
+/* The best state wins, then the smaller name, so that all template caches choose the same one. */
 const struct aim_cache_candidate *aim_cache_choose(const struct aim_cache_candidate *candidates,
                                                    size_t n, str source_uri, str storage_class)
 {
@@ -231,6 +250,7 @@ const struct aim_cache_candidate *aim_cache_choose(const struct aim_cache_candid
     return best;
 }
 
+/* Settings are copied from the template cache, as far as a model cache has them. */
 struct json *aim_cache_model_cache(struct arena *a, const char *group,
                                    const struct json *template_cache, const struct json *source,
                                    const struct runtimeconfig_spec *config)
@@ -262,6 +282,7 @@ struct json *aim_cache_model_cache(struct arena *a, const char *group,
     return cache;
 }
 
+/* The worst state of the sources is the state of the cache. */
 struct aim_cache_state aim_cache_template_state(struct arena *a,
                                                 const struct aim_cache_template_facts *f)
 {
@@ -269,12 +290,12 @@ struct aim_cache_state aim_cache_template_state(struct arena *a,
         return make_state("Failed", "RuntimeConfigMissing", f->config_message);
     if (!f->template_found)
         return make_state("Pending", "AwaitingTemplate",
-                       arena_printf(a, "Template \"" STR_FMT "\" does not exist",
-                                    STR_ARG(f->template_name)));
+                          arena_printf(a, "Template \"" STR_FMT "\" does not exist",
+                                       STR_ARG(f->template_name)));
     if (!f->sources)
         return make_state("Pending", "AwaitingModelSources",
-                       arena_printf(a, "Template \"" STR_FMT "\" has no model sources yet",
-                                    STR_ARG(f->template_name)));
+                          arena_printf(a, "Template \"" STR_FMT "\" has no model sources yet",
+                                       STR_ARG(f->template_name)));
     str counts = arena_printf(a, "%zu of %zu model sources are cached", f->available, f->sources);
     switch (f->worst) {
     case 0:
@@ -291,8 +312,8 @@ struct aim_cache_state aim_cache_template_state(struct arena *a,
 str aim_cache_mount_path(struct arena *a, str source_name)
 {
     bool is_safe = source_name.n && source_name.p[0] != '/' &&
-                str_find(source_name, S("..")) == SIZE_MAX &&
-                str_find_char(source_name, ':') == SIZE_MAX;
+                   str_find(source_name, S("..")) == SIZE_MAX &&
+                   str_find_char(source_name, ':') == SIZE_MAX;
     return arena_printf(a, SERVICE_CACHE_ROOT "/" STR_FMT,
                         STR_ARG(is_safe ? source_name : aim_names_rfc1123(a, source_name)));
 }

@@ -1,4 +1,5 @@
-/* AIMModelCache: a volume, and a job that fills it; see cache_controller.h and cache_core.h. */
+/* AIMModelCache: a volume and a job that fills it; see cache_controller.h and cache_core.h. Both children are owned by the
+ * cache and created once: neither a bound claim nor a job can be changed afterwards. */
 #include "cache_controller.h"
 
 #include "cache_core.h"
@@ -11,6 +12,7 @@ struct cache_model_view {
     str claim_name;
 };
 
+/* Reads the claim and the job from the caches and decides the state. */
 static void model_cache_observe_turn(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
@@ -46,9 +48,11 @@ static void model_cache_reconcile(struct aim_turn *t)
     if (t->deleting)
         return;
     if (v->state.wants_volume)
-        create_child(t, &aim_resource_claims, aim_cache_claim(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_claims,
+                     aim_cache_claim(t->r->arena, group, t->object, &t->settings));
     if (v->state.wants_job)
-        create_child(t, &aim_resource_jobs, aim_cache_job(t->r->arena, group, t->object, &t->settings));
+        create_child(t, &aim_resource_jobs,
+                     aim_cache_job(t->r->arena, group, t->object, &t->settings));
 }
 
 static void model_cache_set_status(struct aim_turn *t)

@@ -1,14 +1,24 @@
-/* See claims.h. */
+/* The index of claimed paths: see claims_core.h.
+ *
+ *     by_place  "ns/gateway /path" -> claim --next_here--> claim      of different holders
+ *                                       |                    |
+ *                                     holder A             holder B --first--> its claims, by next
+ *
+ * Keys are owned by the claims and borrowed by the map. Listeners (sections) are compared when a place is looked up,
+ * because a claim on all listeners overlaps with a claim on any one.
+ *
+ * Nothing here decides who gets a path in the cluster: a service asks in its turn, and whenever claims of a place
+ * change, the other holders are notified and ask again. */
 #include "claims_core.h"
 
 #include "../base/buf.h"
 
 struct aim_claim {
     struct aim_claim_holder *holder;
-    struct aim_claim *next_here, *previous_here; /* at the same place */
-    struct aim_claim *next;                      /* of the same holder */
+    struct aim_claim *next_here, *previous_here; /* claims of the same place */
+    struct aim_claim *next;                      /* claims of the same holder */
     char *key;                                   /* owned "ns/gateway path" */
-    char *section;                               /* owned; "" for all */
+    char *section;                               /* owned; "": all listeners */
 };
 
 static void put_key(struct buf *out, const struct aim_claim_place *p, str path)
@@ -19,7 +29,7 @@ static void put_key(struct buf *out, const struct aim_claim_place *p, str path)
 }
 
 static void notify_others(const struct aim_claims *c, const struct aim_claim *claim,
-                           aim_claim_disturb_fn *disturb, void *context)
+                          aim_claim_disturb_fn *disturb, void *context)
 {
     for (struct aim_claim *other = map_get(&c->by_place, str_c(claim->key)); other;
          other = other->next_here)
@@ -27,6 +37,7 @@ static void notify_others(const struct aim_claims *c, const struct aim_claim *cl
             disturb(context, other->holder);
 }
 
+/* Unlinks and frees a claim; its holder's list is rebuilt by the caller. */
 static void remove_claim(struct aim_claims *c, struct aim_claim *claim)
 {
     if (claim->next_here)
@@ -35,7 +46,7 @@ static void remove_claim(struct aim_claims *c, struct aim_claim *claim)
         claim->previous_here->next_here = claim->next_here;
     } else {
         map_del(&c->by_place, str_c(claim->key));
-        if (claim->next_here) /* the map borrows the key of the one it points to */
+        if (claim->next_here) /* the map borrows the key of its first claim */
             map_put(&c->by_place, str_c(claim->next_here->key), claim->next_here);
     }
     free(claim->key);
@@ -43,8 +54,9 @@ static void remove_claim(struct aim_claims *c, struct aim_claim *claim)
     free(claim);
 }
 
+/* Adds the claim at the head of both lists; the map then borrows its key. */
 static void add_claim(struct aim_claims *c, struct aim_claim_holder *h,
-                   const struct aim_claim_place *place, str key)
+                      const struct aim_claim_place *place, str key)
 {
     struct aim_claim *claim = mem_zero(1, sizeof(*claim)), *first = map_get(&c->by_place, key);
     *claim = (struct aim_claim){ .holder = h,
@@ -59,8 +71,9 @@ static void add_claim(struct aim_claims *c, struct aim_claim_holder *h,
     h->first = claim;
 }
 
-/* The holder's claims lie in the reverse order of the places they were made of. */
-static bool has_same_places(const struct aim_claim *claim, const struct aim_claim_place *places, size_t n)
+/* Does the holder already claim exactly these places? Its list is in reverse order. */
+static bool has_same_places(const struct aim_claim *claim, const struct aim_claim_place *places,
+                            size_t n)
 {
     auto_buf struct buf key = { 0 };
     while (n-- && claim) {
@@ -72,6 +85,7 @@ static bool has_same_places(const struct aim_claim *claim, const struct aim_clai
     return !claim && n == SIZE_MAX;
 }
 
+/* Others at the old and at the new places are notified: each of them may gain or lose a path. */
 void aim_claims_set(struct aim_claims *c, struct aim_claim_holder *h,
                     const struct aim_claim_place *places, size_t n, aim_claim_disturb_fn *disturb,
                     void *context)
@@ -115,8 +129,9 @@ void aim_claims_done(struct aim_claims *c)
     map_done(&c->by_place);
 }
 
-/* ---- who has it */
+/* ---- ownership */
 
+/* The creation time that counts in a comparison; see the rule in the header. */
 static int64_t age_of(const struct aim_claim_holder *h, bool among_services)
 {
     if (h->foreign || among_services)
@@ -137,6 +152,7 @@ static bool sections_overlap(const struct aim_claim *claim, str section)
     return !section.n || !*claim->section || str_eqc(section, claim->section);
 }
 
+/* Sections are compared here: claims on different listeners of a gateway do not conflict. */
 const struct aim_claim_holder *aim_claims_find_older(const struct aim_claims *c,
                                                      const struct aim_claim_holder *h,
                                                      const struct aim_claim_place *place)
@@ -146,12 +162,13 @@ const struct aim_claim_holder *aim_claims_find_older(const struct aim_claims *c,
     put_key(&key, place, place->path);
     for (const struct aim_claim *other = map_get(&c->by_place, buf_str(&key)); other;
          other = other->next_here)
-        if (other->holder != h && sections_overlap(other, place->section) && is_older(other->holder, h) &&
-            (!oldest || is_older(other->holder, oldest)))
+        if (other->holder != h && sections_overlap(other, place->section) &&
+            is_older(other->holder, h) && (!oldest || is_older(other->holder, oldest)))
             oldest = other->holder;
     return oldest;
 }
 
+/* Walks up the path segment by segment; the first hit is the longest. */
 const struct aim_claim_holder *aim_claims_find_above(const struct aim_claims *c,
                                                      const struct aim_claim_holder *h,
                                                      const struct aim_claim_place *place,

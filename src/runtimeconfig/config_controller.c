@@ -1,5 +1,9 @@
-/* The status of the configurations themselves: can the path template be used, who is governed, who
- * has no path because of it. Written at most twice a second while consumers come and go. */
+/* The status of the configurations: is the path template valid, how many objects use the configuration, and which of
+ * them have no path because of it.
+ *
+ * Counts change with every consumer, so a change enqueues the configuration with a delay of half a second: during a
+ * rollout of a thousand services the status is written at most twice per second. Only the first few failing consumers
+ * are listed by name. */
 #include "aim.h"
 
 #include "../base/rfc3339.h"
@@ -30,7 +34,7 @@ static int by_text(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* The first few in the order of their names, so that the list changes only with what it lists. */
+/* The first few failing consumers by name: a stable order, so that the list changes only if they do. */
 static struct json *failing_names(struct arena *a, const struct aim_config *config)
 {
     str *names = arena_array(a, config->failing, sizeof(*names));
@@ -46,6 +50,7 @@ static struct json *failing_names(struct arena *a, const struct aim_config *conf
     return list;
 }
 
+/* status.consumers; kinds without a consumer are left out. */
 static struct json *make_consumers(struct arena *a, const struct aim *aim,
                                    const struct aim_config *config)
 {
@@ -62,23 +67,25 @@ static struct json *make_consumers(struct arena *a, const struct aim *aim,
 
 /* ---- the status */
 
+/* The condition TemplateValid, with an event when it becomes False. */
 static void put_template_valid(struct arena *a, const struct aim_config *config,
                                struct aim_status *s)
 {
     struct aim_path_problem problem = { 0 };
     struct aim_condition c = { "TemplateValid", AIM_TRUE, "TemplateValid",
-                               S("routing.pathTemplate can be used") };
+                               S("routing.pathTemplate is valid") };
     if (runtimeconfig_lint(a, &config->spec, &problem) < 0)
         c = (struct aim_condition){ "TemplateValid", AIM_FALSE, "PathTemplateInvalid",
                                     arena_printf(a, "routing.pathTemplate: %s", problem.text) };
     else if (!config->spec.routing.path_template.n)
         c = (struct aim_condition){ "TemplateValid", AIM_TRUE, "NoTemplate",
-                                    S("there is no routing.pathTemplate: paths are "
-                                      "/NAMESPACE/UID unless a service has its own") };
+                                    S("routing.pathTemplate is not set; paths are "
+                                      "/NAMESPACE/UID unless a service sets its own") };
     if (aim_status_condition(s, &c) && c.truth == AIM_FALSE)
         aim_status_event(s, true, c.reason, c.message);
 }
 
+/* The hash and its time change only with the spec, so that counts do not touch them. */
 static void build_status(struct aim *aim, const struct aim_config *config, struct aim_status *s)
 {
     char now[RFC3339_TEXT_MAX];
@@ -90,6 +97,7 @@ static void build_status(struct aim *aim, const struct aim_config *config, struc
     json_set_str(s->a, s->next, "lastAppliedTime", rfc3339_text(s->now, now));
 }
 
+/* Builds and writes the status of one configuration, of either kind. */
 static struct reconciled reconcile_config(struct reconcile *r, enum aim_kind kind)
 {
     struct aim *aim = r->context;

@@ -1,4 +1,9 @@
-/* See configs.h. */
+/* Configurations and their consumers: see configs.h.
+ *
+ *     by_key  "ns/name" -> aim_config --first--> link <-> link <-> link     one per consumer
+ *
+ * Keys are owned by the configurations and borrowed by the map; links are part of struct aim_tracked. The counts of a
+ * configuration always match its list. */
 #include "configs.h"
 
 str aim_key(char out[static AIM_KEY_MAX], str ns, str name)
@@ -30,6 +35,7 @@ static struct aim_config *add_config(struct aim_configs *c, str ns, str name)
     return config;
 }
 
+/* The arena is reset, so everything parsed from the old version becomes invalid here. */
 struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource *resource,
                                    const struct aim_record *r, bool *ret_changed)
 {
@@ -49,6 +55,7 @@ struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource 
     return config;
 }
 
+/* Consumers stay tracked but are left without a configuration; the caller links them again. */
 static void free_config(struct aim_config *config)
 {
     for (struct aim_config_link *l = config->first, *next; l; l = next) {
@@ -91,6 +98,7 @@ static void unlink_from(struct aim_config *config, struct aim_config_link *link)
     config->failing -= link->failing;
 }
 
+/* Keeps the counts of both configurations correct; the caller enqueues their status if they changed. */
 bool aim_config_link_to(struct aim_config_link *link, struct aim_config *config, bool failing)
 {
     if (link->config == config && link->failing == failing)

@@ -1,5 +1,5 @@
-/* The runtime configurations that there are, each read once and used by all its consumers, and who they
- * are: the reverse index. An edit asks it for exactly those that it concerns. */
+/* The runtime configurations, each parsed once for all its consumers, and the reverse index: which objects use
+ * it. An edit enqueues exactly those. */
 #ifndef FLYBALL_CONFIGS_H
 #define FLYBALL_CONFIGS_H
 
@@ -10,23 +10,23 @@
 
 struct aim_config;
 
-/* Somebody who is governed; part of who it is. */
+/* A consumer in the list of its configuration; embedded in struct aim_tracked. */
 struct aim_config_link {
-    struct aim_config *config; /* NULL: nothing governs */
+    struct aim_config *config; /* NULL: no configuration applies */
     struct aim_config_link *next, *previous;
     enum aim_kind kind;
     bool failing; /* has no path because of its configuration */
-    str ns, name; /* the owner's */
+    str ns, name; /* borrowed from the owner */
 };
 
 struct aim_config {
-    char *key;    /* owned "namespace/name"; "/name" of the cluster's */
-    str ns, name; /* parts of it */
+    char *key;    /* owned "namespace/name"; "/name" for a cluster configuration */
+    str ns, name; /* parts of `key` */
     bool cluster;
-    struct arena arena; /* of the object */
+    struct arena arena; /* holds the object */
     struct aim_resolve_config kept;
     struct runtimeconfig_spec spec;
-    struct aim_config_link *first; /* consumers, in no order */
+    struct aim_config_link *first; /* list of consumers, unordered */
     size_t total, failing, by_kind[AIM_CONSUMER_N];
 };
 
@@ -34,21 +34,21 @@ struct aim_configs {
     struct map by_key; /* owned */
 };
 
-/* "namespace/name"; "" when it is longer than any the server takes. */
+/* "namespace/name"; "" if it is longer than any valid name. */
 enum { AIM_KEY_MAX = 600 };
 str aim_key(char out[static AIM_KEY_MAX], str ns, str name);
 
 void aim_configs_done(struct aim_configs *c);
 
 struct aim_config *aim_configs_find(const struct aim_configs *c, str ns,
-                                    str name); /* ns "": the cluster's */
-/* Takes over a record. `*ret_changed`: the spec is another one than before, or there was none. */
+                                    str name); /* ns "": cluster configuration */
+/* Adds or updates a configuration. `*ret_changed`: its spec is new or different. */
 struct aim_config *aim_configs_put(struct aim_configs *c, const struct resource *resource,
                                    const struct aim_record *r, bool *ret_changed);
-/* Its consumers are governed by nothing then. */
+/* Removes a configuration; its consumers are left without one. */
 void aim_configs_drop(struct aim_configs *c, str ns, str name);
 
-/* Moves a consumer under a configuration (NULL: under none). Answers whether any count changed. */
+/* Moves a consumer to a configuration (NULL: none). Returns whether any count changed. */
 bool aim_config_link_to(struct aim_config_link *link, struct aim_config *config, bool failing);
 
 #endif

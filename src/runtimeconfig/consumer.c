@@ -1,9 +1,17 @@
-/* Turns on consumers: see consumer.h for their order, and aim.h. */
+/* Turns on consumers: see consumer.h for their order, and aim.h.
+ *
+ *     aim_consumer_reconcile                                       (t->pending = 1)
+ *       begin_turn -> resolve -> observe -> route -> reconcile     (each write: pending + 1)
+ *       turn_release ----+
+ *     answers -----------+--> pending == 0 --> finish_turn: set_status hooks, one status write
+ *
+ * The status is therefore written once per turn, after all writes are answered, and can report their failures. A
+ * turn lives in the arena of its reconcile; `tracked->turn` is how an answer finds it. */
 #include "aim.h"
 
 #include "../base/log.h"
 
-/* ---- who there is */
+/* ---- tracked objects */
 
 struct aim_tracked *aim_consumer_find(const struct aim_consumers *of, str ns, str name)
 {
@@ -11,6 +19,7 @@ struct aim_tracked *aim_consumer_find(const struct aim_consumers *of, str ns, st
     return map_get(&of->tracked, aim_key(key, ns, name));
 }
 
+/* The entry of an object, created on first use. Texts are parts of its key, which it owns. */
 struct aim_tracked *aim_consumer_put(struct aim_consumers *of, const struct aim_record *r)
 {
     struct aim_tracked *one = aim_consumer_find(of, r->meta.ns, r->meta.name);
@@ -37,6 +46,7 @@ static void echo_clear(struct aim_echo *e)
     *e = (struct aim_echo){ 0 };
 }
 
+/* Releases the path and the link first: both may enqueue other objects. */
 static void free_tracked(struct aim *aim, struct aim_tracked *one)
 {
     aim_route_drop_claim(aim, one);
@@ -65,7 +75,7 @@ void aim_consumers_done(struct aim_consumers *of)
     map_done(&of->tracked);
 }
 
-/* ---- the end of a turn */
+/* ---- end of a turn */
 
 struct aim_turn *aim_turn_get(struct reconcile *r)
 {
@@ -73,6 +83,7 @@ struct aim_turn *aim_turn_get(struct reconcile *r)
     return tracked ? tracked->turn : NULL;
 }
 
+/* Events are emitted only together with a status that changed, so that a repeated pass repeats none. */
 static void emit_events(const struct aim_turn *t)
 {
     for (const struct aim_event *e = t->status.events; e; e = e->next)
@@ -86,6 +97,7 @@ static void emit_events(const struct aim_turn *t)
                                      .message = e->message });
 }
 
+/* Keeps the answer as an echo, so that the next pass sees our own status even if the cache does not have it yet. */
 static void on_status_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
@@ -105,6 +117,7 @@ static void on_status_written(struct reconcile *r, const struct kube_reply *repl
                                loop_mono_ns(manager_loop(t->aim->manager)) + AIM_ECHO_NS };
 }
 
+/* A merge patch of the difference; nothing is sent if there is none. */
 static void write_status(struct aim_turn *t)
 {
     struct json *patch = aim_status_patch(&t->status);
@@ -122,6 +135,7 @@ static void write_status(struct aim_turn *t)
                    on_status_written);
 }
 
+/* All writes are answered: lets each part set its conditions, writes the status, and retries if a write failed. */
 static void finish_turn(struct aim_turn *t)
 {
     if (t->of->hooks && t->of->hooks->set_status)
@@ -152,6 +166,8 @@ void aim_turn_call(struct aim_turn *t, const struct kube_request *request,
     reconcile_call(t->r, request, then);
 }
 
+/* Records the first failure of the turn. A namespace that is being terminated refuses new objects; that is not a
+ * failure. */
 void aim_turn_answered(struct aim_turn *t, const struct kube_reply *reply)
 {
     bool ends = str_find(reply->message, S("is being terminated")) != SIZE_MAX;
@@ -205,8 +221,9 @@ struct json *aim_owner(struct aim_turn *t)
     return owners;
 }
 
-/* ---- the beginning */
+/* ---- start of a turn */
 
+/* The status to start from: the echo of our own write while it is valid, otherwise the cached one. */
 static const struct json *last_status(struct aim_turn *t)
 {
     struct aim_echo *echo = &t->tracked->echo;
@@ -219,8 +236,9 @@ static const struct json *last_status(struct aim_turn *t)
     return json_get(t->object, "status");
 }
 
+/* Creates the turn in the arena of the reconcile. */
 static struct aim_turn *begin_turn(struct reconcile *r, struct aim_consumers *of,
-                              const struct aim_record *record)
+                                   const struct aim_record *record)
 {
     struct aim_turn *t = arena_new(r->arena, struct aim_turn);
     const struct resource *resource = &of->aim->kinds->at[of->kind];
@@ -235,7 +253,7 @@ static struct aim_turn *begin_turn(struct reconcile *r, struct aim_consumers *of
     t->uid = arena_str(r->arena, record->meta.uid);
     t->rv = arena_str(r->arena, record->meta.rv);
     t->deleting = record->deleting;
-    t->pending = 1; /* this function's caller */
+    t->pending = 1; /* released by the caller */
     aim_status_begin(&t->status, r->arena, last_status(t), r->now_ns / NS_PER_S,
                      record->generation);
     return t;
@@ -249,13 +267,14 @@ static bool is_paused(const struct aim_turn *t)
     return str_eqc(json_text(json_get_str(annotations, buf_str(&key))), "true");
 }
 
+/* One turn. A paused object (annotation reconciliation-paused) is not touched at all, not even its status. */
 struct reconciled aim_consumer_reconcile(struct reconcile *r)
 {
     struct aim_consumers *of = r->context;
     const struct aim_record *record = cache_get(of->cache, r->ns, r->name);
     if (!record)
         return reconciled();
-    aim_link_all(of->aim); /* a change of something else may lead here first */
+    aim_link_all(of->aim); /* a change of another kind may come first */
     struct aim_turn *t = begin_turn(r, of, record);
     if (is_paused(t))
         return reconciled();

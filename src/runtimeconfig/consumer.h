@@ -1,14 +1,13 @@
-/* One turn on one object that names a runtime configuration, of whichever of the six kinds. It is the
- * place where the two halves of the feature meet:
+/* One turn on one object that names a runtime configuration, of any of the seven kinds. The order of the steps:
  *
  *   1. the configuration is resolved: t->config, t->settings (resolution.c)
- *   2. the kind's `observe` looks at the world and fills in t->template (service_controller.c)
+ *   2. the kind's `observe` reads the caches and sets t->template (service_observe.c)
  *   3. the route is planned and written: t->route (route_controller.c)
- *   4. the kind's `reconcile` makes children (service_, model_, template_, cache_controller.c)
- *   5. when every write of the turn was answered, the kind's `finish` says its part of t->status, and
- *      the status is written once, if it changed
+ *   4. the kind's `reconcile` creates children (service_, model_, template_, cache_controller.c)
+ *   5. when every write of the turn is answered, the kind's `set_status` adds its part to t->status, and the
+ *      status is written once, if it changed
  *
- * Everything in a turn lives in r->arena, until the turn is over. */
+ * Everything in a turn lives in r->arena, until the turn ends. */
 #ifndef FLYBALL_CONSUMER_H
 #define FLYBALL_CONSUMER_H
 
@@ -26,15 +25,15 @@ struct aim_turn;
 struct aim_tracked;
 struct aim_world;
 
-/* What a kind does beside resolving its configuration. All may be NULL. */
+/* What a kind does in addition to resolving its configuration. Any hook may be NULL. */
 struct aim_hooks {
-    int (*start)(struct aim_consumers *of, err_t *e); /* more caches and watches */
+    int (*start)(struct aim_consumers *of, err_t *e); /* adds caches and watches */
     void (*observe)(struct aim_turn *t);
     void (*reconcile)(struct aim_turn *t);
     void (*set_status)(struct aim_turn *t);
 };
 
-struct aim_consumers { /* of one kind */
+struct aim_consumers { /* all objects of one kind */
     struct aim *aim;
     enum aim_kind kind;
     struct cache *cache;
@@ -48,41 +47,41 @@ struct aim_turn {
     struct aim *aim;
     struct aim_consumers *of;
     struct aim_tracked *tracked;
-    struct json *object; /* the whole object, without managedFields */
-    str ns, name, uid;   /* of it */
+    struct json *object; /* the object, without managedFields */
+    str ns, name, uid;   /* of the object */
     bool deleting;
     struct aim_resolved config;
-    struct runtimeconfig_spec settings; /* of the configuration; zero when none governs */
-    struct runtimeconfig_spec own;      /* the same fields of an AIMService's own spec */
-    struct aim_route_template template; /* AIMService: what serves; `observe` fills it in */
+    struct runtimeconfig_spec settings; /* of the configuration; zero if none applies */
+    struct runtimeconfig_spec own;      /* AIMService: the same fields of its own spec */
+    struct aim_route_template template; /* AIMService: the template in use; set by `observe` */
     struct aim_route_plan route;        /* AIMService */
-    bool route_wanted;                  /* the plan was carried out */
-    str url;                            /* where it is reached; empty: not known */
-    int64_t route_generation;           /* of the HTTPRoute; 0: there is none */
+    bool route_wanted;                  /* the route was written or is up to date */
+    str url;                            /* address of the service; empty: unknown */
+    int64_t route_generation;           /* of the HTTPRoute; 0: none */
     struct aim_status status;
-    void *view;                    /* what the kind's hooks tell each other */
-    const char *write_failure;     /* the first of the children's, a sentence; NULL: none */
-    enum kube_reason write_reason; /* and why */
-    size_t pending;                /* what must still be answered before the turn can finish */
-    str rv;                        /* of the cached object */
+    void *view;                    /* state that the hooks of a kind share */
+    const char *write_failure;     /* the first failed write, one sentence; NULL: none */
+    enum kube_reason write_reason; /* its cause */
+    size_t pending;                /* unanswered writes, plus one while the turn runs */
+    str rv;                        /* resourceVersion of the cached object */
 };
 
-/* ---- for the kinds' controllers */
+/* ---- for the controllers of the kinds */
 
 const struct aim_kinds *aim_kinds_of(const struct aim *aim);
 struct manager *aim_manager(const struct aim *aim);
 struct aim_consumers *aim_consumers(struct aim *aim, enum aim_kind kind);
-struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* any kind of AIM */
+struct cache *aim_cache(const struct aim *aim, enum aim_kind kind); /* of any AIM kind */
 str aim_operator_namespace(const struct aim *aim);
-struct aim_world *aim_world(struct aim *aim); /* what is around AIM: service_world.h */
-/* Which configuration somebody in `ns` gets who names this one; copied into the arena. */
+struct aim_world *aim_world(struct aim *aim); /* the caches of other kinds: service_world.h */
+/* The configuration for an object in `ns` that names this one; copied into the arena. */
 struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, str config_name);
 
-/* Server-side apply of a child, unless it already is so. `live` is the child as the cache has it,
- * NULL: it is not there. The owner is set by who calls. */
+/* Server-side apply of a child, unless it is up to date. `live` is the cached child; NULL: it does not exist.
+ * The caller sets the owner. */
 void aim_apply(struct aim_turn *t, const struct resource *resource, const struct json *live,
                struct json *desired);
-/* Any other request; a failure that is not 404 of a delete counts as the turn's, as with apply. */
+/* Any other request. A failure becomes the turn's failure, except 404 for a delete. */
 void aim_send(struct aim_turn *t, const struct kube_request *request);
 /* ownerReferences with the turn's object as the controller, for metadata. */
 struct json *aim_owner(struct aim_turn *t);

@@ -1,4 +1,8 @@
-/* See gateway_core.h. */
+/* Routes and gateways of others: see gateway_core.h. Fields that are absent have the defaults of the Gateway API.
+ *
+ * A route occupies a path only if every request under it would go there: a prefix match without conditions on headers,
+ * query or method, for all host names. Anything more specific can coexist with a route of ours, because gateways prefer
+ * the more specific match. */
 #include "gateway_core.h"
 
 static str text_or(const struct json *o, const char *key, str otherwise)
@@ -9,7 +13,7 @@ static str text_or(const struct json *o, const char *key, str otherwise)
 
 /* ---- paths of a route */
 
-/* The path that a match takes as a whole; false: it takes less. */
+/* The path that a match occupies entirely; false if it has conditions besides the path prefix. */
 static bool match_whole_path(const struct json *match, str *ret)
 {
     if (json_len(json_get(match, "headers")) || json_len(json_get(match, "queryParams")) ||
@@ -36,7 +40,8 @@ static const struct json *find_accepted(const struct json *parent)
     return NULL;
 }
 
-/* An answer to an older version of the route counts until there is a newer one: otherwise an edit would be a claim. */
+/* The answer to an older generation of the route is valid until there is a newer one; otherwise every edit of a
+ * refused route would claim its path for a moment. */
 bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place)
 {
     const struct json *parents = json_at(route, "status", "parents", NULL);
@@ -49,12 +54,13 @@ bool aim_route_is_refused(const struct json *route, const struct aim_claim_place
             !str_eq(json_text(json_get(ref, "sectionName")), place->section))
             continue;
         if (str_eqc(status, "True"))
-            return false; /* another controller may have the same gateway */
+            return false; /* one of several controllers of the gateway accepted it */
         refused |= str_eqc(status, "False");
     }
     return refused;
 }
 
+/* One claim per parent that is a Gateway and did not refuse the route. */
 static void add_places(struct aim_route_paths *places, const struct json *route,
                        const struct json *parent, str path)
 {
@@ -78,9 +84,11 @@ static size_t count_matches(const struct json *rules)
     return n;
 }
 
+/* The product of rules, matches and parents. */
 struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route)
 {
-    static const struct json any = { .type = JSON_OBJ }; /* a rule without matches takes all */
+    static const struct json any = { .type =
+                                         JSON_OBJ }; /* a rule without matches matches everything */
     const struct json *parents = json_at(route, "spec", "parentRefs", NULL);
     const struct json *rules = json_at(route, "spec", "rules", NULL);
     struct aim_route_paths places = { 0 };
@@ -102,7 +110,7 @@ struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route
     return places;
 }
 
-/* ---- where a gateway is reached */
+/* ---- address of a gateway */
 
 static const struct json *find_listener(const struct json *listeners, str section)
 {
@@ -120,6 +128,7 @@ static str host_of(const struct json *listener, const struct json *addresses)
                : json_text(json_get(json_item(addresses, 0), "value"));
 }
 
+/* Omits the default port of the scheme and puts an IPv6 address in brackets. */
 str aim_route_url(struct arena *a, str listeners, str addresses, const struct aim_route_plan *plan)
 {
     struct json *all = NULL, *where = NULL;

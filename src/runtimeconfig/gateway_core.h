@@ -1,5 +1,5 @@
-/* What objects of the Gateway API that others wrote mean to us: which paths an HTTPRoute takes, and
- * where a Gateway is reached. Pure. */
+/* Objects of the Gateway API that other clients wrote: which paths an HTTPRoute occupies, and the address of a
+ * Gateway. Pure. */
 #ifndef FLYBALL_GATEWAY_CORE_H
 #define FLYBALL_GATEWAY_CORE_H
 
@@ -11,17 +11,16 @@ struct aim_route_paths {
     size_t n;
 };
 
-/* Did the gateway of this place refuse the route when it last looked? Who may use a gateway of another namespace is the
- * gateway's to say (allowedRoutes), and a route that it does not take keeps nobody else from the path. */
+/* Did the gateway of this place last refuse the route? A gateway decides which namespaces may use it
+ * (allowedRoutes), and a route that it refused does not occupy the path. */
 bool aim_route_is_refused(const struct json *route, const struct aim_claim_place *place);
 
-/* The paths that a route takes as a whole: rules by prefix without any other condition, of routes for
- * every host name. What is more specific than that takes nothing away from us. */
+/* The paths that a route occupies entirely: prefix rules without other conditions, of routes for all host
+ * names. More specific rules do not conflict with ours. */
 struct aim_route_paths aim_route_paths(struct arena *a, const struct json *route);
 
-/* The address of a path: host and scheme of the listener that the plan names, or of the first; the
- * listener's host name or else the gateway's first address. `listeners` and `addresses` are JSON. ""
- * when it has none. */
+/* The URL of a path: host and scheme of the listener that the plan names, or of the first one; the listener's
+ * host name, or else the gateway's first address. `listeners` and `addresses` are JSON. "": no address. */
 str aim_route_url(struct arena *a, str listeners, str addresses, const struct aim_route_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* AIMModel and AIMClusterModel: templates from what their image recommends, and how they are. */
+/* AIMModel and AIMClusterModel: templates from the deployments that their image recommends, and their status. */
 #ifndef FLYBALL_MODEL_CONTROLLER_H
 #define FLYBALL_MODEL_CONTROLLER_H
 

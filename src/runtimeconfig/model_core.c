@@ -1,4 +1,10 @@
-/* Models: see model_core.h. */
+/* Templates and status of models: see model_core.h.
+ *
+ *     spec.imageMetadata.model.recommendedDeployments --> one template each --> their states decide the model's
+ *     no metadata ------------------------------------> templates of users decide
+ *     discovery disabled -----------------------------> Ready
+ *
+ * Several fields have two names, of the two generations of AIM; the newer one takes precedence. */
 #include "model_core.h"
 
 #include "names_core.h"
@@ -18,6 +24,7 @@ static size_t count_all(const struct aim_model_templates *t)
     return t->ready + t->waiting + t->bad;
 }
 
+/* Is discovery enabled: by the model, or else by the configuration? */
 static bool has_discovery(const struct json *model, const struct runtimeconfig_spec *config)
 {
     const struct json *discovery = json_at(model, "spec", "discovery", NULL);
@@ -39,6 +46,7 @@ const struct json *aim_model_deployments(const struct json *model,
     return has_discovery(model, config) && json_bool(create, true) && json_len(list) ? list : NULL;
 }
 
+/* Named after model, GPU, metric and precision, so that a repeated pass finds the same template. */
 struct json *aim_model_template(struct arena *a, const char *group, const struct json *model,
                                 const struct json *deployment)
 {
@@ -75,48 +83,51 @@ struct json *aim_model_template(struct arena *a, const char *group, const struct
     return template;
 }
 
-/* ---- how it is */
+/* ---- status */
 
-static void set_state(struct aim_model_state *s, const char *status, const char *reason, str message)
+static void set_state(struct aim_model_state *s, const char *status, const char *reason,
+                      str message)
 {
     s->status = status;
     s->reason = reason;
     s->message = message;
 }
 
-/* All bad fails, some bad degrades, any that waits is progress. */
+/* All bad: Failed. Some bad: Degraded. Some waiting: Progressing. */
 static void set_state_by_templates(struct arena *a, struct aim_model_state *s,
-                      const struct aim_model_templates *t)
+                                   const struct aim_model_templates *t)
 {
     size_t all = count_all(t);
     if (t->bad == all)
         set_state(s, "Failed", "AllTemplatesFailed",
-               arena_printf(a, "None of %zu templates can be used", all));
+                  arena_printf(a, "None of %zu templates is usable", all));
     else if (t->bad)
         set_state(s, "Degraded", "SomeTemplatesDegraded",
-               arena_printf(a, "%zu of %zu templates cannot be used", t->bad, all));
+                  arena_printf(a, "%zu of %zu templates are not usable", t->bad, all));
     else if (t->waiting)
         set_state(s, "Progressing", "TemplatesProgressing",
-               arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
+                  arena_printf(a, "%zu of %zu templates are not ready yet", t->waiting, all));
     else
         set_state(s, "Ready", "AllTemplatesReady", arena_printf(a, "%zu templates are ready", all));
 }
 
+/* MetadataExtracted is False with a hint what to do, unless discovery is disabled. */
 static void set_metadata(struct aim_model_state *s, const struct aim_model_facts *f)
 {
     s->metadata = json_at(f->object, "spec", "imageMetadata", NULL);
     s->extracted = s->metadata != NULL;
     s->extracted_reason = "MetadataProvided";
-    s->extracted_message = S("Metadata of the image is given in the spec");
+    s->extracted_message = S("Image metadata is set in spec.imageMetadata");
     if (s->metadata)
         return;
     bool wanted = has_discovery(f->object, f->config);
     s->extracted_reason = wanted ? "InspectionPending" : "DiscoveryDisabled";
-    s->extracted_message = wanted ? S("The image has not been inspected; its metadata can be given "
-                                      "in spec.imageMetadata")
-                                  : S("Discovery is switched off");
+    s->extracted_message = wanted ? S("The image was not inspected; set its metadata in "
+                                      "spec.imageMetadata")
+                                  : S("Discovery is disabled");
 }
 
+/* The first condition that applies decides. */
 struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_facts *f)
 {
     struct aim_model_state s = { 0 };
@@ -125,23 +136,25 @@ struct aim_model_state aim_model_state(struct arena *a, const struct aim_model_f
     if (f->config_missing)
         set_state(&s, "Degraded", "RuntimeConfigMissing", f->config_message);
     else if (!has_discovery(f->object, f->config))
-        set_state(&s, "Ready", "DiscoveryDisabled", S("The model is used as it is given"));
+        set_state(&s, "Ready", "DiscoveryDisabled",
+                  S("Discovery is disabled; the model is used as specified"));
     else if (s.metadata && !deployments)
         set_state(&s, "Ready", "MetadataMissingRecommendedDeployments",
-               S("The metadata recommends no deployment: templates are up to the user"));
+                  S("The metadata recommends no deployment; create templates for the model"));
     else if (deployments && count_all(&f->made) < json_len(deployments))
-        set_state(&s, "Progressing", "CreatingTemplates", S("Templates are being made"));
+        set_state(&s, "Progressing", "CreatingTemplates", S("Templates are being created"));
     else if (deployments)
         set_state_by_templates(a, &s, &f->made);
     else if (count_all(&f->other))
         set_state_by_templates(a, &s, &f->other);
     else
         set_state(&s, "Pending", "AwaitingMetadata",
-               S("Nothing is known of the image: give spec.imageMetadata, write a template for the "
-                 "model, or set spec.discovery.enabled to false"));
+                  S("The image has no metadata; set spec.imageMetadata, create a template for the "
+                    "model, or set spec.discovery.enabled to false"));
     return s;
 }
 
+/* An unknown word, such as an empty one, is not ready: only Ready is. */
 const char *aim_model_unready_reason(str word)
 {
     static const struct {

@@ -1,4 +1,11 @@
-/* Names: see names_core.h. Hashes are the first hexadecimal digits of SHA-256. */
+/* Names: see names_core.h.
+ *
+ * Every function reproduces a rule of the original operator byte for byte, including its order of cutting, trimming
+ * and hashing: a name that differs in one character would orphan a running InferenceService. The golden vectors
+ * aim-names pin them. Hashes are the first hexadecimal digits of SHA-256. Text is read as UTF-8; a character that is
+ * not allowed counts once, whatever its length in bytes.
+ *
+ * The patterns at the end are those of Go's path.Match, which labelPropagation uses. */
 #include "names_core.h"
 
 #include "../base/buf.h"
@@ -38,6 +45,7 @@ static bool is_alphanumeric(uint32_t c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+/* Copies the text into the arena and releases the buffer that holds it. */
 static str kept(struct arena *a, struct buf *b, str text)
 {
     str copy = arena_str(a, text);
@@ -47,6 +55,7 @@ static str kept(struct arena *a, struct buf *b, str text)
 
 /* ---- texts */
 
+/* Runs of invalid characters become one "_"; separators at both ends are removed after cutting as well. */
 str aim_names_label_value(struct arena *a, str text)
 {
     struct buf b = { 0 };
@@ -89,6 +98,7 @@ static void squeeze(struct buf *b)
     b->n = to;
 }
 
+/* Order matters: replace, trim, squeeze, cut, trim again, as in the original. */
 str aim_names_rfc1123(struct arena *a, str text)
 {
     struct buf b = { 0 };
@@ -123,6 +133,7 @@ str aim_names_rfc1123_strict(struct arena *a, str text)
 
 /* ---- names */
 
+/* A short name is used as it is, so that most names are the same as that of the service. */
 str aim_names_inference_service(struct arena *a, str service, str ns)
 {
     size_t taken = PREDICTOR_SUFFIX + 1 + ns.n;
@@ -135,7 +146,7 @@ str aim_names_inference_service(struct arena *a, str service, str ns)
     return aim_names_rfc1123(a, joined);
 }
 
-/* "registry:5000/group/image:tag" or "...@sha256:digest", of which six digits are the tag. */
+/* Splits "registry:5000/group/image:tag" or "...@sha256:digest"; of a digest, six digits are the tag. */
 static void cut_image(str image, str *ret_name, str *ret_tag)
 {
     enum { DIGEST_DIGITS = 6 };
@@ -155,7 +166,7 @@ static void cut_image(str image, str *ret_name, str *ret_tag)
     *ret_name = str_upto(name, MIN(at, colon));
 }
 
-/* Lower case, all but letters and digits as "-", one by one. */
+/* Lower case; every character but letters and digits becomes one "-". */
 static str plain_name(struct arena *a, str text)
 {
     struct buf b = { 0 };
@@ -166,6 +177,7 @@ static str plain_name(struct arena *a, str text)
     return kept(a, &b, trim_ends(buf_str(&b), S("-")));
 }
 
+/* The tag and the hash are always complete; only the image name is cut. */
 str aim_names_model_of_image(struct arena *a, str image)
 {
     str name, tag;
@@ -192,6 +204,7 @@ static void put_part(struct buf *b, str part)
         buf_printf(b, "-" STR_FMT, STR_ARG(part));
 }
 
+/* "<model>-<gpus>-<metric>-<precision>-<hash>"; the model is cut so that the rest fits. */
 str aim_names_template_of_deployment(struct arena *a, str model,
                                      const struct aim_names_deployment *d)
 {
@@ -261,7 +274,7 @@ int64_t aim_names_volume_bytes(int64_t bytes, int64_t headroom_percent)
     const int64_t gib = (int64_t)1 << 30;
     if (bytes <= 0)
         return 0;
-    __extension__ typedef __int128 wide; /* size times percent may leave 64 bits */
+    __extension__ typedef __int128 wide; /* size times percent may exceed 64 bits */
     wide hundredths = (wide)bytes * (100 + MAX(headroom_percent, (int64_t)0));
     wide blocks = (hundredths + (wide)gib * 100 - 1) / ((wide)gib * 100);
     return (int64_t)MIN(blocks, (wide)(INT64_MAX / gib)) * gib;
@@ -269,7 +282,7 @@ int64_t aim_names_volume_bytes(int64_t bytes, int64_t headroom_percent)
 
 /* ---- patterns */
 
-/* One character of a class, "\" making the next one plain; false: there is none. */
+/* Consumes one character of a class, escaped or not; false if there is none. */
 static bool class_char(str *pattern, uint32_t *ret)
 {
     if (!pattern->n || pattern->p[0] == '-' || pattern->p[0] == ']')
@@ -282,7 +295,7 @@ static bool class_char(str *pattern, uint32_t *ret)
     return true;
 }
 
-/* The class after "[": takes it off the pattern. -1: it cannot be read; else whether `c` is in it. */
+/* Consumes the class after "["; returns whether it contains `c`, or -1 if it is invalid. */
 static int class_match(str *pattern, uint32_t c)
 {
     bool negated = pattern->n && pattern->p[0] == '^', in = false;
@@ -306,6 +319,7 @@ static int class_match(str *pattern, uint32_t c)
     }
 }
 
+/* Checks the whole pattern first: a match must not depend on how far the key gets. */
 static bool pattern_is_good(str pattern)
 {
     while (pattern.n) {
@@ -322,7 +336,7 @@ static bool pattern_is_good(str pattern)
     return true;
 }
 
-/* One step that is no "*": takes it off both; false when it does not match. */
+/* Consumes one element other than "*" from pattern and key; false if it does not match. */
 static bool step_matches(str *pattern, str *key)
 {
     if (!key->n)
@@ -342,8 +356,8 @@ static bool step_matches(str *pattern, str *key)
     return utf8_next(pattern) == c;
 }
 
-/* The last "*" seen is widened by one character when what follows it fails: linear in practice, and
- * never deeper than one loop. */
+/* On a mismatch only the last "*" is extended by one character. No recursion: a hostile pattern costs at most the
+ * product of both lengths. */
 bool aim_names_match_key(str pattern, str key, bool *ret_bad)
 {
     bool good = pattern_is_good(pattern);

@@ -1,4 +1,9 @@
-/* See own_write.h. */
+/* Recognizing our own status writes: see own_write.h. Resource versions are opaque, so only equality is used; a hash is
+ * kept instead of the text.
+ *
+ *     begin ... watch delivers v1 ... end (answer: v1)      one version, and it is ours: nothing to do
+ *     begin ... watch delivers v1, v2 ... end (answer: v2)  v1 was written by another client: a turn is needed
+ *     end (answer: v1) ... watch delivers v1                ours: ignored */
 #include "own_write.h"
 
 #include "../base/map.h"

@@ -1,8 +1,8 @@
-/* Which changes of an object's status are our own. Most are, and need no turn: the turn that wrote them knew all of
- * it. The others do, and one of them may be our own too: a write that was carried out and whose answer was lost, of
- * which a later turn did not know. Nobody else would ever put right what it says.
+/* Which changes of an object's status are our own. Most are, and need no turn, because the turn that wrote them already
+ * knew the result. All others do. One of them may be ours as well: a write that was carried out but whose answer was lost,
+ * so that a later turn did not know about it; no other client would correct it.
  *
- * A change may be seen before its write is answered: judging it waits until then. */
+ * A change may arrive before the answer to its write: it is evaluated when the answer arrives. */
 #ifndef FLYBALL_OWN_WRITE_H
 #define FLYBALL_OWN_WRITE_H
 
@@ -10,16 +10,16 @@
 #include "../kube/client.h"
 
 struct aim_own_write { /* `{0}`: nothing was written yet */
-    uint64_t version;  /* hash of the one that the last write led to */
-    uint64_t seen;     /* of the last one that came to light while a write is under way */
-    unsigned seen_n;   /* so many did */
+    uint64_t version;  /* hash of the resourceVersion that the last write produced */
+    uint64_t seen;     /* the last one that the watch delivered during a write */
+    unsigned seen_n;   /* number of those */
     bool under_way;
 };
 
 void aim_own_write_begin(struct aim_own_write *w);
-/* The status is another: is it by us? While a write is under way, all are taken for ours. */
+/* Is this change of the status our own? During a write, all are assumed to be. */
 bool aim_own_write_is_ours(struct aim_own_write *w, const struct record *now);
-/* True: not all of them were, look again. */
+/* True: not all of them were; another turn is needed. */
 bool aim_own_write_end(struct aim_own_write *w, const struct kube_reply *reply);
 
 #endif

@@ -1,8 +1,14 @@
 /* Path templates: see path_core.h.
  *
- * A placeholder is a pair of braces with something but braces in it; any other brace is an error,
- * because a path with a literal brace is never what was meant. The usual placeholder, a label or
- * annotation by its key, needs no JSONPath: the key is taken as it is, dots and slashes included. */
+ *     text --aim_path_compile--> parts: literal | label or annotation key | JSONPath
+ *     parts + object --put_part--> text --(rfc1123: squeeze)--> aim_path_normalize --> /a/b%20c
+ *
+ * A placeholder is a pair of braces without braces inside; any other brace is an error, because a literal brace in
+ * a path is probably a mistake. The most common placeholder, a label or annotation by its key, needs no JSONPath: the
+ * key is used verbatim, including dots and slashes.
+ *
+ * Values come from users, so the result is always encoded: a value cannot add a query, a fragment or a "..", and the
+ * path is limited to PATH_BYTES_MAX. On failure `out` is unchanged and `problem` holds one sentence. */
 #include "path_core.h"
 
 #include "../base/utf8.h"
@@ -33,14 +39,14 @@ const char *aim_path_fault_name(enum aim_path_fault fault)
     return names[fault];
 }
 
-/* ---- compiling */
+/* ---- compilation */
 
 static bool is_quote(char c)
 {
     return c == '\'' || c == '"';
 }
 
-/* .metadata.labels['key'] or .metadata.annotations["key"], and nothing else. */
+/* Recognizes .metadata.labels['key'] and .metadata.annotations["key"]. */
 static bool take_map_key(str expression, struct aim_path_part *part)
 {
     static const struct {
@@ -64,14 +70,14 @@ static bool take_map_key(str expression, struct aim_path_part *part)
     return false;
 }
 
+/* Parses one placeholder; `column` is where `inside` starts in the template. */
 static int compile_expression(struct arena *a, str inside, size_t column,
                               struct aim_path_part *part, struct aim_path_problem *problem)
 {
     part->expression = utf8_trim(inside);
     part->column = column + (size_t)(part->expression.p - inside.p);
     if (!part->expression.n)
-        return fail(problem, PATH_INVALID, "column %zu: there is nothing between the braces",
-                    column);
+        return fail(problem, PATH_INVALID, "column %zu: the placeholder is empty", column);
     if (take_map_key(part->expression, part))
         return 0;
     err_t e;
@@ -83,6 +89,7 @@ static int compile_expression(struct arena *a, str inside, size_t column,
     return 0;
 }
 
+/* Alternates between literals and placeholders; `at` is always outside of braces. */
 int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
                      struct aim_path_problem *problem)
 {
@@ -98,7 +105,7 @@ int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
         size_t open = MIN(str_find_char(rest, '{'), rest.n),
                close = MIN(str_find_char(rest, '}'), rest.n);
         if (close < open)
-            return fail(problem, PATH_INVALID, "column %zu: a closing brace without an opening one",
+            return fail(problem, PATH_INVALID, "column %zu: closing brace without an opening brace",
                         at + close + 1);
         if (open)
             parts[n++].literal = str_upto(rest, open);
@@ -106,7 +113,7 @@ int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
             break;
         str inside = { rest.p + open + 1, close > open ? close - open - 1 : 0 };
         if (close == rest.n || str_find_char(inside, '{') != SIZE_MAX)
-            return fail(problem, PATH_INVALID, "column %zu: an opening brace that is not closed",
+            return fail(problem, PATH_INVALID, "column %zu: opening brace is not closed",
                         at + open + 1);
         parts[n].number = ++placeholders;
         int failed = compile_expression(a, inside, at + open + 2, &parts[n++], problem);
@@ -118,22 +125,23 @@ int aim_path_compile(struct arena *a, str text, struct aim_path_template *ret,
     return 0;
 }
 
-/* ---- filling in */
+/* ---- rendering */
 
+/* Null, objects and lists have no form in a path, so they are errors instead of "null" or "{}". */
 static int put_value(struct buf *out, const struct aim_path_part *part, const struct json *v,
                      struct aim_path_problem *problem)
 {
     if (!v || v->type == JSON_NULL || v->type == JSON_ARR || v->type == JSON_OBJ)
         return fail(problem, PATH_NOT_SCALAR,
                     "placeholder %u, column %zu: {" STR_FMT
-                    "} is %s %s, but must be a text, number or boolean",
+                    "} is %s %s, but must be a string, number or boolean",
                     part->number, part->column, STR_ARG(part->expression),
                     json_is(v, JSON_ARR) || json_is(v, JSON_OBJ) ? "an" : "a", json_type_name(v));
     jsonpath_put(out, v);
     return 0;
 }
 
-/* Which keys there are, as those who read this often mistyped one. */
+/* Lists the existing keys, because the usual cause is a typing mistake. */
 static int fail_map_key(const struct aim_path_part *part, const struct json *map,
                         struct aim_path_problem *problem)
 {
@@ -157,6 +165,7 @@ static int put_map_value(struct buf *out, const struct aim_path_part *part,
     return v ? put_value(out, part, v, problem) : fail_map_key(part, map, problem);
 }
 
+/* Appends the value of one part, or fails with the placeholder's number. */
 static int put_part(struct buf *out, const struct aim_path_part *part, const struct json *object,
                     struct arena *scratch, struct aim_path_problem *problem)
 {
@@ -179,7 +188,7 @@ static int put_part(struct buf *out, const struct aim_path_part *part, const str
                 e.text);
 }
 
-/* An annotation may hold several segments; any other value is one. */
+/* RFC 1123 encoding of a value. An annotation may contain several segments; any other value is one segment. */
 static void squeeze_value(struct buf *text, size_t before, const struct aim_path_part *part,
                           struct arena *scratch)
 {
@@ -190,7 +199,7 @@ static void squeeze_value(struct buf *text, size_t before, const struct aim_path
     buf_put(text, value);
 }
 
-/* Every segment squeezed, those of which nothing is left dropped. */
+/* RFC 1123 encoding of every segment; empty ones are dropped. */
 static void squeeze_segments(struct buf *text, struct arena *scratch)
 {
     auto_buf struct buf squeezed = { 0 };
@@ -204,6 +213,7 @@ static void squeeze_segments(struct buf *text, struct arena *scratch)
     buf_put(text, buf_str(&squeezed));
 }
 
+/* Renders part by part, reports each value to `trace`, then encodes. */
 int aim_path_render_traced(const struct aim_path_template *t, const struct json *object,
                            struct arena *scratch, aim_path_trace_fn *trace, void *context,
                            struct buf *out, struct aim_path_problem *problem)
@@ -232,7 +242,7 @@ int aim_path_render(const struct aim_path_template *t, const struct json *object
     return aim_path_render_traced(t, object, scratch, NULL, NULL, out, problem);
 }
 
-/* ---- a path that gateways take */
+/* ---- encoding */
 
 static bool stays(unsigned char c)
 {
@@ -248,8 +258,8 @@ static char *put_escaped(char *at, unsigned char byte)
     return at;
 }
 
-/* Not ASCII, so every byte is escaped. Lower case may be longer than upper case, but is never longer
- * than four bytes. */
+/* A character outside ASCII: every byte is escaped. Its lower-case form may be longer, but never more than four
+ * bytes. */
 static char *put_foreign(char *at, uint32_t point)
 {
     auto_buf struct buf bytes = { 0 };
@@ -259,6 +269,7 @@ static char *put_foreign(char *at, uint32_t point)
     return at;
 }
 
+/* Appends a segment, lower-cased and percent-encoded: at most 12 bytes per input byte. */
 static void put_encoded(struct buf *out, str segment)
 {
     char *start = buf_reserve(out, segment.n * 12 + 1), *at = start;
@@ -283,12 +294,13 @@ static void put_encoded(struct buf *out, str segment)
     out->n += (size_t)(at - start);
 }
 
+/* Empty segments are dropped, so "//a/" becomes "/a". The length is checked after encoding. */
 int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *problem)
 {
     size_t start = out->n;
     text = utf8_trim(text);
     if (!text.n)
-        return fail(problem, PATH_EMPTY, "the template gives an empty path");
+        return fail(problem, PATH_EMPTY, "the template renders to an empty path");
     for (str segment; str_cut(&text, '/', &segment);) {
         if (!segment.n)
             continue;
@@ -306,7 +318,7 @@ int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *probl
     size_t n = out->n - start;
     if (n > PATH_BYTES_MAX) {
         out->n = start;
-        return fail(problem, PATH_TOO_LONG, "the path is %zu bytes long, at most %d are allowed", n,
+        return fail(problem, PATH_TOO_LONG, "the path has %zu bytes, but at most %d are allowed", n,
                     PATH_BYTES_MAX);
     }
     return 0;
@@ -315,7 +327,7 @@ int aim_path_normalize(str text, struct buf *out, struct aim_path_problem *probl
 int aim_path_encoding_parse(str text, enum aim_path_encoding *ret, err_t *e)
 {
     if (!str_eqc(text, "rfc3986") && !str_eqc(text, "rfc1123"))
-        return err_set(e, EINVAL, "the path encoding is \"" STR_FMT "\", want rfc3986 or rfc1123",
+        return err_set(e, EINVAL, "invalid path encoding \"" STR_FMT "\"; want rfc3986 or rfc1123",
                        STR_ARG(text));
     *ret = str_eqc(text, "rfc1123") ? PATH_RFC1123 : PATH_RFC3986;
     return 0;

@@ -1,4 +1,7 @@
-/* Which configuration a consumer gets, and how it says so. */
+/* Which configuration a consumer gets, and how its status reports that. The rule itself is in resolve_core.c.
+ *
+ * Resolution happens twice: aim_resolution_link() when an event arrives, to keep the reverse index complete, and
+ * aim_resolution_turn() at the start of a turn, which copies the configuration into the arena of the turn. */
 #include "aim.h"
 
 static const int64_t missing_first_ns = NS_PER_S, missing_most_ns = 60 * NS_PER_S;
@@ -18,7 +21,7 @@ struct aim_resolved aim_resolve(const struct aim *aim, struct arena *a, str ns, 
     if (!config)
         return aim_resolve_hashed(&q, NULL, NULL);
     struct aim_resolve_config kept = config->kept;
-    kept.object = json_copy(a, kept.object); /* an edit may come before the turn is over */
+    kept.object = json_copy(a, kept.object); /* the configuration may change while the turn waits */
     return config->cluster ? aim_resolve_hashed(&q, NULL, &kept)
                            : aim_resolve_hashed(&q, &kept, NULL);
 }
@@ -31,6 +34,7 @@ static str named_config(const struct aim_turn *t)
     return aim_resolve_name(&q);
 }
 
+/* A missing configuration is looked up again with exponential backoff; its watch usually comes first. */
 void aim_resolution_turn(struct aim_turn *t)
 {
     t->config = aim_resolve(t->aim, t->r->arena, t->ns, named_config(t));
@@ -46,8 +50,8 @@ void aim_resolution_turn(struct aim_turn *t)
     reconcile_again(t->r, MIN(wait, missing_most_ns));
 }
 
-/* The guard is the cluster administrator's: of the configuration of that name, or else of the
- * default. */
+/* requiredPrefix belongs to the cluster administrator: it is read from the cluster configuration of that name, or else
+ * from the cluster's default. */
 str aim_resolution_guard(const struct aim *aim, str config_name)
 {
     const struct aim_config *config =
@@ -58,6 +62,7 @@ str aim_resolution_guard(const struct aim *aim, str config_name)
     return config ? config->spec.routing.required_prefix : S("");
 }
 
+/* Enqueues the status of both configurations, the old and the new one, if their counts changed. */
 void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r)
 {
     struct aim_config *before = tracked->link.config;
@@ -71,8 +76,9 @@ void aim_resolution_link(struct aim *aim, struct aim_tracked *tracked, const str
         aim_config_enqueue(aim, config);
 }
 
-/* ---- saying so */
+/* ---- status */
 
+/* The message of ConfigResolved. */
 static str describe_config(const struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
@@ -85,10 +91,11 @@ static str describe_config(const struct aim_turn *t)
     case RESOLVE_CLUSTER:
         return arena_printf(a, "Using AIMClusterRuntimeConfig " STR_FMT, STR_ARG(name));
     case RESOLVE_NONE:
-        return arena_printf(a,
-                            "There is neither an AIMRuntimeConfig " STR_FMT
-                            "/default nor an AIMClusterRuntimeConfig default; going on without",
-                            STR_ARG(where));
+        return arena_printf(
+            a,
+            "There is neither an AIMRuntimeConfig " STR_FMT
+            "/default nor an AIMClusterRuntimeConfig default; continuing without one",
+            STR_ARG(where));
     default:
         return arena_printf(a,
                             "spec.runtimeConfigName is \"" STR_FMT
@@ -98,13 +105,14 @@ static str describe_config(const struct aim_turn *t)
     }
 }
 
-/* The reference that older readers know, without the hash. */
+/* The reference for status.resolvedRuntimeConfig, which older clients read. */
 static const struct json *find_reference(const struct json *effective)
 {
     const struct json *ref = json_get(effective, "namespaceRef");
     return ref ? ref : json_get(effective, "clusterRef");
 }
 
+/* Both references are removed if no configuration applies, so that none of them is stale. */
 static void put_refs(struct aim_turn *t, struct json *effective)
 {
     struct aim_status *s = &t->status;
@@ -117,13 +125,13 @@ static void put_refs(struct aim_turn *t, struct json *effective)
     json_set(s->a, s->next, S("resolvedRuntimeConfig"), json_copy(s->a, find_reference(effective)));
 }
 
-/* Until a kind has a status of its own: what a missing configuration makes of it. */
+/* The status word of a kind without hooks: depends only on whether the configuration exists. */
 static void put_status_word(struct aim_turn *t)
 {
     const struct json *before = aim_status_find(t->status.old, "ConfigResolved");
     bool was = str_eqc(json_text(json_get(before, "status")), "False");
     bool is = t->config.outcome == RESOLVE_MISSING;
-    bool cache = t->of->kind == AIM_TEMPLATE_CACHE; /* knows no Degraded */
+    bool cache = t->of->kind == AIM_TEMPLATE_CACHE; /* has no status Degraded */
     if (!t->of->hooks && (is || was))
         aim_status_text(&t->status, "status",
                         !is     ? S("Pending")
@@ -131,6 +139,7 @@ static void put_status_word(struct aim_turn *t)
                                 : S("Degraded"));
 }
 
+/* Emits an event when the condition or the configuration in effect changes. */
 void aim_resolution_status(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;

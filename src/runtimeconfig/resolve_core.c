@@ -1,4 +1,10 @@
-/* Resolution: see resolve_core.h. */
+/* The resolution rule: see resolve_core.h.
+ *
+ *     name          in the namespace    in the cluster    outcome
+ *     any           yes                 -                 NAMESPACE
+ *     any           no                  yes               CLUSTER
+ *     "default"     no                  no                NONE: continue without settings
+ *     other         no                  no                MISSING: an error that the status reports */
 #include "resolve_core.h"
 
 #include "../json/hash.h"
@@ -13,6 +19,7 @@ str aim_resolve_namespace(const struct aim_resolve_question *q)
     return q->ns.n ? q->ns : q->operator_ns;
 }
 
+/* An absent spec has the hash of an empty one, so that adding "spec: {}" is not a change. */
 void aim_resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1])
 {
     static const struct json empty = { .type = JSON_OBJ };
@@ -20,6 +27,7 @@ void aim_resolve_hash(const struct json *config, char ret_hex[SHA256_HEX + 1])
     hash_json(spec ? spec : &empty, ret_hex);
 }
 
+/* The namespace wins exclusively: fields are not merged with the cluster configuration. */
 struct aim_resolved aim_resolve_hashed(const struct aim_resolve_question *q,
                                        const struct aim_resolve_config *in_namespace,
                                        const struct aim_resolve_config *in_cluster)
@@ -57,6 +65,7 @@ const char *aim_resolve_outcome_name(enum aim_resolve_outcome outcome)
     return names[outcome];
 }
 
+/* The form of status.effectiveRuntimeConfig: namespaceRef or clusterRef, never both. */
 struct json *aim_resolve_effective(struct arena *a, const struct aim_resolved *r)
 {
     if (!r->config)

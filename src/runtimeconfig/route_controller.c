@@ -1,15 +1,18 @@
-/* The route of a service: planned, compared with what others want, written, and judged by the
- * gateway.
+/* The route of a service: planned, checked for conflicts, written, and read back from the gateway's answer.
  *
- * Paths are claimed as soon as a service or a configuration is seen to change, before any turn on it:
- * so that a turn knows all who want its path, whatever the order in which turns come. */
+ *     aim_route_claim      on every change of a service or configuration: claims the path
+ *     aim_route_turn       in a turn: plan -> conflict? -> write -> what does the gateway report?
+ *     aim_route_status     at the end of a turn: RoutingReady, status.routing, events
+ *
+ * Paths are claimed as soon as a change is seen, before any turn runs: each turn then knows all claims on its path,
+ * whatever the order of the turns. A service whose path cannot be determined keeps the route that it has. */
 #include "aim.h"
 
 #include "../base/log.h"
 #include "gateway_core.h"
 
 struct aim_foreign_route {
-    char *key; /* owned "namespace/name" */
+    char *key; /* owned "namespace/name" of the HTTPRoute */
     struct aim_claim_holder holder;
 };
 
@@ -27,9 +30,10 @@ static bool is_ours(const struct aim_route_record *route, str uid)
 
 /* ---- the plan of a service */
 
+/* The input of a plan; the same for a claim and for a turn, except for the template. */
 static struct aim_route_question make_question(const struct aim *aim, const struct json *service,
-                                          const struct runtimeconfig_spec *own,
-                                          const struct runtimeconfig_spec *config)
+                                               const struct runtimeconfig_spec *own,
+                                               const struct runtimeconfig_spec *config)
 {
     return (struct aim_route_question){
         .group = aim->kinds->group,
@@ -48,9 +52,10 @@ static struct aim_claim_place place_of(const struct aim_route_plan *plan)
                                      plan->path };
 }
 
-/* `route` is the service's own, NULL where it has none. */
-static void claim_path(struct aim *aim, struct aim_tracked *tracked, const struct aim_route_plan *plan,
-                  const struct json *route)
+/* Claims the planned path, unless there is none or the gateway refused the route. `route` is the service's own; NULL:
+ * none. */
+static void claim_path(struct aim *aim, struct aim_tracked *tracked,
+                       const struct aim_route_plan *plan, const struct json *route)
 {
     struct aim_claim_place place = place_of(plan);
     bool wants = plan->verdict == ROUTE_WAITING && plan->is_gateway &&
@@ -58,6 +63,7 @@ static void claim_path(struct aim *aim, struct aim_tracked *tracked, const struc
     aim_claims_set(&aim->claims, &tracked->claim, &place, wants, enqueue_holder, aim);
 }
 
+/* Plans from the record alone, because no turn is running. */
 bool aim_route_claim(struct aim *aim, struct aim_tracked *tracked, const struct aim_record *r,
                      const struct aim_config *config)
 {
@@ -73,7 +79,7 @@ bool aim_route_claim(struct aim *aim, struct aim_tracked *tracked, const struct 
     if (r->deleting)
         plan.verdict = ROUTE_OFF;
     claim_path(aim, tracked, &plan,
-          is_ours(route, r->meta.uid) ? aim_route_record_object(&a, route) : NULL);
+               is_ours(route, r->meta.uid) ? aim_route_record_object(&a, route) : NULL);
     return plan.verdict == ROUTE_INVALID && plan.source == ROUTE_CONFIG;
 }
 
@@ -95,13 +101,14 @@ void aim_route_drop_claim(struct aim *aim, struct aim_tracked *tracked)
 /* ---- conflicts */
 
 static void set_verdict(struct aim_turn *t, enum aim_route_verdict verdict, const char *reason,
-                     str message)
+                        str message)
 {
     t->route.verdict = verdict;
     t->route.reason = reason;
     t->route.message = message;
 }
 
+/* True if an older holder owns the path; sets the verdict. */
 static bool has_rival(struct aim_turn *t)
 {
     struct aim_claim_place place = place_of(&t->route);
@@ -110,16 +117,16 @@ static bool has_rival(struct aim_turn *t)
     if (!rival)
         return false;
     set_verdict(t, ROUTE_CONFLICT, "RouteConflict",
-             arena_printf(t->r->arena,
-                          "the path " STR_FMT " of gateway " STR_FMT "/" STR_FMT
-                          " belongs to %s " STR_FMT "/" STR_FMT ", which is older",
-                          STR_ARG(place.path), STR_ARG(place.gateway_ns), STR_ARG(place.gateway),
-                          rival->foreign ? "HTTPRoute" : "AIMService", STR_ARG(rival->ns),
-                          STR_ARG(rival->name)));
+                arena_printf(t->r->arena,
+                             "the path " STR_FMT " of gateway " STR_FMT "/" STR_FMT
+                             " belongs to %s " STR_FMT "/" STR_FMT ", which is older",
+                             STR_ARG(place.path), STR_ARG(place.gateway_ns), STR_ARG(place.gateway),
+                             rival->foreign ? "HTTPRoute" : "AIMService", STR_ARG(rival->ns),
+                             STR_ARG(rival->name)));
     return true;
 }
 
-/* Requests under a longer path go to who has that one: allowed, but worth a word. */
+/* A path below another one takes over its requests. That is allowed, but reported as a warning. */
 static void report_overlap(struct aim_turn *t)
 {
     struct aim_claim_place place = place_of(&t->route);
@@ -131,13 +138,14 @@ static void report_overlap(struct aim_turn *t)
         aim_status_drop_condition(&t->status, "RouteOverlap");
         return;
     }
-    str message = other ? arena_printf(t->r->arena,
-                                       "the path " STR_FMT " lies under " STR_FMT " of %s " STR_FMT
-                                       "/" STR_FMT " and takes its requests",
-                                       STR_ARG(place.path), STR_ARG(above),
-                                       other->foreign ? "HTTPRoute" : "AIMService",
-                                       STR_ARG(other->ns), STR_ARG(other->name))
-                        : S("the path / takes every request of the gateway that nobody else wants");
+    str message =
+        other ? arena_printf(t->r->arena,
+                             "the path " STR_FMT " is under " STR_FMT " of %s " STR_FMT "/" STR_FMT
+                             " and takes its requests",
+                             STR_ARG(place.path), STR_ARG(above),
+                             other->foreign ? "HTTPRoute" : "AIMService", STR_ARG(other->ns),
+                             STR_ARG(other->name))
+              : S("the path / receives every request of the gateway that no other route matches");
     const char *reason = other ? "PathUnderAnother" : "PathIsRoot";
     aim_status_condition(&t->status,
                          &(struct aim_condition){ "RouteOverlap", AIM_TRUE, reason, message });
@@ -147,6 +155,7 @@ static void report_overlap(struct aim_turn *t)
 
 /* ---- writing */
 
+/* A failed write is the verdict of this turn; the turn reports and retries it. */
 static void on_route_written(struct reconcile *r, const struct kube_reply *reply)
 {
     struct aim_turn *t = aim_turn_get(r);
@@ -159,6 +168,7 @@ static void on_route_written(struct reconcile *r, const struct kube_reply *reply
     aim_turn_answered(t, reply);
 }
 
+/* Deletes our own route; the uid precondition protects a route that was recreated by another client. */
 static void delete_route(struct aim_turn *t, const struct aim_route_record *live)
 {
     if (!is_ours(live, t->uid) || !str_eqc(live->managed_by, ROUTE_MANAGED_BY))
@@ -166,7 +176,8 @@ static void delete_route(struct aim_turn *t, const struct aim_route_record *live
     struct json *body = json_new_obj(t->r->arena);
     json_set_str(t->r->arena, json_make(t->r->arena, body, "preconditions", NULL), "uid",
                  live->meta.uid);
-    log_info("the route is no longer wanted", KV("namespace", t->ns), KV("name", t->name));
+    log_info("deleting HTTPRoute: routing is disabled", KV("namespace", t->ns),
+             KV("name", t->name));
     aim_send(t, &(struct kube_request){ .verb = KUBE_DELETE,
                                         .resource = &aim_resource_httproutes,
                                         .ns = t->ns,
@@ -174,6 +185,7 @@ static void delete_route(struct aim_turn *t, const struct aim_route_record *live
                                         .body = json_to_str(t->r->arena, body) });
 }
 
+/* The URL of the service, or GatewayNotFound. */
 static void check_gateway(struct aim_turn *t)
 {
     struct aim_route_plan *plan = &t->route;
@@ -185,10 +197,11 @@ static void check_gateway(struct aim_turn *t)
     }
     if (plan->verdict == ROUTE_WAITING && plan->is_gateway && !cache_absent(t->aim->gateways))
         set_verdict(t, ROUTE_WAITING, "GatewayNotFound",
-                 arena_printf(t->r->arena, "there is no Gateway " STR_FMT "/" STR_FMT,
-                              STR_ARG(plan->gateway_ns), STR_ARG(plan->gateway_name)));
+                    arena_printf(t->r->arena, "Gateway " STR_FMT "/" STR_FMT " does not exist",
+                                 STR_ARG(plan->gateway_ns), STR_ARG(plan->gateway_name)));
 }
 
+/* Applies the route. The gateway's answer counts only if the spec did not change. */
 static void write_route(struct aim_turn *t, const struct aim_route_question *q,
                         const struct json *route)
 {
@@ -206,7 +219,7 @@ static void write_route(struct aim_turn *t, const struct aim_route_question *q,
 
 /* ---- a turn */
 
-/* Nothing is known about what should be: what is there stays, and is told of. */
+/* The wanted path is unknown: keeps the route, and reports the path that it serves. */
 static void keep_served_path(struct aim_turn *t, const struct json *route)
 {
     if (t->route.verdict != ROUTE_NOWHERE)
@@ -216,14 +229,15 @@ static void keep_served_path(struct aim_turn *t, const struct json *route)
 static void report_config_missing(struct aim_turn *t, const struct json *route)
 {
     set_verdict(t, ROUTE_WAITING, "RuntimeConfigMissing",
-             S("the runtime configuration that decides about the route does not exist"));
+                S("the runtime configuration does not exist; the route stays as it is"));
     keep_served_path(t, route);
     if (route)
         aim_route_read_status(&t->route, route);
 }
 
+/* Carries out the plan: deletes, writes, or keeps the route. */
 static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q,
-                      const struct aim_route_record *live, const struct json *route)
+                          const struct aim_route_record *live, const struct json *route)
 {
     switch (t->route.verdict) {
     case ROUTE_OFF:
@@ -232,10 +246,10 @@ static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q
     case ROUTE_WAITING:
         if (live && !route)
             set_verdict(t, ROUTE_CONFLICT, "RouteConflict",
-                     arena_printf(t->r->arena,
-                                  "HTTPRoute " STR_FMT "/" STR_FMT
-                                  " exists and does not belong to this service",
-                                  STR_ARG(t->ns), STR_ARG(t->name)));
+                        arena_printf(t->r->arena,
+                                     "HTTPRoute " STR_FMT "/" STR_FMT
+                                     " exists and does not belong to this service",
+                                     STR_ARG(t->ns), STR_ARG(t->name)));
         else if (!has_rival(t) && t->template.ready)
             write_route(t, q, route);
         if (t->route.verdict == ROUTE_CONFLICT)
@@ -246,11 +260,12 @@ static void apply_verdict(struct aim_turn *t, const struct aim_route_question *q
     }
 }
 
+/* Renews the claim before checking for conflicts, so that both use the same plan. */
 void aim_route_turn(struct aim_turn *t)
 {
     struct arena *a = t->r->arena;
     if (t->deleting)
-        return; /* the route goes with its owner */
+        return; /* the route is deleted with its owner */
     if (!t->of->hooks)
         t->template = (struct aim_route_template){ .ready = true };
     const struct aim_route_record *live = cache_get(t->aim->routes, t->ns, t->name);
@@ -271,6 +286,7 @@ void aim_route_turn(struct aim_turn *t)
     set_conflict(t->aim, t->tracked, t->route.verdict == ROUTE_CONFLICT);
 }
 
+/* status.routing: the path that is served, the gateway, the source of the template, and the URL once ready. */
 static void put_routing(struct aim_turn *t)
 {
     struct aim_status *s = &t->status;
@@ -290,6 +306,7 @@ static void put_routing(struct aim_turn *t)
     json_set(s->a, s->next, S("routing"), fields);
 }
 
+/* Waiting is not worth an event: it is the normal start of every route. */
 static void emit_route_event(struct aim_turn *t)
 {
     static const bool warns[ROUTE_VERDICT_N] = { [ROUTE_INVALID] = true,
@@ -302,6 +319,7 @@ static void emit_route_event(struct aim_turn *t)
         aim_status_event(&t->status, warns[plan->verdict], plan->reason, plan->message);
 }
 
+/* Without a configuration, status.routing stays as it was: nothing is known about the route. */
 void aim_route_status(struct aim_turn *t)
 {
     if (!t->route.reason)
@@ -323,8 +341,9 @@ void aim_route_status(struct aim_turn *t)
         aim_status_drop_condition(&t->status, "RouteOverlap");
 }
 
-/* ---- what others do */
+/* ---- watches */
 
+/* The entry of a foreign route, created on first use. */
 static struct aim_foreign_route *foreign_put(struct aim *aim, const struct aim_route_record *r)
 {
     char text[AIM_KEY_MAX];
@@ -374,7 +393,9 @@ void aim_route_track_foreign(struct aim *aim, const struct aim_route_record *now
         foreign_claim(aim, now);
 }
 
-static void on_route_change(struct controller *c, const struct record *old, const struct record *now)
+/* Updates claims, then enqueues the service of that name: the route is its own, or in its way. */
+static void on_route_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     struct aim_consumers *services = controller_context(c);
     struct aim *aim = services->aim;
@@ -393,13 +414,14 @@ static void on_route_change(struct controller *c, const struct record *old, cons
         aim_claims_notify(&aim->claims, &tracked->claim, enqueue_holder, aim);
     }
     const struct aim_record *service = cache_get(services->cache, any->ns, any->name);
-    if (service) /* accepted or refused, its claim counts or does not */
+    if (service) /* the gateway's answer decides whether its claim is valid */
         aim_resolution_link(aim, tracked, service);
-    controller_add(c, any->ns, any->name); /* ours, or in the way */
+    controller_add(c, any->ns, any->name); /* its own route, or a conflicting one */
 }
 
+/* Affects the services that claim a path of this gateway: their URL or GatewayNotFound may change. */
 static void on_gateway_change(struct controller *c, const struct record *old,
-                            const struct record *now)
+                              const struct record *now)
 {
     const struct aim_consumers *services = controller_context(c);
     const struct record *any = now ? now : old;

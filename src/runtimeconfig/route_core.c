@@ -1,5 +1,18 @@
-/* See route_core.h. Names, labels and defaults are those of the operator that this replaces, because
- * gateways, dashboards and selectors of users know them. */
+/* Planning a route: see route_core.h.
+ *
+ * The service's own routing settings take precedence over those of its configuration, field by field; annotations are
+ * merged. Names, labels and defaults are those of the operator that this replaces, because gateways, dashboards and
+ * selectors of users depend on them.
+ *
+ *     routing not enabled ----------------> OFF        RoutingReady True, the route is deleted
+ *     path cannot be rendered, or is not
+ *       under the required prefix --------> INVALID    the service is Degraded, the route stays
+ *     no gatewayRef ----------------------> NOWHERE    the service is Failed
+ *     requestTimeout is invalid ----------> FAILED
+ *     otherwise --------------------------> WAITING    until the gateway answers: READY or REJECTED
+ *
+ * Invariant: a plan with a path satisfies the required prefix of the cluster administrator. A path that does not is
+ * never claimed, written or published. */
 #include "route_core.h"
 
 #include "../base/duration.h"
@@ -65,6 +78,7 @@ static void choose_template(const struct aim_route_question *q, struct aim_route
                                                    : q->config->routing.path_template;
 }
 
+/* Fields that are absent in the reference have the defaults of the Gateway API. */
 static void choose_gateway(const struct aim_route_question *q, struct aim_route_plan *plan)
 {
     const struct json *gateway = gateway_of(q);
@@ -77,16 +91,17 @@ static void choose_gateway(const struct aim_route_question *q, struct aim_route_
 
 /* ---- the path */
 
-static void set_verdict(struct aim_route_plan *plan, enum aim_route_verdict verdict, const char *reason,
-                   str message)
+static void set_verdict(struct aim_route_plan *plan, enum aim_route_verdict verdict,
+                        const char *reason, str message)
 {
     plan->verdict = verdict;
     plan->reason = reason;
     plan->message = message;
 }
 
+/* Compiles and renders a template for the service of the question. */
 static int render_path(struct arena *a, const struct aim_route_question *q, str template, str *ret,
-                  struct aim_path_problem *problem)
+                       struct aim_path_problem *problem)
 {
     struct aim_path_template t;
     auto_buf struct buf path = { 0 };
@@ -105,7 +120,7 @@ bool aim_route_is_under(str path, str prefix)
            (str_starts(path, prefix) && path.n > prefix.n && path.p[prefix.n] == '/');
 }
 
-/* An administrator may fix where the paths of services must lie. */
+/* True if the path is under the required prefix, or there is none; otherwise sets the verdict. */
 static bool guard_allows(struct arena *a, const struct aim_route_question *q,
                          struct aim_route_plan *plan)
 {
@@ -117,20 +132,22 @@ static bool guard_allows(struct arena *a, const struct aim_route_question *q,
         return true;
     if (render_path(a, &quiet, q->guard, &prefix, &problem) < 0) {
         set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
-               arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
-                            problem.text));
+                    arena_printf(a, "routing.requiredPrefix of the cluster's configuration: %s",
+                                 problem.text));
         return false;
     }
     if (aim_route_is_under(plan->path, prefix))
         return true;
     set_verdict(plan, ROUTE_INVALID, "PathTemplateInvalid",
-           arena_printf(a,
-                        "the path " STR_FMT " is not allowed: the cluster's configuration wants "
-                        "paths of this service under " STR_FMT,
-                        STR_ARG(plan->path), STR_ARG(prefix)));
+                arena_printf(a,
+                             "the path " STR_FMT
+                             " is not allowed: the cluster's configuration requires "
+                             "paths of this service under " STR_FMT,
+                             STR_ARG(plan->path), STR_ARG(prefix)));
     return false;
 }
 
+/* Each check that fails ends the plan with its verdict. */
 struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_question *q)
 {
     struct aim_route_plan plan = { 0 };
@@ -147,7 +164,7 @@ struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_que
                                              "routing.pathTemplate of the runtime configuration",
                                              "spec.routing.pathTemplate" };
         set_verdict(&plan, ROUTE_INVALID, "PathTemplateInvalid",
-               arena_printf(a, "%s: %s", whose[plan.source], problem.text));
+                    arena_printf(a, "%s: %s", whose[plan.source], problem.text));
         return plan;
     }
     choose_gateway(q, &plan);
@@ -163,14 +180,16 @@ struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_que
               "is enabled"));
     else if (timeout_of(q).n && aim_route_parse_timeout(a, timeout_of(q), &timeout, &e) < 0)
         set_verdict(&plan, ROUTE_FAILED, "RouteFailed",
-               arena_printf(a, "routing.requestTimeout: %s", e.text));
+                    arena_printf(a, "routing.requestTimeout: %s", e.text));
     else
-        set_verdict(&plan, ROUTE_WAITING, "ConfiguringRoute", S("Waiting for HTTPRoute to be created"));
+        set_verdict(&plan, ROUTE_WAITING, "ConfiguringRoute",
+                    S("Waiting for HTTPRoute to be created"));
     return plan;
 }
 
-/* ---- durations of the Gateway API: at most five digits a unit, no fractions, milliseconds at best */
+/* ---- durations of the Gateway API: at most five digits per unit, no fractions, whole milliseconds */
 
+/* Splits a Go duration into the units that the Gateway API allows. */
 int aim_route_parse_timeout(struct arena *a, str text, str *ret, err_t *e)
 {
     static const struct {
@@ -184,7 +203,7 @@ int aim_route_parse_timeout(struct arena *a, str text, str *ret, err_t *e)
     int64_t left = ns / ns_per_ms;
     if (ns < 0 || ns % ns_per_ms || left / 3600000 > 99999)
         return err_set(e, EINVAL,
-                       "\"" STR_FMT "\" is not a duration that the Gateway API takes: want whole "
+                       "\"" STR_FMT "\" is not a valid duration for the Gateway API; want whole "
                        "milliseconds from 0s to 99999h",
                        STR_ARG(text));
     auto_buf struct buf out = { 0 };
@@ -230,6 +249,7 @@ static void put_annotations(struct arena *a, struct json *metadata,
                      json_copy(a, m->value));
 }
 
+/* Not aim_owner(): a plan is also made without a turn, for `flyball render`. */
 static void put_owner(struct arena *a, struct json *metadata, const struct aim_route_question *q)
 {
     struct json *owner = json_new_obj(a), *owners = json_new_arr(a);
@@ -250,6 +270,7 @@ static struct json *make_list(struct arena *a, struct json *item)
     return list;
 }
 
+/* The parent reference, with all defaults written out, as the original does. */
 static struct json *make_parent(struct arena *a, const struct aim_route_question *q)
 {
     const struct json *gateway = gateway_of(q);
@@ -265,6 +286,7 @@ static struct json *make_parent(struct arena *a, const struct aim_route_question
     return parent;
 }
 
+/* Prefix match, rewritten to "/", to the predictor of the InferenceService. */
 static struct json *make_rule(struct arena *a, const struct aim_route_question *q, str path)
 {
     struct json *rule = json_new_obj(a), *match = json_new_obj(a), *filter = json_new_obj(a),
@@ -290,6 +312,7 @@ static struct json *make_rule(struct arena *a, const struct aim_route_question *
     return rule;
 }
 
+/* Labels are propagated last, so that they do not replace ours. */
 struct json *aim_route_object(struct arena *a, const struct aim_route_question *q,
                               const struct aim_route_plan *plan)
 {
@@ -316,8 +339,9 @@ str aim_route_path_of(const struct json *route)
     return json_text(json_at(match, "path", "value", NULL));
 }
 
-/* ---- what came of it */
+/* ---- the gateway's answer */
 
+/* The reason of a rejection is the gateway's own. */
 void aim_route_read_status(struct aim_route_plan *plan, const struct json *route)
 {
     struct aim_service_route_fact fact = aim_service_route_fact(route);
@@ -327,7 +351,7 @@ void aim_route_read_status(struct aim_route_plan *plan, const struct json *route
         break;
     case SERVICE_ROUTE_REJECTED:
         set_verdict(plan, ROUTE_REJECTED, fact.reason.n ? fact.reason.p : "RouteFailed",
-               fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
+                    fact.message.n ? fact.message : S("HTTPRoute not accepted by gateway"));
         break;
     default:
         set_verdict(plan, ROUTE_WAITING, "ConfiguringRoute", fact.message);

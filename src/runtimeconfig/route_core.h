@@ -1,5 +1,5 @@
-/* The route in front of an AIMService: whether there is one, under which path, as which HTTPRoute,
- * and what the gateway made of it. Pure; results live in the caller's arena. */
+/* The route of an AIMService: whether it has one, the path, the HTTPRoute, and the gateway's answer. Pure;
+ * results live in the caller's arena. */
 #ifndef FLYBALL_ROUTE_CORE_H
 #define FLYBALL_ROUTE_CORE_H
 
@@ -9,23 +9,23 @@
 
 enum aim_route_source { ROUTE_DEFAULT, ROUTE_CONFIG, ROUTE_SERVICE };
 
-/* What serves, for the route's labels; it is made only once there is something behind it. */
+/* The template in use, for the labels of the route; the route is created when it is ready. */
 struct aim_route_template {
     bool ready;
-    str name;        /* of the template */
+    str name;        /* name of the template */
     str model_name;  /* its spec.modelName */
     str source_name; /* its first model source; empty: none */
 };
 
 struct aim_route_question {
-    const char *group;                       /* of AIM: the domain of labels */
+    const char *group;                       /* API group of AIM: the domain of labels */
     const struct json *service;              /* the AIMService */
-    const struct runtimeconfig_spec *own;    /* of it */
-    const struct runtimeconfig_spec *config; /* that governs */
+    const struct runtimeconfig_spec *own;    /* settings of the service itself */
+    const struct runtimeconfig_spec *config; /* settings that apply to it */
     const struct aim_route_template *template;
-    str guard; /* a template; the path must lie under what it gives; empty: anywhere */
+    str guard; /* template of the required prefix; empty: no restriction */
     enum aim_path_encoding encoding;
-    aim_path_trace_fn *trace; /* told of every placeholder; NULL: nobody asks */
+    aim_path_trace_fn *trace; /* called with every placeholder; NULL: none */
     void *trace_context;
 };
 
@@ -33,10 +33,10 @@ enum aim_route_verdict {
     ROUTE_OFF,     /* routing is not enabled */
     ROUTE_INVALID, /* the path cannot be rendered, or is not allowed: PathTemplateInvalid */
     ROUTE_NOWHERE, /* there is no gatewayRef: RouteFailed, and the service is Failed */
-    ROUTE_WAITING, /* not made, or not judged by the gateway yet: ConfiguringRoute, GatewayNotFound */
-    ROUTE_CONFLICT, /* somebody else has the path: RouteConflict */
+    ROUTE_WAITING, /* not created, or the gateway has not answered: ConfiguringRoute, GatewayNotFound */
+    ROUTE_CONFLICT, /* another service or route owns the path: RouteConflict */
     ROUTE_REJECTED, /* by the gateway, with its reason */
-    ROUTE_FAILED,   /* could not be written: RouteFailed */
+    ROUTE_FAILED,   /* the write failed: RouteFailed */
     ROUTE_READY,
     ROUTE_VERDICT_N
 };
@@ -44,25 +44,25 @@ enum aim_route_verdict {
 struct aim_route_plan {
     enum aim_route_verdict verdict;
     enum aim_route_source source;
-    str template;                          /* that was rendered; empty: the default */
-    str path;                              /* rendered; empty while it cannot be */
+    str template;                          /* the template that was rendered; empty: the default */
+    str path;                              /* rendered; empty: not possible */
     str gateway_ns, gateway_name, section; /* parentRef */
     bool is_gateway;                       /* the parent is a Gateway of the Gateway API */
-    str served; /* the path to publish: of the route that is there, or is to come */
-    /* the condition RoutingReady: True when the verdict is OFF or READY, else False */
+    str served; /* the path to publish: of the existing route, or of the planned one */
+    /* the condition RoutingReady: True if the verdict is OFF or READY, otherwise False */
     const char *reason;
     str message;
 };
 
-/* The settings, the path and where it leads; the verdict is OFF, INVALID, NOWHERE or WAITING. */
+/* Settings, path and gateway; the verdict is OFF, INVALID, NOWHERE, FAILED or WAITING. */
 struct aim_route_plan aim_route_plan(struct arena *a, const struct aim_route_question *q);
 
 /* The HTTPRoute of a plan whose verdict is WAITING or better. */
 struct json *aim_route_object(struct arena *a, const struct aim_route_question *q,
                               const struct aim_route_plan *plan);
 
-/* What the gateway says of a route (the HTTPRoute as it is; NULL: there is none): WAITING, REJECTED
- * or READY. The plan borrows its texts. */
+/* Sets the verdict from the status of the HTTPRoute (NULL: none): WAITING, REJECTED or READY. The plan borrows
+ * texts from it. */
 void aim_route_read_status(struct aim_route_plan *plan, const struct json *route);
 
 bool aim_route_is_under(str path, str prefix);           /* by whole segments */
@@ -70,7 +70,7 @@ str aim_route_path_of(const struct json *route);         /* of an HTTPRoute made
 bool aim_route_is_ready(enum aim_route_verdict verdict); /* RoutingReady is True */
 const char *aim_route_source_name(
     enum aim_route_source source); /* "Default", "RuntimeConfig", "Service" */
-/* A duration as the Gateway API takes it: "1.5s" gives "1s500ms". -EINVAL with a sentence. */
+/* A duration in the format of the Gateway API: "1.5s" gives "1s500ms". -EINVAL with a sentence. */
 int aim_route_parse_timeout(struct arena *a, str text, str *ret, err_t *e);
 
 #endif

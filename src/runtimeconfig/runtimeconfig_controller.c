@@ -1,9 +1,13 @@
-/* The feature: caches lead to keys, and keys to turns (consumer.c).
+/* Watches and settings of the feature; turns are in consumer.c.
  *
- * A configuration's edit leads to exactly those that it governs or will govern, and to nobody when
- * its hash is the same as before. Where everybody belongs (which configuration, which path) is
- * settled at once when an event comes in, so that every turn, and the status of every configuration,
- * sees all of it. */
+ *     consumer changed        -> link it to its configuration and path, enqueue it
+ *     configuration changed   -> nothing if its hash is the same; otherwise exactly the consumers that use it, used
+ *                                it, or will use it
+ *     requiredPrefix changed  -> all services that it applies to, even with a configuration of their own
+ *
+ * Invariant: links (which configuration, which path) are updated when an event arrives, not when a turn runs, so that
+ * every turn and the status of every configuration see all of them. At startup aim_link_all() does this once for
+ * everything that the caches hold, before the first turn. */
 #include "runtimeconfig_controller.h"
 
 #include "../base/file.h"
@@ -16,7 +20,7 @@
 
 enum { WORKERS = 16 };
 
-/* The kinds that do more than resolve their configuration. */
+/* What each kind does in addition to resolving its configuration. */
 static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
     [AIM_SERVICE] = &aim_service_hooks,           [AIM_MODEL] = &aim_model_hooks,
     [AIM_CLUSTER_MODEL] = &aim_model_hooks,       [AIM_TEMPLATE] = &aim_template_hooks,
@@ -24,8 +28,9 @@ static const struct aim_hooks *const hooks[AIM_CONSUMER_N] = {
     [AIM_MODEL_CACHE] = &aim_model_cache_hooks,
 };
 
-/* ---- placing */
+/* ---- links */
 
+/* Configurations first, then foreign routes, then consumers: each step needs the one before. */
 void aim_link_all(struct aim *aim)
 {
     const struct aim_record *r;
@@ -44,8 +49,9 @@ void aim_link_all(struct aim *aim)
             aim_resolution_link(aim, aim_consumer_put(&aim->consumers[kind], r), r);
 }
 
+/* A change of the status alone needs a turn only if it is not our own write. */
 static void on_consumer_change(struct controller *c, const struct record *old,
-                             const struct record *now)
+                               const struct record *now)
 {
     struct aim_consumers *of = controller_context(c);
     const struct aim_record *before = (const struct aim_record *)(const void *)old,
@@ -58,7 +64,7 @@ static void on_consumer_change(struct controller *c, const struct record *old,
     if (!aim_record_has_changed(before, after)) {
         struct aim_tracked *tracked = aim_consumer_find(of, now->ns, now->name);
         if (tracked &&
-            !aim_own_write_is_ours(&tracked->status, now)) /* looked at when no echo hides it */
+            !aim_own_write_is_ours(&tracked->status, now)) /* after the echo has expired */
             controller_add_after(c, now->ns, now->name, AIM_ECHO_NS);
         return;
     }
@@ -80,7 +86,7 @@ static bool names_config(const struct aim_record *r, str config_name)
                             : str_eqc(config_name, RUNTIMECONFIG_DEFAULT);
 }
 
-/* Does a change of this configuration mean anything to who names it? */
+/* Does this configuration apply to an object that names it, or is it shadowed by one of its namespace? */
 static bool is_affected(const struct aim *aim, const struct aim_record *r, str config_ns, str name)
 {
     str home = r->meta.ns.n ? r->meta.ns : str_c(aim->operator_ns);
@@ -89,12 +95,14 @@ static bool is_affected(const struct aim *aim, const struct aim_record *r, str c
     return !aim_configs_find(&aim->configs, home, name);
 }
 
+/* Relinks and enqueues every consumer that this configuration applies to. */
 static void revisit_consumers(struct aim *aim, const struct record *config)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
         struct aim_consumers *of = &aim->consumers[kind];
         const struct aim_record *r;
-        if (str_eqc(config->name, RUNTIMECONFIG_DEFAULT)) { /* who names none is in no index */
+        if (str_eqc(config->name,
+                    RUNTIMECONFIG_DEFAULT)) { /* consumers without a name are not in the index */
             cache_each(r, of->cache)
                 if (names_config(r, config->name) && is_affected(aim, r, config->ns, config->name))
                     revisit(aim, of, r);
@@ -106,7 +114,7 @@ static void revisit_consumers(struct aim *aim, const struct record *config)
     }
 }
 
-/* The guard of the cluster's configuration holds for those too who have one of their own. */
+/* requiredPrefix of a cluster configuration applies to services with a configuration of their own as well. */
 static void revisit_guarded(struct aim *aim, str name)
 {
     const struct aim_record *r;
@@ -122,28 +130,30 @@ static str guard_of(const struct aim_config *config)
     return config ? config->spec.routing.required_prefix : S("");
 }
 
-/* Nobody is kept from deleting what is in use, but it should not go unnoticed. */
+/* A configuration in use can be deleted, but that is reported as a warning. */
 static void warn_if_in_use(struct aim *aim, const struct aim_config *config, const struct record *r,
-                         enum aim_kind kind)
+                           enum aim_kind kind)
 {
     auto_arena struct arena a = { 0 };
     if (!config || !config->total)
         return;
     events_emit(manager_events(aim->manager),
-                &(struct event){ .resource = &aim->kinds->at[kind],
-                                 .ns = r->ns,
-                                 .name = r->name,
-                                 .uid = r->uid,
-                                 .warning = true,
-                                 .reason = "RuntimeConfigInUse",
-                                 .message = arena_printf(&a,
-                                                         "deleted while it governed %zu objects, "
-                                                         "which now look for another one",
-                                                         config->total) });
+                &(struct event){
+                    .resource = &aim->kinds->at[kind],
+                    .ns = r->ns,
+                    .name = r->name,
+                    .uid = r->uid,
+                    .warning = true,
+                    .reason = "RuntimeConfigInUse",
+                    .message = arena_printf(&a,
+                                            "deleted while %zu objects used it; they are resolved "
+                                            "again",
+                                            config->total) });
 }
 
-static void on_config_change(struct controller *c, const struct record *old, const struct record *now,
-                           enum aim_kind kind)
+/* Updates the index of configurations and revisits the consumers that the change affects. */
+static void on_config_change(struct controller *c, const struct record *old,
+                             const struct record *now, enum aim_kind kind)
 {
     struct aim *aim = controller_context(c);
     const struct record *any = now ? now : old;
@@ -155,7 +165,7 @@ static void on_config_change(struct controller *c, const struct record *old, con
     if (now) {
         config = aim_configs_put(&aim->configs, &aim->kinds->at[kind],
                                  (const struct aim_record *)(const void *)now, &changed);
-        changed |= old && !str_eq(old->uid, now->uid); /* another object of that name */
+        changed |= old && !str_eq(old->uid, now->uid); /* the object was recreated */
         controller_add(c, now->ns, now->name);
     } else {
         warn_if_in_use(aim, config, old, kind);
@@ -171,18 +181,18 @@ static void on_config_change(struct controller *c, const struct record *old, con
 }
 
 static void on_namespaced_change(struct controller *c, const struct record *old,
-                               const struct record *now)
+                                 const struct record *now)
 {
     on_config_change(c, old, now, AIM_CONFIG);
 }
 
 static void on_cluster_change(struct controller *c, const struct record *old,
-                            const struct record *now)
+                              const struct record *now)
 {
     on_config_change(c, old, now, AIM_CLUSTER_CONFIG);
 }
 
-/* ---- for the kinds' controllers */
+/* ---- for the controllers of the kinds */
 
 const struct aim_kinds *aim_kinds_of(const struct aim *aim)
 {
@@ -215,15 +225,15 @@ str aim_operator_namespace(const struct aim *aim)
     return str_c(aim->operator_ns);
 }
 
-/* ---- life */
+/* ---- start and stop */
 
 static const struct feature_setting settings[] = {
     { "aim-group", AIM_GROUP, "API group of AIM: " AIM_GROUP " or " AIM_GROUP_NEWER },
     { "aim-operator-namespace", NULL,
-      "where configurations of cluster-wide objects are looked up; otherwise "
-      "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system" },
+      "Namespace of the configurations of cluster-scoped objects (default: "
+      "$AIM_OPERATOR_NAMESPACE, the pod's own namespace, or kaiwo-system)" },
     { "aim-path-encoding", "rfc3986",
-      "rfc3986, or rfc1123 for the shorter and less distinct paths of AIM's later code" },
+      "Encoding of paths: rfc3986, or rfc1123 as in later versions of AIM" },
     { 0 },
 };
 
@@ -232,6 +242,7 @@ static char *copy_text(str text)
     return mem_dup(text.p, text.n);
 }
 
+/* Flag, environment, service account, default, in this order; logs the source. */
 static char *operator_namespace(const struct manager *m)
 {
     static const char path[] = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -250,7 +261,7 @@ static char *operator_namespace(const struct manager *m)
         found = str_trim(buf_str(&file));
         source = path;
     }
-    log_info("AIM's operator namespace", KV("namespace", found), KV_C("from", source));
+    log_info("AIM operator namespace", KV("namespace", found), KV_C("from", source));
     return copy_text(found);
 }
 
@@ -265,6 +276,7 @@ static int start_caches(struct aim *aim, err_t *e)
     return 0;
 }
 
+/* One controller per kind; all of them share aim_consumer_reconcile(). */
 static void start_consumers(struct aim *aim)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
@@ -283,6 +295,7 @@ static void start_consumers(struct aim *aim)
     }
 }
 
+/* Runs last, because the hooks watch caches of other kinds. */
 static int start_hooks(struct aim *aim, err_t *e)
 {
     for (int kind = 0; kind < AIM_CONSUMER_N; kind++) {
@@ -294,6 +307,7 @@ static int start_hooks(struct aim *aim, err_t *e)
     return 0;
 }
 
+/* Called before every scrape: counting then is cheaper than on every change. */
 static void count_statuses(void *context)
 {
     static const char *const words[] = { "Pending", "Starting", "Running", "Degraded", "Failed" };
@@ -307,6 +321,8 @@ static void count_statuses(void *context)
         metric_set(METRIC(aim->metrics.statuses, str_c(words[i])), (double)counts[i]);
 }
 
+/* Configurations, routes and hooks need the consumers, so these are created first. On failure the manager calls
+ * runtimeconfig_stop(). */
 static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
 {
     struct aim *aim = mem_zero(1, sizeof(*aim));
@@ -315,7 +331,8 @@ static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
     aim->manager = m;
     aim->kinds = aim_kinds(group);
     if (!aim->kinds)
-        return err_set(e, EINVAL, "--aim-group is \"%s\", want " AIM_GROUP " or " AIM_GROUP_NEWER,
+        return err_set(e, EINVAL,
+                       "--aim-group: invalid value \"%s\"; want " AIM_GROUP " or " AIM_GROUP_NEWER,
                        group);
     if (aim_path_encoding_parse(str_c(manager_setting(m, "aim-path-encoding")), &aim->encoding, e) <
         0)
@@ -328,12 +345,14 @@ static int runtimeconfig_start(struct manager *m, void **ret_state, err_t *e)
     start_consumers(aim);
     aim_config_start(aim);
     controller_watch(aim->config_controllers[0], aim->caches[AIM_CONFIG], on_namespaced_change);
-    controller_watch(aim->config_controllers[1], aim->caches[AIM_CLUSTER_CONFIG], on_cluster_change);
+    controller_watch(aim->config_controllers[1], aim->caches[AIM_CLUSTER_CONFIG],
+                     on_cluster_change);
     r = aim_route_start(aim, e);
     metrics_on_read(manager_metrics(m), count_statuses, aim);
     return r < 0 ? r : start_hooks(aim, e);
 }
 
+/* Consumers release their claims before the claims are freed; `stopping` keeps that from enqueuing anything. */
 static void runtimeconfig_stop(void *state)
 {
     struct aim *aim = state;

@@ -1,4 +1,4 @@
-/* Runtime configuration as a feature of the operator. */
+/* Runtime configuration as a feature of the operator: its settings, caches and watches. */
 #ifndef FLYBALL_RUNTIMECONFIG_CONTROLLER_H
 #define FLYBALL_RUNTIMECONFIG_CONTROLLER_H
 

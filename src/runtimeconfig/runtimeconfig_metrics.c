@@ -1,6 +1,7 @@
-/* See runtimeconfig_metrics.h. */
+/* Counting: see runtimeconfig_metrics.h. */
 #include "runtimeconfig_metrics.h"
 
+/* Names and labels are documented in docs/runtimeconfig.md. */
 void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics *registry)
 {
     m->resolutions =
@@ -12,7 +13,7 @@ void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics 
     m->consumers =
         metrics_family(registry,
                        &(struct metric_spec){ .name = "aim_runtimeconfig_consumers",
-                                              .help = "Objects that one governs",
+                                              .help = "Objects that use a configuration",
                                               .kind = METRIC_GAUGE,
                                               .labels = { "scope", "namespace", "name" } });
     m->renders = metrics_family(registry, &(struct metric_spec){ .name = "aim_path_render_total",
@@ -20,9 +21,10 @@ void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics 
                                                                  .kind = METRIC_COUNTER,
                                                                  .labels = { "result" } });
     m->conflicts =
-        metrics_family(registry, &(struct metric_spec){ .name = "aim_route_conflicts",
-                                                        .help = "Services whose path another has",
-                                                        .kind = METRIC_GAUGE });
+        metrics_family(registry,
+                       &(struct metric_spec){ .name = "aim_route_conflicts",
+                                              .help = "Services whose path another one owns",
+                                              .kind = METRIC_GAUGE });
     m->statuses = metrics_family(registry, &(struct metric_spec){ .name = "aim_service_status",
                                                                   .help = "AIMServices by status",
                                                                   .kind = METRIC_GAUGE,

@@ -1,4 +1,4 @@
-/* What the feature counts about itself. */
+/* Metrics of the feature. */
 #ifndef FLYBALL_RUNTIMECONFIG_METRICS_H
 #define FLYBALL_RUNTIMECONFIG_METRICS_H
 
@@ -15,7 +15,7 @@ void runtimeconfig_metrics_init(struct runtimeconfig_metrics *m, struct metrics 
 void runtimeconfig_metrics_resolved(const struct runtimeconfig_metrics *m, enum aim_kind kind,
                                     enum aim_resolve_outcome outcome);
 void runtimeconfig_metrics_rendered(const struct runtimeconfig_metrics *m, bool worked);
-/* How many a configuration governs; ns is empty for the cluster's. */
+/* The number of consumers of a configuration; ns is empty for a cluster configuration. */
 void runtimeconfig_metrics_consumers(const struct runtimeconfig_metrics *m, str ns, str name,
                                      size_t total);
 void runtimeconfig_metrics_forget(const struct runtimeconfig_metrics *m, str ns, str name);

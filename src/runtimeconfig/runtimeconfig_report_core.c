@@ -1,4 +1,7 @@
-/* See runtimeconfig_report_core.h. */
+/* Resolving and planning outside the controller: see runtimeconfig_report_core.h.
+ *
+ * `flyball render` has no cluster, so conflicts with other routes and the gateway's answer are unknown: a plan that would
+ * be written counts as success. */
 #include "runtimeconfig_report_core.h"
 
 static str meta_text(const struct json *object, const char *key)
@@ -23,6 +26,7 @@ static str guard_of(const struct json *config)
     return runtimeconfig_spec_read(json_get(config, "spec"), true).routing.required_prefix;
 }
 
+/* The same steps as a turn of the controller, with objects from the caller instead of caches. */
 struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
                                                  const struct runtimeconfig_case *c)
 {
@@ -55,8 +59,9 @@ struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
     return answer;
 }
 
-/* ---- words */
+/* ---- text */
 
+/* Which configuration applies, and why. */
 static void put_config(struct buf *out, const struct runtimeconfig_case *c,
                        const struct runtimeconfig_answer *answer)
 {
@@ -75,7 +80,7 @@ static void put_config(struct buf *out, const struct runtimeconfig_case *c,
                    STR_ARG(name), STR_ARG(ns), STR_ARG(name));
         break;
     case RESOLVE_NONE:
-        buf_put(out, S("  configuration  none: there is no \"default\", and none is needed\n"));
+        buf_put(out, S("  configuration  none: there is no \"default\", and none is required\n"));
         break;
     default:
         buf_printf(out,
@@ -87,6 +92,7 @@ static void put_config(struct buf *out, const struct runtimeconfig_case *c,
         buf_printf(out, "  hash           %s\n", answer->config.hash);
 }
 
+/* Whether routing is on, and the path, gateway and problem of the plan. */
 static void put_route(struct buf *out, const struct runtimeconfig_answer *answer, bool trace)
 {
     static const char *const sources[] = { "none: the default is /NAMESPACE/UID",
@@ -94,10 +100,10 @@ static void put_route(struct buf *out, const struct runtimeconfig_answer *answer
     const struct aim_route_plan *plan = &answer->plan;
     const char *who = answer->own.routing.has_enabled        ? "the service"
                       : answer->settings.routing.has_enabled ? "the runtime configuration"
-                                                             : "nobody";
+                                                             : NULL;
     if (plan->verdict == ROUTE_OFF) {
-        buf_printf(out, "  routing        off: %s %s\n", who,
-                   strcmp(who, "nobody") ? "says so" : "turns it on");
+        buf_printf(out, "  routing        off: %s%s\n", who ? "disabled by " : "not enabled",
+                   who ? who : "");
         return;
     }
     buf_printf(out, "  routing        on, by %s\n  template       %s", who, sources[plan->source]);

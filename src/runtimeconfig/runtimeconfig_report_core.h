@@ -1,6 +1,5 @@
-/* What the controller would decide about one AIMService, and why, in words: for `flyball render`,
- * which has files, and `flyball explain`, which has a cluster. Pure: the decisions are those of
- * resolve_core and route_core. */
+/* What the controller would decide about one AIMService, and why, as text: for `flyball render`, which reads files, and
+ * `flyball explain`, which reads a cluster. Pure: the decisions are those of resolve_core and route_core. */
 #ifndef FLYBALL_RUNTIMECONFIG_REPORT_H
 #define FLYBALL_RUNTIMECONFIG_REPORT_H
 
@@ -8,12 +7,12 @@
 #include "route_core.h"
 
 struct runtimeconfig_case {
-    const char *group; /* of AIM */
+    const char *group; /* API group of AIM */
     const struct json *service;
     str operator_ns;
-    /* configurations of the name that the service has; NULL where there is none */
+    /* configurations of the name in the service's spec; NULL: not found */
     const struct json *in_namespace, *in_cluster;
-    const struct json *cluster_default; /* the cluster's "default", for its guard */
+    const struct json *cluster_default; /* the cluster's "default", for its requiredPrefix */
     struct aim_route_template template;
     enum aim_path_encoding encoding;
 };
@@ -22,15 +21,15 @@ struct runtimeconfig_answer {
     struct aim_resolved config;
     struct runtimeconfig_spec settings, own;
     struct aim_route_plan plan;
-    struct json *route; /* the HTTPRoute; NULL: none would be made */
-    struct buf trace;   /* a line a placeholder; of the caller to free */
-    bool fails;         /* the service would be degraded */
+    struct json *route; /* the HTTPRoute; NULL: none would be created */
+    struct buf trace;   /* one line per placeholder; freed by the caller */
+    bool fails;         /* the service would not be ready */
 };
 
 struct runtimeconfig_answer runtimeconfig_answer(struct arena *a,
                                                  const struct runtimeconfig_case *c);
 
-/* Several lines. `trace`: with every placeholder. */
+/* Several lines; with `trace`, one per placeholder as well. */
 void runtimeconfig_report(struct buf *out, const struct runtimeconfig_case *c,
                           const struct runtimeconfig_answer *answer, bool trace);
 

@@ -1,4 +1,5 @@
-/* See runtimeconfig_spec.h. */
+/* Reading and checking a configuration: see runtimeconfig_spec.h. A field of the wrong type counts as unset: the API
+ * server validates manifests, and `flyball render` must not fail where the controller would not. */
 #include "runtimeconfig_spec.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@ static const struct json *of_type(const struct json *v, enum json_type type)
     return json_is(v, type) ? v : NULL;
 }
 
+/* requiredPrefix is read from cluster configurations only: a tenant must not be able to lift it. */
 static struct aim_routing_spec read_routing(const struct json *routing, bool cluster)
 {
     const struct json *enabled = json_get(routing, "enabled");
@@ -22,7 +24,7 @@ static struct aim_routing_spec read_routing(const struct json *routing, bool clu
     };
 }
 
-/* Newer manifests nest the two fields of storage; the nested one wins where both are given. */
+/* Newer manifests nest the two storage fields; the nested one takes precedence. */
 static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret)
 {
     const struct json *nested = json_get(spec, "storage");
@@ -35,6 +37,7 @@ static void read_storage(const struct json *spec, struct runtimeconfig_spec *ret
     ret->headroom_percent = json_int(headroom, PVC_HEADROOM_DEFAULT);
 }
 
+/* `cluster` selects the fields that only one of the two kinds may set. */
 struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster)
 {
     const struct json *propagation = json_get(spec, "labelPropagation");
@@ -54,9 +57,9 @@ struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool 
     return ret;
 }
 
-/* ---- checking */
+/* ---- validation */
 
-/* The first name of an expression such as ".metadata.name"; empty when it begins otherwise. */
+/* The first field of an expression such as ".metadata.name"; empty if it starts differently. */
 static str root_field(str expression)
 {
     if (str_starts(expression, S("$")))
@@ -81,6 +84,7 @@ static bool is_known_root(str name)
     return !name.n;
 }
 
+/* Checks the placeholders, and the path with a short text in place of each. */
 static int lint_parts(const struct aim_path_template *t, struct aim_path_problem *problem)
 {
     auto_buf struct buf literal = { 0 }, path = { 0 };

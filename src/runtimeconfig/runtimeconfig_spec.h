@@ -1,5 +1,5 @@
-/* What a runtime configuration says, read from its spec, and the same fields where an AIMService says
- * them itself. Nothing is copied: texts and trees borrow from the spec. */
+/* The fields of a runtime configuration, and the same fields in the spec of an AIMService. Nothing is copied: texts and
+ * trees borrow from the spec. */
 #ifndef FLYBALL_RUNTIMECONFIG_SPEC_H
 #define FLYBALL_RUNTIMECONFIG_SPEC_H
 
@@ -14,7 +14,7 @@ struct aim_routing_spec {
     str path_template;              /* empty: unset */
     str timeout;                    /* requestTimeout as written; empty: unset */
     const struct json *annotations; /* NULL: unset */
-    str required_prefix;            /* a template; only of the cluster's kind */
+    str required_prefix;            /* a template; cluster configurations only */
 };
 
 struct runtimeconfig_spec {
@@ -29,12 +29,12 @@ struct runtimeconfig_spec {
     const struct json *propagate; /* labelPropagation.match while enabled; NULL: off */
 };
 
-/* Of any of the two kinds of configuration, or of an AIMService. NULL is an empty spec. Credentials
- * are left out of the cluster's kind: it is not the place for them. */
+/* Reads the spec of either kind of configuration, or of an AIMService. NULL is an empty spec. Credentials in a
+ * cluster configuration are ignored: all namespaces would share them. */
 struct runtimeconfig_spec runtimeconfig_spec_read(const struct json *spec, bool cluster);
 
-/* Can the path template be used by anybody? It is compiled, its placeholders must begin at a field
- * that every object has, and what is literal in it must leave room. -EINVAL and the problem. */
+/* Validates the path templates without an object: they must compile, placeholders must start with a field that every
+ * object has, and the literal part must not be too long. -EINVAL and the problem. */
 int runtimeconfig_lint(struct arena *a, const struct runtimeconfig_spec *spec,
                        struct aim_path_problem *problem);
 

@@ -1,12 +1,19 @@
-/* Children of a service: see service_children_core.h. The InferenceService has a file of its own,
- * service_runtime_core.c. */
+/* Children of a service: see service_children_core.h. The InferenceService has its own file, service_runtime_core.c.
+ *
+ *     image without a model ----> AIMModel
+ *     overrides ----------------> AIMServiceTemplate "<base>-ovr-<hash>"
+ *     caching requested --------> AIMTemplateCache, named after the template
+ *     otherwise ----------------> PersistentVolumeClaim "<isvc>-temp-cache"
+ *
+ * Fields have two names where the generations of AIM differ; both are read here, so that no other file needs to
+ * know. Names and labels are those of the original operator (names_core.c). */
 #include "service_children_core.h"
 
 #include "../base/quantity.h"
 #include "../base/sha256.h"
 #include "names_core.h"
 
-/* ---- what the service asks for */
+/* ---- fields of the service */
 
 str aim_service_model_ref(const struct json *service)
 {
@@ -70,7 +77,7 @@ static struct json *make_child(struct arena *a, str name, str ns)
 }
 
 static void set_label(struct arena *a, struct json *object, const struct aim_service_basis *b,
-                  const char *name, str value)
+                      const char *name, str value)
 {
     struct json *labels = json_make(a, object, "metadata", "labels", NULL);
     json_set_str(a, labels, aim_names_label_key(a, b->group, name).p, value);
@@ -107,6 +114,7 @@ static const struct json *find_named(const struct json *list, str name)
     return NULL;
 }
 
+/* Used for env, secrets and other lists that Kubernetes merges by name. */
 struct json *aim_service_merge_named(struct arena *a, const struct json *under,
                                      const struct json *over)
 {
@@ -124,6 +132,7 @@ struct json *aim_service_merge_named(struct arena *a, const struct json *under,
 
 /* ---- model and templates */
 
+/* Created in the namespace of the service, with its credentials, because the image may be private. */
 struct json *aim_service_model(struct arena *a, const struct aim_service_basis *b)
 {
     str image = aim_service_model_image(b->service);
@@ -140,7 +149,7 @@ struct json *aim_service_model(struct arena *a, const struct aim_service_basis *
     return model;
 }
 
-/* In the order in which the original wrote them: the hash of the derived name depends on it. */
+/* The overrides in the key order of the original operator: the hash in the derived name depends on it. */
 static str overrides_text(struct arena *a, const struct json *overrides)
 {
     struct json *ordered = json_new_obj(a);
@@ -158,6 +167,7 @@ static str overrides_text(struct arena *a, const struct json *overrides)
     return json_to_str(a, ordered);
 }
 
+/* Writes the overrides into the spec of the derived template. */
 static void apply_overrides(struct arena *a, struct json *spec, const struct json *overrides)
 {
     copy_member(a, overrides, spec, "metric");
@@ -165,7 +175,7 @@ static void apply_overrides(struct arena *a, struct json *spec, const struct jso
     struct json *selector = json_make(a, spec, "gpuSelector", NULL);
     json_each(m, json_get(overrides, "gpuSelector"))
         json_set(a, selector, m->key, json_copy(a, m->value));
-    /* the newer shape of the same wish */
+    /* the newer form of the same fields */
     const struct json *gpu = json_at(overrides, "hardware", "gpu", NULL);
     copy_member(a, gpu, selector, "model");
     copy_member(a, gpu, selector, "resourceName");
@@ -175,7 +185,7 @@ static void apply_overrides(struct arena *a, struct json *spec, const struct jso
         json_del(spec, S("gpuSelector"));
 }
 
-/* A profile given by hand spoke of the base; what is overridden in it would contradict. */
+/* A profile in the spec describes the base; the overridden fields in it are removed. */
 static void drop_overridden_profile(struct json *spec, const struct json *overrides)
 {
     struct json *metadata = json_at(spec, "profile", "metadata", NULL);
@@ -189,6 +199,7 @@ static void drop_overridden_profile(struct json *spec, const struct json *overri
     }
 }
 
+/* The base spec with overrides, plus env, secrets and resources of the service. */
 struct json *aim_service_derived_template(struct arena *a, const struct aim_service_basis *b,
                                           const struct json *base)
 {
@@ -233,6 +244,7 @@ static int64_t parse_size(const struct json *size)
                : -1;
 }
 
+/* Unknown (-1) if any size is: a volume that is too small fails in the middle of a download. */
 int64_t aim_service_sources_bytes(const struct json *sources)
 {
     int64_t sum = 0;
@@ -257,6 +269,7 @@ struct json *aim_service_claim_spec(struct arena *a, str storage_class, int64_t 
     return spec;
 }
 
+/* Sized for all model sources plus headroom. */
 struct json *aim_service_volume(struct arena *a, const struct aim_service_basis *b)
 {
     int64_t bytes = aim_service_sources_bytes(aim_service_sources(b->template));
@@ -273,6 +286,7 @@ struct json *aim_service_volume(struct arena *a, const struct aim_service_basis 
     return claim;
 }
 
+/* Has the name of the template, so that all services with this template share it. */
 struct json *aim_service_template_cache(struct arena *a, const struct aim_service_basis *b)
 {
     const struct json *from = json_get(b->service, "spec");

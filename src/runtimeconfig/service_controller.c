@@ -1,4 +1,12 @@
-/* AIMService: see service_controller.h. Observe (service_observe.c), write what is missing, say how it is. */
+/* AIMService: see service_controller.h. Observes (service_observe.c), creates what is missing, and sets the status
+ * (service_status_core.c).
+ *
+ *     template ready and model known
+ *         -> storage: warm cache | volumes of the live InferenceService | a volume of its own
+ *         -> InferenceService
+ *
+ * Storage is sticky: an InferenceService keeps the kind of storage that it was created with, because changing its
+ * volumes restarts all pods. A service that asks for a cache waits until it is warm, except if it already runs. */
 #include "service_controller.h"
 
 #include "../base/rfc3339.h"
@@ -29,7 +37,7 @@ static void service_observe_turn(struct aim_turn *t)
 
 /* ---- storage */
 
-/* The volumes that a warm cache offers, from what its status lists. */
+/* The volumes of a warm cache, from its status; false if there are none. */
 static bool mounts_of_cache(struct aim_turn *t, const struct json *cache,
                             struct aim_service_storage *ret)
 {
@@ -55,7 +63,7 @@ static enum aim_service_cache_state cache_state(const struct json *cache)
                                           : SERVICE_CACHE_WARMING;
 }
 
-/* A cache belongs to a template of the namespace; one for a template of the cluster stands alone. */
+/* The cache is owned by its template if that is in the namespace; a cluster template cannot own it. */
 static void make_cache(struct aim_turn *t, struct aim_service_view *v)
 {
     struct json *cache = aim_service_template_cache(t->r->arena, &v->basis);
@@ -74,7 +82,7 @@ static void make_cache(struct aim_turn *t, struct aim_service_view *v)
     aim_apply(t, kind_of(t, AIM_TEMPLATE_CACHE), NULL, cache);
 }
 
-/* The service waits for its cache; what already runs keeps the volumes it has. */
+/* Storage from the cache; false: wait for it. A running service keeps its volumes. */
 static bool storage_of_cache(struct aim_turn *t, struct aim_service_view *v,
                              struct aim_service_storage *ret)
 {
@@ -86,13 +94,13 @@ static bool storage_of_cache(struct aim_turn *t, struct aim_service_view *v,
     return aim_service_read_storage(t->r->arena, v->basis.group, v->runtime, "template", ret);
 }
 
-/* Made once and never changed. */
+/* A volume of its own, created once and never changed. */
 static void storage_of_volume(struct aim_turn *t, struct aim_service_view *v,
                               struct aim_service_storage *ret)
 {
     struct json *claim = aim_service_volume(t->r->arena, &v->basis);
     if (!claim)
-        return; /* the size of a source is not known: the pod's own disk has to do */
+        return; /* the size of a source is unknown: the pod uses its own disk */
     str name = meta_text(claim, "name");
     struct aim_service_mount *at = arena_new(t->r->arena, struct aim_service_mount);
     *at = (struct aim_service_mount){ name, S(SERVICE_CACHE_ROOT) };
@@ -103,7 +111,7 @@ static void storage_of_volume(struct aim_turn *t, struct aim_service_view *v,
     aim_apply(t, &aim_resource_claims, NULL, claim);
 }
 
-/* False: the runtime has to wait. */
+/* Chooses the storage; false: the InferenceService must wait. */
 static bool prepare_storage(struct aim_turn *t, struct aim_service_view *v,
                             struct aim_service_storage *ret)
 {
@@ -131,7 +139,7 @@ static void make_runtime(struct aim_turn *t, struct aim_service_view *v)
     aim_apply(t, &aim_resource_inference_services, v->runtime, runtime);
 }
 
-/* Caches that were begun for this service alone and are not done are of no use to anybody. */
+/* Is this an unfinished cache that was created for this service and that no other service uses? */
 static bool is_orphan(struct aim_turn *t, const struct aim_record *cache, str service_label)
 {
     const struct json *object =
@@ -155,6 +163,7 @@ static bool is_orphan(struct aim_turn *t, const struct aim_record *cache, str se
     return true;
 }
 
+/* Deletes orphaned caches; removes the finalizer when none is left. */
 static void delete_orphan_caches(struct aim_turn *t)
 {
     const struct aim_record *cache;
@@ -171,11 +180,12 @@ static void delete_orphan_caches(struct aim_turn *t)
                                                 .name = cache->meta.name });
         }
     if (orphans)
-        reconcile_again(t->r, NS_PER_S); /* until the caches show them leaving */
+        reconcile_again(t->r, NS_PER_S); /* until the watch shows that they are being deleted */
     else
         aim_finalizer_send(t, FINALIZER, false);
 }
 
+/* Children are created in the order of their dependencies; each waits until the one before is ready. */
 static void service_reconcile(struct aim_turn *t)
 {
     struct aim_service_view *v = t->view;
@@ -187,7 +197,7 @@ static void service_reconcile(struct aim_turn *t)
     if (aim_service_wants_cache(t->object) && !aim_finalizer_has(t, FINALIZER))
         aim_finalizer_send(t, FINALIZER, true);
     if (v->facts.config_missing)
-        return; /* what runs stays as it is */
+        return; /* existing objects stay as they are */
     if (v->make_model)
         aim_apply(t, kind_of(t, AIM_MODEL), NULL, json_copy(a, v->make_model));
     if (v->make_template)
@@ -200,6 +210,7 @@ static void service_reconcile(struct aim_turn *t)
 
 /* ---- status */
 
+/* The verdict on the route, as a fact for the status. */
 static struct aim_service_route_fact route_fact(const struct aim_route_plan *plan)
 {
     static const enum aim_service_route_state states[ROUTE_VERDICT_N] = {
@@ -217,7 +228,8 @@ static struct aim_service_route_fact route_fact(const struct aim_route_plan *pla
                                             plan->message };
 }
 
-/* A refusal for good is was_reported at once; anything else may pass, and a conflict is over in a moment. */
+/* The failed write of this turn, and for how long writes have failed. A refusal counts as lasting at once; a conflict
+ * is retried immediately and not reported. */
 static struct aim_service_trouble make_trouble(const struct aim_turn *t)
 {
     struct aim_service_trouble trouble = { .phase = SERVICE_APPLYING };
@@ -236,6 +248,7 @@ static struct aim_service_trouble make_trouble(const struct aim_turn *t)
     return trouble;
 }
 
+/* RoutingReady is left out: route_controller.c sets it with a more precise message. */
 static void put_conditions(struct aim_turn *t, const struct aim_service_answer *answer)
 {
     static const enum aim_truth truths[] = {
@@ -244,7 +257,7 @@ static void put_conditions(struct aim_turn *t, const struct aim_service_answer *
     for (int type = 0; type < SERVICE_CONDITION_N; type++) {
         const struct aim_service_condition *c = &answer->conditions[type];
         if (c->truth == SERVICE_ABSENT ||
-            type == SERVICE_ROUTING_READY) /* the route's own to say */
+            type == SERVICE_ROUTING_READY) /* set by route_controller.c */
             continue;
         aim_status_condition(&t->status,
                              &(struct aim_condition){
@@ -254,6 +267,7 @@ static void put_conditions(struct aim_turn *t, const struct aim_service_answer *
     }
 }
 
+/* The route was planned before and has set its own condition; here it is one fact among others. */
 static void service_set_status(struct aim_turn *t)
 {
     struct aim_service_view *v = t->view;

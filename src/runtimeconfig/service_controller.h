@@ -1,5 +1,5 @@
-/* AIMService: what it brings into being and what it says of itself. The turn, the configuration and the route are
- * around it: see consumer.h. */
+/* AIMService: the objects it creates and its status. The turn, the configuration and the route are around it: see
+ * consumer.h. */
 #ifndef FLYBALL_SERVICE_CONTROLLER_H
 #define FLYBALL_SERVICE_CONTROLLER_H
 

@@ -1,4 +1,5 @@
-/* See service_finalizer.h. */
+/* Adding and removing finalizers: see service_finalizer.h. They keep an object until unfinished caches that were created
+ * for it are deleted; owner references cannot do that, because finished caches must stay. */
 #include "service_finalizer.h"
 
 #include "names_core.h"
@@ -23,6 +24,7 @@ bool aim_finalizer_has(const struct aim_turn *t, const char *name)
     return false;
 }
 
+/* Keeps finalizers of other controllers in their order. */
 void aim_finalizer_send(struct aim_turn *t, const char *name, bool add)
 {
     struct arena *a = t->r->arena;

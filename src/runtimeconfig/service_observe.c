@@ -1,4 +1,12 @@
-/* Looking at what a service stands on: see service_view.h. Reads caches only. */
+/* Observing what a service depends on: see service_view.h. Reads caches only.
+ *
+ *     spec.templateRef ------------------------------+
+ *     spec.model -> model -> best ready template ----+--> base --overrides--> template --> its model
+ *                                                                                |
+ *                    InferenceService, pods (image pull errors)  <---------------+--> cache
+ *
+ * Every step that fails leaves a fact for service_status_core.c and ends the chain. Objects are built in the arena of
+ * the turn, because cached records may be replaced while it waits. */
 #include "service_view.h"
 
 #include "model_core.h"
@@ -25,6 +33,7 @@ struct json *aim_service_find(const struct aim_turn *t, enum aim_kind ns_kind, s
              : object_of(t, cluster_kind, cache_get(aim_cache(t->aim, cluster_kind), S(""), name));
 }
 
+/* Usually named after the template; a cache that a user created may have any name. */
 struct json *aim_service_find_cache(const struct aim_turn *t, str template)
 {
     struct cache *caches = aim_cache(t->aim, AIM_TEMPLATE_CACHE);
@@ -48,6 +57,7 @@ static struct aim_service_model_fact model_fact(enum aim_service_model_state sta
     return (struct aim_service_model_fact){ state, reason, message };
 }
 
+/* A model with this image; `*ret_count` is the number of them. */
 static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns, str image,
                                   size_t *ret_count)
 {
@@ -61,6 +71,7 @@ static struct json *only_of_image(struct aim_turn *t, enum aim_kind kind, str ns
     return object_of(t, kind, found);
 }
 
+/* The only model with this image; several are an error, and for none a model is created. */
 static void find_by_image(struct aim_turn *t, struct aim_service_view *v, str image)
 {
     size_t count;
@@ -85,6 +96,7 @@ static void find_by_image(struct aim_turn *t, struct aim_service_view *v, str im
     }
 }
 
+/* A model that does not exist yet is waited for: it may be created later. */
 static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str name)
 {
     v->model = aim_service_find(t, AIM_MODEL, name);
@@ -97,6 +109,7 @@ static void find_by_name(struct aim_turn *t, struct aim_service_view *v, str nam
                                     STR_ARG(name), STR_ARG(t->ns)));
 }
 
+/* Sets the model fact from the status of the model. */
 static void check_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str word = json_text(json_at(v->model, "status", "status", NULL));
@@ -110,10 +123,10 @@ static void check_model(struct aim_turn *t, struct aim_service_view *v)
                                 arena_printf(t->r->arena, STR_FMT " \"" STR_FMT "\" is %s",
                                              STR_ARG(json_text(json_get(v->model, "kind"))),
                                              STR_ARG(meta_text(v->model, "name")),
-                                             word.n ? word.p : "not judged yet"));
+                                             word.n ? word.p : "not ready yet"));
 }
 
-/* False: the story ends here. */
+/* True if the model is ready; otherwise the fact explains why not. */
 static bool resolve_model(struct aim_turn *t, struct aim_service_view *v)
 {
     str ref = aim_service_model_ref(t->object), image = aim_service_model_image(t->object);
@@ -123,7 +136,7 @@ static bool resolve_model(struct aim_turn *t, struct aim_service_view *v)
         find_by_image(t, v, image);
     else
         v->facts.model = model_fact(SERVICE_MODEL_UNRESOLVED, S("ModelResolutionFailed"),
-                                    S("spec.model names neither a model (ref) nor an image"));
+                                    S("spec.model must set a model (ref) or an image"));
     if (v->model)
         check_model(t, v);
     return v->facts.model.state == SERVICE_MODEL_READY;
@@ -136,7 +149,8 @@ struct candidates {
     size_t n;
 };
 
-static void gather_candidates(struct aim_turn *t, enum aim_kind kind, str ns, str model, struct candidates *c)
+static void gather_candidates(struct aim_turn *t, enum aim_kind kind, str ns, str model,
+                              struct candidates *c)
 {
     const struct aim_record *r;
     cache_each_in(r, aim_cache(t->aim, kind), AIM_INDEX_MODEL, model)
@@ -154,6 +168,7 @@ static size_t count_of(const struct aim_turn *t, enum aim_kind kind, str model)
     return n;
 }
 
+/* The best template of the model, or NULL and the fact. */
 static const struct json *select_template(struct aim_turn *t, struct aim_service_view *v)
 {
     str model = meta_text(v->model, "name");
@@ -163,7 +178,7 @@ static const struct json *select_template(struct aim_turn *t, struct aim_service
     gather_candidates(t, AIM_CLUSTER_TEMPLATE, S(""), model, &c);
     struct aim_template_selection s =
         aim_template_select(t->r->arena, model, c.at, c.n, aim_world_gpus(aim_world(t->aim)));
-    if (s.chosen) { /* by its own scope: a template of the same name may be in the other */
+    if (s.chosen) { /* in its own scope: the other one may have a template of the same name */
         enum aim_kind kind = s.chosen->ns.n ? AIM_TEMPLATE : AIM_CLUSTER_TEMPLATE;
         return object_of(t, kind, cache_get(aim_cache(t->aim, kind), s.chosen->ns, s.chosen->name));
     }
@@ -176,6 +191,7 @@ static const struct json *select_template(struct aim_turn *t, struct aim_service
     return NULL;
 }
 
+/* The named template, or the best one of the model. */
 static const struct json *base_template(struct aim_turn *t, struct aim_service_view *v)
 {
     str name = aim_service_template_ref(t->object);
@@ -188,7 +204,7 @@ static const struct json *base_template(struct aim_turn *t, struct aim_service_v
     return template;
 }
 
-/* Any template of the namespace that says the same will do. */
+/* A template of the namespace with the same spec; reused instead of creating another one. */
 static struct json *equal_template(struct aim_turn *t, const struct json *wanted)
 {
     const struct aim_record *r;
@@ -202,8 +218,9 @@ static struct json *equal_template(struct aim_turn *t, const struct json *wanted
     return NULL;
 }
 
+/* The template with the overrides of the service; NULL while it is being created. */
 static const struct json *derive_template(struct aim_turn *t, struct aim_service_view *v,
-                                 const struct json *base)
+                                          const struct json *base)
 {
     if (!base || !aim_service_overrides(t->object))
         return base;
@@ -226,6 +243,7 @@ static const struct json *derive_template(struct aim_turn *t, struct aim_service
     return v->live_template;
 }
 
+/* NotAvailable counts as degraded: no node has the GPU of the template. */
 static enum aim_service_template_state template_state_of(const struct json *template)
 {
     str word = json_text(json_at(template, "status", "status", NULL));
@@ -239,6 +257,7 @@ static enum aim_service_template_state template_state_of(const struct json *temp
                                                    : SERVICE_TEMPLATE_EMPTY;
 }
 
+/* Takes reason and message from the Failure condition of the template, which names the cause. */
 static void check_template(struct aim_service_view *v, const struct json *template)
 {
     const struct json *failure = aim_status_find(json_get(template, "status"), "Failure");
@@ -254,6 +273,7 @@ static void check_template(struct aim_service_view *v, const struct json *templa
     };
 }
 
+/* Template and model in use. */
 static void observe_template(struct aim_turn *t, struct aim_service_view *v)
 {
     const struct json *template = derive_template(t, v, base_template(t, v));
@@ -280,8 +300,9 @@ static bool is_pull_error(str reason)
            str_eqc(reason, "InvalidImageName");
 }
 
+/* Sets the first image pull error of these containers; false if there is none. */
 static bool find_pull_error(struct aim_turn *t, struct aim_service_runtime_fact *fact,
-                                const struct aim_pod_container *at, size_t n, bool init)
+                            const struct aim_pod_container *at, size_t n, bool init)
 {
     for (size_t i = 0; i < n; i++) {
         if (!is_pull_error(at[i].waiting))
@@ -298,18 +319,19 @@ static bool find_pull_error(struct aim_turn *t, struct aim_service_runtime_fact 
     return false;
 }
 
+/* The first pull error of any pod is enough: all pods of a service have the same image. */
 static void observe_pods(struct aim_turn *t, struct aim_service_view *v)
 {
     const struct aim_predictor_record *pod;
     cache_each_in(pod, aim_world(t->aim)->pods, 0, v->runtime_name)
         if (str_eq(pod->meta.ns, t->ns) &&
-            (find_pull_error(t, &v->facts.runtime, pod->init_containers.at,
-                                 pod->init_containers.n, true) ||
-             find_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n,
-                                 false)))
+            (find_pull_error(t, &v->facts.runtime, pod->init_containers.at, pod->init_containers.n,
+                             true) ||
+             find_pull_error(t, &v->facts.runtime, pod->containers.at, pod->containers.n, false)))
             return;
 }
 
+/* The InferenceService and, while it is not ready, its pods. */
 static void observe_runtime(struct aim_turn *t, struct aim_service_view *v)
 {
     v->runtime_name = aim_names_inference_service(t->r->arena, t->name, t->ns);
@@ -326,6 +348,7 @@ static void observe_runtime(struct aim_turn *t, struct aim_service_view *v)
         observe_pods(t, v);
 }
 
+/* Fills in the view, and the template that the route needs for its labels. */
 void aim_service_observe(struct aim_turn *t, struct aim_service_view *v)
 {
     struct arena *a = t->r->arena;

@@ -1,4 +1,5 @@
-/* Acceptance of a route: see service_route_core.h. */
+/* Acceptance of a route: see service_route_core.h. Gateways answer asynchronously; a condition whose observedGeneration is
+ * older than the route describes the version before, so the route counts as waiting. */
 #include "service_route_core.h"
 
 static const struct json *find_condition(const struct json *parent, const char *type)
@@ -20,6 +21,7 @@ static bool is_stale(const struct json *condition, int64_t generation)
     return json_int(json_get(condition, "observedGeneration"), generation) < generation;
 }
 
+/* The answer of one parent. */
 static struct aim_service_route_fact parent_fact(const struct json *parent, int64_t generation)
 {
     static const char *const types[] = { "Accepted", "ResolvedRefs" };
@@ -30,13 +32,14 @@ static struct aim_service_route_fact parent_fact(const struct json *parent, int6
             return (struct aim_service_route_fact){ SERVICE_ROUTE_REJECTED,
                                                     json_text(json_get(c, "reason")),
                                                     json_text(json_get(c, "message")) };
-        bool must = i == 0; /* not every gateway tells of references */
+        bool must = i == 0; /* not every gateway reports ResolvedRefs */
         if ((must || c) && (!str_eqc(status, "True") || is_stale(c, generation)))
             return make_waiting(S("Waiting for the gateway to accept the HTTPRoute"));
     }
     return (struct aim_service_route_fact){ .state = SERVICE_ROUTE_READY };
 }
 
+/* A route without parents in its status has not been seen by any gateway controller yet. */
 struct aim_service_route_fact aim_service_route_fact(const struct json *route)
 {
     const struct json *parents = json_at(route, "status", "parents", NULL);

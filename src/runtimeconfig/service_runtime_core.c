@@ -1,7 +1,14 @@
 /* The InferenceService of a service: see service_children_core.h.
  *
- * KServe runs what its ServingRuntime says, which has the template's name; here are only the wishes of this service:
- * replicas, environment, resources, volumes and credentials. */
+ * KServe runs the ServingRuntime that has the name of the template; the InferenceService only adds what is specific to
+ * this service: replicas, environment, resources, volumes and credentials. For each of these the service takes
+ * precedence over the template, then the model, then the configuration; lists are merged by name:
+ *
+ *                        service   template   model   configuration
+ *     environment        x         x                  x               merged by name
+ *     resources          x         x          x                       the first that is set, over defaults per GPU
+ *     pull secrets       x         x          x       x               merged by name
+ *     service account    x         x          x       x               the first that is set */
 #include "service_children_core.h"
 
 #include "names_core.h"
@@ -26,6 +33,7 @@ static str name_of(const struct json *object)
 
 /* ---- metadata */
 
+/* Labels that the original sets; metric and precision come from the discovered profile only. */
 static void put_labels(struct maker *m, struct json *labels)
 {
     const struct aim_service_basis *b = m->b;
@@ -52,6 +60,7 @@ static void put_labels(struct maker *m, struct json *labels)
                          ours[i].value);
 }
 
+/* Labels and annotations of the service are copied first, so that ours win. */
 static void put_metadata(struct maker *m, struct json *object,
                          const struct aim_service_storage *storage)
 {
@@ -67,7 +76,8 @@ static void put_metadata(struct maker *m, struct json *object,
     put_labels(m, labels);
     struct json *notes = json_make(m->a, metadata, "annotations", NULL);
     json_each(note, json_get(from, "annotations"))
-        if (!str_starts(note->key, S("kubectl.kubernetes.io/"))) /* that one is of the service */
+        if (!str_starts(note->key,
+                        S("kubectl.kubernetes.io/"))) /* describes the service, not this object */
             json_set(m->a, notes, note->key, json_copy(m->a, note->value));
     if (storage->mode)
         json_set_str(m->a, notes, aim_names_label_key(m->a, m->b->group, "storage").p,
@@ -87,13 +97,14 @@ static int64_t gpu_count(const struct json *template)
     return found > 0 ? found : aim_template_gpu_count(spec_of(template));
 }
 
-static void copy_resources(struct arena *a, struct json *into, const struct json *from, const char *key)
+static void copy_resources(struct arena *a, struct json *into, const struct json *from,
+                           const char *key)
 {
     json_each(m, json_get(from, key))
         json_set(a, json_make(a, into, key, NULL), m->key, json_copy(a, m->value));
 }
 
-/* What a number of GPUs usually needs beside them. */
+/* Default CPU and memory per GPU, as in the original operator. */
 static void put_default_resources(struct arena *a, struct json *resources, int64_t gpus)
 {
     struct json *requests = json_make(a, resources, "requests", NULL);
@@ -103,13 +114,14 @@ static void put_default_resources(struct arena *a, struct json *resources, int64
                  arena_printf(a, "%lldGi", 48 * (long long)gpus));
 }
 
+/* Defaults, overlaid by the first of service, template and model that sets resources; GPUs are always added. */
 static struct json *resources_of(struct maker *m)
 {
     const struct aim_service_basis *b = m->b;
     const struct json *whose[] = { json_get(spec_of(b->service), "resources"),
                                    json_get(spec_of(b->template), "resources"),
                                    json_get(spec_of(b->model), "resources") };
-    enum { GPUS_MAX = 1024 }; /* a node has less; keeps the products small */
+    enum { GPUS_MAX = 1024 }; /* more than any node has; keeps the products small */
     int64_t gpus = MIN(gpu_count(b->template), (int64_t)GPUS_MAX);
     str named = json_text(json_at(b->template, "spec", "gpuSelector", "resourceName", NULL));
     const char *resource = named.n ? named.p : GPU_RESOURCE;
@@ -132,8 +144,9 @@ static struct json *resources_of(struct maker *m)
     return resources;
 }
 
-/* ---- the rest of the predictor */
+/* ---- predictor */
 
+/* Cache path, configuration, template, service: later ones win. */
 static struct json *env_of(struct maker *m, const struct aim_service_storage *storage)
 {
     struct json *first = json_new_arr(m->a);
@@ -148,7 +161,7 @@ static struct json *env_of(struct maker *m, const struct aim_service_storage *st
     return aim_service_merge_named(m->a, env, json_get(spec_of(m->b->service), "env"));
 }
 
-/* Service, template, model, configuration: the first that names a secret counts, all are used. */
+/* The secrets of service, template, model and configuration, in this order, each once. */
 static struct json *pull_secrets_of(struct maker *m)
 {
     const struct aim_service_basis *b = m->b;
@@ -162,6 +175,7 @@ static struct json *pull_secrets_of(struct maker *m)
     return all;
 }
 
+/* The first of service, template, model and configuration that names a service account. */
 static str account_of(const struct aim_service_basis *b)
 {
     const str names[] = { json_text(json_get(spec_of(b->service), "serviceAccountName")),
@@ -174,6 +188,7 @@ static str account_of(const struct aim_service_basis *b)
     return S("");
 }
 
+/* One volume and one mount per claim. */
 static void put_volumes(struct maker *m, struct json *predictor, struct json *model,
                         const struct aim_service_storage *storage)
 {
@@ -205,6 +220,7 @@ static void put_replicas(struct maker *m, struct json *predictor)
         json_set(m->a, predictor, S("autoScaling"), json_copy(m->a, json_get(spec, "autoScaling")));
 }
 
+/* Empty lists are left out: server-side apply would otherwise own them. */
 struct json *aim_service_inference_service(struct arena *a, const struct aim_service_basis *b,
                                            const struct aim_service_storage *storage)
 {
@@ -230,7 +246,7 @@ struct json *aim_service_inference_service(struct arena *a, const struct aim_ser
     return object;
 }
 
-/* ---- what a live one has */
+/* ---- a live InferenceService */
 
 static str mount_path(const struct json *mounts, str volume)
 {
@@ -240,6 +256,7 @@ static str mount_path(const struct json *mounts, str volume)
     return S("");
 }
 
+/* Reads the mode from our annotation and the claims from volumes with our prefix; others are not ours. */
 bool aim_service_read_storage(struct arena *a, const char *group,
                               const struct json *inference_service, const char *mode,
                               struct aim_service_storage *ret)

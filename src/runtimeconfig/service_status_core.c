@@ -1,5 +1,47 @@
-/* Status of a service: see service_status_core.h. Each stage that can end the story is one function that
- * returns true when it did; the order of `stages` is the order of precedence. */
+/* Status of a service: see service_status_core.h.
+ *
+ * The problem. An AIMService depends on a model, a template, a cache, a configuration, an InferenceService, its pods and
+ * a route. Each of them can be missing, pending, degraded or failed, and several can be at once. From that the status
+ * must give one word (Pending, Starting, Running, Degraded, Failed) and seven conditions, and it must name the cause
+ * that a user can act on, not one of its effects: "template not found" rather than "InferenceService missing".
+ * Dashboards and scripts compare reasons and messages with those of the original operator, so most texts here are
+ * quotations, pinned by the golden vectors aim-status.
+ *
+ * The invariant. The status is a function of the facts. It is computed from scratch on every pass; a cause that is
+ * gone leaves no trace. The previous status is read in two cases only: while the API server fails (a service that
+ * runs is not called failed for SERVICE_GRACE_S), and for a Failure condition that must be cleared.
+ *
+ * How data moves. Cache and route have their own conditions and are evaluated first. Then the stages run in the order
+ * of precedence; the first one that applies ends the evaluation:
+ *
+ *     facts --> set_cache_condition, set_route_condition, clear_failure
+ *           --> stage_trouble      the API server refuses or does not answer
+ *               stage_unresolved   no model, or more than one
+ *               stage_model        the model is not ready
+ *               stage_selection    no single best template
+ *               stage_awaited      the template is being created
+ *               stage_missing      the named template does not exist
+ *               stage_resolved     never ends: sets Resolved, everything below has a template
+ *               stage_config       the runtime configuration does not exist
+ *               stage_path         the path template is invalid; the runtime continues
+ *               stage_template     the template is not usable
+ *               stage_pull         a pod cannot pull its image
+ *               stage_gateway      routing without a gatewayRef
+ *               stage_cache        the requested cache is not warm
+ *               stage_running      starting, or running
+ *           --> answer: word and conditions
+ *
+ * A stage returns true if it ended the evaluation. Most of them describe their result as a struct outcome, which
+ * end_with() turns into conditions, so that each stage sets the same four or five conditions and none is forgotten.
+ *
+ * The order is the specification: what comes first is what the user must fix first. The word is the maximum of what
+ * route and stage require (`enum word` is ordered by severity), because a failing route stays failing whatever else
+ * is pending.
+ *
+ * Why not update the conditions in place, as the original does: an old failure then stays after its cause is gone, and
+ * the status depends on its own history (test/golden/golden_aim.c lists the vectors in which this differs).
+ *
+ * Texts are literals, borrowed from the facts, or in the arena. */
 #include "service_status_core.h"
 
 enum word { PENDING, STARTING, RUNNING, DEGRADED, FAILED };
@@ -21,14 +63,14 @@ const char *aim_service_condition_name(enum aim_service_condition_type type)
     return names[type];
 }
 
-static void set_condition(struct evaluation *s, enum aim_service_condition_type type, bool holds, str reason,
-                str message)
+static void set_condition(struct evaluation *s, enum aim_service_condition_type type, bool holds,
+                          str reason, str message)
 {
     s->c[type] =
         (struct aim_service_condition){ holds ? SERVICE_TRUE : SERVICE_FALSE, reason, message };
 }
 
-/* All that a cause says when it ends the story; a NULL text leaves its condition alone. */
+/* The conditions that a stage sets when it ends the evaluation. A NULL text leaves its condition unchanged. */
 struct outcome {
     enum word word;
     str reason;
@@ -37,6 +79,7 @@ struct outcome {
     bool is_progressing; /* Progressing is True */
 };
 
+/* Sets the conditions of an outcome; always true, so that a stage can return it. */
 static bool end_with(struct evaluation *s, const struct outcome *e)
 {
     s->word = MAX(s->word, e->word); /* a failing route stays failing */
@@ -47,7 +90,8 @@ static bool end_with(struct evaluation *s, const struct outcome *e)
     if (e->failure.p)
         set_condition(s, SERVICE_FAILURE, true, e->reason, e->failure);
     set_condition(s, SERVICE_READY, false, e->reason, e->ready);
-    set_condition(s, SERVICE_PROGRESSING, e->is_progressing && s->word != FAILED, e->reason, str_c(e->progressing));
+    set_condition(s, SERVICE_PROGRESSING, e->is_progressing && s->word != FAILED, e->reason,
+                  str_c(e->progressing));
     return true;
 }
 
@@ -56,8 +100,9 @@ static str text_or(str text, str otherwise)
     return text.n ? text : otherwise;
 }
 
-/* ---- before the stages: cache and route */
+/* ---- cache and route, before the stages */
 
+/* A cache that was not requested counts as warm, as in the original. */
 static void set_cache_condition(struct evaluation *s)
 {
     static const struct {
@@ -72,9 +117,10 @@ static void set_cache_condition(struct evaluation *s)
     };
     enum aim_service_cache_state state = s->f->cache;
     set_condition(s, SERVICE_CACHE_READY, t[state].holds, str_c(t[state].reason),
-        text_or(s->f->cache_message, str_c(t[state].message)));
+                  text_or(s->f->cache_message, str_c(t[state].message)));
 }
 
+/* RoutingReady, the lowest word that the route requires, and Failure if it causes one. */
 static void set_route_condition(struct evaluation *s)
 {
     static const struct {
@@ -115,7 +161,7 @@ static bool old_has_failure(const struct json *old)
     return false;
 }
 
-/* While a route is awaited nothing is said of failures, unless one was cache_condition of before. */
+/* Clears Failure if the route is settled. While it is pending, Failure is set only if the old status had it. */
 static void clear_failure(struct evaluation *s)
 {
     bool settled =
@@ -126,7 +172,7 @@ static void clear_failure(struct evaluation *s)
 
 /* ---- stages */
 
-/* A server that fails for a moment is no reason to call a running service failed. */
+/* The API server fails, but not long enough to report it: the word stays, and Ready is Unknown. */
 static void keep_status_word(struct evaluation *s)
 {
     str before = json_text(json_get(s->f->old, "status"));
@@ -138,6 +184,7 @@ static void keep_status_word(struct evaluation *s)
     s->c[SERVICE_READY].truth = SERVICE_UNKNOWN;
 }
 
+/* Failed once a write has failed for SERVICE_GRACE_S. */
 static bool stage_trouble(struct evaluation *s)
 {
     const struct aim_service_trouble *t = &s->f->trouble;
@@ -149,59 +196,63 @@ static bool stage_trouble(struct evaluation *s)
     }
     static const char *const what[] = { "Observation", "Planning", "Apply" };
     str message = arena_printf(s->a, "%s failed: " STR_FMT, what[t->phase], STR_ARG(t->message));
-    return end_with(s, &(struct outcome){
-                         .word = FAILED,
-                         .reason = t->phase == SERVICE_APPLYING ? S("RuntimeFailed")
-                                                                : S("ValidationFailed"),
-                         .resolved = S("Template resolution pending due to reconciliation failure"),
-                         .runtime = message,
-                         .ready = message,
-                         .failure = message,
-                         .progressing = "Reconciliation halted due to failure" });
+    return end_with(s,
+                    &(struct outcome){
+                        .word = FAILED,
+                        .reason = t->phase == SERVICE_APPLYING ? S("RuntimeFailed")
+                                                               : S("ValidationFailed"),
+                        .resolved = S("Template resolution pending due to reconciliation failure"),
+                        .runtime = message,
+                        .ready = message,
+                        .failure = message,
+                        .progressing = "Reconciliation halted due to failure" });
 }
 
+/* Without a single model nothing can be selected; a missing model of the template is only Degraded, because it may
+ * be created. */
 static bool stage_unresolved(struct evaluation *s)
 {
     const struct aim_service_model_fact *m = &s->f->model;
     if (m->state == SERVICE_MODEL_MISSING)
         return end_with(s, &(struct outcome){ .word = DEGRADED,
-                                        .reason = text_or(m->reason, S("ImageNotFound")),
-                                        .resolved = m->message,
-                                        .runtime = S("Cannot proceed without resolved model"),
-                                        .ready = m->message,
-                                        .failure = m->message,
-                                        .progressing = "Model of the template is missing" });
+                                              .reason = text_or(m->reason, S("ImageNotFound")),
+                                              .resolved = m->message,
+                                              .runtime = S("Cannot proceed without resolved model"),
+                                              .ready = m->message,
+                                              .failure = m->message,
+                                              .progressing = "Model of the template is missing" });
     return m->state == SERVICE_MODEL_UNRESOLVED &&
            end_with(s, &(struct outcome){ .word = FAILED,
-                                    .reason = text_or(m->reason, S("ModelResolutionFailed")),
-                                    .resolved = S("Cannot resolve model for service"),
-                                    .runtime = S("Cannot proceed without resolved model"),
-                                    .ready = m->message,
-                                    .failure = m->message,
-                                    .progressing = "Model resolution failed" });
+                                          .reason = text_or(m->reason, S("ModelResolutionFailed")),
+                                          .resolved = S("Cannot resolve model for service"),
+                                          .runtime = S("Cannot proceed without resolved model"),
+                                          .ready = m->message,
+                                          .failure = m->message,
+                                          .progressing = "Model resolution failed" });
 }
 
+/* A model that is not ready: waiting is progress, anything else is not. */
 static bool stage_model(struct evaluation *s)
 {
     const struct aim_service_model_fact *m = &s->f->model;
     str message = text_or(m->message, S("Image is not ready"));
     if (m->state == SERVICE_MODEL_WAITING)
         return end_with(s, &(struct outcome){ .word = PENDING,
-                                        .reason = m->reason,
-                                        .resolved = message,
-                                        .runtime = S("Waiting for image readiness"),
-                                        .ready = message,
-                                        .progressing = "Awaiting image readiness",
-                                        .is_progressing = true });
+                                              .reason = m->reason,
+                                              .resolved = message,
+                                              .runtime = S("Waiting for image readiness"),
+                                              .ready = message,
+                                              .progressing = "Awaiting image readiness",
+                                              .is_progressing = true });
     bool failed = m->state == SERVICE_MODEL_FAILED;
     return (failed || m->state == SERVICE_MODEL_DEGRADED) &&
            end_with(s, &(struct outcome){ .word = failed ? FAILED : DEGRADED,
-                                    .reason = m->reason,
-                                    .resolved = message,
-                                    .runtime = S("Waiting for image readiness"),
-                                    .ready = message,
-                                    .failure = message,
-                                    .progressing = "Model cannot be used" });
+                                          .reason = m->reason,
+                                          .resolved = message,
+                                          .runtime = S("Waiting for image readiness"),
+                                          .ready = message,
+                                          .failure = message,
+                                          .progressing = "Model cannot be used" });
 }
 
 static bool stage_selection(struct evaluation *s)
@@ -210,27 +261,29 @@ static bool stage_selection(struct evaluation *s)
     str message = text_or(t->message, S("Template selection failed"));
     return t->state == SERVICE_TEMPLATE_REFUSED &&
            end_with(s, &(struct outcome){ .word = FAILED,
-                                    .reason = t->reason,
-                                    .resolved = message,
-                                    .runtime = S("Cannot proceed without a unique template"),
-                                    .ready = message,
-                                    .failure = message,
-                                    .progressing = "Template selection failed" });
+                                          .reason = t->reason,
+                                          .resolved = message,
+                                          .runtime = S("Cannot proceed without a unique template"),
+                                          .ready = message,
+                                          .failure = message,
+                                          .progressing = "Template selection failed" });
 }
 
 static bool stage_awaited(struct evaluation *s)
 {
     const struct aim_service_template_fact *t = &s->f->template;
     return t->state == SERVICE_TEMPLATE_AWAITED &&
-           end_with(s, &(struct outcome){ .word = PENDING,
-                                    .reason = text_or(t->reason, S("TemplateNotAvailable")),
-                                    .resolved = t->message,
-                                    .runtime = S("Waiting for a template to become available"),
-                                    .ready = S("Template is not available yet"),
-                                    .progressing = "Waiting for a template to become available",
-                                    .is_progressing = true });
+           end_with(s,
+                    &(struct outcome){ .word = PENDING,
+                                       .reason = text_or(t->reason, S("TemplateNotAvailable")),
+                                       .resolved = t->message,
+                                       .runtime = S("Waiting for a template to become available"),
+                                       .ready = S("Template is not available yet"),
+                                       .progressing = "Waiting for a template to become available",
+                                       .is_progressing = true });
 }
 
+/* A named template that does not exist, or no template at all. Both texts are quoted from the original. */
 static bool stage_missing(struct evaluation *s)
 {
     const struct aim_service_template_fact *t = &s->f->template;
@@ -245,48 +298,52 @@ static bool stage_missing(struct evaluation *s)
             : S("No template reference specified and no templates are available for the selected "
                 "image. Provide spec.templateRef or create templates for the image.");
     return end_with(s, &(struct outcome){ .word = DEGRADED,
-                                    .reason = S("TemplateNotFound"),
-                                    .resolved = message,
-                                    .runtime = S("Referenced template does not exist"),
-                                    .ready = S("Template missing"),
-                                    .failure = message,
-                                    .progressing = "Cannot proceed without template" });
+                                          .reason = S("TemplateNotFound"),
+                                          .resolved = message,
+                                          .runtime = S("Referenced template does not exist"),
+                                          .ready = S("Template missing"),
+                                          .failure = message,
+                                          .progressing = "Cannot proceed without template" });
 }
 
-/* From here on the template is known. */
+/* Never ends the evaluation: the stages after it have a template. */
 static bool stage_resolved(struct evaluation *s)
 {
     set_condition(s, SERVICE_RESOLVED, true, S("Resolved"),
-        arena_printf(s->a, "Resolved template \"" STR_FMT "\"", STR_ARG(s->f->template.name)));
+                  arena_printf(s->a, "Resolved template \"" STR_FMT "\"",
+                               STR_ARG(s->f->template.name)));
     return false;
 }
 
+/* Existing children keep running; only new ones cannot be configured. */
 static bool stage_config(struct evaluation *s)
 {
     return s->f->config_missing &&
-           end_with(s,
-                  &(struct outcome){ .word = DEGRADED,
-                                 .reason = S("RuntimeConfigMissing"),
-                                 .runtime = S("Cannot configure runtime without AIMRuntimeConfig"),
-                                 .ready = s->f->config_message,
-                                 .failure = s->f->config_message,
-                                 .progressing = "Runtime configuration is missing" });
+           end_with(s, &(struct outcome){
+                           .word = DEGRADED,
+                           .reason = S("RuntimeConfigMissing"),
+                           .runtime = S("Cannot configure runtime without AIMRuntimeConfig"),
+                           .ready = s->f->config_message,
+                           .failure = s->f->config_message,
+                           .progressing = "Runtime configuration is missing" });
 }
 
+/* A failure that KServe still reports is ignored once the InferenceService is ready. */
 static void set_runtime_condition(struct evaluation *s)
 {
     const struct aim_service_runtime_fact *r = &s->f->runtime;
     if (r->failure.n && !r->ready)
         set_condition(s, SERVICE_RUNTIME_READY, false, S("RuntimeFailed"), r->failure);
     else if (r->ready)
-        set_condition(s, SERVICE_RUNTIME_READY, true, S("RuntimeReady"), S("InferenceService is ready"));
+        set_condition(s, SERVICE_RUNTIME_READY, true, S("RuntimeReady"),
+                      S("InferenceService is ready"));
     else
         set_condition(s, SERVICE_RUNTIME_READY, false, S("CreatingRuntime"),
-            r->found ? S("Waiting for InferenceService to become ready")
-                     : S("Waiting for InferenceService to be created"));
+                      r->found ? S("Waiting for InferenceService to become ready")
+                               : S("Waiting for InferenceService to be created"));
 }
 
-/* The InferenceService goes on as it is: only the route is in trouble. */
+/* The InferenceService keeps running; only the route is affected. */
 static bool stage_path(struct evaluation *s)
 {
     if (s->f->route.state != SERVICE_ROUTE_PATH_INVALID)
@@ -294,57 +351,61 @@ static bool stage_path(struct evaluation *s)
     set_runtime_condition(s);
     str message = s->c[SERVICE_ROUTING_READY].message;
     return end_with(s, &(struct outcome){ .word = DEGRADED,
-                                    .reason = S("PathTemplateInvalid"),
-                                    .ready = message,
-                                    .failure = message,
-                                    .progressing = "Path template is invalid" });
+                                          .reason = S("PathTemplateInvalid"),
+                                          .ready = message,
+                                          .failure = message,
+                                          .progressing = "Path template is invalid" });
 }
 
+/* The template exists but cannot be used (yet). */
 static bool stage_template(struct evaluation *s)
 {
     const struct aim_service_template_fact *t = &s->f->template;
     bool failed = t->state == SERVICE_TEMPLATE_FAILED;
     if (failed || t->state == SERVICE_TEMPLATE_DEGRADED)
-        return end_with(s, &(struct outcome){
-                             .word = failed ? FAILED : DEGRADED,
-                             .reason = text_or(t->reason, S("TemplateDegraded")),
-                             .runtime = S("Cannot create InferenceService due to template issues"),
-                             .ready = S("Service cannot be ready due to template issues"),
-                             .failure = text_or(t->message, S("Template is not available")),
-                             .progressing = "Service cannot proceed due to template issues" });
+        return end_with(s,
+                        &(struct outcome){
+                            .word = failed ? FAILED : DEGRADED,
+                            .reason = text_or(t->reason, S("TemplateDegraded")),
+                            .runtime = S("Cannot create InferenceService due to template issues"),
+                            .ready = S("Service cannot be ready due to template issues"),
+                            .failure = text_or(t->message, S("Template is not available")),
+                            .progressing = "Service cannot proceed due to template issues" });
     str message = arena_printf(s->a, "Template \"" STR_FMT "\" is not ready yet", STR_ARG(t->name));
     if (t->state == SERVICE_TEMPLATE_PENDING)
         return end_with(s, &(struct outcome){ .word = PENDING,
-                                        .reason = S("TemplateNotAvailable"),
-                                        .runtime = message,
-                                        .ready = message,
-                                        .progressing = "Waiting for template discovery to complete",
-                                        .is_progressing = true });
+                                              .reason = S("TemplateNotAvailable"),
+                                              .runtime = message,
+                                              .ready = message,
+                                              .progressing =
+                                                  "Waiting for template discovery to complete",
+                                              .is_progressing = true });
     message = arena_printf(s->a, "Template \"" STR_FMT "\" has no model sources", STR_ARG(t->name));
     return t->state == SERVICE_TEMPLATE_EMPTY &&
-           end_with(s,
-                  &(struct outcome){ .word = DEGRADED,
-                                 .reason = S("NoModelSources"),
-                                 .runtime = message,
-                                 .ready = message,
-                                 .failure = message,
-                                 .progressing = "Service cannot proceed without model sources" });
+           end_with(s, &(struct outcome){ .word = DEGRADED,
+                                          .reason = S("NoModelSources"),
+                                          .runtime = message,
+                                          .ready = message,
+                                          .failure = message,
+                                          .progressing =
+                                              "Service cannot proceed without model sources" });
 }
 
+/* The reason distinguishes credentials, a missing image and anything else, because the remedies differ. */
 static bool stage_pull(struct evaluation *s)
 {
     const struct aim_service_runtime_fact *r = &s->f->runtime;
     return r->pull_reason.n &&
            end_with(s, &(struct outcome){
-                         .word = DEGRADED,
-                         .reason = r->pull_reason,
-                         .runtime = S("InferenceService cannot run due to image pull failure"),
-                         .ready = S("Service cannot be ready due to image pull failure"),
-                         .failure = r->pull_message,
-                         .progressing = "Service is degraded due to image pull failure" });
+                           .word = DEGRADED,
+                           .reason = r->pull_reason,
+                           .runtime = S("InferenceService cannot run due to image pull failure"),
+                           .ready = S("Service cannot be ready due to image pull failure"),
+                           .failure = r->pull_message,
+                           .progressing = "Service is degraded due to image pull failure" });
 }
 
-/* A cache that is asked for comes before the runtime that mounts it; one that runs already goes on. */
+/* The InferenceService waits for a requested cache, unless it already runs. */
 static bool stage_cache(struct evaluation *s)
 {
     enum aim_service_cache_state cache = s->f->cache;
@@ -353,29 +414,30 @@ static bool stage_cache(struct evaluation *s)
         return false;
     bool failed = cache == SERVICE_CACHE_FAILED;
     struct outcome e = { .word = failed ? DEGRADED : STARTING,
-                     .reason = cache_condition->reason,
-                     .runtime = cache_condition->message,
-                     .ready = cache_condition->message,
-                     .progressing = failed ? "Caching of model sources failed"
-                                           : "Waiting for model sources to be cached",
-                     .is_progressing = !failed };
+                         .reason = cache_condition->reason,
+                         .runtime = cache_condition->message,
+                         .ready = cache_condition->message,
+                         .progressing = failed ? "Caching of model sources failed"
+                                               : "Waiting for model sources to be cached",
+                         .is_progressing = !failed };
     if (failed)
         e.failure = cache_condition->message;
     return end_with(s, &e);
 }
 
-/* The missing gateway has one reason, wherever it is cache_condition. */
+/* A missing gatewayRef has the same reason in all conditions. */
 static bool stage_gateway(struct evaluation *s)
 {
     str message = s->c[SERVICE_ROUTING_READY].message;
     return s->f->route.state == SERVICE_ROUTE_NO_GATEWAY &&
            end_with(s, &(struct outcome){ .word = FAILED,
-                                    .reason = s->c[SERVICE_ROUTING_READY].reason,
-                                    .runtime = message,
-                                    .ready = message,
-                                    .progressing = "Routing gateway reference is missing" });
+                                          .reason = s->c[SERVICE_ROUTING_READY].reason,
+                                          .runtime = message,
+                                          .ready = message,
+                                          .progressing = "Routing gateway reference is missing" });
 }
 
+/* The last stage: Running if the InferenceService and the route are ready, otherwise Starting or Degraded. */
 static bool stage_running(struct evaluation *s)
 {
     const struct aim_service_runtime_fact *r = &s->f->runtime;
@@ -383,15 +445,16 @@ static bool stage_running(struct evaluation *s)
     set_runtime_condition(s);
     if (r->found && r->ready && routed) {
         s->word = RUNNING;
-        set_condition(s, SERVICE_READY, true, S("RuntimeReady"), S("AIMService is ready to serve traffic"));
+        set_condition(s, SERVICE_READY, true, S("RuntimeReady"),
+                      S("AIMService is ready to serve traffic"));
         set_condition(s, SERVICE_PROGRESSING, false, S("RuntimeReady"), S("Service is running"));
         return true;
     }
     struct outcome e = { .word = STARTING,
-                     .reason = S("CreatingRuntime"),
-                     .ready = s->c[SERVICE_RUNTIME_READY].message,
-                     .progressing = "InferenceService reconciliation in progress",
-                     .is_progressing = true };
+                         .reason = S("CreatingRuntime"),
+                         .ready = s->c[SERVICE_RUNTIME_READY].message,
+                         .progressing = "InferenceService reconciliation in progress",
+                         .is_progressing = true };
     if (r->found && r->failure.n && !r->ready) {
         e.word = DEGRADED;
         e.reason = S("RuntimeFailed");
@@ -403,6 +466,7 @@ static bool stage_running(struct evaluation *s)
     return end_with(s, &e);
 }
 
+/* Runs the stages; see the head of this file. */
 struct aim_service_answer aim_service_status(struct arena *a, const struct aim_service_facts *facts)
 {
     static bool (*const stages[])(struct evaluation *) = {
@@ -414,7 +478,7 @@ struct aim_service_answer aim_service_status(struct arena *a, const struct aim_s
     struct evaluation s = { a, facts, PENDING, answer.conditions };
     set_cache_condition(&s);
     set_route_condition(&s);
-    if (facts->config_missing) /* whatever else is wrong */
+    if (facts->config_missing) /* in addition to any other cause */
         s.word = MAX(s.word, DEGRADED);
     clear_failure(&s);
     for (size_t i = 0; i < countof(stages) && !stages[i](&s); i++)
@@ -423,7 +487,7 @@ struct aim_service_answer aim_service_status(struct arena *a, const struct aim_s
     return answer;
 }
 
-/* ---- facts about pods */
+/* ---- image pull errors */
 
 enum aim_service_pull_kind aim_service_pull_kind(str word)
 {
@@ -432,6 +496,7 @@ enum aim_service_pull_kind aim_service_pull_kind(str word)
                                                                      : SERVICE_PULL_OTHER;
 }
 
+/* Does the text contain one of these phrases, in any case? */
 static bool has_any(str text, const char *const *needles)
 {
     for (; *needles; needles++)
@@ -463,6 +528,7 @@ void aim_service_set_pull_error(struct arena *a, struct aim_service_runtime_fact
                      STR_ARG(error->reason), STR_ARG(error->message));
 }
 
+/* The scope is Unknown while the named template does not exist, as in the original. */
 struct json *aim_service_resolved_template(struct arena *a,
                                            const struct aim_service_template_fact *t)
 {

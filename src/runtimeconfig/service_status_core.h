@@ -1,11 +1,11 @@
-/* What an AIMService says of itself: its status word and seven conditions, from what was observed.
+/* The status of an AIMService: its status word and seven conditions, from what was observed.
  *
- * Computed from nothing each time, so that a cause that is gone leaves no trace; only while the API server
- * fails does the word before stay for a few seconds. The wording and reasons are those of the operator that
- * this replaces, but for the corrections listed beside its golden vectors.
+ * Computed from scratch each time, so that a cause that is gone leaves no trace; only while the API server fails
+ * does the previous word stay for a few seconds. Wording and reasons are those of the operator that this
+ * replaces, except for the corrections listed with its golden vectors.
  *
- * The first cause in the order of enum service_stage decides. Pure: facts in, answer out, texts in the
- * arena. */
+ * The first cause in the order of `stages` (service_status_core.c) decides. Pure: facts in, answer out, texts in
+ * the arena. */
 #ifndef FLYBALL_SERVICE_STATUS_CORE_H
 #define FLYBALL_SERVICE_STATUS_CORE_H
 
@@ -35,20 +35,20 @@ enum aim_service_route_state {
     SERVICE_ROUTE_OFF,
     SERVICE_ROUTE_READY,
     SERVICE_ROUTE_WAITING,
-    SERVICE_ROUTE_REJECTED,     /* by a gateway, or another holds the path: degrades */
-    SERVICE_ROUTE_PATH_INVALID, /* the template cannot be rendered: degrades */
-    SERVICE_ROUTE_NO_GATEWAY,   /* fails */
+    SERVICE_ROUTE_REJECTED,     /* refused by a gateway, or the path is taken: Degraded */
+    SERVICE_ROUTE_PATH_INVALID, /* the path template cannot be rendered: Degraded */
+    SERVICE_ROUTE_NO_GATEWAY,   /* no gatewayRef: Failed */
     SERVICE_ROUTE_N
 };
 
 struct aim_service_route_fact {
     enum aim_service_route_state state;
-    str reason, message; /* of RoutingReady; empty: the usual ones of the state */
+    str reason, message; /* of RoutingReady; empty: the defaults of the state */
 };
 
 enum aim_service_model_state {
     SERVICE_MODEL_READY,
-    SERVICE_MODEL_UNRESOLVED, /* none, or several for an image */
+    SERVICE_MODEL_UNRESOLVED, /* no model, or several for an image */
     SERVICE_MODEL_MISSING,    /* the template's model does not exist */
     SERVICE_MODEL_WAITING,
     SERVICE_MODEL_FAILED,
@@ -62,26 +62,26 @@ struct aim_service_model_fact {
 
 enum aim_service_template_state {
     SERVICE_TEMPLATE_READY,
-    SERVICE_TEMPLATE_REFUSED,  /* selection failed for good */
-    SERVICE_TEMPLATE_AWAITED,  /* none is ready yet, or it is being made */
-    SERVICE_TEMPLATE_MISSING,  /* named and not there */
-    SERVICE_TEMPLATE_UNNAMED,  /* none named, none found */
-    SERVICE_TEMPLATE_PENDING,  /* there, not ready */
-    SERVICE_TEMPLATE_DEGRADED, /* there, cannot be used */
+    SERVICE_TEMPLATE_REFUSED,  /* selection failed; only the user can fix it */
+    SERVICE_TEMPLATE_AWAITED,  /* none is ready yet, or it is being created */
+    SERVICE_TEMPLATE_MISSING,  /* named but not found */
+    SERVICE_TEMPLATE_UNNAMED,  /* not named and none found */
+    SERVICE_TEMPLATE_PENDING,  /* found, not ready */
+    SERVICE_TEMPLATE_DEGRADED, /* found, not usable */
     SERVICE_TEMPLATE_FAILED,
-    SERVICE_TEMPLATE_EMPTY, /* ready, without model sources */
+    SERVICE_TEMPLATE_EMPTY, /* ready, but without model sources */
 };
 
 struct aim_service_template_fact {
     enum aim_service_template_state state;
-    str name, ns, uid; /* ns empty: of the cluster */
+    str name, ns, uid; /* ns empty: cluster-scoped */
     bool found;
     str reason, message;
 };
 
 enum aim_service_cache_state {
     SERVICE_CACHE_OFF,
-    SERVICE_CACHE_WAITING, /* not there yet */
+    SERVICE_CACHE_WAITING, /* does not exist yet */
     SERVICE_CACHE_WARMING,
     SERVICE_CACHE_WARM,
     SERVICE_CACHE_FAILED,
@@ -89,9 +89,9 @@ enum aim_service_cache_state {
 
 struct aim_service_runtime_fact {
     bool found, ready;
-    str failure;      /* what KServe reports; empty: nothing */
+    str failure;      /* failure that KServe reports; empty: none */
     str pull_reason;  /* a pod cannot pull its image: ImagePullAuthFailure, ...; empty: no */
-    str pull_message; /* of Failure */
+    str pull_message; /* message of the condition Failure */
 };
 
 /* Why a pod cannot pull its image. */
@@ -105,21 +105,21 @@ struct aim_service_pull_error {
 };
 
 enum aim_service_pull_kind aim_service_pull_kind(str word);     /* "auth", "not-found", "generic" */
-enum aim_service_pull_kind aim_service_pull_cause(str message); /* from what the kubelet says */
+enum aim_service_pull_kind aim_service_pull_cause(str message); /* from the kubelet's message */
 void aim_service_set_pull_error(struct arena *a, struct aim_service_runtime_fact *r,
                                 const struct aim_service_pull_error *error);
 
-/* The server refused or did not answer something. */
+/* A request that the API server refused or did not answer. */
 enum aim_service_phase { SERVICE_OBSERVING, SERVICE_PLANNING, SERVICE_APPLYING };
 
 struct aim_service_trouble {
     enum aim_service_phase phase;
-    str message;       /* empty: there is no trouble */
-    int64_t lasting_s; /* since it began */
+    str message;       /* empty: no failure */
+    int64_t lasting_s; /* seconds since the first failure */
 };
 
 struct aim_service_facts {
-    const struct json *old; /* the status before; NULL: none */
+    const struct json *old; /* the previous status; NULL: none */
     struct aim_service_trouble trouble;
     bool config_missing;
     str config_message;

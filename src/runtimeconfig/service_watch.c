@@ -1,11 +1,13 @@
-/* What leads to services: see service_view.h. A change of a template, model or cache concerns the services that mention it,
- * in their spec or in what their status says they resolved to. Text is searched for the quoted name: a match too many
- * costs one pass that changes nothing. */
+/* Watches that enqueue services: see service_view.h and service_watch.h. A change of a template, model or cache affects
+ * the services that mention it in their spec, or in the resolved references of their status. The JSON text is
+ * searched for the quoted name: a false match costs one pass that changes nothing, while an index would have to
+ * follow every rule of resolution. */
 #include "service_view.h"
 
 #include "service_watch.h"
 #include "service_world.h"
 
+/* Both versions count: a child may have changed its owner. */
 void aim_watch_on_child_change(struct controller *c, const struct record *old,
                                const struct record *now)
 {
@@ -59,8 +61,9 @@ static str image_of_model(const struct aim *aim, str ns, str name)
     return m ? m->image : S("");
 }
 
+/* A service may mention the template, its model, or the image of that model. */
 static void on_template_change(struct controller *c, const struct record *old,
-                             const struct record *now)
+                               const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
@@ -72,7 +75,8 @@ static void on_template_change(struct controller *c, const struct record *old,
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void on_model_change(struct controller *c, const struct record *old, const struct record *now)
+static void on_model_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
@@ -83,7 +87,8 @@ static void on_model_change(struct controller *c, const struct record *old, cons
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-static void on_cache_change(struct controller *c, const struct record *old, const struct record *now)
+static void on_cache_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct aim_record *any = (const struct aim_record *)(const void *)(now ? now : old);
@@ -97,7 +102,7 @@ static void on_cache_change(struct controller *c, const struct record *old, cons
     aim_watch_enqueue_mentioning(of, any->meta.ns, names, countof(names));
 }
 
-/* A pod leads to the service through the InferenceService that it runs. */
+/* Finds the service through the InferenceService that the pod belongs to. */
 static void on_pod_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
@@ -109,7 +114,7 @@ static void on_pod_change(struct controller *c, const struct record *old, const 
         aim_watch_on_child_change(c, NULL, &runtime->meta);
 }
 
-/* New GPUs matter to those that wait for a template. */
+/* New GPUs affect services that wait for a template. */
 static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
@@ -121,6 +126,7 @@ static void on_node_change(struct controller *c, const struct record *old, const
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
+/* A service has no watch of its own on HTTPRoutes and Gateways here: route_controller.c has it. */
 void aim_service_watch(struct aim *aim)
 {
     struct controller *c = aim_consumers(aim, AIM_SERVICE)->controller;

@@ -1,19 +1,19 @@
-/* Pieces of the maps from changes to keys, shared by the kinds' controllers. Their controllers' context is struct
+/* Mapping changes to keys, shared by the controllers of the kinds. The context of their controllers is struct
  * aim_consumers. */
 #ifndef FLYBALL_SERVICE_WATCH_H
 #define FLYBALL_SERVICE_WATCH_H
 
 #include "consumer.h"
 
-/* A child (struct aim_child_record) leads to its owner, if that is of the controller's kind. */
+/* A child (struct aim_child_record) changed: enqueues its owner, if that is of the controller's kind. */
 void aim_watch_on_child_change(struct controller *c, const struct record *old,
                                const struct record *now);
 
-/* Does the object name this, in its spec or status? */
+/* Does the spec or status mention this name? */
 bool aim_watch_mentions(const struct aim_record *r, str name);
-/* Did anything change that others may look at? */
+/* Did anything change that other objects depend on? */
 bool aim_watch_has_changed(const struct aim_record *old, const struct aim_record *now);
-/* Adds the consumers of the namespace (empty: of all) that name one of these. */
+/* Enqueues the consumers of the namespace (empty: all) that mention one of these names. */
 void aim_watch_enqueue_mentioning(const struct aim_consumers *of, str ns, const str *names,
                                   size_t n);
 

@@ -1,4 +1,8 @@
-/* See service_world.h. */
+/* Caches of the kinds around AIM: see service_world.h.
+ *
+ * KServe may not be installed, and nodes and storage classes may not be readable: those caches are optional, and an
+ * absent one is empty. Claims, jobs and runtimes are selected by our label, pods by the label that KServe sets, so
+ * that a large cluster costs no more memory than our part of it. The manager owns the caches. */
 #include "service_world.h"
 
 #include "template_core.h"
@@ -80,6 +84,7 @@ static void on_node_change(void *context, const struct record *old, const struct
     w->gpus = NULL;
 }
 
+/* Kinds that may not be installed (KServe) or not be readable (nodes) are optional. */
 int aim_world_start(struct aim_world *w, struct manager *m, err_t *e)
 {
     const str ours = S("app.kubernetes.io/managed-by=aim-controller");
@@ -134,6 +139,7 @@ static void put_raw(struct arena *a, struct json *o, const char *key, str text)
         json_append(a, o, str_c(key), tree);
 }
 
+/* The kind is known to the caller and left out. */
 struct json *aim_child_object(struct arena *a, const struct aim_child_record *r)
 {
     if (!r)
@@ -152,7 +158,7 @@ struct json *aim_child_object(struct arena *a, const struct aim_child_record *r)
     return o;
 }
 
-/* What this node adds to the list. */
+/* Adds the GPUs of one node to the list. */
 static void put_gpus_of(struct arena *a, const struct aim_node_record *n, struct json *gpus)
 {
     const struct {
@@ -172,6 +178,7 @@ static void put_gpus_of(struct arena *a, const struct aim_node_record *n, struct
     aim_template_gpus_of_node(a, set, gpus);
 }
 
+/* Listed on demand and kept until a node changes: a pass of every template and service reads it. */
 const struct json *aim_world_gpus(struct aim_world *w)
 {
     const struct aim_node_record *n;

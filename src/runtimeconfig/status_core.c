@@ -1,9 +1,15 @@
-/* See status_core.h. */
+/* Building a status: see status_core.h.
+ *
+ *     old status --copy--> next --set fields, conditions--> merge_diff(old, next) --> patch, or nothing
+ *
+ * Conditions are replaced in place, so that their order in the list never changes: a different order would be a
+ * different list, and thus a write. */
 #include "status_core.h"
 
 #include "../base/rfc3339.h"
 #include "../json/merge.h"
 
+/* A status that is not an object, which only a client without validation can write, counts as none. */
 void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *old, int64_t now,
                       int64_t generation)
 {
@@ -17,6 +23,7 @@ void aim_status_begin(struct aim_status *s, struct arena *a, const struct json *
     json_set_int(a, s->next, "observedGeneration", generation);
 }
 
+/* Where the condition is in the list, so that it can be replaced; NULL: not there. */
 static struct json **find_slot(const struct json *status, const char *type)
 {
     const struct json *list = json_get(status, "conditions");
@@ -51,6 +58,7 @@ static struct json *make_condition(const struct aim_status *s, const struct aim_
     return out;
 }
 
+/* Compares with the old status, not with an earlier call of this turn: the last call wins. */
 bool aim_status_condition(struct aim_status *s, const struct aim_condition *c)
 {
     char text[RFC3339_TEXT_MAX];
@@ -104,6 +112,7 @@ void aim_status_text(struct aim_status *s, const char *field, str value)
         json_del(s->next, str_c(field));
 }
 
+/* The form of all references in AIM statuses: name, namespace, scope, kind, uid. */
 void aim_status_reference(struct aim_status *s, const char *field, const struct json *object)
 {
     if (!object) {

@@ -1,4 +1,5 @@
-/* Children of a template: see template_children_core.h. */
+/* Children of a template: see template_children_core.h. Both have the name of the template, so that an InferenceService
+ * finds its runtime by the name of its template. The image is that of the model; port and shared memory are fixed. */
 #include "template_children_core.h"
 
 #include "names_core.h"
@@ -44,6 +45,7 @@ static void put_gpus(struct arena *a, struct json *container, const struct aim_t
                      named.n ? named.p : GPU_RESOURCE, arena_printf(a, "%lld", (long long)gpus));
 }
 
+/* vLLM needs shared memory (dshm) and serves HTTP on port 8000. */
 static struct json *container_of_model(struct arena *a, const struct aim_template_basis *b)
 {
     struct json *container = json_new_obj(a), *port = json_new_obj(a), *mount = json_new_obj(a);
@@ -63,6 +65,7 @@ static struct json *container_of_model(struct arena *a, const struct aim_templat
     return container;
 }
 
+/* Storage is mounted by the InferenceService, so the storage helper of KServe is disabled. */
 struct json *aim_template_serving_runtime(struct arena *a, const struct aim_template_basis *b)
 {
     struct json *runtime = make_child(a, b), *spec = json_make(a, runtime, "spec", NULL);
@@ -85,6 +88,7 @@ struct json *aim_template_serving_runtime(struct arena *a, const struct aim_temp
     return runtime;
 }
 
+/* Copies the settings of the template that a cache understands. */
 struct json *aim_template_cache(struct arena *a, const struct aim_template_basis *b)
 {
     const struct json *from = json_get(b->template, "spec"), *caching = json_get(from, "caching");

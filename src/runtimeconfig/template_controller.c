@@ -1,4 +1,10 @@
-/* Templates: see template_controller.h, template_core.h and template_children_core.h. */
+/* Templates: see template_controller.h, template_core.h and template_children_core.h.
+ *
+ *     observe    the model and the GPUs of the nodes -> state
+ *     reconcile  if Ready: (Cluster)ServingRuntime, and a cache if caching is enabled
+ *     status     sources and profile, as discovery would report them
+ *
+ * A cluster template has no cache, because caches are per namespace. */
 #include "template_controller.h"
 
 #include "cache_core.h"
@@ -9,7 +15,7 @@
 #include "template_core.h"
 
 struct template_view {
-    const struct json *model; /* NULL: there is none */
+    const struct json *model; /* NULL: not found */
     struct aim_template_state state;
 };
 
@@ -34,13 +40,14 @@ static void template_observe_turn(struct aim_turn *t)
                                   .gpus = aim_world_gpus(aim_world(t->aim)) });
 }
 
+/* Compared with the live runtime: a template is reconciled far more often than it changes. */
 static void make_runtime(struct aim_turn *t, const struct aim_template_basis *b)
 {
     bool cluster = t->of->kind == AIM_CLUSTER_TEMPLATE;
     struct aim_world *w = aim_world(t->aim);
     struct cache *live = cluster ? w->cluster_runtimes : w->runtimes;
     if (cache_absent(live))
-        return; /* KServe is not installed, or runs without them */
+        return; /* KServe or this kind of it is not installed */
     struct json *runtime = aim_template_serving_runtime(t->r->arena, b);
     json_set(t->r->arena, json_get(runtime, "metadata"), S("ownerReferences"), aim_owner(t));
     aim_apply(t, cluster ? &aim_resource_cluster_serving_runtimes : &aim_resource_serving_runtimes,
@@ -59,6 +66,7 @@ static void make_cache(struct aim_turn *t, const struct aim_template_basis *b)
     aim_apply(t, kind, live ? aim_record_object(t->r->arena, kind, live) : NULL, cache);
 }
 
+/* A template that is no longer ready keeps its children: services may be running with them. */
 static void template_reconcile(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
@@ -85,6 +93,7 @@ static void put_field(struct aim_turn *t, const char *field, const struct json *
         json_del(s->next, str_c(field));
 }
 
+/* The condition exists only while caching is enabled. */
 static void put_cache(struct aim_turn *t)
 {
     const struct aim_record *cache =
@@ -98,6 +107,7 @@ static void put_cache(struct aim_turn *t)
                    warm ? S("All model sources are cached") : S("Model sources are being cached"));
 }
 
+/* NotAvailable (no node with its GPU) counts as waiting: a node may join. */
 static void template_set_status(struct aim_turn *t)
 {
     const struct template_view *v = t->view;
@@ -116,7 +126,7 @@ static void template_set_status(struct aim_turn *t)
     put_cache(t);
 }
 
-/* ---- what leads here */
+/* ---- watches */
 
 static void enqueue_of_model(struct aim_consumers *of, str ns, str model)
 {
@@ -126,8 +136,9 @@ static void enqueue_of_model(struct aim_consumers *of, str ns, str model)
             controller_add(of->controller, r->meta.ns, r->meta.name);
 }
 
-/* Only that it is there counts, and its image. */
-static void on_model_change(struct controller *c, const struct record *old, const struct record *now)
+/* Only its existence and its spec (the image) matter. */
+static void on_model_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_record *before = (const struct aim_record *)(const void *)old,
                             *after = (const struct aim_record *)(const void *)now;
@@ -136,7 +147,8 @@ static void on_model_change(struct controller *c, const struct record *old, cons
         enqueue_of_model(controller_context(c), any->ns, any->name);
 }
 
-static void on_cache_change(struct controller *c, const struct record *old, const struct record *now)
+static void on_cache_change(struct controller *c, const struct record *old,
+                            const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
     const struct record *any = now ? now : old;
@@ -144,6 +156,7 @@ static void on_cache_change(struct controller *c, const struct record *old, cons
         controller_add(c, any->ns, any->name);
 }
 
+/* Affects templates that require a GPU and are not ready. */
 static void on_node_change(struct controller *c, const struct record *old, const struct record *now)
 {
     const struct aim_consumers *of = controller_context(c);
@@ -155,6 +168,7 @@ static void on_node_change(struct controller *c, const struct record *old, const
             controller_add(c, r->meta.ns, r->meta.name);
 }
 
+/* A namespaced template also depends on namespaced models and on its cache. */
 static int template_start(struct aim_consumers *of, err_t *e)
 {
     bool cluster = of->kind == AIM_CLUSTER_TEMPLATE;

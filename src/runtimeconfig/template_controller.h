@@ -1,4 +1,4 @@
-/* AIMServiceTemplate and AIMClusterServiceTemplate: their ServingRuntime, their cache, and how they are. */
+/* AIMServiceTemplate and AIMClusterServiceTemplate: their ServingRuntime, their cache, and their status. */
 #ifndef FLYBALL_TEMPLATE_CONTROLLER_H
 #define FLYBALL_TEMPLATE_CONTROLLER_H
 

@@ -1,9 +1,17 @@
-/* Selection and state of templates: see template_core.h. */
+/* Selection and state of templates: see template_core.h.
+ *
+ * Selection filters first (not derived, ready, GPU present on a node) and then ranks. If the namespace has a template
+ * that passes the filter, those of the cluster are not considered. The rank compares GPU, metric and precision, in this
+ * order, by their positions in the lists below.
+ *
+ *     candidates --filter--> usable --namespace first--> rank --one best--> CHOSEN
+ *          |                   |                           +---several---> AMBIGUOUS
+ *          +-- none: NONE      +-- none: NOT_READY */
 #include "template_core.h"
 
 #include "names_core.h"
 
-/* Best first; what is in no list comes last. */
+/* Best first; unknown values come last. */
 static const char *const gpu_order[] = {
     "MI325X", "MI300X", "MI250X", "MI210", "A100", "H100", NULL
 };
@@ -19,7 +27,8 @@ static int rank_in(const char *const *order, str value)
 }
 
 /* Negative: `x` is better. */
-static int compare_rank(const struct aim_template_candidate *x, const struct aim_template_candidate *y)
+static int compare_rank(const struct aim_template_candidate *x,
+                        const struct aim_template_candidate *y)
 {
     int by_gpu = rank_in(gpu_order, x->gpu_model) - rank_in(gpu_order, y->gpu_model);
     int by_metric = rank_in(metric_order, x->metric) - rank_in(metric_order, y->metric);
@@ -30,7 +39,7 @@ static int compare_rank(const struct aim_template_candidate *x, const struct aim
 
 /* ---- GPUs of nodes */
 
-/* PCI ids of what the labels give by number only. */
+/* Models of PCI device ids, for labels that have only those. */
 static const struct {
     const char *id, *model;
 } devices[] = {
@@ -72,6 +81,7 @@ void aim_template_gpus_of_node(struct arena *a, const struct json *labels, struc
 }
 
 /* "AMD_Instinct_MI300X_OAM" has the word MI300X; MI300 is no word of it. */
+/* Compares whole words, so that a template for MI300 does not match a node with MI300X. */
 static bool has_word(str text, str word)
 {
     size_t start = 0;
@@ -87,6 +97,7 @@ static bool has_word(str text, str word)
     return false;
 }
 
+/* A product name such as "AMD_Instinct_MI300X_OAM" matches by word. */
 bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
 {
     if (!gpu_model.n)
@@ -101,8 +112,8 @@ bool aim_template_has_gpu(const struct json *gpus, str gpu_model)
 
 /* ---- selection */
 
-static struct aim_template_selection make_refusal(enum aim_template_choice choice, const char *reason,
-                                            str message)
+static struct aim_template_selection make_refusal(enum aim_template_choice choice,
+                                                  const char *reason, str message)
 {
     return (struct aim_template_selection){ choice, NULL, reason, message };
 }
@@ -119,8 +130,9 @@ struct survey {
     size_t total, ready, fitting, fitting_in_ns;
 };
 
+/* Counts what the messages of a refusal need. */
 static struct survey survey_candidates(const struct aim_template_candidate *candidates, size_t n,
-                           const struct json *gpus)
+                                       const struct json *gpus)
 {
     struct survey s = { 0 };
     for (size_t i = 0; i < n; i++) {
@@ -136,6 +148,7 @@ static struct survey survey_candidates(const struct aim_template_candidate *cand
     return s;
 }
 
+/* The best candidate, or a refusal with the reason for the condition. */
 struct aim_template_selection aim_template_select(struct arena *a, str model,
                                                   const struct aim_template_candidate *candidates,
                                                   size_t n, const struct json *gpus)
@@ -143,18 +156,19 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
     struct survey s = survey_candidates(candidates, n, gpus);
     if (!s.total)
         return make_refusal(TEMPLATE_NONE, "TemplateNotFound",
-                      arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
-                                   STR_ARG(model)));
+                            arena_printf(a, "No templates exist for model \"" STR_FMT "\"",
+                                         STR_ARG(model)));
     if (!s.fitting)
         return make_refusal(TEMPLATE_NOT_READY, "TemplateNotAvailable",
-                      s.ready ? arena_printf(a,
-                                             "No node has a GPU that a ready template of model "
-                                             "\"" STR_FMT "\" asks for",
-                                             STR_ARG(model))
-                              : arena_printf(a,
-                                             "Templates of model \"" STR_FMT
-                                             "\" exist but none is ready yet",
-                                             STR_ARG(model)));
+                            s.ready
+                                ? arena_printf(a,
+                                               "No node has a GPU that a ready template of model "
+                                               "\"" STR_FMT "\" asks for",
+                                               STR_ARG(model))
+                                : arena_printf(a,
+                                               "Templates of model \"" STR_FMT
+                                               "\" exist but none is ready yet",
+                                               STR_ARG(model)));
     const struct aim_template_candidate *best = NULL;
     size_t equals = 0;
     for (size_t i = 0; i < n; i++) {
@@ -167,17 +181,18 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
     }
     if (equals > 1)
         return make_refusal(TEMPLATE_AMBIGUOUS, "TemplateSelectionAmbiguous",
-                      arena_printf(a,
-                                   "Multiple templates (%zu) satisfy model \"" STR_FMT
-                                   "\"; name one in spec.templateRef",
-                                   equals, STR_ARG(model)));
+                            arena_printf(a,
+                                         "Multiple templates (%zu) satisfy model \"" STR_FMT
+                                         "\"; name one in spec.templateRef",
+                                         equals, STR_ARG(model)));
     return (struct aim_template_selection){ TEMPLATE_CHOSEN, best, "", S("") };
 }
 
-/* ---- words */
+/* ---- text */
 
 static const char *describe_candidate(const struct aim_template_selection *s,
-                              const struct aim_template_candidate *c, const struct json *gpus)
+                                      const struct aim_template_candidate *c,
+                                      const struct json *gpus)
 {
     const char *obstacle = aim_template_obstacle(c, gpus);
     if (obstacle)
@@ -186,7 +201,8 @@ static const char *describe_candidate(const struct aim_template_selection *s,
         return s->choice == TEMPLATE_AMBIGUOUS ? "could be chosen" : "";
     if (c == s->chosen)
         return "chosen";
-    return s->chosen->ns.n && !c->ns.n ? "the namespace's own come first" : "ranks lower";
+    return s->chosen->ns.n && !c->ns.n ? "templates of the namespace take precedence"
+                                       : "ranks lower";
 }
 
 void aim_template_report(struct buf *out, const struct aim_template_selection *s,
@@ -203,14 +219,15 @@ void aim_template_report(struct buf *out, const struct aim_template_selection *s
     }
 }
 
-/* The first that says something: what was found out, then what was written. */
+/* A field of the discovered profile, or else of the spec. */
 static str find_text(const struct json *status, const struct json *spec, const char *found,
-                const char *written)
+                     const char *written)
 {
     str text = json_text(json_at(status, "profile", "metadata", found, NULL));
     return text.n ? text : json_text(json_get(spec, written));
 }
 
+/* The discovered profile is more precise than the spec, so it takes precedence. */
 struct aim_template_candidate aim_template_candidate_of(struct arena *a, const char *group,
                                                         const struct json *template)
 {
@@ -245,6 +262,7 @@ int64_t aim_template_gpu_count(const struct json *spec)
                (int64_t)0);
 }
 
+/* Explicit fields of spec.profile win over those derived from the rest of the spec. */
 struct json *aim_template_profile(struct arena *a, const struct json *spec)
 {
     struct json *profile = json_is(json_get(spec, "profile"), JSON_OBJ)
@@ -269,6 +287,7 @@ static struct aim_template_state make_state(const char *status, const char *reas
     return (struct aim_template_state){ .status = status, .reason = reason, .message = message };
 }
 
+/* The first obstacle decides. A template with sources is Ready whatever GPUs exist; selection checks them. */
 struct aim_template_state aim_template_state(struct arena *a, const struct aim_template_facts *f)
 {
     const struct json *spec = json_get(f->object, "spec");
@@ -278,18 +297,18 @@ struct aim_template_state aim_template_state(struct arena *a, const struct aim_t
     if (f->config_missing)
         return make_state("Degraded", "RuntimeConfigMissing", f->config_message);
     if (json_len(sources)) {
-        struct aim_template_state s =
-            make_state("Ready", "InlineModelSources", S("Model sources are given in the spec"));
+        struct aim_template_state s = make_state("Ready", "InlineModelSources",
+                                                 S("Model sources are set in spec.modelSources"));
         s.sources = sources;
         s.profile = aim_template_profile(a, spec);
         return s;
     }
     if (!f->model_found)
         return make_state("Pending", "ModelNotFound",
-                     arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
+                          arena_printf(a, "Model \"" STR_FMT "\" does not exist", STR_ARG(model)));
     if (!aim_template_has_gpu(f->gpus, gpu))
         return make_state("NotAvailable", "GPUNotAvailable",
-                     arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
+                          arena_printf(a, "No node has a GPU " STR_FMT, STR_ARG(gpu)));
     return make_state("Pending", "AwaitingDiscovery",
-                 S("Model sources are not known yet; give them in spec.modelSources"));
+                      S("Model sources are not known yet; set them in spec.modelSources"));
 }

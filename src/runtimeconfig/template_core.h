@@ -1,25 +1,25 @@
-/* Which template a service runs with when it names none: the best of its model's templates that are ready
- * and whose GPU some node has.
+/* Which template a service uses if it names none: the best of its model's templates that are ready and whose GPU some
+ * node has.
  *
- * The order is fixed: templates of the namespace before those of the cluster, then GPU, metric and
- * precision as listed in template_core.c. Two that are equal in all of it are a tie, which only the user can
- * break. Pure: candidates in, a choice and its reason out. */
+ * The order is fixed: templates of the namespace before those of the cluster, then GPU, metric and precision as listed
+ * in template_core.c. If two are equal in all of it, only the user can choose. Pure: candidates in, a choice and its
+ * reason out. */
 #ifndef FLYBALL_TEMPLATE_CORE_H
 #define FLYBALL_TEMPLATE_CORE_H
 
 #include "../json/json.h"
 
 struct aim_template_candidate {
-    str name, ns;                     /* ns empty: of the cluster */
-    str gpu_model, metric, precision; /* empty: not said */
+    str name, ns;                     /* ns empty: cluster-scoped */
+    str gpu_model, metric, precision; /* empty: unset */
     bool ready;
-    bool derived; /* made from another by overrides: never chosen */
+    bool derived; /* created from another one by overrides: never chosen */
 };
 
 enum aim_template_choice {
     TEMPLATE_CHOSEN,
     TEMPLATE_NONE,      /* the model has no template */
-    TEMPLATE_NOT_READY, /* none can be used yet */
+    TEMPLATE_NOT_READY, /* none is usable yet */
     TEMPLATE_AMBIGUOUS,
     TEMPLATE_CHOICE_N
 };
@@ -36,19 +36,19 @@ struct aim_template_selection aim_template_select(struct arena *a, str model,
                                                   const struct aim_template_candidate *candidates,
                                                   size_t n, const struct json *gpus);
 
-/* What keeps a candidate from being chosen at all, in a few words; NULL: nothing. */
+/* Why a candidate cannot be chosen, in a few words; NULL: it can. */
 const char *aim_template_obstacle(const struct aim_template_candidate *c, const struct json *gpus);
 
-/* One line a candidate: the chosen one is marked, the others say what stands against them. */
+/* One line per candidate: the chosen one is marked, the others have a reason. */
 void aim_template_report(struct buf *out, const struct aim_template_selection *s,
                          const struct aim_template_candidate *candidates, size_t n,
                          const struct json *gpus);
 
-/* Appends what the labels of a node say of its GPUs to the list of texts, each once. */
+/* Adds the GPUs in the labels of a node to the list, without duplicates. */
 void aim_template_gpus_of_node(struct arena *a, const struct json *labels, struct json *gpus);
-bool aim_template_has_gpu(const struct json *gpus, str gpu_model); /* an empty one always is */
+bool aim_template_has_gpu(const struct json *gpus, str gpu_model); /* true for an empty one */
 
-/* A candidate from an AIM(Cluster)ServiceTemplate; what its status found out precedes its spec. */
+/* A candidate from an AIM(Cluster)ServiceTemplate; its status takes precedence over its spec. */
 struct aim_template_candidate aim_template_candidate_of(struct arena *a, const char *group,
                                                         const struct json *template);
 
@@ -58,8 +58,8 @@ struct aim_template_state {
     const char *status; /* Pending, Progressing, NotAvailable, Ready, Degraded, Failed */
     const char *reason;
     str message;
-    const struct json *sources; /* its model sources; NULL: none are known */
-    const struct json *profile; /* its profile; NULL: none is known */
+    const struct json *sources; /* its model sources; NULL: unknown */
+    const struct json *profile; /* its profile; NULL: unknown */
 };
 
 struct aim_template_facts {
@@ -70,16 +70,16 @@ struct aim_template_facts {
     const struct json *gpus; /* of the nodes */
 };
 
-/* A template whose sources are written in its spec is ready as soon as its configuration is known; one
- * that has to be discovered waits. */
+/* A template with model sources in its spec is ready as soon as its configuration exists; one without them waits for
+ * discovery. */
 struct aim_template_state aim_template_state(struct arena *a,
                                              const struct aim_template_facts *facts);
 
-/* Which GPU and how many a template's spec asks for, under either of the names of these fields. */
+/* GPU model and count in a template's spec, under either name of these fields. */
 str aim_template_gpu_model(const struct json *spec);     /* "": any, or none */
-int64_t aim_template_gpu_count(const struct json *spec); /* 0: not said */
+int64_t aim_template_gpu_count(const struct json *spec); /* 0: unset */
 
-/* What the spec says in the shape of a discovered profile. */
+/* The spec in the form of a discovered profile. */
 struct json *aim_template_profile(struct arena *a, const struct json *spec);
 
 #endif

@@ -269,6 +269,7 @@ static void note_model_traffic(struct sat_inquiry *q, const struct sums *sums)
         more->ttft_count > 0 || more->ttft.n > 0; /* of first tokens: there is such a metric */
     q->traffic = (struct traffic){
         .arrival = counts ? fmax(0, sums->first_tokens_per_s + sums->queue_slope) : NAN,
+        .arrival_now = NAN, /* two scrapes are the last interval already */
         .in_tokens = ratio(more->prompt_tokens, more->ttft_count),
         .out_tokens = ratio(more->output_sum, more->output_count),
         .in_tail = NAN,

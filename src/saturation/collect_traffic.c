@@ -63,6 +63,8 @@ static const struct expression by_pod[] = {
 static const struct expression of_model[] = {
     { "gateway", "sum(rate(", "inference_objective_request_total", "[1m]))" },
     { "old_gateway", "sum(rate(", "inference_model_request_total", "[1m]))" },
+    { "gateway_now", "sum(rate(", "inference_objective_request_total", "[30s]))" },
+    { "first_tokens_now", "sum(rate(", TTFT "_count", "[30s]))" },
     { "first_tokens", "sum(rate(", TTFT "_count", "[1m]))" },
     { "queue_slope", "sum(deriv(", "vllm:num_requests_waiting", "[1m]))" },
     { "prompt_tokens", "sum(rate(", "vllm:prompt_tokens_total", "[1m]))" },
@@ -82,7 +84,7 @@ static const struct expression histograms[] = {
 };
 
 static const double histogram_seconds = 60;
-enum { TAIL_REQUESTS_MIN = 100 };
+static const double tail_requests_min = 100;
 
 void collect_put_traffic_question(struct buf *out, const struct sat_feed *feed,
                                   enum traffic_question question)
@@ -166,9 +168,10 @@ static void take_of_model(struct traffic *t, const struct prom_result *result)
     double gateway = find(result, "gateway"), queued = find(result, "queued");
     gateway = isnan(gateway) ? find(result, "old_gateway") : gateway;
     t->arrival = !isnan(gateway) ? gateway : fmax(first_tokens + (isnan(slope) ? 0 : slope), 0);
+    t->arrival_now = find(result, isnan(gateway) ? "first_tokens_now" : "gateway_now");
     t->in_tokens = find(result, "prompt_tokens") / first_tokens;
     t->out_tokens = find(result, "out_sum") / find(result, "out_count");
-    t->in_tail = find(result, "tail_count") >= TAIL_REQUESTS_MIN ? find(result, "tail") : NAN;
+    t->in_tail = find(result, "tail_count") >= tail_requests_min ? find(result, "tail") : NAN;
     t->queued = isnan(queued) ? 0 : queued;
     t->waiting = find(result, "waiting") + t->queued;
 }

@@ -172,6 +172,7 @@ static struct slo_input model_input(const struct gathering *g, struct sat_slo *s
     struct slo_input in = {
         .now = (double)g->now_ns / (double)NS_PER_S,
         .arrival = t->arrival,
+        .arrival_now = t->arrival_now,
         .in_tokens = t->in_tokens,
         .out_tokens = t->out_tokens,
         .in_tail = t->in_tail,

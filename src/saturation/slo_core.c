@@ -15,13 +15,12 @@
  *
  * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as the
  * forecast errors', so that both loops see the same past) and a prior of 500 requests just at the goal:
- * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.70 when nothing is missed,
+ * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing is missed,
  *   0.95 when twice the budget is;
- * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.76 by 15 %: misses
+ * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by 15 %: misses
  *   in an overload say nothing about the model of capacity, misses within plan say that it is wrong.
  *
- * The down-window of 300 s is twice the time a replica takes to come back, so that a removal that was wrong
- * is not paid twice.
+ * Nothing is removed in the first 300 s of a state's life: until then there are no forecasts to learn from.
  *
  * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request, capacity of a
  * replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
@@ -30,13 +29,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const double budget_memory = 2400, budget_prior = 500, down_window = 300;
-static const double tau_low = 0.70, tau_high = 0.95;
-static const double margin_planned = 0.76, margin_gain = 0.15, margin_min = 0.4, margin_max = 0.92;
+static const double budget_memory = 2400, budget_prior = 500, watch_first = 300;
+static const double tau_low = 0.60, tau_high = 0.95;
+static const double margin_planned = 0.80, margin_gain = 0.15, margin_min = 0.4, margin_max = 0.92;
 
 void slo_state_init(struct slo_state *s)
 {
-    *s = (struct slo_state){ .context_factor = 1 };
+    *s = (struct slo_state){ .context_factor = 1, .dispersion = 1 };
     for (size_t i = 0; i < SLO_VARIANTS_MAX; i++)
         slo_speed_init(&s->speeds[i], 0);
 }
@@ -52,6 +51,7 @@ static double sane(double x, double most)
 static void clean_input(struct slo_input *in)
 {
     in->arrival = sane(in->arrival, 1e6);
+    in->arrival_now = sane(in->arrival_now, 1e6);
     in->in_tokens = sane(in->in_tokens, 1e7);
     in->out_tokens = sane(in->out_tokens, 1e7);
     in->in_tail = sane(in->in_tail, 1e8);
@@ -155,8 +155,8 @@ static void follow_target(struct slo_state *s, double itl)
     for (size_t i = 0; ratio != 1 && i < SLO_VARIANTS_MAX; i++)
         for (int r = 0; s->speeds[i].samples && r < 3; r++) {
             s->speeds[i].th[r] *= ratio;
-            for (int k = 0; k < 3; k++)
-                s->speeds[i].p[r][k] *= ratio * ratio;
+            s->speeds[i].b[r] *= ratio;
+            s->speeds[i].best *= r ? 1 : ratio;
         }
 }
 
@@ -250,7 +250,7 @@ static void choose_reference(struct slo_turn *t)
 static void weigh_history(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
-    struct slo_load now = { t->in.arrival, s->in_tokens, s->out_tokens };
+    struct slo_load now = { (float)t->in.arrival, (float)s->in_tokens, (float)s->out_tokens };
     t->at = s->n % SLO_RING;
     s->load[t->at] = now;
     for (uint32_t k = 0; k < MIN(s->n + 1, (uint32_t)SLO_RING); k++)
@@ -287,8 +287,9 @@ static void spend_budgets(struct slo_turn *t)
     }
     out->spent = budget_share(s->all_miss, s->all_seen, t->c->goal);
     out->used = budget_share(s->miss, s->seen, t->c->goal);
-    out->quantile = tau_low + (tau_high - tau_low) * slo_clamp(out->spent / 2, 0, 1);
-    t->surplus = slo_clamp(out->used - 1, -1, 1);
+    double caution = t->c->caution >= 1 ? MIN(t->c->caution, 3) : 1;
+    out->quantile = tau_low + (tau_high - tau_low) * slo_clamp(out->spent * caution / 2, 0, 1);
+    t->surplus = slo_clamp(out->used - 1, -1, caution);
     out->margin =
         slo_clamp(margin_planned * (1 - margin_gain * t->surplus), margin_min, margin_max);
 }
@@ -305,36 +306,18 @@ static void add_reserve(struct slo_turn *t)
             t->out->need += replicas * t->capacity[v];
 }
 
-/* The largest need of the down-window, as weighed today; true when the window is full. */
-static bool remember_need(struct slo_turn *t)
-{
-    struct slo_state *s = t->s;
-    double demand = t->out->demand;
-    uint32_t window = (uint32_t)slo_clamp(down_window / t->c->cycle + 0.5, 1, SLO_RING);
-    s->need[t->at] = demand > 1e-9 ? t->out->need / demand : 0;
-    if (demand <= 1e-9)
-        s->load[t->at].rate = 0;
-    t->out->hold = t->out->need;
-    for (uint32_t j = 1; j < window && j <= s->n; j++) {
-        uint32_t k = (t->at + SLO_RING - j) % SLO_RING;
-        t->out->hold = MAX(t->out->hold, s->need[k] * t->weighed[k]);
-    }
-    s->n++;
-    return s->n >= window;
-}
-
-static void decide(struct slo_turn *t, bool window_full)
+static void decide(struct slo_turn *t)
 {
     struct slo_output *out = t->out;
     if (out->need > out->have) {
         slo_plan_up(t);
         say(out,
-            "up: %.2f busy replicas now, %.2f expected in %.0f s, %.2f with head-room; %.2f fit",
+            "up: %.2f busy replicas now, %.2f expected in %.0f s, %.2f with headroom; %.2f fit",
             out->demand, out->forecast, out->horizon, out->need, out->have);
-    } else if (window_full) {
+    } else if (t->s->n * t->c->cycle >= watch_first) {
         const char *act = slo_plan_down(t) ? "down" : "keep";
-        say(out, "%s: %.2f busy replicas now, %.2f needed at most in the last %.0f s; %.2f fit",
-            act, out->demand, out->hold, down_window, out->have);
+        say(out, "%s: %.2f busy replicas now, at most %.2f expected within %.0f s; %.2f fit", act,
+            out->demand, out->hold, out->horizon, out->have);
     } else
         say(out, "keep: watching since %.0f s", t->s->n * t->c->cycle);
 }
@@ -354,12 +337,13 @@ void slo_step(struct slo_state *s, const struct slo_config *c, const struct slo_
         choose_reference(&t);
         weigh_history(&t);
         spend_budgets(&t);
-        slo_take_errors(&t);
         slo_forecast(&t);
         slo_plan_capacity(&t);
         add_reserve(&t);
         slo_plan_backlog(&t);
-        decide(&t, remember_need(&t));
+        out->hold = MAX(out->hold, out->need);
+        s->n++;
+        decide(&t);
     }
     close_turn(&t);
 }

@@ -25,8 +25,7 @@
 
 enum {
     SLO_VARIANTS_MAX = 16, /* of one model; more cannot be planned with this policy */
-    SLO_RING = 64,         /* cycles of load kept: 16 minutes */
-    SLO_ERRORS = 240,      /* forecasts compared with what came: an hour */
+    SLO_RING = 320,        /* cycles of load kept: an hour of forecasts, and the longest horizon */
     SLO_REASON_ROOM = 256,
 };
 
@@ -61,7 +60,8 @@ struct slo_variant {
 
 struct slo_input {
     double now;                   /* s, of any clock that does not jump */
-    double arrival;               /* requests/s */
+    double arrival;               /* requests/s, mean of a minute */
+    double arrival_now;           /* requests/s, of the last scrape interval */
     double in_tokens, out_tokens; /* mean prompt and answer of a request */
     double in_tail;         /* tokens of a prompt as long as `goal` of them are not exceeding */
     double waiting, queued; /* requests that wait anywhere; of which in the gateway */
@@ -85,7 +85,7 @@ struct slo_output {
     double horizon;                    /* s */
     double need;                       /* with headroom, reserve and backlog */
     double have;                       /* what the current replicas carry */
-    double hold;                       /* the largest need of the last minutes */
+    double hold;                       /* the most until the horizon: what is left must carry it */
     double margin;                     /* share of the targets that is planned with */
     double quantile;                   /* of the forecast errors that the headroom covers */
     double used, spent; /* error budget: within plan, of everything; 1: just as the goal allows */
@@ -93,22 +93,24 @@ struct slo_output {
     char reason[SLO_REASON_ROOM];
 };
 
-/* ---- state: 20 KB per model. It never needs a migration: an empty one learns anew. */
+/* ---- state: 8 KB per model. It never needs a migration: an empty one learns anew. */
 
 /* What a replica of a variant can do; slo_learn_core.c has the model. */
 struct slo_speed {
-    uint64_t id;    /* of the variant; 0: free */
-    double th[3];   /* idle speed, and what prompt and attended tokens take from it */
-    double p[3][3]; /* covariance of th */
-    double context; /* tokens of KV cache that a running request holds; NaN: not seen */
-    double seen;    /* largest share of busy time at which it was observed */
-    double start;   /* s from creation to ready */
+    uint64_t id;          /* of the variant; 0: free */
+    double th[3];         /* idle speed, and what prompt and attended tokens take from it */
+    double a[3][3], b[3]; /* the samples: normal equations of the fit */
+    double best;          /* largest speed seen */
+    double context;       /* tokens of KV cache that a running request holds; NaN: not seen */
+    double seen;          /* largest share of busy time at which it was observed */
+    double start;         /* s from creation to ready */
+    double added;         /* when a replica was last added; 0: never */
     uint32_t samples;
     bool unfit; /* was SLO_UNFIT in the last cycle */
 };
 
 struct slo_load {
-    double rate, in, out; /* requests/s and their mean tokens */
+    float rate, in, out; /* requests/s and their mean tokens */
 };
 
 /* Loads are kept as they came, not weighed: the weights are still being learned, so every cycle weighs
@@ -117,12 +119,8 @@ struct slo_state {
     double itl; /* the target that the speeds are relative to; 0: none yet */
     uint32_t n; /* cycles with a known load; cycle k is entry k modulo SLO_RING of the rings */
     struct slo_load load[SLO_RING];
-    double need[SLO_RING];   /* divided by the demand of that cycle */
-    double factor[SLO_RING]; /* forecast, divided by the demand of that cycle */
-    double due[SLO_RING];    /* when that forecast can be compared; 0: it was */
-    uint32_t error_n;        /* forecasts compared so far */
-    struct slo_load actual[SLO_ERRORS], basis[SLO_ERRORS]; /* what came; load at forecast time */
-    double basis_factor[SLO_ERRORS];
+    double removed;    /* when replicas were last removed; 0: never */
+    double dispersion; /* of arrivals: variance over mean of their counts; 1: Poisson */
     double miss, seen; /* requests, decaying: beyond a target, all; only while within plan */
     double all_miss, all_seen;    /* the same of every cycle */
     double in_tokens, out_tokens; /* last known; 0: never */

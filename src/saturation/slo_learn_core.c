@@ -18,15 +18,19 @@
  * (th1*x1 + th2*x2)/th0 is the busy time. So the slope of the ITL far below the target tells where the target
  * will be reached, without ever going there. That is what a threshold on the KV cache or on the queue cannot do.
  *
- * Three coefficients are fitted by recursive least squares (a Kalman filter without dynamics):
+ * Three coefficients are fitted by least squares with forgetting. Kept are the normal equations (a, b); each
+ * cycle solves them under the bounds, so that neither rounding nor a bound can turn the fit against the samples.
+ * (Recursive least squares with coefficients clamped after each step did: after a start under overload its gain
+ * had the wrong sign, th0 fell to its bound while the replicas got faster, and the variant counted as useless.)
  * - the prior (3, 3, 3) with variances 2.25, 9, 9 is a replica three times faster than needed that costs
  *   what the units say; it is wide, so that ten samples outweigh it;
- * - measurement noise R = 0.02: a minute's ITL is repeatable to about 14 % of the target;
+ * - measurement noise 0.02: a minute's ITL is repeatable to about 14 % of the target;
  * - one sample moves the speed by at most 1, so that a stalled scrape or a paused GPU is not learned;
  * - old samples are forgotten (0.995 per cycle, an hour's memory) only while the replica is at least 15 %
- *   busy: an idle replica says nothing about th1 and th2, and forgetting without learning lets the
- *   covariance blow up;
- * - th1 and th2 stay within [0.1, 100] th0: they are costs and cannot be negative.
+ *   busy: an idle replica says nothing about th1 and th2;
+ * - bounds: th1 and th2 are at least a tenth of th0, they are costs; th0 is at least the best speed that was
+ *   seen, since load cannot make a replica faster. Under overload all samples lie on one point, which the line
+ *   can meet with any th0: the first seconds of a fresh replica, when it is idle, decide.
  *
  * Samples are taken only from a load that holds still: rates are means of a minute while the ITL follows
  * the moment, so a load that more than doubles within the minute pairs the one with the other's past. */
@@ -34,14 +38,15 @@
 
 static const double noise = 0.02, innovation_max = 1, forgetting = 0.995, busy_to_forget = 0.15;
 static const double default_start = 120; /* s: image there, weights loaded from a local disk */
+static const double prior[3] = { 3, 3, 3 }, prior_variance[3] = { 2.25, 9, 9 };
+static const double idle_min = 0.5, idle_max = 100, cost_min = 0.1, cost_max = 100;
+enum { SAMPLES_TO_DOUBT = 4 }; /* before, a sample is taken as it is */
 
 void slo_speed_init(struct slo_speed *x, uint64_t id)
 {
-    *x = (struct slo_speed){ .id = id,
-                             .th = { 3, 3, 3 },
-                             .p = { { 2.25, 0, 0 }, { 0, 9, 0 }, { 0, 0, 9 } },
-                             .context = NAN,
-                             .start = default_start };
+    *x = (struct slo_speed){
+        .id = id, .th = { prior[0], prior[1], prior[2] }, .context = NAN, .start = default_start
+    };
 }
 
 static bool is_learnable(const struct slo_variant *v)
@@ -65,27 +70,121 @@ static double observe_context(struct slo_state *s, struct slo_speed *x, const st
     return x->context;
 }
 
-/* One step of recursive least squares towards y = th . z. */
+/* Solves the n equations m x = v by elimination; false: they are singular. Changes m and v. */
+static bool solve_equations(double m[3][3], double v[3], int n, double *x)
+{
+    for (int c = 0; c < n; c++) { /* symmetric and positive: no pivoting needed */
+        if (!(m[c][c] > 1e-12))
+            return false;
+        for (int r = c + 1; r < n; r++) {
+            double f = m[r][c] / m[c][c];
+            for (int k = c; k < n; k++)
+                m[r][k] -= f * m[c][k];
+            v[r] -= f * v[c];
+        }
+    }
+    for (int r = n - 1; r >= 0; r--) {
+        x[r] = v[r];
+        for (int k = r + 1; k < n; k++)
+            x[r] -= m[r][k] * x[k];
+        x[r] /= m[r][r];
+    }
+    return true;
+}
+
+/* The fit with some coefficients at their bounds (bits of `bound`): th = fixed + basis . free. */
+struct bounded_fit {
+    int n;              /* free parameters */
+    double basis[3][3]; /* of each */
+    double fixed[3];
+};
+
+static struct bounded_fit bind_fit(int bound, double idle_least)
+{
+    struct bounded_fit f = { 0 };
+    double tie[3] = { 1, bound & 2 ? cost_min : 0, bound & 4 ? cost_min : 0 };
+    for (int i = 0; i < 3; i++)
+        if (bound & 1)
+            f.fixed[i] = tie[i] * idle_least;
+        else
+            f.basis[0][i] = tie[i];
+    f.n = bound & 1 ? 0 : 1;
+    for (int i = 1; i < 3; i++)
+        if (!(bound >> i & 1))
+            f.basis[f.n++][i] = 1;
+    return f;
+}
+
+/* Least squares within one choice of bounds. Answers the loss; infinite when it leaves the others' bounds. */
+static double solve_bound(const double m[3][3], const double v[3], int bound, double idle_least,
+                          double th[3])
+{
+    struct bounded_fit f = bind_fit(bound, idle_least);
+    double left[3][3] = { 0 }, right[3] = { 0 }, x[3] = { 0 }, loss = 0;
+    for (int i = 0; i < f.n; i++)
+        for (int r = 0; r < 3; r++) {
+            right[i] += f.basis[i][r] * v[r];
+            for (int k = 0; k < 3; k++) {
+                right[i] -= f.basis[i][r] * m[r][k] * f.fixed[k];
+                for (int j = 0; j < f.n; j++)
+                    left[i][j] += f.basis[i][r] * m[r][k] * f.basis[j][k];
+            }
+        }
+    if (!solve_equations(left, right, f.n, x))
+        return INFINITY;
+    for (int r = 0; r < 3; r++) {
+        th[r] = f.fixed[r];
+        for (int i = 0; i < f.n; i++)
+            th[r] += f.basis[i][r] * x[i];
+    }
+    double least = cost_min * th[0] - 1e-9;
+    if (th[0] < idle_least - 1e-9 || th[0] > idle_max || th[1] < least || th[2] < least)
+        return INFINITY;
+    for (int r = 0; r < 3; r++) {
+        loss -= 2 * v[r] * th[r];
+        for (int k = 0; k < 3; k++)
+            loss += th[r] * m[r][k] * th[k];
+    }
+    return loss;
+}
+
+/* Of all choices of bounds the best that is allowed: a convex problem, so this is its solution. */
+static void solve_speed(struct slo_speed *x)
+{
+    double m[3][3], v[3], best = INFINITY, idle_least = MAX(x->best, idle_min);
+    for (int r = 0; r < 3; r++) {
+        v[r] = x->b[r] + prior[r] / prior_variance[r];
+        for (int k = 0; k < 3; k++)
+            m[r][k] = x->a[r][k] + (r == k ? 1 / prior_variance[r] : 0);
+    }
+    for (int bound = 0; bound < 8; bound++) {
+        double th[3], loss = solve_bound((const double(*)[3])m, v, bound, idle_least, th);
+        if (loss < best) {
+            best = loss;
+            memcpy(x->th, th, sizeof(x->th));
+        }
+        if (bound == 0 && isfinite(loss))
+            break; /* the solution without bounds keeps them: no other is better */
+    }
+    for (int r = 1; r < 3; r++)
+        x->th[r] = slo_clamp(x->th[r], cost_min * x->th[0], cost_max * x->th[0]);
+}
+
+/* One sample y = th . z more. */
 static void fit_speed(struct slo_speed *x, double y, const double z[3])
 {
-    double pz[3], gain_base = noise, predicted = 0;
+    double predicted = x->th[0] * z[0] + x->th[1] * z[1] + x->th[2] * z[2];
     double busy = -(z[1] * x->th[1] + z[2] * x->th[2]) / x->th[0];
-    for (int r = 0; r < 3; r++) {
-        pz[r] = x->p[r][0] * z[0] + x->p[r][1] * z[1] + x->p[r][2] * z[2];
-        predicted += x->th[r] * z[r];
-    }
-    for (int r = 0; r < 3; r++)
-        gain_base += z[r] * pz[r];
-    double innovation = slo_clamp(y - predicted, -innovation_max, innovation_max);
     double keep = busy >= busy_to_forget ? forgetting : 1;
+    x->best = MIN(MAX(0.9995 * x->best, y), idle_max);
+    if (x->samples >= SAMPLES_TO_DOUBT)
+        y = predicted + slo_clamp(y - predicted, -innovation_max, innovation_max);
     for (int r = 0; r < 3; r++) {
-        x->th[r] += pz[r] / gain_base * innovation;
+        x->b[r] = keep * x->b[r] + z[r] * y / noise;
         for (int k = 0; k < 3; k++)
-            x->p[r][k] = (x->p[r][k] - pz[r] * pz[k] / gain_base) / keep;
+            x->a[r][k] = keep * x->a[r][k] + z[r] * z[k] / noise;
     }
-    x->th[0] = slo_clamp(x->th[0], 0.5, 100);
-    for (int r = 1; r < 3; r++)
-        x->th[r] = slo_clamp(x->th[r], 0.1 * x->th[0], 100 * x->th[0]);
+    solve_speed(x);
 }
 
 void slo_learn(struct slo_turn *t, size_t i)

@@ -51,8 +51,12 @@ double slo_weigh(const struct slo_state *s, struct slo_load load);
 double slo_capacity(const struct slo_turn *t, size_t v, double margin, double surplus);
 
 /* ---- slo_forecast_core.c */
-void slo_take_errors(struct slo_turn *t); /* forecasts that are due */
-void slo_forecast(struct slo_turn *t);    /* out->forecast; out->need with headroom */
+/* out->forecast; out->need, which the load will not exceed at the horizon; out->hold, until then. */
+void slo_forecast(struct slo_turn *t);
+
+/* By how much the quantile of the second is above that of the first: a removal that was wrong costs a start delay,
+ * an addition that was not needed only money. */
+#define slo_keep_extra 0.1
 
 /* ---- slo_plan_core.c */
 void slo_plan_capacity(struct slo_turn *t); /* fit and capacity of each variant; out->have */

@@ -4,15 +4,22 @@
  * lack is worth nothing). A variant without a replica pays 15 % more: it would have to be learned first. At
  * most 2 * current + 8 replicas in one cycle, whatever a wrong number asks for.
  *
- * Down: only what the largest need of the last 300 s leaves free, plus 2 % so that rounding does not decide;
- * at most a quarter of the replicas per cycle, never the last one: zero is decided elsewhere (hybrid_core.c).
+ * 3 % more than needed is added, so that growth comes in fewer, larger steps.
+ *
+ * Down: only what the most that is expected up to the horizon leaves free (slo_forecast_core.c), plus 2 % so that
+ * rounding does not decide; at most a quarter of the replicas per cycle, and once in 60 s; never one of a variant
+ * that got a replica less than its own start delay ago, and never the last one: zero is decided elsewhere
+ * (hybrid_core.c).
  *
  * Class: a variant that is too slow for the targets (SLO_UNFIT) counts for nothing while another can grow, and
  * goes first when enough others are ready. It is judged by its capacity, and by the time it takes for a long
  * prompt once the error budget is being overspent (1.15 of the target to enter, 0.95 to leave the class). */
 #include "slo_parts_core.h"
 
-static const double newcomer_price = 1.15, down_slack = 0.02, drain = 1.5;
+static const double newcomer_price = 1.15, up_slack = 0.03, down_slack = 0.02, drain = 1.5;
+static const double removal_gap = 60; /* s */
+static const double start_doubt =
+    1.25; /* start delays vary: a replica is given that much of the mean */
 static const double tail_enter = 1.15, tail_leave = 0.95, overspent = 1.2;
 enum { SAMPLES_TO_KNOW = 4, STEP_MIN = 8 };
 
@@ -91,12 +98,13 @@ static int count_replicas(const struct slo_turn *t)
 
 void slo_plan_up(struct slo_turn *t)
 {
-    double lack = t->out->need - t->out->have;
+    double lack = t->out->need * (1 + up_slack) - t->out->have;
     for (int left = count_replicas(t) + STEP_MIN; lack > 1e-9 && left > 0; left--) {
         size_t v = choose_to_add(t, lack);
         if (v == SIZE_MAX)
             return;
         t->target[v]++;
+        t->speed[v]->added = t->in.now;
         lack -= t->capacity[v];
     }
 }
@@ -109,7 +117,9 @@ static size_t choose_to_remove(const struct slo_turn *t, double spare, double ho
     for (size_t v = 0; v < t->in.variant_n; v++) {
         bool unfit = t->has_alternative && t->fit[v] == SLO_UNFIT;
         bool keep = unfit ? t->ready_capacity < hold : t->capacity[v] > spare;
-        if (t->target[v] <= t->in.variants[v].min || keep)
+        const struct slo_speed *x = t->speed[v];
+        bool fresh = x->added > 0 && t->in.now - x->added < start_doubt * x->start;
+        if (t->target[v] <= t->in.variants[v].min || keep || fresh)
             continue;
         double price = (unfit ? 1e6 : 0) + t->in.variants[v].cost / MAX(t->capacity[v], 1e-6);
         if (price > best_price) {
@@ -124,6 +134,8 @@ int slo_plan_down(struct slo_turn *t)
 {
     double hold = t->out->hold * (1 + down_slack), spare = t->out->have - hold;
     int total = count_replicas(t), removed = 0, most = MIN(MAX(total / 4, 1), total - 1);
+    if (t->s->removed > 0 && t->in.now - t->s->removed < removal_gap)
+        return 0;
     while (removed < most) {
         size_t v = choose_to_remove(t, spare, hold);
         if (v == SIZE_MAX)
@@ -133,5 +145,7 @@ int slo_plan_down(struct slo_turn *t)
         if (!t->has_alternative || t->fit[v] != SLO_UNFIT)
             spare -= t->capacity[v];
     }
+    if (removed)
+        t->s->removed = t->in.now;
     return removed;
 }

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-const struct traffic traffic_unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, { 0 }, { 0 } };
+const struct traffic traffic_unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, { 0 }, { 0 } };
 const struct traffic_replica traffic_replica_unknown = {
     NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN
 };

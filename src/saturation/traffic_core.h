@@ -14,7 +14,8 @@ struct traffic_histogram {
 };
 
 struct traffic {
-    double arrival;               /* requests/s */
+    double arrival;               /* requests/s, mean of a minute */
+    double arrival_now;           /* of the last scrape interval */
     double in_tokens, out_tokens; /* means */
     double in_tail;               /* tokens of a long prompt */
     double waiting, queued;       /* requests: anywhere, in the gateway */

@@ -8,9 +8,9 @@
  *     sale     priority 5   ..........[===]..............
  *     applies               none  office sale office  end:office ->
  *
- * This is a state, not an event: the answer is the same whether flyball ran at the boundary or not.
- * Rejected: remembering which boundary was handled last. SmartHPA does, and loses a window whenever a
- * write fails or the controller is down at that moment. */
+ * This is a state, not an event: the answer is the same whether flyball ran at the boundary or not. Acting on
+ * boundaries as events, as SmartHPA does, loses a window whenever a write fails or the controller is down at
+ * that moment. */
 #include "schedule_core.h"
 
 #include "schedule_ramp_core.h"

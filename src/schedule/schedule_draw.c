@@ -109,6 +109,7 @@ static void draw_legend(struct buf *out, struct arena *a, const struct schedule_
     }
 }
 
+/* Cells are taken at local times, so a row shows the wall clock even across a daylight saving change. */
 void schedule_draw_text(struct buf *out, const struct schedule_timeline *line,
                         const struct tz *zone)
 {
@@ -204,6 +205,7 @@ static void draw_reason(struct buf *out, const struct schedule_spec *spec,
     }
 }
 
+/* One line per trigger: its state, the reason, and when it is active. */
 static void draw_triggers(struct buf *out, const struct schedule_spec *spec,
                           const struct schedule_effective *e,
                           const struct schedule_trigger_now *states)
@@ -247,6 +249,7 @@ static void draw_changes(struct buf *out, const struct schedule_timeline *line,
     }
 }
 
+/* Prints times in the zone of the governing trigger, or else of the first one. */
 void schedule_explain(struct buf *out, const struct schedule_spec *spec, int64_t created,
                       int64_t now)
 {

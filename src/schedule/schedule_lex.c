@@ -29,6 +29,7 @@ static bool take_char(str *s, char c)
     return true;
 }
 
+/* As Go's layout "15:04:05": the hour may have one digit, and a fraction of a second is accepted. */
 int schedule_lex_time(str text, int32_t *ret_second_of_day)
 {
     int hour = take_digits(&text, 1, 2);

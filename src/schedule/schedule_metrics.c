@@ -100,6 +100,7 @@ static void show_active(const struct schedule_metrics *m, const struct schedule_
     *active = mem_dup(now.p, now.n);
 }
 
+/* A pass that decided nothing (plan->states is NULL) leaves the last decision in the metrics. */
 void schedule_metrics_pass(const struct schedule_metrics *m, const struct schedule_object *o,
                            const struct schedule_plan *plan, char **active)
 {

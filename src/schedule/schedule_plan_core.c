@@ -37,10 +37,9 @@
  * corrections in ten minutes mean that another controller enforces its own values; fighting it would
  * add and remove pods at every round, so flyball backs off for ten minutes and sets the condition Contended.
  *
- * Rejected: a queue of transitions to carry out (lost or repeated after a restart; SmartHPA loses a
- * window this way), keeping the baseline in our own status (lost when the schedule is recreated, while
- * the annotation lives and dies with the HPA), and one plan with several writes (a plan would need a branch for
- * every write that may fail).
+ * Why not a queue of transitions: it would be lost or repeated after a restart, which is how SmartHPA loses a
+ * window. Why is the baseline on the HPA: in our own status it would be lost when the schedule is recreated.
+ * Why one kind of write per plan: a plan with three would need a branch for each one that may fail.
  *
  * Everything that a plan points to lives in the arena of the pass. */
 #include "schedule_plan_core.h"
@@ -381,6 +380,7 @@ static void plan_update(struct schedule_planner *p)
     schedule_report_outcome(p);
 }
 
+/* The status patch is built only for a plan without writes: its content depends on their results. */
 struct schedule_plan schedule_plan(struct arena *a, const struct schedule_pass *pass)
 {
     const struct schedule_object *o = &pass->object;

@@ -159,6 +159,7 @@ static void send_query(struct schedule_query *q)
                                                                       .context = q });
 }
 
+/* Copies everything that the query needs out of the turn, which ends before the answer arrives. */
 static void start_query(const struct schedule_turn *turn)
 {
     struct scheduler *s = turn->state;
@@ -184,6 +185,7 @@ static void start_query(const struct schedule_turn *turn)
 
 /* ---- part of a turn */
 
+/* Reports success or failure once; the learned triggers are dropped in both cases until the next analysis. */
 static void on_triggers_applied(struct reconcile *r, const struct kube_reply *reply)
 {
     struct schedule_turn *turn = schedule_turn_of(r);

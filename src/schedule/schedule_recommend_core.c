@@ -38,6 +38,7 @@ struct history {
     size_t n;
 };
 
+/* The parameters of a profile. `under` is the cost of one replica too few relative to one too many. */
 struct schedule_learn_params schedule_learn_defaults(enum schedule_profile profile,
                                                      int32_t lead_minutes)
 {
@@ -383,6 +384,7 @@ static void keep_profile(struct arena *a, const struct history *h, unsigned week
     }
 }
 
+/* The pipeline that is drawn at the top of this file. */
 struct schedule_recommendation *schedule_recommend(struct arena *a,
                                                    const struct schedule_sample *samples, size_t n,
                                                    const struct tz *zone,
@@ -467,6 +469,7 @@ static struct json *bounds_json(struct arena *a, int32_t min, int32_t max)
     return config;
 }
 
+/* A complete trigger, so that the spec it is written to needs no defaults. */
 struct json *schedule_learned_json(struct arena *a, const struct schedule_recommendation *r,
                                    size_t at, str zone_name)
 {

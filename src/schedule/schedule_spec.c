@@ -377,6 +377,7 @@ static void read_overnight(struct reader *r, const struct json *interval,
             "confirm this, or to Start to keep each night whole");
 }
 
+/* Reads every field, even if an earlier one is invalid: all problems are reported at once. */
 static void read_trigger(struct reader *r, const struct json *object, struct schedule_trigger *t)
 {
     const struct json *interval = json_get(object, "interval");
@@ -497,6 +498,7 @@ static void read_advice(struct reader *r, const struct json *spec)
     advice->zone = read_zone(r, zone);
 }
 
+/* Triggers come before the recommendation, whose zone defaults to that of the first trigger. */
 struct schedule_spec *schedule_spec_read(struct arena *a, const struct json *spec,
                                          struct schedule_defaults defaults)
 {

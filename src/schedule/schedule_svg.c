@@ -112,6 +112,7 @@ static int put_legend(struct buf *out, const struct schedule_timeline *line, int
     return entries;
 }
 
+/* The body is built first, because the height in the header depends on the number of legend lines. */
 void schedule_draw_svg(struct buf *out, const struct schedule_timeline *line, const struct tz *zone,
                        str title)
 {

@@ -77,6 +77,7 @@ static void copy_members(struct arena *a, struct json *to, const struct json *fr
     }
 }
 
+/* Copies only the fields that an HPA has; unknown members of the template are dropped. */
 struct json *schedule_template_hpa(struct arena *a, const struct schedule_object *o)
 {
     const struct json *template = o->spec->template, *from = json_get(template, "spec");

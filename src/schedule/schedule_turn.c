@@ -47,6 +47,7 @@ bool schedule_can_govern(const struct scheduler *s, str from_ns, str hpa_ns, str
     return grants_permit(&s->grants, &ref, hpa ? hpa->allow : S(""));
 }
 
+/* The result is cached per schedule and reevaluated when namespaces or grants change (their epoch). */
 bool schedule_has_consent(const struct scheduler *s, struct schedule_tracked *tracked)
 {
     if (!schedule_is_cross_namespace(tracked))

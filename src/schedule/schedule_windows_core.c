@@ -36,9 +36,9 @@
  * instead of keeping a timer per boundary; bench/schedule_bench.c holds 10,000 schedules of 10 triggers
  * to 50 ms.
  *
- * Rejected: precomputing the transitions of a year per trigger (must be redone for every edit, zone update
- * and clock step), and converting now to local time and comparing readings (wrong in the repeated hour:
- * the same reading would be inside and outside).
+ * Why not compare the current reading with startTime and endTime: in a repeated hour the same reading is inside and
+ * outside of the window. Why not precompute a year of transitions: they would be invalid after every edit of the
+ * spec and every update of the zone.
  *
  * Nothing here allocates; a view borrows its trigger. */
 #include "schedule_windows_core.h"

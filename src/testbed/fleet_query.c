@@ -75,6 +75,13 @@ double fleet_query_gateway_rate(const struct fleet *f, double range_s)
     return series_rate(&s, SERIES_SUCCESS, last_seconds(f, range_s));
 }
 
+double fleet_query_arrival_now(const struct fleet *f)
+{
+    double range_s = 2 * f->config->scrape_s;
+    return f->config->has_gateway ? fleet_query_gateway_rate(f, range_s)
+                                  : fleet_query_rate(f, SERIES_TTFT_COUNT, range_s);
+}
+
 static double prompt_tail(const struct fleet *f, double goal)
 {
     static const double range_s = 600, least = 100;

@@ -35,6 +35,8 @@ double fleet_query_ratio(const struct fleet *f, enum series_field a, enum series
                          double range_s);
 /* sum(rate(field[range])). */
 double fleet_query_rate(const struct fleet *f, enum series_field field, double range_s);
+/* Requests per second of the last scrape interval, as rate(...[30s]) shows it. */
+double fleet_query_arrival_now(const struct fleet *f);
 double fleet_query_gateway_rate(const struct fleet *f, double range_s);
 
 #endif

@@ -22,6 +22,7 @@ static void fill_input(const struct fleet *f, struct slo_input *in)
     fleet_query_model(f, &q);
     *in = (struct slo_input){ .now = fleet_now_s(f),
                               .arrival = q.arrival,
+                              .arrival_now = fleet_query_arrival_now(f),
                               .in_tokens = q.in_tokens,
                               .out_tokens = q.out_tokens,
                               .in_tail = q.in_tail,

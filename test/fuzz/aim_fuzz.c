@@ -1,4 +1,4 @@
-/* Children and states of AIM's kinds from objects that strangers wrote. The bytes are choices: each takes, in a set of
+/* Children and states of AIM's kinds from untrusted objects. The bytes are choices: each takes, in a set of
  * whole and sound objects, one member away or puts something of another kind in its place. Whatever comes of it must
  * give objects that a server can at least read: names and label values within their bounds. */
 #include "fuzz.h"
@@ -89,7 +89,7 @@ static struct json *oddity(struct arena *a, struct choices *c)
     }
 }
 
-/* Walks down by choices and spoils what it stands on. */
+/* Walks down the tree by choices and corrupts the value it reaches. */
 static void spoil(struct arena *a, struct json *tree, struct choices *c)
 {
     while (json_len(tree)) {

@@ -1,5 +1,5 @@
-/* An object of any built-in kind, then an update of it: {"old": ..., "new": ...}, the kind being that of
- * the new one. Decoding, preparing, judging and printing must survive whatever reads. */
+/* An object of any built-in kind, then an update of it: {"old": ..., "new": ...}, of the kind of
+ * the new one. Decoding, preparing, validating and printing must survive any object. */
 #include "fuzz.h"
 
 #include "apiserver/kinds/kinds.h"

@@ -7,8 +7,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     auto_buf struct buf path = { 0 }, again = { 0 };
-    struct path_problem problem = { 0 };
-    if (path_normalise((str){ (const char *)data, size }, &path, &problem) < 0) {
+    struct aim_path_problem problem = { 0 };
+    if (aim_path_normalize((str){ (const char *)data, size }, &path, &problem) < 0) {
         if (path.n || problem.fault == PATH_FINE || !problem.text[0])
             abort();
         return 0;
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!is_gateway_path(buf_str(&path)))
         abort();
     if (str_find_char(buf_str(&path), '%') == SIZE_MAX &&
-        (path_normalise(buf_str(&path), &again, &problem) < 0 ||
+        (aim_path_normalize(buf_str(&path), &again, &problem) < 0 ||
          !str_eq(buf_str(&path), buf_str(&again))))
         abort();
     return 0;

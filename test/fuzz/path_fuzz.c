@@ -13,15 +13,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     auto_arena struct arena a = { 0 };
     auto_buf struct buf path = { 0 };
     struct json *object;
-    struct path_template t;
-    struct path_problem problem;
+    struct aim_path_template t;
+    struct aim_path_problem problem;
     if (json_parse(&a, str_c(object_text), &object, NULL))
         abort();
-    if (path_compile(&a, (str){ (const char *)data, size }, &t, &problem) < 0)
+    if (aim_path_compile(&a, (str){ (const char *)data, size }, &t, &problem) < 0)
         return 0;
     for (t.encoding = PATH_RFC3986; t.encoding <= PATH_RFC1123; t.encoding++) {
         buf_clear(&path);
-        if (path_render(&t, object, &a, &path, &problem) == 0 && !is_gateway_path(buf_str(&path)))
+        if (aim_path_render(&t, object, &a, &path, &problem) == 0 &&
+            !is_gateway_path(buf_str(&path)))
             abort();
     }
     return 0;

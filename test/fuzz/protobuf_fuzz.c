@@ -1,4 +1,4 @@
-/* Whatever decodes is a tree that its kind can read or refuse. */
+/* A body that decodes is a tree that its kind can decode or refuse. */
 #include "fuzz.h"
 
 #include "apiserver/kinds/kinds.h"

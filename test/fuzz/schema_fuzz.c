@@ -1,5 +1,5 @@
-/* A schema and a value from one document {"schema": ..., "value": ...}: whatever builds can prune, default
- * and judge any value, a pruned value has nothing left to prune, and defaults are filled in once. */
+/* A schema and a value from one document {"schema": ..., "value": ...}: a schema that builds can prune,
+ * default and validate any value; pruning and defaulting a second time change nothing. */
 #include "fuzz.h"
 
 #include "apiserver/schema/cel_check.h"

@@ -33,7 +33,7 @@ static const struct golden_family *const groups[] = {
 };
 
 struct run {
-    bool tap;
+    bool tap, make;
     size_t passed, failed;
 };
 
@@ -106,6 +106,23 @@ static void run_cases(struct run *run, const struct golden_family *family, const
     arena_done(&scratch);
 }
 
+/* Prints the file with every expected part made anew: for families that our own code defines. */
+static int make_file(const struct golden_family *family, struct arena *a, struct json *file,
+                     const struct json *cases, err_t *e)
+{
+    if (!family->make)
+        return err_set(e, EINVAL, "%s: its expected parts are not ours to make", family->name);
+    for (size_t i = 0; i < json_len(cases); i++) {
+        struct golden g = { .arena = a, .file = file };
+        struct json *c = cases->items[i];
+        json_set(a, c, S("expected"), family->make(&g, c));
+    }
+    str text = json_to_str(a, file);
+    fwrite(text.p, 1, text.n, stdout);
+    putchar('\n');
+    return 0;
+}
+
 static int run_file(struct run *run, const char *path, err_t *e)
 {
     auto_free char *copy = mem_dup(path, strlen(path));
@@ -126,14 +143,17 @@ static int run_file(struct run *run, const char *path, err_t *e)
     if (json_len(cases) == 0 || !json_is(cases, JSON_ARR))
         return err_set(e, ENODATA, "%s: has no case; an array `cases` or `vectors` is wanted",
                        path);
+    if (run->make)
+        return make_file(family, &a, file, cases, e);
     run_cases(run, family, file, cases);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct run run = { .tap = argc > 1 && strcmp(argv[1], "--tap") == 0 };
-    int first = run.tap ? 2 : 1;
+    struct run run = { .tap = argc > 1 && strcmp(argv[1], "--tap") == 0,
+                       .make = argc > 1 && strcmp(argv[1], "--make") == 0 };
+    int first = run.tap || run.make ? 2 : 1;
     setenv("ZONEINFO", GOLDEN_ZONES, 1);
     if (argc <= first) {
         fprintf(stderr, "golden: name the vector files to run\n");
@@ -147,6 +167,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (run.make)
+        return 0;
     if (run.tap)
         printf("1..%zu\n", run.passed + run.failed);
     else

@@ -1,6 +1,7 @@
 /* Golden vectors: files of cases, each run through the core that owns their family.
  *
  *     golden [--tap] FILE...
+ *     golden --make FILE      prints the file with the expected parts as the code answers now
  *
  * A file is a JSON object with its cases in an array `cases` or `vectors`; the beginning of its name
  * is the family (the longest that is known). Each group of families is one file here,
@@ -30,6 +31,8 @@ struct golden {
 struct golden_family {
     const char *name; /* NULL ends a table */
     void (*run)(struct golden *g, const struct json *c);
+    /* The expected part of a case, as the code answers now; NULL: it cannot be made anew. */
+    struct json *(*make)(struct golden *g, const struct json *c);
 };
 
 /* `got` may differ from `want` by `absolute` or by `relative` times |want|, whichever is more. */

@@ -6,6 +6,7 @@
 #include "saturation/slo_core.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const struct tolerance close = { 1e-9, 1e-6 };
 
@@ -66,6 +67,7 @@ static struct slo_input read_step(const struct json *s)
     struct slo_input in = {
         .now = number(s, "now", NAN),
         .arrival = number(s, "arrival", NAN),
+        .arrival_now = number(s, "arrivalNow", NAN),
         .in_tokens = number(s, "inTokens", NAN),
         .out_tokens = number(s, "outTokens", NAN),
         .in_tail = number(s, "inTail", NAN),
@@ -135,4 +137,59 @@ static void run_slo(struct golden *g, const struct json *c)
     }
 }
 
-const struct golden_family golden_saturation_slo[] = { { "saturation-slo", run_slo }, { 0 } };
+static void put_number(struct golden *g, struct json *o, const char *key, double value)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.10g", value); /* ten digits, as the file has always had */
+    json_set(g->arena, o, str_c(key), json_new_real(g->arena, strtod(text, NULL)));
+}
+
+static struct json *make_output(struct golden *g, const struct slo_input *in,
+                                const struct slo_output *out, bool all)
+{
+    struct arena *a = g->arena;
+    struct json *o = json_new_obj(a), *targets = json_new_arr(a), *fit = json_new_arr(a),
+                *capacity = json_new_arr(a);
+    for (size_t i = 0; i < in->variant_n; i++) {
+        json_push(a, targets, json_new_int(a, out->targets[i]));
+        json_push(a, fit, json_new_int(a, out->fit[i]));
+        json_push(a, capacity, json_new_real(a, out->capacity[i]));
+    }
+    json_set(a, o, S("targets"), targets);
+    if (all) {
+        json_set(a, o, S("fit"), fit);
+        json_set(a, o, S("capacity"), capacity);
+        put_number(g, o, "demand", out->demand);
+        put_number(g, o, "forecast", out->forecast);
+        put_number(g, o, "horizon", out->horizon);
+        put_number(g, o, "need", out->need);
+        put_number(g, o, "have", out->have);
+        put_number(g, o, "hold", out->hold);
+        put_number(g, o, "margin", out->margin);
+        put_number(g, o, "quantile", out->quantile);
+        put_number(g, o, "used", out->used);
+        put_number(g, o, "spent", out->spent);
+        json_set_bool(a, o, "additive", out->additive);
+    }
+    json_set_str(a, o, "reason", str_c(out->reason));
+    return o;
+}
+
+static struct json *make_slo(struct golden *g, const struct json *c)
+{
+    const struct json *steps = json_at(c, "input", "steps", NULL);
+    struct slo_config config = read_config(json_at(c, "input", "config", NULL));
+    struct slo_state state;
+    struct json *made = json_new_arr(g->arena);
+    slo_state_init(&state);
+    for (size_t i = 0; i < json_len(steps); i++) {
+        struct slo_input in = read_step(json_item(steps, i));
+        struct slo_output out;
+        slo_step(&state, &config, &in, &out);
+        json_push(g->arena, made, make_output(g, &in, &out, i + 1 == json_len(steps)));
+    }
+    return made;
+}
+
+const struct golden_family golden_saturation_slo[] = { { "saturation-slo", run_slo, make_slo },
+                                                       { 0 } };

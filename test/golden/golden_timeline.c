@@ -21,7 +21,7 @@ static int64_t instant(const struct json *v)
     return v && rfc3339_parse(json_text(v), &at, NULL) == 0 ? at : 0;
 }
 
-static void set_triggers(struct world *w, const struct json *triggers)
+static void set_triggers(struct schedule_world *w, const struct json *triggers)
 {
     w->spec = json_new_obj(&w->arena);
     json_set_str(&w->arena, json_make(&w->arena, w->spec, "HPAObjectRef", NULL), "name", S("web"));
@@ -30,10 +30,10 @@ static void set_triggers(struct world *w, const struct json *triggers)
 }
 
 /* A pass, and a line of the answer when the bounds are others than before. */
-static void look(struct world *w, struct line *line)
+static void look(struct schedule_world *w, struct line *line)
 {
     struct arena *a = line->g->arena;
-    world_pass(w);
+    schedule_world_pass(w);
     if (w->gone || schedule_bounds_equal(line->last, w->hpa.bounds))
         return;
     char text[RFC3339_TEXT_MAX];
@@ -44,13 +44,13 @@ static void look(struct world *w, struct line *line)
     json_set_int(a, one, "max", w->hpa.bounds.max);
     json_set_str(a, one, "source",
                  restored ? S("baseline") : json_text(json_get(w->status, "source")));
-    bool clamped = world_has_event_since(w, "HPAConfigClamped", w->now);
+    bool clamped = schedule_world_has_event_since(w, "HPAConfigClamped", w->now);
     json_set_str(a, one, "apply", clamped ? S("clamped") : S("ok"));
     json_push(a, line->list, one);
     line->last = w->hpa.bounds;
 }
 
-static void act(struct world *w, const struct json *action, bool *down)
+static void act(struct schedule_world *w, const struct json *action, bool *down)
 {
     str kind = json_text(json_get(action, "kind"));
     if (str_eqc(kind, "down"))
@@ -75,7 +75,8 @@ static void run_plan(struct golden *g, const struct json *c)
     const struct json *hpa = json_get(c, "hpa_initial"), *actions = json_get(c, "actions");
     struct schedule_bounds bounds = { (int32_t)json_int(json_get(hpa, "min"), 1),
                                       (int32_t)json_int(json_get(hpa, "max"), 0) };
-    struct world w = { .hpa = { .found = true, .bounds = bounds, .replicas = -1 }, .workload = -1 };
+    struct schedule_world w = { .hpa = { .found = true, .bounds = bounds, .replicas = -1 },
+                                .workload = -1 };
     struct line line = { g, json_new_arr(g->arena), bounds };
     int64_t end = instant(json_get(c, "end_rfc3339"));
     size_t next = 0;
@@ -95,7 +96,7 @@ static void run_plan(struct golden *g, const struct json *c)
             look(&w, &line);
     }
     golden_eq_json(g, "changes", line.list, json_get(c, "expected"));
-    world_done(&w);
+    schedule_world_done(&w);
 }
 
 /* ---- the whole controller */

@@ -1,5 +1,5 @@
-/* The API server without sockets, for tests: calls go straight into server_handle(), commits and controllers
- * run to their end before an answer is looked at. */
+/* The API server without sockets, for tests: requests go directly to server_handle(), and commits and
+ * controllers run until nothing is left to do before the answer is returned. */
 #ifndef FLYBALL_TEST_INPROC_H
 #define FLYBALL_TEST_INPROC_H
 
@@ -7,18 +7,18 @@
 
 struct inproc_answer {
     int status;
-    struct json *body; /* NULL when it is not JSON; in the arena */
+    struct json *body; /* in the arena; NULL if it is not JSON */
     str text;
-    struct stream_source stream; /* .pull NULL unless it is a watch: see inproc_pull */
+    struct stream_source stream; /* .pull is NULL unless the answer is a stream: see inproc_pull */
     str warnings;                /* joined by newlines */
 };
 
-static UNUSED bool inproc_finished; /* the last call was answered */
+static UNUSED bool inproc_is_finished; /* the last call has been answered */
 
-static UNUSED void inproc_note(struct call *c)
+static UNUSED void inproc_on_finished(struct call *c)
 {
     (void)c;
-    inproc_finished = true;
+    inproc_is_finished = true;
 }
 
 struct inproc_request {
@@ -45,11 +45,11 @@ static UNUSED struct inproc_answer inproc_send(struct server *s, struct arena *a
                                            : str_c(q->body ? q->body : "") };
     r.headers = (struct http_headers){ headers, n };
     struct call *c = arena_new(a, struct call);
-    *c = (struct call){ .arena = a, .request = &r, .finished = inproc_note };
-    inproc_finished = false;
+    *c = (struct call){ .arena = a, .request = &r, .finished = inproc_on_finished };
+    inproc_is_finished = false;
     server_handle(s, c);
-    server_settle(s);
-    assert(inproc_finished);
+    server_run_until_idle(s);
+    assert(inproc_is_finished);
     struct inproc_answer answer = { .status = c->answer.status };
     auto_buf struct buf warnings = { 0 };
     for (size_t i = 0; i < c->answer.headers.n; i++) {
@@ -70,7 +70,7 @@ static UNUSED struct inproc_answer inproc_send(struct server *s, struct arena *a
     return answer;
 }
 
-/* What a stream has to say now; *ret_end is set when it is over (and closed). */
+/* Reads what a stream has to send now. *ret_end: the stream has ended and is closed. */
 static UNUSED str inproc_pull(struct arena *a, struct stream_source *stream, size_t room,
                               bool *ret_end)
 {

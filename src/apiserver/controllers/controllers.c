@@ -1,5 +1,5 @@
-/* The controllers, in the order in which they run: definitions first, because the others ask which kinds are
- * served. */
+/* The controllers, in the order in which they run. Definitions come first, because the others depend on the kinds
+ * that are served. */
 #include "controllers.h"
 
 const struct controller *const controllers_all[] = { &definition_controller, &gc_controller,

@@ -1,6 +1,6 @@
-/* What the server does without a request, as kube-controller-manager does beside a real one. Each file is one
- * controller; controllers.c lists them. They see the store through http/server.h and write through
- * http/write.h, so that a controller's write passes the same checks as a client's. Read gc.c first. */
+/* The controllers that run inside the server, a part of what kube-controller-manager does for kube-apiserver.
+ * Each file is one controller; controllers.c lists them. They see the store through http/server.h and write
+ * through http/write.h. Read gc.c first. */
 #ifndef FLYBALL_CONTROLLERS_H
 #define FLYBALL_CONTROLLERS_H
 

@@ -1,8 +1,15 @@
-/* CustomResourceDefinitions: accepted, established, served; and, when deleted, their objects first.
+/* CustomResourceDefinitions: accepts their names, serves their kinds, and deletes their objects before they are
+ * deleted themselves.
  *
- * A definition is looked at after each commit that touched it. Its names are settled against all others
- * (apitypes); once it is established its kinds are registered, anew whenever its spec changes, which also
- * ends the watches that were opened under the old one. */
+ * A definition is checked after each commit that changed it:
+ *
+ *     created      names are compared with all other definitions -> conditions NamesAccepted, Established
+ *     Established  its kinds are registered; when the spec changes they are registered again, which ends the
+ *                  watches of the old kinds
+ *     deleted      creates are refused, its objects are deleted; when none is left the finalizer is removed
+ *     gone         its kinds are unregistered; definitions that waited for its names are checked
+ *
+ * The deletion of a custom object puts its definition back into the queue if that is terminating. */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -11,12 +18,13 @@
 #include "../http/read.h"
 #include "../http/watch.h"
 
-static const struct kind *definitions(void)
+static const struct kind *definition_kind(void)
 {
     return kinds_find(CRD_GROUP, S("v1"), CRD_PLURAL);
 }
 
-static bool is_true(const struct json *crd, str type)
+/* Whether the condition has the status True. */
+static bool is_condition_true(const struct json *crd, str type)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);
     for (size_t i = 0; i < json_len(conditions); i++) {
@@ -36,16 +44,17 @@ static str objects_prefix(struct arena *a, const struct json *crd)
 
 /* ---- registering */
 
-static void unregister(struct server *s, struct kind_set *set)
+/* Ends the watches of the kinds first, because their clients must discover the new ones. */
+static void unregister_kinds(struct server *s, struct kind_set *set)
 {
     for (size_t i = 0; i < set->kinds.n; i++) {
         auto_arena struct arena a = { 0 };
-        watch_end_all(s, kind_prefix(&a, set->kinds.at[i], S("")));
+        watch_end_all(s, registry_prefix(&a, set->kinds.at[i], S("")));
     }
-    registry_drop(&s->registry, set->name);
-    s->discovery_generation++;
+    registry_remove(&s->registry, set->name);
 }
 
+/* Registers the kinds of an established definition unless this generation is registered. */
 static void serve_definition(struct server *s, const struct object *o, const struct json *crd)
 {
     struct kind_set *set =
@@ -55,22 +64,23 @@ static void serve_definition(struct server *s, const struct object *o, const str
         struct kind_set *fresh = kind_set_new(crd);
         fresh->rev = o->rev;
         if (set)
-            unregister(s, set);
+            unregister_kinds(s, set);
         registry_put(&s->registry, fresh);
-        s->discovery_generation++;
         set = fresh;
     }
     set->terminating = o->deleting;
 }
 
-/* ---- looking after one definition */
+/* ---- one definition */
 
-static void terminate(struct server *s, struct arena *a, str key, struct json *crd,
-                      const struct kind *k)
+/* Deletes all objects of a terminating definition, and removes its finalizer when none is left. Objects
+ * that finalizers hold are waited for. */
+static void delete_custom_objects(struct server *s, struct arena *a, str key, struct json *crd,
+                                  const struct kind *k)
 {
     str prefix = objects_prefix(a, crd);
     struct kind_set *set;
-    const struct kind *stored = registry_of_key(&s->registry, prefix, &set);
+    const struct kind *stored = registry_find_by_key(&s->registry, prefix, &set);
     VEC(struct object *) all = { 0 };
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));)
@@ -84,67 +94,73 @@ static void terminate(struct server *s, struct arena *a, str key, struct json *c
     }
     vec_done(&all);
     if (!store_any_latest(s->store, prefix) &&
-        list_drop(json_at(crd, "metadata", "finalizers", NULL), FINALIZER_CRD))
-        edit_end(s, a, k, key, crd);
+        strings_remove(json_at(crd, "metadata", "finalizers", NULL), FINALIZER_CRD))
+        write_end_edit(s, a, k, key, crd);
 }
 
-static void settle(struct server *s, struct arena *a, str key, struct json *crd,
-                   const struct kind *k)
+/* Compares the names with those of all definitions, as they will be after the next commit, and writes the
+ * conditions. */
+static void accept_names(struct server *s, struct arena *a, str key, struct json *crd,
+                         const struct kind *k)
 {
     VEC(const struct json *) all = { 0 };
-    str prefix = kind_prefix(a, definitions(), S(""));
+    str prefix = registry_prefix(a, definition_kind(), S(""));
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));) {
         const struct object *latest = store_latest(s->store, object_key(o));
         bool itself = str_eq(object_key(o), key);
         if (latest)
-            vec_push(&all, itself ? crd : read_tree(a, definitions(), latest));
+            vec_push(&all, itself ? crd : read_tree(a, definition_kind(), latest));
     }
     struct json *was = json_copy(a, crd);
     if (kinds_accept_crd_names(a, crd, all.at, all.n, server_now_ns(s))) {
-        managed_by(s, a, k, &(struct managed_change){ S("kube-apiserver"), KIND_STATUS, was, crd });
-        edit_end(s, a, k, key, crd);
+        managed_update_as(s, a, k,
+                          &(struct managed_change){ S("kube-apiserver"), KIND_STATUS, was, crd });
+        write_end_edit(s, a, k, key, crd);
     }
     vec_done(&all);
 }
 
-static void look_at(struct server *s, str name)
+/* Level-triggered: looks only at the current state, so that it does not matter which event was the reason. */
+static void reconcile_definition(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
-    str key = kind_key(&a, definitions(), S(""), name);
+    str key = registry_key(&a, definition_kind(), S(""), name);
     const struct kind *k;
     const struct object *o = store_latest(s->store, key);
-    struct json *crd = o ? edit_begin(s, &a, key, &k) : NULL;
+    struct json *crd = o ? write_begin_edit(s, &a, key, &k) : NULL;
     if (!crd) {
         struct kind_set *set = registry_set(&s->registry, name);
         if (set)
-            unregister(s, set);
+            unregister_kinds(s, set);
         return;
     }
-    if (is_true(crd, S("Established")))
+    if (is_condition_true(crd, S("Established")))
         serve_definition(s, o, crd);
     if (o->deleting)
-        terminate(s, &a, key, crd, k);
+        delete_custom_objects(s, &a, key, crd, k);
     else
-        settle(s, &a, key, crd, k);
+        accept_names(s, &a, key, crd, k);
 }
 
-static void enqueue(struct server *s, str name)
+/* Adds the definition to the queue once. */
+static void enqueue_definition(struct server *s, str name)
 {
-    for (size_t i = 0; i < s->crds.n; i++)
-        if (str_eqc(name, s->crds.at[i]))
+    for (size_t i = 0; i < s->changed_definitions.n; i++)
+        if (str_eqc(name, s->changed_definitions.at[i]))
             return;
     char *kept = mem_dup(name.p, name.n);
-    vec_push(&s->crds, kept);
+    vec_push(&s->changed_definitions, kept);
     server_reconcile_soon(s);
 }
 
+/* A change of a definition, or the deletion of an object whose definition is terminating. */
 static void definition_on_event(struct server *s, const struct event *e)
 {
     struct key_parts parts = key_split(object_key(e->now));
     if (str_eq(parts.group, CRD_GROUP) && str_eq(parts.resource, CRD_PLURAL)) {
-        enqueue(s, parts.name);
-        s->crds_all |= e->now->deleted; /* names became free */
+        enqueue_definition(s, parts.name);
+        s->all_definitions_changed |= e->now->deleted; /* its names are free now */
         return;
     }
     if (!e->now->deleted || !s->registry.sets.n)
@@ -153,31 +169,32 @@ static void definition_on_event(struct server *s, const struct event *e)
     str name = arena_printf(&a, STR_FMT "." STR_FMT, STR_ARG(parts.resource), STR_ARG(parts.group));
     struct kind_set *set = registry_set(&s->registry, name);
     if (set && set->terminating)
-        enqueue(s, name);
+        enqueue_definition(s, name);
 }
 
-static void enqueue_all(struct server *s)
+static void enqueue_all_definitions(struct server *s)
 {
     auto_arena struct arena a = { 0 };
-    str prefix = kind_prefix(&a, definitions(), S(""));
+    str prefix = registry_prefix(&a, definition_kind(), S(""));
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));)
-        enqueue(s, key_split(object_key(o)).name);
+        enqueue_definition(s, key_split(object_key(o)).name);
 }
 
 static bool definition_reconcile(struct server *s)
 {
-    if (s->crds_all)
-        enqueue_all(s);
-    s->crds_all = false;
-    size_t n = s->crds.n;
+    if (s->all_definitions_changed)
+        enqueue_all_definitions(s);
+    s->all_definitions_changed = false;
+    size_t n = s->changed_definitions.n;
     for (size_t i = 0; i < n; i++) {
-        look_at(s, str_c(s->crds.at[i]));
-        free(s->crds.at[i]);
+        reconcile_definition(s, str_c(s->changed_definitions.at[i]));
+        free(s->changed_definitions.at[i]);
     }
-    if (n) /* looking at one may have brought others in */
-        memmove(s->crds.at, s->crds.at + n, (s->crds.n - n) * sizeof(*s->crds.at));
-    s->crds.n -= n;
+    if (n) /* keep what was queued meanwhile */
+        memmove(s->changed_definitions.at, s->changed_definitions.at + n,
+                (s->changed_definitions.n - n) * sizeof(*s->changed_definitions.at));
+    s->changed_definitions.n -= n;
     return n > 0;
 }
 

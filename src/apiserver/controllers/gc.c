@@ -1,14 +1,22 @@
-/* The garbage collector: objects whose owners are gone go too.
+/* The garbage collector: deletes objects whose owners are gone.
  *
- * It keeps one index, from the uid of an owner to the keys of what names it as one, and a queue of keys to
- * look at. Events fill the queue; when the batch that brought them is done, each key is judged by the state
- * as it will be (store_latest), and what must happen is staged like any other write. That makes new
- * events, which fill the queue again until nothing is left to do: level-triggered, so a restart in the
- * middle loses nothing (everything with owners is looked at once when the server starts).
+ * It has one index, from the uid of an owner to the keys of the objects that reference it, and a queue of keys to
+ * check. Events update the index and fill the queue; when their batch is published, each key is checked against
+ * the state after the next commit (store_latest), and the necessary writes are staged like any other.
  *
- *   background   the owner goes, its dependents are looked at: no owner left, so they go
- *   foreground   the owner waits (finalizer) until dependents that block it are gone
- *   orphan       dependents forget the owner, then it goes */
+ *     event -> index, queue -> gc_reconcile -> gc_check_object -> staged writes
+ *       ^                                                              |
+ *       +----------------------- next commit -------------------------+
+ *
+ * The collector is level-triggered: those writes cause new events, which fill the queue until nothing is left to
+ * do. A restart in the middle loses nothing, because every object with owners is checked at startup.
+ *
+ *     background   the owner is deleted; its dependents are checked: no owner is left, so they are deleted
+ *     foreground   the owner waits (finalizer) until the dependents that block it are deleted
+ *     orphan       the dependents lose their owner reference, then the owner is deleted
+ *
+ * An owner of a kind that the server does not serve counts as present: missing knowledge is never a reason to
+ * delete. Memory: the index and the queue own their keys. */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -24,7 +32,7 @@ struct owner {
 struct gc {
     struct map owners; /* uid to struct owner */
     VEC(char *) queue; /* owned keys */
-    struct map queued; /* the same, to put each in once */
+    struct map queued; /* the keys in `queue`, so that each is queued once */
 };
 
 static void gc_start(struct server *s)
@@ -53,7 +61,7 @@ static void gc_stop(struct server *s)
     free(gc);
 }
 
-static void enqueue(struct server *s, str key)
+static void gc_enqueue(struct server *s, str key)
 {
     struct gc *gc = s->gc;
     if (map_get(&gc->queued, key))
@@ -80,7 +88,8 @@ static void add_dependent(struct gc *gc, str uid, str key)
     vec_push(&o->dependents, kept);
 }
 
-static void drop_dependent(struct gc *gc, str uid, str key)
+/* Removes the key; an owner without dependents leaves the index. */
+static void remove_dependent(struct gc *gc, str uid, str key)
 {
     struct owner *o = map_get(&gc->owners, uid);
     for (size_t i = 0; o && i < o->dependents.n; i++) {
@@ -114,11 +123,11 @@ static void enqueue_dependents(struct server *s, str uid)
 {
     const struct owner *o = map_get(&s->gc->owners, uid);
     for (size_t i = 0; o && i < o->dependents.n; i++)
-        enqueue(s, str_c(o->dependents.at[i]));
+        gc_enqueue(s, str_c(o->dependents.at[i]));
 }
 
-/* The key of what an owner reference names, seen from a dependent; "" when no such kind is served, or when
- * something of the whole cluster names an owner in a namespace. */
+/* The key of the owner that a reference names, as seen from a dependent. "": no such kind is served, or a
+ * cluster-scoped object names an owner in a namespace. */
 static str owner_key(struct server *s, struct arena *a, str ns, str version, str kind, str name)
 {
     str group = S(""), rest = version;
@@ -127,7 +136,7 @@ static str owner_key(struct server *s, struct arena *a, str ns, str version, str
     for (size_t i = 0; i < s->registry.all.n; i++) {
         const struct kind *k = s->registry.all.at[i];
         if (str_eq(k->group, group) && str_eq(k->kind, kind))
-            return k->namespaced && !ns.n ? S("") : kind_key(a, k, ns, name);
+            return k->namespaced && !ns.n ? S("") : registry_key(a, k, ns, name);
     }
     return S("");
 }
@@ -141,10 +150,11 @@ static void enqueue_owners(struct server *s, const struct object *o)
         str owner = owner_key(s, &a, ns, reference_text(r, "apiVersion"), reference_text(r, "kind"),
                               reference_text(r, "name"));
         if (owner.n)
-            enqueue(s, owner);
+            gc_enqueue(s, owner);
     }
 }
 
+/* Looks into the stored text without parsing it. */
 static bool has_finalizer(const struct object *o, str finalizer)
 {
     str rest = o->finalizers.n ? object_span(o, o->finalizers) : S(""), key, value;
@@ -154,42 +164,45 @@ static bool has_finalizer(const struct object *o, str finalizer)
     return false;
 }
 
+/* Updates the index if the owners changed, and queues every object whose fate the event can change:
+ * dependents of a deleted owner, owners that wait for a dependent, and objects with new owners. */
 static void gc_on_event(struct server *s, const struct event *e)
 {
     const struct object *now = e->now, *was = e->was;
     bool same = was && !now->deleted &&
                 str_eq(object_span(was, was->owners), object_span(now, now->owners));
     if (was && !same)
-        index_owners(s->gc, was, drop_dependent);
+        index_owners(s->gc, was, remove_dependent);
     if (!now->deleted && !same)
         index_owners(s->gc, now, add_dependent);
     if (now->deleted) {
         enqueue_dependents(s, object_span(now, now->uid));
-        enqueue_owners(s, now); /* one of them may have waited for this */
+        enqueue_owners(s, now); /* one of them may wait for this object */
         return;
     }
     bool waits = has_finalizer(now, FINALIZER_FOREGROUND);
     if ((now->owners.n && !same) ||
         (now->deleting && (waits || has_finalizer(now, FINALIZER_ORPHAN))))
-        enqueue(s, object_key(now));
+        gc_enqueue(s, object_key(now));
     if (now->deleting && waits &&
         !(was && was->deleting && has_finalizer(was, FINALIZER_FOREGROUND)))
         enqueue_dependents(s, object_span(now, now->uid));
     if (was && !same)
-        enqueue_owners(s, was); /* let go of an owner that may have waited */
+        enqueue_owners(s, was); /* an owner that lost this dependent may have waited for it */
 }
 
-/* ---- judging */
+/* ---- checks */
 
 enum owner_state {
-    OWNER_UNKNOWN, /* of a kind nobody serves: no one can say that it is gone */
+    OWNER_UNKNOWN, /* of a kind that is not served: it cannot be known to be gone */
     OWNER_GONE,
-    OWNER_WAITS, /* for its dependents */
-    OWNER_HOLDS,
+    OWNER_WAITS, /* being deleted in the foreground: waits for its dependents */
+    OWNER_HOLDS, /* exists */
 };
 
-static enum owner_state owner_state(struct server *s, struct arena *a, str ns,
-                                    const struct json *reference)
+/* The state of the owner that a reference names, as of the next commit. */
+static enum owner_state find_owner_state(struct server *s, struct arena *a, str ns,
+                                         const struct json *reference)
 {
     str key =
         owner_key(s, a, ns, json_text(json_get(reference, "apiVersion")),
@@ -202,13 +215,14 @@ static enum owner_state owner_state(struct server *s, struct arena *a, str ns,
     return o->deleting && has_finalizer(o, FINALIZER_FOREGROUND) ? OWNER_WAITS : OWNER_HOLDS;
 }
 
-/* Dependents as they will be, that still name the owner; `blocking`: only those that hold it. */
+/* Whether objects still reference the owner, as of the next commit. `blocking`: only those with
+ * blockOwnerDeletion. */
 static bool has_dependents(struct server *s, struct arena *a, str uid, bool blocking)
 {
     const struct owner *owner = map_get(&s->gc->owners, uid);
     for (size_t i = 0; owner && i < owner->dependents.n; i++) {
         const struct kind *k;
-        struct json *tree = edit_begin(s, a, str_c(owner->dependents.at[i]), &k);
+        struct json *tree = write_begin_edit(s, a, str_c(owner->dependents.at[i]), &k);
         struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
         for (size_t j = 0; j < json_len(references); j++) {
             struct json *r = json_item(references, j);
@@ -220,31 +234,33 @@ static bool has_dependents(struct server *s, struct arena *a, str uid, bool bloc
     return false;
 }
 
-static bool drop_finalizer(struct server *s, struct arena *a, str key, str finalizer)
+static bool remove_finalizer(struct server *s, struct arena *a, str key, str finalizer)
 {
     const struct kind *k;
-    struct json *tree = edit_begin(s, a, key, &k);
-    return list_drop(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
-           edit_end(s, a, k, key, tree);
+    struct json *tree = write_begin_edit(s, a, key, &k);
+    return strings_remove(json_at(tree, "metadata", "finalizers", NULL), finalizer) &&
+           write_end_edit(s, a, k, key, tree);
 }
 
-/* Stages a dependent without some of its owners. */
+/* Stages a dependent from which owner references were removed. */
 static void save_dependent(struct server *s, struct arena *a, const struct kind *k, str key,
                            struct json *tree)
 {
     const struct kind *same;
-    struct json *was = edit_begin(s, a, key, &same);
+    struct json *was = write_begin_edit(s, a, key, &same);
     if (!json_len(json_at(tree, "metadata", "ownerReferences", NULL)))
         json_del(json_get(tree, "metadata"), S("ownerReferences"));
-    managed_by(s, a, k,
-               &(struct managed_change){ S("kube-controller-manager"), KIND_MAIN, was, tree });
-    edit_end(s, a, k, key, tree);
+    managed_update_as(s, a, k,
+                      &(struct managed_change){ S("kube-controller-manager"), KIND_MAIN, was,
+                                                tree });
+    write_end_edit(s, a, k, key, tree);
 }
 
-static void forget_owner(struct server *s, struct arena *a, str key, str uid)
+/* Orphans one dependent. */
+static void remove_owner_reference(struct server *s, struct arena *a, str key, str uid)
 {
     const struct kind *k;
-    struct json *tree = edit_begin(s, a, key, &k);
+    struct json *tree = write_begin_edit(s, a, key, &k);
     struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
     bool changed = false;
     for (size_t i = json_len(references); i-- > 0;) {
@@ -257,31 +273,32 @@ static void forget_owner(struct server *s, struct arena *a, str key, str uid)
         save_dependent(s, a, k, key, tree);
 }
 
-/* A dying owner with one of our two finalizers. */
-static void judge_owner(struct server *s, struct arena *a, const struct object *o)
+/* An owner that is being deleted and has one of the two finalizers of the collector. */
+static void gc_check_owner(struct server *s, struct arena *a, const struct object *o)
 {
     str key = arena_str(a, object_key(o)), uid = arena_str(a, object_span(o, o->uid));
     if (has_finalizer(o, FINALIZER_ORPHAN)) {
         const struct owner *owner = map_get(&s->gc->owners, uid);
         for (size_t i = 0; owner && i < owner->dependents.n; i++)
-            forget_owner(s, a, str_c(owner->dependents.at[i]), uid);
-        drop_finalizer(s, a, key, FINALIZER_ORPHAN);
+            remove_owner_reference(s, a, str_c(owner->dependents.at[i]), uid);
+        remove_finalizer(s, a, key, FINALIZER_ORPHAN);
     } else if (has_finalizer(o, FINALIZER_FOREGROUND) && !has_dependents(s, a, uid, true)) {
-        drop_finalizer(s, a, key, FINALIZER_FOREGROUND);
+        remove_finalizer(s, a, key, FINALIZER_FOREGROUND);
     }
 }
 
-/* A living object: do its owners hold? */
-static void judge_dependent(struct server *s, struct arena *a, const struct object *o)
+/* Deletes an object that has no owner left. If some owners are left, only the references to the others are
+ * removed. If an owner waits for it, its own dependents are deleted in the foreground too. */
+static void gc_check_dependent(struct server *s, struct arena *a, const struct object *o)
 {
     const struct kind *k;
     str key = arena_str(a, object_key(o)), ns = key_split(key).ns;
-    struct json *tree = edit_begin(s, a, key, &k);
+    struct json *tree = write_begin_edit(s, a, key, &k);
     struct json *references = json_at(tree, "metadata", "ownerReferences", NULL);
     size_t solid = 0, waiting = 0, n = json_len(references);
     bool *drop = arena_array(a, n, sizeof(bool));
     for (size_t i = 0; i < n; i++) {
-        enum owner_state state = owner_state(s, a, ns, json_item(references, i));
+        enum owner_state state = find_owner_state(s, a, ns, json_item(references, i));
         if (state == OWNER_UNKNOWN)
             return;
         drop[i] = state != OWNER_HOLDS;
@@ -290,7 +307,7 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
     }
     if (!n || solid == n)
         return;
-    if (solid) { /* kept by the others: the rest is forgotten */
+    if (solid) { /* an owner is left: only remove the other references */
         for (size_t i = n; i-- > 0;)
             if (drop[i])
                 json_remove(references, i);
@@ -305,18 +322,19 @@ static void judge_dependent(struct server *s, struct arena *a, const struct obje
                                             .grace_s = -1 });
 }
 
-static void judge(struct server *s, str key)
+static void gc_check_object(struct server *s, str key)
 {
     auto_arena struct arena a = { 0 };
     const struct object *o = store_latest(s->store, key);
     if (!o)
         return;
     if (o->deleting)
-        judge_owner(s, &a, o);
+        gc_check_owner(s, &a, o);
     else
-        judge_dependent(s, &a, o);
+        gc_check_dependent(s, &a, o);
 }
 
+/* Checks the whole queue, including keys that are added meanwhile. */
 static bool gc_reconcile(struct server *s)
 {
     struct gc *gc = s->gc;
@@ -324,7 +342,7 @@ static bool gc_reconcile(struct server *s)
     for (size_t i = 0; i < gc->queue.n; i++) {
         char *key = gc->queue.at[i];
         map_del(&gc->queued, str_c(key));
-        judge(s, str_c(key));
+        gc_check_object(s, str_c(key));
         free(key);
     }
     vec_clear(&gc->queue);

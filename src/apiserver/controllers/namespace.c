@@ -1,8 +1,11 @@
-/* Namespaces: a new one gets its service account, a dying one is emptied and then goes.
+/* Namespaces: a new one gets its default service account, a terminating one is emptied and then deleted.
  *
- * Emptying begins a second after the delete, so that whoever deleted the namespace can still see it die and
- * is told so (403) when creating in it. (The real server waits five.) Objects that finalizers hold hold
- * the namespace; its conditions say so. */
+ * Emptying starts a second after the delete, so that the client can still see the namespace terminate, and gets
+ * 403 for creates in it. (kube-controller-manager waits five seconds.)
+ *
+ *     deleted -> phase Terminating -> wait PAUSE_S -> delete the objects of all namespaced kinds
+ *             -> objects are left (finalizers): report them in the conditions, try again when one is deleted
+ *             -> none is left: remove the finalizer "kubernetes", which deletes the namespace */
 #include "controllers.h"
 
 #include "../http/remove.h"
@@ -15,44 +18,46 @@
 
 enum { PAUSE_S = 1 };
 
-static const struct kind *namespaces(void)
+static const struct kind *namespace_kind(void)
 {
     return kinds_find(S(""), S("v1"), S("namespaces"));
 }
 
-static void drain(struct server *s, str name)
+/* Adds the namespace to the queue once. */
+static void enqueue_terminating(struct server *s, str name)
 {
-    for (size_t i = 0; i < s->draining.n; i++)
-        if (str_eqc(name, s->draining.at[i]))
+    for (size_t i = 0; i < s->terminating_namespaces.n; i++)
+        if (str_eqc(name, s->terminating_namespaces.at[i]))
             return;
     char *kept = mem_dup(name.p, name.n);
-    vec_push(&s->draining, kept);
+    vec_push(&s->terminating_namespaces, kept);
 }
 
-static bool is_draining(const struct server *s, str ns)
+static bool is_terminating(const struct server *s, str ns)
 {
-    for (size_t i = 0; ns.n && i < s->draining.n; i++)
-        if (str_eqc(ns, s->draining.at[i]))
+    for (size_t i = 0; ns.n && i < s->terminating_namespaces.n; i++)
+        if (str_eqc(ns, s->terminating_namespaces.at[i]))
             return true;
     return false;
 }
 
+/* Queues new and terminating namespaces; a deleted object may be the last of its namespace. */
 static void namespace_on_event(struct server *s, const struct event *e)
 {
     struct key_parts parts = key_split(object_key(e->now));
     bool is_namespace = !parts.group.n && str_eq(parts.resource, S("namespaces"));
     if (is_namespace && !e->now->deleted && e->now->deleting)
-        drain(s, parts.name);
+        enqueue_terminating(s, parts.name);
     if (is_namespace && !e->now->deleted && !e->was && !e->now->deleting) {
         char *kept = mem_dup(parts.name.p, parts.name.n);
-        vec_push(&s->newborn, kept);
+        vec_push(&s->new_namespaces, kept);
         server_reconcile_soon(s);
     }
-    if ((is_namespace && e->now->deleting) || (e->now->deleted && is_draining(s, parts.ns)))
+    if ((is_namespace && e->now->deleting) || (e->now->deleted && is_terminating(s, parts.ns)))
         server_reconcile_soon(s);
 }
 
-static void give_account(struct server *s, str ns)
+static void create_default_account(struct server *s, str ns)
 {
     auto_arena struct arena a = { 0 };
     str path = arena_printf(&a, "/api/v1/namespaces/" STR_FMT "/serviceaccounts", STR_ARG(ns));
@@ -61,24 +66,25 @@ static void give_account(struct server *s, str ns)
 
 /* ---- conditions */
 
-struct finding {
+struct remaining_content {
     struct arena *arena;
-    struct json *left;       /* resource to how many of its objects there are */
-    struct json *finalizers; /* finalizer to how many objects it holds */
+    struct json *left;       /* resource to the number of its objects */
+    struct json *finalizers; /* finalizer to the number of objects that have it */
 };
 
-static void count(struct finding *f, struct json *in, str what)
+static void count_one(struct remaining_content *f, struct json *in, str what)
 {
     json_set(f->arena, in, what, json_new_int(f->arena, json_int(json_get_str(in, what), 0) + 1));
 }
 
-static int by_text(const void *x, const void *y)
+static int compare_text(const void *x, const void *y)
 {
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* "WORDS: a has 1 resource instances, b has 2 resource instances" */
-static str told(struct arena *a, const char *words, const struct json *counts, const char *verb)
+/* quoted: kube-controller-manager, "WORDS: a has 1 resource instances, b has 2 resource instances" */
+static str describe_counts(struct arena *a, const char *words, const struct json *counts,
+                           const char *verb)
 {
     str *parts = arena_array(a, json_len(counts), sizeof(*parts));
     size_t n = 0;
@@ -86,7 +92,7 @@ static str told(struct arena *a, const char *words, const struct json *counts, c
         parts[n++] = arena_printf(a, STR_FMT " %s %lld resource instances", STR_ARG(m->key), verb,
                                   (long long)json_int(m->value, 0));
     if (n)
-        qsort(parts, n, sizeof(*parts), by_text);
+        qsort(parts, n, sizeof(*parts), compare_text);
     auto_buf struct buf out = { 0 };
     buf_printf(&out, "%s: ", words);
     for (size_t i = 0; i < n; i++) {
@@ -96,6 +102,7 @@ static str told(struct arena *a, const char *words, const struct json *counts, c
     return arena_str(a, buf_str(&out));
 }
 
+/* lastTransitionTime changes only with the status. */
 static void set_condition(struct server *s, struct arena *a, struct json *conditions,
                           const char *type, bool status, const char *reason, str message)
 {
@@ -116,8 +123,10 @@ static void set_condition(struct server *s, struct arena *a, struct json *condit
     json_set_str(a, c, "message", message);
 }
 
-static void report(struct server *s, struct arena *a, str key, struct json *tree,
-                   const struct finding *f)
+/* quoted: kube-controller-manager, all reasons and messages. Writes only if something changed, or the write
+ * would trigger the next reconcile. */
+static void update_conditions(struct server *s, struct arena *a, str key, struct json *tree,
+                              const struct remaining_content *f)
 {
     struct json *before = json_copy(a, tree), *status = json_make(a, tree, "status", NULL);
     struct json *conditions = json_get(status, "conditions");
@@ -134,35 +143,39 @@ static void report(struct server *s, struct arena *a, str key, struct json *tree
     bool left = json_len(f->left), held = json_len(f->finalizers);
     set_condition(s, a, conditions, "NamespaceContentRemaining", left,
                   left ? "SomeResourcesRemain" : "ContentRemoved",
-                  left ? told(a, "Some resources are remaining", f->left, "has")
+                  left ? describe_counts(a, "Some resources are remaining", f->left, "has")
                        : S("All content successfully removed"));
     set_condition(s, a, conditions, "NamespaceFinalizersRemaining", held,
                   held ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
-                  held ? told(a, "Some content in the namespace has finalizers remaining",
-                              f->finalizers, "in")
-                       : S("All content-preserving finalizers finished"));
+                  held
+                      ? describe_counts(a, "Some content in the namespace has finalizers remaining",
+                                        f->finalizers, "in")
+                      : S("All content-preserving finalizers finished"));
     if (json_eq(before, tree))
         return;
-    managed_by(s, a, namespaces(),
-               &(struct managed_change){ S("kube-controller-manager"), KIND_STATUS, before, tree });
-    edit_end(s, a, namespaces(), key, tree);
+    managed_update_as(s, a, namespace_kind(),
+                      &(struct managed_change){ S("kube-controller-manager"), KIND_STATUS, before,
+                                                tree });
+    write_end_edit(s, a, namespace_kind(), key, tree);
 }
 
-/* ---- emptying */
+/* ---- deletion of the content */
 
-static void note(struct finding *f, const struct kind *k, const struct object *o)
+/* Counts the object and its finalizers among what is left. */
+static void count_object(struct remaining_content *f, const struct kind *k, const struct object *o)
 {
     str rest = o->finalizers.n ? object_span(o, o->finalizers) : S(""), key, value;
-    count(f, f->left,
-          arena_printf(f->arena, STR_FMT "." STR_FMT, STR_ARG(k->plural), STR_ARG(k->group)));
+    count_one(f, f->left,
+              arena_printf(f->arena, STR_FMT "." STR_FMT, STR_ARG(k->plural), STR_ARG(k->group)));
     while (scan_next(&rest, &key, &value))
-        count(f, f->finalizers, scan_text(f->arena, value));
+        count_one(f, f->finalizers, scan_text(f->arena, value));
 }
 
-static void empty_kind(struct server *s, const struct kind *k, str ns, struct finding *f)
+/* Deletes all objects of a kind in the namespace and counts those that are left. */
+static void empty_kind(struct server *s, const struct kind *k, str ns, struct remaining_content *f)
 {
     auto_arena struct arena a = { 0 };
-    str prefix = kind_prefix(&a, k, ns);
+    str prefix = registry_prefix(&a, k, ns);
     VEC(struct object *) all = { 0 };
     struct tree_cursor c = tree_seek(store_tree(s->store), prefix);
     for (struct object *o; (o = tree_next_in(&c, prefix));)
@@ -176,59 +189,59 @@ static void empty_kind(struct server *s, const struct kind *k, str ns, struct fi
                                                     .grace_s = -1 });
         o = store_latest(s->store, object_key(all.at[i]));
         if (o)
-            note(f, k, o);
+            count_object(f, k, o);
         object_unref(all.at[i]);
     }
     vec_done(&all);
 }
 
-/* False: it is gone, or not dying any more. */
-static bool empty(struct server *s, str name)
+/* False: the namespace is deleted, or not terminating any more; remove it from the queue. */
+static bool empty_namespace(struct server *s, str name)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *k;
-    str key = kind_key(&a, namespaces(), S(""), name);
+    str key = registry_key(&a, namespace_kind(), S(""), name);
     const struct object *o = store_latest(s->store, key);
-    struct json *tree = o && o->deleting ? edit_begin(s, &a, key, &k) : NULL;
+    struct json *tree = o && o->deleting ? write_begin_edit(s, &a, key, &k) : NULL;
     if (!tree)
         return false;
     int64_t since = 0;
     err_t e;
     (void)rfc3339_parse(json_text(json_at(tree, "metadata", "deletionTimestamp", NULL)), &since,
                         &e);
-    /* times in metadata are cut to the second: only past the next one is a whole second sure */
+    /* timestamps have whole seconds: `<=` makes sure that a full second has passed */
     if (s->loop && server_now_ns(s) / NS_PER_S <= since + PAUSE_S) {
         server_reconcile_later(s);
         return true;
     }
-    struct finding f = { &a, json_new_obj(&a), json_new_obj(&a) };
+    struct remaining_content f = { &a, json_new_obj(&a), json_new_obj(&a) };
     for (size_t i = 0; i < s->registry.all.n; i++) {
         const struct kind *each = s->registry.all.at[i];
         if (each->namespaced && each == each->storage && !each->answer_only)
             empty_kind(s, each, name, &f);
     }
     if (json_len(f.left)) {
-        report(s, &a, key, tree, &f);
+        update_conditions(s, &a, key, tree, &f);
         return true;
     }
-    if (list_drop(json_at(tree, "spec", "finalizers", NULL), S("kubernetes")))
-        edit_end(s, &a, k, key, tree);
+    if (strings_remove(json_at(tree, "spec", "finalizers", NULL), S("kubernetes")))
+        write_end_edit(s, &a, k, key, tree);
     return store_latest(s->store, key) != NULL;
 }
 
 static bool namespace_reconcile(struct server *s)
 {
-    bool worked = s->newborn.n > 0;
-    for (size_t i = 0; i < s->newborn.n; i++) {
-        give_account(s, str_c(s->newborn.at[i]));
-        free(s->newborn.at[i]);
+    bool worked = s->new_namespaces.n > 0;
+    for (size_t i = 0; i < s->new_namespaces.n; i++) {
+        create_default_account(s, str_c(s->new_namespaces.at[i]));
+        free(s->new_namespaces.at[i]);
     }
-    vec_clear(&s->newborn);
-    for (size_t i = s->draining.n; i-- > 0;) {
-        if (empty(s, str_c(s->draining.at[i])))
+    vec_clear(&s->new_namespaces);
+    for (size_t i = s->terminating_namespaces.n; i-- > 0;) {
+        if (empty_namespace(s, str_c(s->terminating_namespaces.at[i])))
             continue;
-        free(s->draining.at[i]);
-        vec_remove(&s->draining, i);
+        free(s->terminating_namespaces.at[i]);
+        vec_remove(&s->terminating_namespaces, i);
         worked = true;
     }
     return worked;
@@ -247,7 +260,7 @@ static void namespace_seed(struct server *s, bool fresh)
     }
 }
 
-/* A namespace that was there before needs no service account; one that was being emptied still is. */
+/* An existing namespace needs no service account; one that was being emptied still is. */
 static void namespace_on_load(struct server *s, const struct event *e)
 {
     if (e->now->deleting)

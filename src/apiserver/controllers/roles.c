@@ -1,5 +1,9 @@
-/* The roles every cluster has, written at each start where they are missing, and the controller of roles
- * whose rules are added up from others: `view`, `edit` and `admin` grow with what is installed. */
+/* The default roles and bindings of a cluster, created at each start where they are missing, and the aggregation
+ * of cluster roles: `view`, `edit` and `admin` contain the rules of all roles with a certain label, so that they
+ * grow with what is installed.
+ *
+ * All sums are computed in memory until they are stable, then the changed roles are written. A role that is part
+ * of another (view in edit, edit in admin) therefore needs one commit, not one per level. */
 #include "controllers.h"
 
 #include "../http/access.h"
@@ -11,7 +15,7 @@
 #define WRITE "create delete deletecollection patch update"
 #define PAGES "/healthz /livez /readyz /version /version/"
 
-/* rules: "verbs|groups|resources" or "verbs||paths", one a line; a group "core" is "" */
+/* rules: one per line, "verbs|groups|resources" or "verbs||paths"; "core" means the group "" */
 static const struct {
     const char *name, *aggregates, *part_of, *rules;
 } roles[] = {
@@ -58,9 +62,9 @@ static const struct {
     { "system:public-info-viewer", "system:authenticated system:unauthenticated" },
 };
 
-/* ---- the first of them */
+/* ---- default roles */
 
-static struct json *words(struct arena *a, str text)
+static struct json *split_words(struct arena *a, str text)
 {
     struct json *list = json_new_arr(a);
     for (str word; str_cut(&text, ' ', &word);)
@@ -68,6 +72,7 @@ static struct json *words(struct arena *a, str text)
     return list;
 }
 
+/* Parses the rules of the table above. */
 static struct json *read_rules(struct arena *a, str text)
 {
     struct json *rules = json_new_arr(a);
@@ -75,21 +80,22 @@ static struct json *read_rules(struct arena *a, str text)
         struct json *rule = json_new_obj(a);
         str_cut(&line, '|', &verbs);
         str_cut(&line, '|', &groups);
-        json_set(a, rule, S("verbs"), words(a, verbs));
+        json_set(a, rule, S("verbs"), split_words(a, verbs));
         if (groups.n)
-            json_set(a, rule, S("apiGroups"), words(a, groups));
-        json_set(a, rule, groups.n ? S("resources") : S("nonResourceURLs"), words(a, line));
+            json_set(a, rule, S("apiGroups"), split_words(a, groups));
+        json_set(a, rule, groups.n ? S("resources") : S("nonResourceURLs"), split_words(a, line));
         json_push(a, rules, rule);
     }
     return rules;
 }
 
-static str label_of(struct arena *a, const char *role)
+static str aggregation_label(struct arena *a, const char *role)
 {
     return arena_printf(a, GROUP "/aggregate-to-%s", role);
 }
 
-static struct json *standard(struct arena *a, const char *name)
+/* An object with the label and annotation of Kubernetes' default roles. */
+static struct json *make_bootstrap_object(struct arena *a, const char *name)
 {
     struct json *object = json_new_obj(a), *metadata = json_make(a, object, "metadata", NULL);
     json_set_str(a, metadata, "name", str_c(name));
@@ -100,17 +106,18 @@ static struct json *standard(struct arena *a, const char *name)
     return object;
 }
 
+/* Creates one role of the table. */
 static void seed_role(struct server *s, struct arena *a, size_t i)
 {
-    struct json *role = standard(a, roles[i].name);
+    struct json *role = make_bootstrap_object(a, roles[i].name);
     if (roles[i].part_of[0])
-        json_set(a, json_make(a, role, "metadata", "labels", NULL), label_of(a, roles[i].part_of),
-                 json_new_str(a, S("true")));
+        json_set(a, json_make(a, role, "metadata", "labels", NULL),
+                 aggregation_label(a, roles[i].part_of), json_new_str(a, S("true")));
     json_set(a, role, S("rules"), read_rules(a, str_c(roles[i].rules)));
     if (roles[i].aggregates[0]) {
         struct json *selector = json_new_obj(a), *selectors = json_new_arr(a);
-        json_set(a, json_make(a, selector, "matchLabels", NULL), label_of(a, roles[i].aggregates),
-                 json_new_str(a, S("true")));
+        json_set(a, json_make(a, selector, "matchLabels", NULL),
+                 aggregation_label(a, roles[i].aggregates), json_new_str(a, S("true")));
         json_push(a, selectors, selector);
         json_set(a, json_make(a, role, "aggregationRule", NULL), S("clusterRoleSelectors"),
                  selectors);
@@ -118,9 +125,10 @@ static void seed_role(struct server *s, struct arena *a, size_t i)
     server_post(s, S("/apis/" GROUP "/v1/clusterroles"), json_to_str(a, role));
 }
 
+/* Binds one role of the table to its groups. */
 static void seed_binding(struct server *s, struct arena *a, size_t i)
 {
-    struct json *binding = standard(a, bindings[i].role), *subjects = json_new_arr(a);
+    struct json *binding = make_bootstrap_object(a, bindings[i].role), *subjects = json_new_arr(a);
     struct json *ref = json_make(a, binding, "roleRef", NULL);
     json_set_str(a, ref, "kind", S("ClusterRole"));
     json_set_str(a, ref, "name", str_c(bindings[i].role));
@@ -151,7 +159,7 @@ static void roles_seed(struct server *s, bool fresh UNUSED)
             seed_binding(s, &a, i);
 }
 
-/* ---- adding up */
+/* ---- aggregation */
 
 #define PREFIX S(GROUP "/clusterroles//")
 
@@ -163,7 +171,7 @@ static void roles_on_event(struct server *s, const struct event *e)
     server_reconcile_soon(s);
 }
 
-static bool is_wanted(const struct json *selectors, const struct json *labels)
+static bool is_selected(const struct json *selectors, const struct json *labels)
 {
     for (size_t i = 0; i < json_len(selectors); i++)
         if (kind_selector_is_valid(json_item(selectors, i)) &&
@@ -172,7 +180,7 @@ static bool is_wanted(const struct json *selectors, const struct json *labels)
     return false;
 }
 
-static bool list_holds(const struct json *list, const struct json *value)
+static bool contains_value(const struct json *list, const struct json *value)
 {
     for (size_t i = 0; i < json_len(list); i++)
         if (json_eq(json_item(list, i), value))
@@ -180,47 +188,47 @@ static bool list_holds(const struct json *list, const struct json *value)
     return false;
 }
 
-/* Order does not count, or roles that add up each other would never come to rest. */
-static bool same_rules(const struct json *a, const struct json *b)
+/* Ignores order; otherwise roles that select each other would never become stable. */
+static bool are_rules_equal(const struct json *a, const struct json *b)
 {
     for (size_t i = 0; i < json_len(a); i++)
-        if (!list_holds(b, json_item(a, i)))
+        if (!contains_value(b, json_item(a, i)))
             return false;
     return json_len(a) == json_len(b);
 }
 
-/* Sums up one role among all; true: its rules changed. */
-static bool add_up(struct arena *a, const struct json *all, size_t i)
+/* Sets the rules of one role to the union of the rules it selects. True: they changed. */
+static bool aggregate_role(struct arena *a, const struct json *all, size_t i)
 {
     struct json *role = json_item(all, i), *rules = json_new_arr(a);
     const struct json *selectors = json_at(role, "aggregationRule", "clusterRoleSelectors", NULL);
     for (size_t j = 0; j < json_len(all) && json_len(selectors); j++) {
         const struct json *other = json_item(all, j), *more = json_get(other, "rules");
-        if (j == i || !is_wanted(selectors, json_at(other, "metadata", "labels", NULL)))
+        if (j == i || !is_selected(selectors, json_at(other, "metadata", "labels", NULL)))
             continue;
         for (size_t n = 0; n < json_len(more); n++)
-            if (!list_holds(rules, json_item(more, n)))
+            if (!contains_value(rules, json_item(more, n)))
                 json_push(a, rules, json_item(more, n));
     }
-    if (!json_len(selectors) || same_rules(rules, json_get(role, "rules")))
+    if (!json_len(selectors) || are_rules_equal(rules, json_get(role, "rules")))
         return false;
     json_set(a, role, S("rules"), rules);
     return true;
 }
 
-static bool keep(struct server *s, struct arena *a, const struct json *role)
+static bool write_rules(struct server *s, struct arena *a, const struct json *role)
 {
     const struct kind *k;
     str name = json_text(json_at(role, "metadata", "name", NULL));
     str key = key_make(a, (struct key_parts){ S(GROUP), S("clusterroles"), S(""), name });
-    struct json *tree = edit_begin(s, a, key, &k);
-    if (!tree || same_rules(json_get(role, "rules"), json_get(tree, "rules")))
+    struct json *tree = write_begin_edit(s, a, key, &k);
+    if (!tree || are_rules_equal(json_get(role, "rules"), json_get(tree, "rules")))
         return false;
     json_set(a, tree, S("rules"), json_get(role, "rules"));
-    return edit_end(s, a, k, key, tree);
+    return write_end_edit(s, a, k, key, tree);
 }
 
-/* All sums are made before any is written: one that is part of another costs no commit of its own. */
+/* The number of rounds is bounded by the number of roles, the longest possible chain. */
 static bool roles_reconcile(struct server *s)
 {
     if (!s->roles_changed)
@@ -236,11 +244,11 @@ static bool roles_reconcile(struct server *s)
     for (size_t round = 0; changed && round <= json_len(all); round++) {
         changed = false;
         for (size_t i = 0; i < json_len(all); i++)
-            changed |= add_up(&a, all, i);
+            changed |= aggregate_role(&a, all, i);
     }
     for (size_t i = 0; i < json_len(all); i++)
         if (json_get(json_item(all, i), "aggregationRule"))
-            worked |= keep(s, &a, json_item(all, i));
+            worked |= write_rules(s, &a, json_item(all, i));
     return worked;
 }
 

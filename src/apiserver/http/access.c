@@ -1,6 +1,15 @@
-/* See access.h. The rules of matching are those of the real server: "*" stands for all verbs, groups,
- * resources and paths, "*" and a slash before a subresource for that of every resource, a path may end in
- * "*", and a rule with names holds for these objects only. */
+/* RBAC: matching rules, searching bindings, and preventing privilege escalation. See access.h.
+ *
+ * Matching follows kube-apiserver: "*" matches every verb, group, resource or path; "*" followed by a slash and
+ * a subresource matches that subresource of every resource; a path may end in "*"; and a rule with resourceNames
+ * applies to those objects only.
+ *
+ * A search goes through the cluster role bindings and then the role bindings of one namespace:
+ *
+ *     binding --subjects--> is the user among them? --roleRef--> role --rules--> does one allow `want`?
+ *
+ * It stops at the first rule that allows the access, or (access_rules) collects the rules of every binding.
+ * Everything is read from the committed state; nothing is cached, so nothing can be stale. */
 #include "access.h"
 
 #include "../../json/scan.h"
@@ -8,16 +17,17 @@
 
 #define GROUP S("rbac.authorization.k8s.io")
 
-enum { GRANTS_MAX = 100000 }; /* combinations in the rules of one role that are looked at */
+enum { GRANTS_MAX = 100000 }; /* combinations that one role may grant; more are refused */
 
 /* ---- one rule */
 
-static bool names(const struct json *list, str word)
+static bool matches_word(const struct json *list, str word)
 {
-    return list_has(list, S("*")) || list_has(list, word);
+    return strings_contain(list, S("*")) || strings_contain(list, word);
 }
 
-static bool names_resource(const struct json *list, const struct access *want)
+/* Resources in rules are "pods", "pods/status", "*" or "*" with a subresource. */
+static bool matches_resource(const struct json *list, const struct access *want)
 {
     for (size_t i = 0; i < json_len(list); i++) {
         str word = json_text(json_item(list, i)), sub = want->subresource, resource;
@@ -32,7 +42,7 @@ static bool names_resource(const struct json *list, const struct access *want)
     return false;
 }
 
-static bool names_path(const struct json *list, str path)
+static bool matches_path(const struct json *list, str path)
 {
     for (size_t i = 0; i < json_len(list); i++) {
         str word = json_text(json_item(list, i));
@@ -46,13 +56,13 @@ static bool names_path(const struct json *list, str path)
 static bool rule_allows(const struct json *rule, const struct access *want)
 {
     const struct json *only = json_get(rule, "resourceNames");
-    if (!names(json_get(rule, "verbs"), want->verb))
+    if (!matches_word(json_get(rule, "verbs"), want->verb))
         return false;
     if (want->path.n)
-        return names_path(json_get(rule, "nonResourceURLs"), want->path);
-    return names(json_get(rule, "apiGroups"), want->group) &&
-           names_resource(json_get(rule, "resources"), want) &&
-           (!json_len(only) || list_has(only, want->name));
+        return matches_path(json_get(rule, "nonResourceURLs"), want->path);
+    return matches_word(json_get(rule, "apiGroups"), want->group) &&
+           matches_resource(json_get(rule, "resources"), want) &&
+           (!json_len(only) || strings_contain(only, want->name));
 }
 
 /* ---- bindings */
@@ -62,8 +72,8 @@ struct search {
     struct arena *arena;
     const struct user *user;
     const struct access *want;
-    struct json *rules; /* gathers all; NULL: the first that allows `want` ends the search */
-    str why;
+    struct json *rules; /* collects all rules; NULL: stop at the first that allows `want` */
+    str why;            /* the reason, once the search has succeeded */
 };
 
 static bool has_group(const struct user *u, str group)
@@ -71,10 +81,10 @@ static bool has_group(const struct user *u, str group)
     for (size_t i = 0; i < u->n_groups; i++)
         if (str_eq(u->groups[i], group))
             return true;
-    return u->known && str_eq(group, S("system:authenticated"));
+    return u->authenticated && str_eq(group, S("system:authenticated"));
 }
 
-/* Is the user meant? `ret` gets how the subject is called in a reason. */
+/* Whether the subject names the user. `ret` receives the subject's name as reasons write it. */
 static bool is_subject(const struct search *x, const struct json *subject, str ns, str *ret)
 {
     str kind = json_text(json_get(subject, "kind")), name = json_text(json_get(subject, "name"));
@@ -92,24 +102,26 @@ static bool is_subject(const struct search *x, const struct json *subject, str n
     return str_eq(kind, S("ServiceAccount")) && str_eq(x->user->name, account);
 }
 
-static struct json *member(struct arena *a, const struct object *o, const char *key)
+static struct json *parse_member(struct arena *a, const struct object *o, const char *key)
 {
     struct json *tree = NULL;
     str text = scan_member(object_json(o), str_c(key));
     return text.p && json_parse(a, text, &tree, NULL) == 0 ? tree : NULL;
 }
 
-static struct json *rules_of(const struct search *x, const struct json *ref, str ns)
+/* The rules of the role that a roleRef names; NULL: there is no such role, so the binding grants nothing. */
+static struct json *find_role_rules(const struct search *x, const struct json *ref, str ns)
 {
     bool everywhere = str_eq(json_text(json_get(ref, "kind")), S("ClusterRole"));
     struct key_parts parts = { GROUP, everywhere ? S("clusterroles") : S("roles"),
                                everywhere ? S("") : ns, json_text(json_get(ref, "name")) };
     const struct object *role = store_get(x->server->store, key_make(x->arena, parts));
-    return role ? member(x->arena, role, "rules") : NULL;
+    return role ? parse_member(x->arena, role, "rules") : NULL;
 }
 
-static void explain(struct search *x, const struct object *binding, const struct json *ref,
-                    const struct json *subject, str called)
+/* quoted: kube-apiserver's reason, which SubjectAccessReview returns. */
+static void set_reason(struct search *x, const struct object *binding, const struct json *ref,
+                       const struct json *subject, str called)
 {
     struct key_parts at = key_split(object_key(binding));
     x->why =
@@ -122,49 +134,49 @@ static void explain(struct search *x, const struct object *binding, const struct
                      STR_ARG(json_text(json_get(subject, "kind"))), STR_ARG(called));
 }
 
-/* True: the search is over. */
-static bool look_at(struct search *x, const struct object *binding, str ns)
+/* True: the search is over, the access is allowed. */
+static bool search_binding(struct search *x, const struct object *binding, str ns)
 {
-    const struct json *subjects = member(x->arena, binding, "subjects"), *subject = NULL;
+    const struct json *subjects = parse_member(x->arena, binding, "subjects"), *subject = NULL;
     str called = S("");
     for (size_t i = 0; i < json_len(subjects) && !subject; i++)
         if (is_subject(x, json_item(subjects, i), ns, &called))
             subject = json_item(subjects, i);
     if (!subject)
         return false;
-    const struct json *ref = member(x->arena, binding, "roleRef");
-    const struct json *rules = rules_of(x, ref, ns);
+    const struct json *ref = parse_member(x->arena, binding, "roleRef");
+    const struct json *rules = find_role_rules(x, ref, ns);
     for (size_t i = 0; i < json_len(rules); i++) {
         if (x->rules) {
             json_push(x->arena, x->rules, json_item(rules, i));
         } else if (rule_allows(json_item(rules, i), x->want)) {
-            explain(x, binding, ref, subject, called);
+            set_reason(x, binding, ref, subject, called);
             return true;
         }
     }
     return false;
 }
 
-static bool look_through(struct search *x, str ns)
+static bool search_bindings(struct search *x, str ns)
 {
     str plural = ns.n ? S("rolebindings") : S("clusterrolebindings");
     str prefix = key_make(x->arena, (struct key_parts){ GROUP, plural, ns, S("") });
     struct tree_cursor c = tree_seek(store_tree(x->server->store), prefix);
     for (const struct object *o; (o = tree_next_in(&c, prefix));)
-        if (look_at(x, o, ns))
+        if (search_binding(x, o, ns))
             return true;
     return false;
 }
 
-bool access_allowed(struct server *s, struct arena *a, const struct user *u,
-                    const struct access *want, str *ret_why)
+bool access_is_allowed(struct server *s, struct arena *a, const struct user *u,
+                       const struct access *want, str *ret_why)
 {
     bool reads = str_eq(want->verb, S("get")) || str_eq(want->verb, S("list")) ||
                  str_eq(want->verb, S("watch"));
     bool secret = !want->group.n && str_eq(want->resource, S("secrets"));
     struct search x = { .server = s, .arena = a, .user = u, .want = want, .why = S("") };
-    bool allowed = u->admin || (u->reader && reads && !secret) || look_through(&x, S("")) ||
-                   (want->ns.n && look_through(&x, want->ns));
+    bool allowed = u->admin || (u->reader && reads && !secret) || search_bindings(&x, S("")) ||
+                   (want->ns.n && search_bindings(&x, want->ns));
     if (ret_why)
         *ret_why = x.why;
     return allowed;
@@ -173,15 +185,15 @@ bool access_allowed(struct server *s, struct arena *a, const struct user *u,
 struct json *access_rules(struct server *s, struct arena *a, const struct user *u, str ns)
 {
     struct search x = { .server = s, .arena = a, .user = u, .rules = json_new_arr(a) };
-    look_through(&x, S(""));
+    search_bindings(&x, S(""));
     if (ns.n)
-        look_through(&x, ns);
+        search_bindings(&x, ns);
     return x.rules;
 }
 
-/* ---- handing out rights */
+/* ---- granting permissions */
 
-static bool held(const struct json *rules, const struct access *want)
+static bool is_held(const struct json *rules, const struct access *want)
 {
     for (size_t i = 0; i < json_len(rules); i++)
         if (rule_allows(json_item(rules, i), want))
@@ -189,8 +201,9 @@ static bool held(const struct json *rules, const struct access *want)
     return false;
 }
 
-/* Is every combination of what the rule names among what is held? */
-static bool rule_held(const struct json *mine, const struct json *rule, size_t *left)
+/* Whether `mine` covers every combination of verb, group, resource and name that the rule grants.
+ * Combinations are counted down in `left`, so that a rule with long lists cannot block the server. */
+static bool is_rule_held(const struct json *mine, const struct json *rule, size_t *left)
 {
     const struct json *verbs = json_get(rule, "verbs"), *groups = json_get(rule, "apiGroups"),
                       *resources = json_get(rule, "resources"),
@@ -216,13 +229,13 @@ static bool rule_held(const struct json *mine, const struct json *rule, size_t *
                 want.resource = part;
             want.subresource = resource.p ? resource : S("");
         }
-        if (!held(mine, &want))
+        if (!is_held(mine, &want))
             return false;
     }
     return true;
 }
 
-static bool same_grant(const struct json *a, const struct json *b)
+static bool is_same_grant(const struct json *a, const struct json *b)
 {
     static const char *const keys[] = { "rules", "aggregationRule", "roleRef", "subjects" };
     for (size_t i = 0; i < countof(keys); i++)
@@ -231,10 +244,13 @@ static bool same_grant(const struct json *a, const struct json *b)
     return true;
 }
 
-bool access_may_grant(struct call *c, const struct json *old, const struct json *object)
+/* A write that grants nothing new is always allowed. Otherwise the user needs the verb escalate or bind, or
+ * must hold every permission that the role contains. Aggregated roles grant rules that do not exist yet, so
+ * only escalate allows them. */
+bool access_check_grant(struct call *c, const struct json *old, const struct json *object)
 {
     const struct kind *k = c->kind;
-    if (c->user.admin || !str_eq(k->group, GROUP) || (old && same_grant(old, object)))
+    if (c->user.admin || !str_eq(k->group, GROUP) || (old && is_same_grant(old, object)))
         return true;
     const struct json *ref = json_get(object, "roleRef"), *rules = json_get(object, "rules");
     bool everywhere = !k->namespaced || str_eq(json_text(json_get(ref, "kind")), S("ClusterRole"));
@@ -244,10 +260,10 @@ bool access_may_grant(struct call *c, const struct json *old, const struct json 
                            .ns = c->ns,
                            .name = json_text(ref ? json_get(ref, "name")
                                                  : json_at(object, "metadata", "name", NULL)) };
-    if (access_allowed(c->server, c->arena, &c->user, &pass, NULL))
+    if (access_is_allowed(c->server, c->arena, &c->user, &pass, NULL))
         return true;
-    if (ref && !(rules = rules_of(&(struct search){ .server = c->server, .arena = c->arena }, ref,
-                                  c->ns))) {
+    if (ref && !(rules = find_role_rules(&(struct search){ .server = c->server, .arena = c->arena },
+                                         ref, c->ns))) {
         call_not_found(c, k, pass.name);
         return false;
     }
@@ -255,7 +271,7 @@ bool access_may_grant(struct call *c, const struct json *old, const struct json 
     size_t left = GRANTS_MAX;
     bool fits = !json_get(object, "aggregationRule");
     for (size_t i = 0; i < json_len(rules) && fits; i++)
-        fits = rule_held(mine, json_item(rules, i), &left);
+        fits = is_rule_held(mine, json_item(rules, i), &left);
     if (!fits)
         call_forbidden(c, k, json_text(json_at(object, "metadata", "name", NULL)),
                        "user \"" STR_FMT "\" is attempting to grant RBAC permissions not "

@@ -1,10 +1,10 @@
-/* What somebody may do: the rules of the roles that are bound to them (rbac.authorization.k8s.io), read
- * from the store at every question, so that a binding holds from the moment it is committed. Bindings
- * are found by their subjects without parsing the rest of them; there are dozens, not thousands.
+/* RBAC: evaluates the roles that are bound to a user (rbac.authorization.k8s.io). Roles and bindings are read
+ * from the store for every check, so a binding takes effect as soon as it is committed. Of a binding that does
+ * not name the user only the subjects are parsed; a cluster has dozens of bindings, not thousands.
  *
- * Two rights come before any role: AUTH_ADMINS may do everything and AUTH_READERS may read everything but
- * secrets. Nobody may hand out by a role or a binding what they do not have (access_may_grant), unless a
- * role lets them `escalate` or `bind`. */
+ * Two groups need no role: AUTH_ADMINS may do everything, AUTH_READERS may read everything except secrets. A
+ * user cannot grant permissions that the user does not have (access_check_grant), unless a role allows the
+ * verb `escalate` or `bind`. */
 #ifndef FLYBALL_ACCESS_H
 #define FLYBALL_ACCESS_H
 
@@ -13,22 +13,22 @@
 struct access {
     str verb;
     str group, resource, subresource, ns, name;
-    str path; /* of a page, instead of a resource */
+    str path; /* non-resource URL; "": a resource */
 };
 
-/* `ret_why` (may be NULL) names the binding, "" where none was needed. */
-bool access_allowed(struct server *s, struct arena *a, const struct user *u,
-                    const struct access *want, str *ret_why);
-/* All rules that hold for the user in a namespace, as they are written in roles. */
+/* `ret_why` (may be NULL) receives the reason, which names the binding; "" if no binding was needed. */
+bool access_is_allowed(struct server *s, struct arena *a, const struct user *u,
+                       const struct access *want, str *ret_why);
+/* All rules that apply to the user in a namespace, as written in the roles. */
 struct json *access_rules(struct server *s, struct arena *a, const struct user *u, str ns);
-/* Before a role or a binding is written (old NULL: a new one); false: answered with 403. */
-bool access_may_grant(struct call *c, const struct json *old, const struct json *object);
+/* Checks a role or binding before it is written (old NULL: created). False: answered with 403 or 404. */
+bool access_check_grant(struct call *c, const struct json *old, const struct json *object);
 
-struct access call_wanted(const struct call *c); /* what the call wants to do */
-/* 403 that names what was wanted. */
-void call_refuse(struct call *c, const struct access *want);
+struct access call_access(const struct call *c); /* the access that the call needs */
+/* Answers with 403 and the access that was denied. */
+void call_deny_access(struct call *c, const struct access *want);
 
-/* ---- impersonate.c: false: answered */
+/* ---- impersonate.c: replaces the call's user as the Impersonate-* headers ask. False: answered. */
 bool call_impersonate(struct call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* Answers: text, trees, and objects in the form that was asked for. */
+/* Successful answers: text, trees, and objects in the form that the client asked for. */
 #include "call.h"
 
 #include "../../json/yaml.h"
@@ -11,9 +11,10 @@ void call_add_header(struct call *c, const char *name, str value)
     vec_push(&c->answer.headers, h);
 }
 
-/* RFC 7234: code, agent, quoted text. A client shows it to the user. */
-enum { WARNINGS_MAX = 64 }; /* of an answer; clients refuse heads that are too long */
+enum { WARNINGS_MAX = 64 }; /* headers per answer */
 
+/* A Warning header (RFC 7234: code, agent, quoted text), which clients show to the user. Each text is sent
+ * once; at most WARNINGS_MAX headers, because clients refuse longer heads. */
 void call_warn(struct call *c, str text)
 {
     auto_buf struct buf out = { 0 };
@@ -28,7 +29,7 @@ void call_warn(struct call *c, str text)
         return;
     for (size_t i = 0; i < c->answer.headers.n; i++)
         if (str_eq(c->answer.headers.at[i].value, buf_str(&out)))
-            return; /* once is enough */
+            return; /* sent already */
     call_add_header(c, "Warning", buf_str(&out));
 }
 
@@ -40,7 +41,7 @@ void call_text(struct call *c, int status, const char *content_type, str body)
     buf_put(&c->answer.body, body);
 }
 
-/* Keys are in order, as with the real server. */
+/* kube-apiserver writes YAML with sorted keys. */
 static void write_yaml(struct call *c, const struct json *body)
 {
     auto_buf struct buf text = { 0 };
@@ -81,8 +82,9 @@ struct table_options call_table_options(const struct call *c)
                                    .api_version = call_meta_version(c) };
 }
 
-struct json *call_form_object(struct call *c, const struct kind *k, struct json *object,
-                              bool no_columns)
+/* `no_columns`: leave out the column definitions of a table, as in all events of a watch but the first. */
+struct json *call_shape_object(struct call *c, const struct kind *k, struct json *object,
+                               bool no_columns)
 {
     if (c->form == FORM_PARTIAL)
         return table_partial(c->arena, object, call_meta_version(c));
@@ -99,5 +101,5 @@ struct json *call_form_object(struct call *c, const struct kind *k, struct json 
 
 void call_object(struct call *c, int status, const struct kind *k, struct json *object)
 {
-    call_json(c, status, call_form_object(c, k, object, false));
+    call_json(c, status, call_shape_object(c, k, object, false));
 }

@@ -1,4 +1,14 @@
-/* See auth.h. Tokens are few: each is compared in constant time. */
+/* Authentication and the authorization of a call; see auth.h.
+ *
+ * There are few static tokens; each is compared in constant time, and the search does not stop at a match. What
+ * a request presents decides:
+ *
+ *     valid client certificate with a common name   that user
+ *     valid bearer token                            its user
+ *     a token or certificate that is not valid      401
+ *     neither                                       system:anonymous
+ *
+ * Authorization first applies impersonation, then asks access.c. The texts of 403 are kube-apiserver's. */
 #include "auth.h"
 
 #include "../../base/file.h"
@@ -36,7 +46,7 @@ void auth_free(struct auth *a)
 
 struct user auth_user(str name, const str *groups, size_t n_groups)
 {
-    struct user u = { .name = name, .groups = groups, .n_groups = n_groups, .known = true };
+    struct user u = { .name = name, .groups = groups, .n_groups = n_groups, .authenticated = true };
     for (size_t i = 0; i < n_groups; i++) {
         u.admin |= str_eq(groups[i], S(AUTH_ADMINS));
         u.reader |= str_eq(groups[i], S(AUTH_READERS));
@@ -64,7 +74,8 @@ str auth_key(const struct auth *a)
     return a ? a->key : S("");
 }
 
-static int add_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
+/* One line of the token file. The uid is accepted and not used. */
+static int add_token_line(struct auth *a, const char *path, size_t number, str line, err_t *e)
 {
     str token, user, uid, groups[16], part;
     size_t n = 0;
@@ -72,7 +83,7 @@ static int add_line(struct auth *a, const char *path, size_t number, str line, e
         !user.n)
         return err_set(
             e, EINVAL,
-            "token file %s, line %zu: want TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
+            "token file %s, line %zu: expected TOKEN,USER[,UID[,\"GROUP,GROUP\"]] with a token of "
             "at least %d characters",
             path, number, TOKEN_MIN);
     str_cut(&line, ',', &uid);
@@ -94,12 +105,12 @@ int auth_add_file(struct auth *a, const char *path, err_t *e)
     for (size_t number = 1; result == 0 && str_cut(&rest, '\n', &line); number++) {
         line = str_trim(line);
         if (line.n && line.p[0] != '#')
-            result = add_line(a, path, number, line, e);
+            result = add_token_line(a, path, number, line, e);
     }
     return result;
 }
 
-/* ---- who */
+/* ---- authentication */
 
 static bool find_token(const struct auth *a, str secret, struct user *ret)
 {
@@ -113,7 +124,7 @@ static bool find_token(const struct auth *a, str secret, struct user *ret)
     return found;
 }
 
-bool auth_check(struct server *s, struct arena *a, struct token_check *t)
+bool auth_check_token(struct server *s, struct arena *a, struct token_check *t)
 {
     if (s->auth && find_token(s->auth, t->token, &t->user)) {
         t->fits = t->wanted;
@@ -141,13 +152,13 @@ static str bearer_token(const struct call *c)
     return str_eq_nocase(scheme, S("bearer")) && rest.p ? str_trim(rest) : S("");
 }
 
-/* A certificate wins over a token. One that cannot be verified is 401 unless a good token comes with it; one
- * without a common name is no identity, whatever groups it names. */
+/* A certificate wins over a token. One that cannot be verified causes 401 unless a valid token comes with
+ * it; one without a common name is not an identity, whatever groups it names. */
 bool call_authenticate(struct call *c)
 {
-    static const char admins[] = AUTH_ADMINS, stranger[] = "system:unauthenticated";
+    static const char admins[] = AUTH_ADMINS, anonymous_group[] = "system:unauthenticated";
     static const str masters[] = { { admins, sizeof(admins) - 1 } };
-    static const str strangers[] = { { stranger, sizeof(stranger) - 1 } };
+    static const str unauthenticated[] = { { anonymous_group, sizeof(anonymous_group) - 1 } };
     if (!c->server->auth) {
         c->user = auth_user(S("system:admin"), masters, 1);
         return true;
@@ -158,7 +169,7 @@ bool call_authenticate(struct call *c)
         return true;
     }
     struct token_check t = { .token = bearer_token(c) };
-    if (t.token.n && auth_check(c->server, c->arena, &t)) {
+    if (t.token.n && auth_check_token(c->server, c->arena, &t)) {
         c->user = t.user;
         return true;
     }
@@ -167,13 +178,13 @@ bool call_authenticate(struct call *c)
                            .code = 401, .reason = "Unauthorized", .message = S("Unauthorized") });
         return false;
     }
-    c->user = (struct user){ .name = S(AUTH_ANONYMOUS), .groups = strangers, .n_groups = 1 };
+    c->user = (struct user){ .name = S(AUTH_ANONYMOUS), .groups = unauthenticated, .n_groups = 1 };
     return true;
 }
 
-/* ---- may they */
+/* ---- authorization */
 
-static str lower(struct arena *a, str text)
+static str to_lower(struct arena *a, str text)
 {
     str copy = arena_str(a, text);
     for (size_t i = 0; i < copy.n; i++)
@@ -182,8 +193,9 @@ static str lower(struct arena *a, str text)
     return copy;
 }
 
-/* A list of one object by its name counts as access to that object; deleting a collection never does. */
-static str named(const struct call *c)
+/* A list or watch of a single object by metadata.name counts as access to that object; deleting a
+ * collection never does. */
+static str target_name(const struct call *c)
 {
     str rest = call_query(c, "fieldSelector"), part;
     if (c->name.n || !rest.p || (c->verb != VERB_LIST && c->verb != VERB_WATCH))
@@ -197,14 +209,15 @@ static str named(const struct call *c)
     return S("");
 }
 
-/* What the call wants to do. */
-struct access call_wanted(const struct call *c)
+/* Non-resource requests use the HTTP method as their verb. A namespace is its own namespace, so that a role
+ * in it can allow access to it. */
+struct access call_access(const struct call *c)
 {
     static const char *const words[VERB_N] = { "get",   "get",    "list",
                                                "watch", "create", "update",
                                                "patch", "delete", "deletecollection" };
     if (!c->resource.n)
-        return (struct access){ .verb = lower(c->arena, c->request->method),
+        return (struct access){ .verb = to_lower(c->arena, c->request->method),
                                 .path = utf8_clean(c->arena, c->request->path) };
     bool space = !c->group.n && str_eq(c->resource, S("namespaces"));
     return (struct access){ .verb = str_c(words[c->verb]),
@@ -212,10 +225,10 @@ struct access call_wanted(const struct call *c)
                             .resource = c->resource,
                             .subresource = c->subresource,
                             .ns = space ? c->name : c->ns,
-                            .name = named(c) };
+                            .name = target_name(c) };
 }
 
-static void refuse_page(struct call *c, const struct access *w)
+static void deny_path(struct call *c, const struct access *w)
 {
     str message =
         arena_printf(c->arena,
@@ -227,11 +240,12 @@ static void refuse_page(struct call *c, const struct access *w)
                                      .empty_details = true });
 }
 
-void call_refuse(struct call *c, const struct access *w)
+/* quoted: kube-apiserver */
+void call_deny_access(struct call *c, const struct access *w)
 {
     struct arena *a = c->arena;
     if (!w->resource.n) {
-        refuse_page(c, w);
+        deny_path(c, w);
         return;
     }
     str quoted = w->name.n ? arena_printf(a, " \"" STR_FMT "\"", STR_ARG(w->name)) : S("");
@@ -259,19 +273,19 @@ bool call_authorize(struct call *c)
         return false;
     if (c->user.admin)
         return true;
-    struct access w = call_wanted(c);
-    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
+    struct access w = call_access(c);
+    if (access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    call_refuse(c, &w);
+    call_deny_access(c, &w);
     return false;
 }
 
-bool call_may_create(struct call *c)
+bool call_authorize_create(struct call *c)
 {
-    struct access w = call_wanted(c);
+    struct access w = call_access(c);
     w.verb = S("create");
-    if (c->user.admin || access_allowed(c->server, c->arena, &c->user, &w, NULL))
+    if (c->user.admin || access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    call_refuse(c, &w);
+    call_deny_access(c, &w);
     return false;
 }

@@ -1,10 +1,10 @@
-/* Who asks: users come from bearer tokens and client certificates; a request with neither is
- * system:anonymous, and a wrong token is 401 (never anonymous). Who may `impersonate` may ask in the name
- * of another. What they may do is told by access.h:
+/* Authentication: bearer tokens and client certificates. A request with neither is system:anonymous; a wrong
+ * token is answered with 401 and is never treated as anonymous. A user with the verb `impersonate` can act as
+ * another one (impersonate.c). Authorization is in access.h:
  *
  *   system:masters      everything
- *   flyball:readers     get, list and watch of everything but secrets
- *   everybody           what the roles bound to them say */
+ *   flyball:readers     get, list and watch everything except secrets
+ *   all users           the rules of the roles bound to them */
 #ifndef FLYBALL_AUTH_H
 #define FLYBALL_AUTH_H
 
@@ -23,16 +23,16 @@ struct token_check;
 
 struct auth *auth_new(void);
 void auth_free(struct auth *a);
-/* Everything is copied. */
+/* Copies its arguments. */
 void auth_add_token(struct auth *a, str token, str user, const str *groups, size_t n_groups);
-/* With what tokens of service accounts are signed. */
+/* The key that signs the tokens of service accounts. */
 void auth_set_key(struct auth *a, str key);
-str auth_key(const struct auth *a); /* a NULL: "", as nothing is checked then */
-/* Lines of token,user[,uid[,"group,group"]], as kube-apiserver reads them; # starts a comment. */
+str auth_key(const struct auth *a); /* a NULL: "" */
+/* Reads lines of token,user[,uid[,"group,group"]], kube-apiserver's format; # starts a comment. */
 int auth_add_file(struct auth *a, const char *path, err_t *e);
-/* Who is meant by a name and groups; nothing is copied. */
+/* An authenticated user; borrows its arguments. */
 struct user auth_user(str name, const str *groups, size_t n_groups);
-/* Whose token it is, of the file or of a service account; false: not a good one. */
-bool auth_check(struct server *s, struct arena *a, struct token_check *t);
+/* Finds the user of a token, from the token file or of a service account. False: the token is not valid. */
+bool auth_check_token(struct server *s, struct arena *a, struct token_check *t);
 
 #endif

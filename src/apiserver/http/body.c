@@ -1,34 +1,43 @@
-/* Request bodies: JSON, YAML or protobuf to a tree, held to the kind that the path names. What cannot be read
- * is 400, what is in no format we know 415. Fields that no type knows are dropped, and the client
- * is told so or refused as fieldValidation says. */
+/* Request bodies: JSON, YAML or protobuf, decoded into a tree of the kind that the path names.
+ *
+ * A body passes three gates, each with its own answer:
+ *
+ *     parse_body       media type unknown: 415; syntax error: 400
+ *     check_type       kind or apiVersion is not that of the path: 400, or 422 for the kind of a custom resource
+ *     kind_decode      a field has the wrong type: 400
+ *
+ * Fields that the type does not have are dropped. Depending on fieldValidation the client gets a warning per
+ * field, a 400 (or 422 for a patch), or nothing. Limits on members and managers bound the work that a small
+ * body can cause. The texts are kube-apiserver's. */
 #include "call.h"
 
 #include "../../json/yaml.h"
 #include "../kinds/protobuf.h"
 
 enum {
-    MEMBERS_MAX = 16384, /* of one object or array */
-    MANAGERS_MAX = 1024, /* of managedFields, as json/apply.h has it */
-    TELL_MAX = 50,       /* warnings a request, beyond which a header would be too long */
+    MEMBERS_MAX = 16384,     /* of one object or array */
+    MANAGERS_MAX = 1024,     /* entries of managedFields, the limit of json/apply.h */
+    FIELD_WARNINGS_MAX = 50, /* unknown or duplicate fields that are reported */
 };
 
+/* Called by the parser for each key that occurs twice in an object. */
 static void note_duplicate(void *context, str path)
 {
-    struct schema_unknown *twice = context;
-    if (!schema_unknown_has_room(twice))
+    struct schema_unknown *duplicates = context;
+    if (!schema_unknown_has_room(duplicates))
         return;
-    twice->bytes += path.n;
-    if (twice->n == twice->cap) {
-        twice->cap = MAX(twice->cap * 2, (size_t)8);
-        str *more = arena_array(twice->arena, twice->cap, sizeof(*more));
-        if (twice->n)
-            memcpy(more, twice->paths, twice->n * sizeof(*more));
-        twice->paths = more;
+    duplicates->bytes += path.n;
+    if (duplicates->n == duplicates->cap) {
+        duplicates->cap = MAX(duplicates->cap * 2, (size_t)8);
+        str *more = arena_array(duplicates->arena, duplicates->cap, sizeof(*more));
+        if (duplicates->n)
+            memcpy(more, duplicates->paths, duplicates->n * sizeof(*more));
+        duplicates->paths = more;
     }
-    twice->paths[twice->n++] = arena_str(twice->arena, path);
+    duplicates->paths[duplicates->n++] = arena_str(duplicates->arena, path);
 }
 
-static void unsupported_type(struct call *c)
+static void refuse_media_type(struct call *c)
 {
     call_status(c,
                 &(struct status){ .code = 415,
@@ -39,13 +48,16 @@ static void unsupported_type(struct call *c)
                                                "application/vnd.kubernetes.protobuf") });
 }
 
-static int parse(struct call *c, struct schema_unknown *twice, struct json **ret, err_t *e)
+/* Parses the body by its media type. -ENOTSUP: not a type for this kind; custom resources have no protobuf
+ * form. */
+static int parse_body(struct call *c, struct schema_unknown *duplicates, struct json **ret,
+                      err_t *e)
 {
     struct json_limits limits = { .members = MEMBERS_MAX };
     str type = call_content_type(c), body = c->request->body;
-    if (twice) {
+    if (duplicates) {
         limits.duplicate = note_duplicate;
-        limits.context = twice;
+        limits.context = duplicates;
     }
     if (str_eq(type, S("application/vnd.kubernetes.protobuf")))
         return c->kind && c->kind->custom ? -ENOTSUP : protobuf_decode(c->arena, body, ret, e);
@@ -60,14 +72,15 @@ struct json *call_body_tree(struct call *c)
 {
     struct json *tree = NULL;
     err_t e = { 0 };
-    int result = parse(c, NULL, &tree, &e);
+    int result = parse_body(c, NULL, &tree, &e);
     if (result == -ENOTSUP)
-        unsupported_type(c);
+        refuse_media_type(c);
     else if (result < 0)
         call_bad_request(c, "couldn't get version/kind; json parse error: %s", e.text);
     return result < 0 ? NULL : tree;
 }
 
+/* kube-apiserver reports a wrong kind of a custom resource as invalid fields. */
 void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tree)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -84,7 +97,7 @@ void call_wrong_kind(struct call *c, const struct kind *k, const struct json *tr
                  json_text(json_at(tree, "metadata", "name", NULL)), &errors);
 }
 
-/* kind and apiVersion are what the path says, or (built-in kinds only) left out. */
+/* kind and apiVersion must be those of the path; built-in kinds may leave them out. False: answered. */
 static bool check_type(struct call *c, const struct kind *k, struct json *tree)
 {
     if (!k->custom && json_is(tree, JSON_NULL))
@@ -138,12 +151,13 @@ static bool check_type(struct call *c, const struct kind *k, struct json *tree)
     return true;
 }
 
-static str told(struct arena *a, const char *what, str path)
+static str describe_field(struct arena *a, const char *what, str path)
 {
     return arena_printf(a, "%s field \"" STR_FMT "\"", what, STR_ARG(path));
 }
 
-static void refuse_strictly(struct call *c, const struct kind *k, str list, bool patched)
+/* 400 with all fields in one message; for a patch, 422 with the message as the value's fault. */
+static void refuse_strict(struct call *c, const struct kind *k, str list, bool patched)
 {
     str message = arena_printf(c->arena, "strict decoding error: " STR_FMT, STR_ARG(list));
     if (!patched) {
@@ -159,18 +173,19 @@ static void refuse_strictly(struct call *c, const struct kind *k, str list, bool
     call_invalid(c, S(""), S(""), S(""), &errors);
 }
 
-bool call_field_validation(struct call *c, const struct kind *k, const struct write_options *o,
-                           const struct schema_unknown *unknown, const struct schema_unknown *twice,
-                           bool patched)
+bool call_validate_fields(struct call *c, const struct kind *k, const struct write_options *o,
+                          const struct schema_unknown *unknown,
+                          const struct schema_unknown *duplicates, bool patched)
 {
-    size_t n = unknown->n + (twice ? twice->n : 0);
+    size_t n = unknown->n + (duplicates ? duplicates->n : 0);
     if (!n || (!o->strict && !o->warn))
         return true;
     auto_buf struct buf list = { 0 };
-    for (size_t i = 0; i < MIN(n, (size_t)TELL_MAX); i++) {
-        bool dup = twice && i < twice->n;
-        str path = dup ? twice->paths[i] : unknown->paths[i - (twice ? twice->n : 0)];
-        str text = told(c->arena, dup ? "duplicate" : "unknown", path);
+    for (size_t i = 0; i < MIN(n, (size_t)FIELD_WARNINGS_MAX); i++) {
+        bool dup = duplicates && i < duplicates->n;
+        str path =
+            dup ? duplicates->paths[i] : unknown->paths[i - (duplicates ? duplicates->n : 0)];
+        str text = describe_field(c->arena, dup ? "duplicate" : "unknown", path);
         if (o->warn)
             call_warn(c, text);
         buf_put(&list, i ? S(", ") : S(""));
@@ -178,18 +193,18 @@ bool call_field_validation(struct call *c, const struct kind *k, const struct wr
     }
     if (!o->strict)
         return true;
-    refuse_strictly(c, k, arena_str(c->arena, buf_str(&list)), patched);
+    refuse_strict(c, k, arena_str(c->arena, buf_str(&list)), patched);
     return false;
 }
 
 struct json *call_body_object(struct call *c, const struct kind *k, const struct write_options *o)
 {
-    struct schema_unknown unknown = { .arena = c->arena }, twice = { .arena = c->arena };
+    struct schema_unknown unknown = { .arena = c->arena }, duplicates = { .arena = c->arena };
     struct json *tree = NULL;
     err_t e = { 0 };
-    int result = parse(c, &twice, &tree, &e);
+    int result = parse_body(c, &duplicates, &tree, &e);
     if (result == -ENOTSUP) {
-        unsupported_type(c);
+        refuse_media_type(c);
         return NULL;
     }
     if (result < 0) {
@@ -214,5 +229,5 @@ struct json *call_body_object(struct call *c, const struct kind *k, const struct
                          STR_ARG(k->kind), STR_ARG(k->version), STR_ARG(k->kind), e.text);
         return NULL;
     }
-    return call_field_validation(c, k, o, &unknown, &twice, false) ? tree : NULL;
+    return call_validate_fields(c, k, o, &unknown, &duplicates, false) ? tree : NULL;
 }

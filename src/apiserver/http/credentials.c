@@ -1,4 +1,11 @@
-/* See credentials.h. Files are written under another name and renamed, so that none is ever half there. */
+/* Creates and loads the credentials in the data directory; see credentials.h.
+ *
+ * Files are written under a temporary name and renamed, so a reader never sees half a file, and have mode 0600
+ * regardless of the umask. Secrets are synced to disk before they are used: a token that a client has seen must
+ * still be valid after a power failure. The kubeconfig is not synced, because it can be written again.
+ *
+ * The certificate authority is valid for ten years and is kept; the server's own certificate is created at each
+ * start and never stored. */
 #include "credentials.h"
 
 #include "../../base/base64.h"
@@ -13,54 +20,57 @@
 
 enum { FILE_MAX = 1 << 20, CA_DAYS = 3650, SERVER_DAYS = 365, TOKEN_BYTES = 24 };
 
-static char *path_in(const char *directory, const char *name)
+static char *join_path(const char *directory, const char *name)
 {
     auto_buf struct buf path = { 0 };
     buf_printf(&path, "%s/%s", directory, name);
     return buf_take(&path);
 }
 
-/* `lasting`: on disk before anybody can have seen it. */
-static int write_private(const char *path, str bytes, bool lasting, err_t *e)
+/* Replaces a file that only its owner can read. `lasting`: sync it before it becomes visible. */
+static int write_private_file(const char *path, str bytes, bool lasting, err_t *e)
 {
     auto_buf struct buf temporary = { 0 };
     buf_printf(&temporary, "%s.new", path);
     (void)unlink(temporary.p);
     auto_close int fd = open(temporary.p, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || fchmod(fd, 0600) < 0) /* whatever the umask took away */
-        return err_set(e, errno, "%s cannot be made: %s", temporary.p, strerror(errno));
+    if (fd < 0 || fchmod(fd, 0600) < 0) /* the umask may have removed bits */
+        return err_set(e, errno, "cannot create %s: %s", temporary.p, strerror(errno));
     for (size_t at = 0; at < bytes.n;) {
         ssize_t n = write(fd, bytes.p + at, bytes.n - at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             int code = errno;
-            (void)unlink(temporary.p); /* on a full disk every block counts */
-            return err_set(e, code, "%s cannot be written: %s", temporary.p, strerror(code));
+            (void)unlink(temporary.p); /* frees its blocks if the disk is full */
+            return err_set(e, code, "cannot write %s: %s", temporary.p, strerror(code));
         }
         at += (size_t)n;
     }
     if ((lasting && fsync(fd) < 0) || rename(temporary.p, path) < 0)
-        return err_set(e, errno, "%s cannot be written: %s", path, strerror(errno));
+        return err_set(e, errno, "cannot write %s: %s", path, strerror(errno));
     return 0;
 }
 
-static bool exists(const char *path)
+static bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
+/* Reads a token, or creates a random one if the file does not exist. An empty file is an error: silently
+ * replacing it would lock out clients. */
 static int load_token(const char *directory, const char *name, char **ret, err_t *e)
 {
-    auto_free char *path = path_in(directory, name);
+    auto_free char *path = join_path(directory, name);
     auto_buf struct buf text = { 0 };
-    if (exists(path)) {
+    if (file_exists(path)) {
         int result = file_read(path, FILE_MAX, &text, e);
         if (result < 0)
             return result;
         str token = str_trim(buf_str(&text));
         if (!token.n)
-            return err_set(e, EINVAL, "%s is empty: remove it to get a new token", path);
+            return err_set(e, EINVAL, "token file %s is empty; remove it to create a new token",
+                           path);
         *ret = mem_dup(token.p, token.n);
         return 0;
     }
@@ -68,7 +78,7 @@ static int load_token(const char *directory, const char *name, char **ret, err_t
     tls_random(random, sizeof(random));
     for (size_t i = 0; i < sizeof(random); i++)
         buf_printf(&text, "%02x", random[i]);
-    int result = write_private(path, buf_str(&text), true, e);
+    int result = write_private_file(path, buf_str(&text), true, e);
     if (result == 0)
         *ret = buf_take(&text);
     return result;
@@ -80,10 +90,11 @@ static int load_pair(const char *cert_path, const char *key_path, struct cert_pa
     return result < 0 ? result : file_read(key_path, FILE_MAX, &ret->key, e);
 }
 
+/* Loads the certificate authority, or creates one if the certificate or its key is missing. */
 static int load_ca(struct credentials *c, const char *directory, int64_t now_ns, err_t *e)
 {
-    auto_free char *key = path_in(directory, "ca.key");
-    if (exists(c->ca_path) && exists(key))
+    auto_free char *key = join_path(directory, "ca.key");
+    if (file_exists(c->ca_path) && file_exists(key))
         return load_pair(c->ca_path, key, &c->ca, e);
     struct cert_request request = {
         .use = CERT_CA, .common_name = S("flyball-ca"), .now_ns = now_ns, .days = CA_DAYS
@@ -91,13 +102,13 @@ static int load_ca(struct credentials *c, const char *directory, int64_t now_ns,
     cert_pair_done(&c->ca);
     int result = cert_make(&request, &c->ca, e);
     if (result == 0)
-        result = write_private(key, buf_str(&c->ca.key), true, e);
-    return result < 0 ? result : write_private(c->ca_path, buf_str(&c->ca.cert), true, e);
+        result = write_private_file(key, buf_str(&c->ca.key), true, e);
+    return result < 0 ? result : write_private_file(c->ca_path, buf_str(&c->ca.cert), true, e);
 }
 
-/* The server's own certificate is cheap: a new one for each start, kept in memory, spares thinking of its
- * age and names. */
-static int make_server(struct credentials *c, const char *address, int64_t now_ns, err_t *e)
+/* A certificate is cheap to create, so a new one for each start avoids checks of its expiry and of changed
+ * host names. */
+static int make_server_cert(struct credentials *c, const char *address, int64_t now_ns, err_t *e)
 {
     char host[256] = "";
     (void)gethostname(host, sizeof(host) - 1);
@@ -123,8 +134,8 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
                      int64_t now_ns, err_t *e)
 {
     *c = (struct credentials){ 0 };
-    c->kubeconfig_path = path_in(directory, "kubeconfig");
-    c->ca_path = path_in(directory, "ca.crt");
+    c->kubeconfig_path = join_path(directory, "kubeconfig");
+    c->ca_path = join_path(directory, "ca.crt");
     int result = load_token(directory, "admin.token", &c->admin_token, e);
     if (result == 0)
         result = load_token(directory, "reader.token", &c->reader_token, e);
@@ -133,10 +144,11 @@ int credentials_load(struct credentials *c, const char *directory, const char *a
     if (result == 0 && tls)
         result = load_ca(c, directory, now_ns, e);
     if (result == 0 && tls)
-        result = make_server(c, address, now_ns, e);
+        result = make_server_cert(c, address, now_ns, e);
     return result;
 }
 
+/* An unchanged file is not written, so that a full disk does not matter in the common case. */
 int credentials_write_kubeconfig(const struct credentials *c, const char *url, err_t *e)
 {
     auto_buf struct buf text = { 0 }, ca = { 0 };
@@ -154,10 +166,10 @@ int credentials_write_kubeconfig(const struct credentials *c, const char *url, e
     if (file_read(c->kubeconfig_path, FILE_MAX, &there, NULL) == 0 &&
         str_eq(buf_str(&there), buf_str(&text)))
         return 0;
-    int result = write_private(c->kubeconfig_path, buf_str(&text), false, e);
+    int result = write_private_file(c->kubeconfig_path, buf_str(&text), false, e);
     if (result != -ENOSPC)
         return result;
-    log_error("disk is full: kubeconfig was not updated", KV_C("file", c->kubeconfig_path),
+    log_error("kubeconfig not updated: disk is full", KV_C("file", c->kubeconfig_path),
               KV_C("server", url));
     return 0;
 }

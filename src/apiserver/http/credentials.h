@@ -1,6 +1,6 @@
-/* What lies in the data directory beside the state: the authority, the server's certificate, tokens and the
- * kubeconfig. Made when missing, kept otherwise, so that clients survive a restart. All are readable
- * by their owner only. */
+/* The credentials in the data directory: the certificate authority, the tokens and the kubeconfig. Missing
+ * ones are created, existing ones are kept, so that clients still work after a restart. Only the owner of the
+ * directory can read them. */
 #ifndef FLYBALL_CREDENTIALS_H
 #define FLYBALL_CREDENTIALS_H
 
@@ -9,15 +9,16 @@
 
 struct credentials {
     struct cert_pair ca, server; /* empty without TLS */
-    char *admin_token, *reader_token, *account_key;
+    char *admin_token, *reader_token;
+    char *account_key; /* signs the tokens of service accounts */
     char *kubeconfig_path, *ca_path;
 };
 
-/* `directory` is there and locked (data_dir.h); `address` is what the server listens on. */
+/* `directory` exists and is locked (data_dir.h); `address` is the one the server listens on. */
 int credentials_load(struct credentials *c, const char *directory, const char *address, bool tls,
                      int64_t now_ns, err_t *e);
-/* Once the port is known. A full disk is only logged: reads can be served, by the old kubeconfig if the URL is
- * the same. */
+/* Call it once the port is known. A full disk is logged and is not an error: the server can still serve reads,
+ * and an existing kubeconfig stays valid if the URL has not changed. */
 int credentials_write_kubeconfig(const struct credentials *c, const char *url, err_t *e);
 void credentials_done(struct credentials *c);
 

@@ -1,5 +1,15 @@
-/* Discovery: which groups, versions and resources there are, in the plain and in the aggregated form. Built
- * from the registry when asked for: a few hundred entries, some tens of microseconds. */
+/* Discovery: the groups, versions and resources that the server serves, in the plain and in the aggregated form.
+ *
+ * Documents are built from the registry for each request. A registry has a few hundred entries, which takes some
+ * tens of microseconds; a cache would have to be invalidated whenever a definition changes.
+ *
+ *     /apis                   discovery_groups       APIGroupList
+ *     /apis/GROUP             discovery_group        APIGroup
+ *     /apis/GROUP/VERSION     discovery_resources    APIResourceList; also /api/v1
+ *     /api, /apis with        discovery_aggregated   APIGroupDiscoveryList: all of the above in one document,
+ *       Accept: ...;as=APIGroupDiscoveryList         which current clients ask for first
+ *
+ * Built-in groups come in the order of their tables, then the groups of definitions by name. */
 #include "discovery.h"
 
 #include "../../base/base64.h"
@@ -21,7 +31,7 @@ static const struct {
     { KIND_WATCH, "watch" },
 };
 
-static struct json *words_of(struct arena *a, const char *const *words, size_t n)
+static struct json *make_words(struct arena *a, const char *const *words, size_t n)
 {
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
@@ -29,12 +39,12 @@ static struct json *words_of(struct arena *a, const char *const *words, size_t n
     return list;
 }
 
-static struct json *verbs_of(struct arena *a, const struct kind *k)
+static struct json *make_verbs(struct arena *a, const struct kind *k)
 {
     static const char *const custom[] = { "delete", "deletecollection", "get",    "list",
                                           "patch",  "create",           "update", "watch" };
     if (k->custom)
-        return words_of(a, custom, countof(custom));
+        return make_words(a, custom, countof(custom));
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < countof(verb_words); i++)
         if (k->verbs & verb_words[i].bit)
@@ -42,13 +52,13 @@ static struct json *verbs_of(struct arena *a, const struct kind *k)
     return list;
 }
 
-static struct json *sub_verbs(struct arena *a, enum kind_sub sub)
+static struct json *make_sub_verbs(struct arena *a, enum kind_sub sub)
 {
     static const char *const usual[] = { "get", "patch", "update" };
     static const char *const finalize[] = { "update" }, *const posted[] = { "create" };
-    return kind_of_posted_sub(sub) ? words_of(a, posted, 1)
-           : sub == KIND_FINALIZE  ? words_of(a, finalize, 1)
-                                   : words_of(a, usual, countof(usual));
+    return kind_of_posted_sub(sub) ? make_words(a, posted, 1)
+           : sub == KIND_FINALIZE  ? make_words(a, finalize, 1)
+                                   : make_words(a, usual, countof(usual));
 }
 
 static void put_names(struct arena *a, struct json *to, const char *key, const str *names, size_t n)
@@ -61,9 +71,10 @@ static void put_names(struct arena *a, struct json *to, const char *key, const s
     json_set(a, to, str_c(key), list);
 }
 
-/* ---- plain */
+/* ---- plain form */
 
-/* Tells clients when objects come to be stored in another version. */
+/* Changes when objects of the kind are stored in another version, so that clients know when to migrate stored
+ * objects. */
 static str storage_hash(struct arena *a, const struct kind *k)
 {
     uint8_t digest[SHA256_BYTES];
@@ -84,7 +95,7 @@ static struct json *plain_resource(struct arena *a, const struct kind *k)
     json_set_str(a, r, "singularName", k->singular);
     json_set_bool(a, r, "namespaced", k->namespaced);
     json_set_str(a, r, "kind", k->kind);
-    json_set(a, r, S("verbs"), verbs_of(a, k));
+    json_set(a, r, S("verbs"), make_verbs(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
     if (!k->answer_only)
@@ -105,10 +116,11 @@ static struct json *plain_sub(struct arena *a, const struct kind *k, enum kind_s
         json_set_str(a, r, "version", own->version);
     }
     json_set_str(a, r, "kind", own->kind);
-    json_set(a, r, S("verbs"), sub_verbs(a, sub));
+    json_set(a, r, S("verbs"), make_sub_verbs(a, sub));
     return r;
 }
 
+/* All resources of a version, each followed by its subresources. */
 struct json *discovery_resources(struct server *s, struct arena *a, str group, str version)
 {
     struct json *resources = json_new_arr(a), *list = json_new_obj(a);
@@ -134,13 +146,13 @@ struct json *discovery_resources(struct server *s, struct arena *a, str group, s
 
 /* ---- groups and their versions */
 
-/* Kubernetes' order of versions: v2 before v1 before v1beta2 before v1alpha1 before anything else. */
 struct version_rank {
     int stage; /* 3 stable, 2 beta, 1 alpha, 0 not a version */
     int64_t major, minor;
 };
 
-static struct version_rank rank_of(str v)
+/* "v1beta2" is stage 2, major 1, minor 2. */
+static struct version_rank parse_rank(str v)
 {
     struct version_rank r = { 0 };
     if (v.n < 2 || v.p[0] != 'v')
@@ -160,9 +172,10 @@ static struct version_rank rank_of(str v)
     return r;
 }
 
-static int by_rank(const void *x, const void *y)
+/* Kubernetes' order of versions: v2 before v1 before v1beta2 before v1alpha1 before all other names. */
+static int compare_rank(const void *x, const void *y)
 {
-    struct version_rank a = rank_of(*(const str *)x), b = rank_of(*(const str *)y);
+    struct version_rank a = parse_rank(*(const str *)x), b = parse_rank(*(const str *)y);
     if (a.stage != b.stage)
         return b.stage - a.stage;
     if (a.major != b.major)
@@ -172,7 +185,8 @@ static int by_rank(const void *x, const void *y)
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-static size_t versions_of(struct server *s, struct arena *a, str group, str **ret)
+/* The distinct versions of a group, preferred first. The array is in the arena. */
+static size_t find_versions(struct server *s, struct arena *a, str group, str **ret)
 {
     str *versions = arena_array(a, s->registry.all.n, sizeof(*versions));
     size_t n = 0;
@@ -185,18 +199,18 @@ static size_t versions_of(struct server *s, struct arena *a, str group, str **re
             versions[n++] = k->version;
     }
     if (n)
-        qsort(versions, n, sizeof(*versions), by_rank);
+        qsort(versions, n, sizeof(*versions), compare_rank);
     *ret = versions;
     return n;
 }
 
-static int by_text(const void *x, const void *y)
+static int compare_text(const void *x, const void *y)
 {
     return str_cmp(*(const str *)x, *(const str *)y);
 }
 
-/* Every group but core: the built-in ones in their order, then the others by name. */
-static size_t all_groups(struct server *s, struct arena *a, str **ret)
+/* All groups except core: the built-in ones in their order, then the others by name. */
+static size_t find_groups(struct server *s, struct arena *a, str **ret)
 {
     str *groups = arena_array(a, s->registry.all.n, sizeof(*groups));
     size_t n = 0, builtin = 0;
@@ -212,7 +226,7 @@ static size_t all_groups(struct server *s, struct arena *a, str **ret)
         builtin = custom ? builtin : n;
     }
     if (n > builtin)
-        qsort(groups + builtin, n - builtin, sizeof(*groups), by_text);
+        qsort(groups + builtin, n - builtin, sizeof(*groups), compare_text);
     *ret = groups;
     return n;
 }
@@ -229,7 +243,7 @@ static struct json *version_entry(struct arena *a, str group, str version)
 static void put_group(struct server *s, struct arena *a, struct json *to, str group)
 {
     str *versions;
-    size_t n = versions_of(s, a, group, &versions);
+    size_t n = find_versions(s, a, group, &versions);
     struct json *list = json_new_arr(a);
     for (size_t i = 0; i < n; i++)
         json_push(a, list, version_entry(a, group, versions[i]));
@@ -252,7 +266,7 @@ struct json *discovery_group(struct server *s, struct arena *a, str group)
 struct json *discovery_groups(struct server *s, struct arena *a)
 {
     str *groups;
-    size_t n = all_groups(s, a, &groups);
+    size_t n = find_groups(s, a, &groups);
     struct json *list = json_new_obj(a), *all = json_new_arr(a);
     json_set_str(a, list, "kind", S("APIGroupList"));
     json_set_str(a, list, "apiVersion", S("v1"));
@@ -265,8 +279,10 @@ struct json *discovery_groups(struct server *s, struct arena *a)
     return list;
 }
 
-/* ---- aggregated */
+/* ---- aggregated form */
 
+/* Built-in kinds leave out group and version where they are those of the enclosing entry; custom kinds
+ * write them. */
 static struct json *response_kind(struct arena *a, const struct kind *k, enum kind_sub sub)
 {
     struct json *r = json_new_obj(a);
@@ -278,6 +294,7 @@ static struct json *response_kind(struct arena *a, const struct kind *k, enum ki
     return r;
 }
 
+/* A resource with its subresources nested. */
 static struct json *aggregated_resource(struct arena *a, const struct kind *k)
 {
     struct json *r = json_new_obj(a), *subs = json_new_arr(a);
@@ -285,7 +302,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
     json_set(a, r, S("responseKind"), response_kind(a, k, KIND_MAIN));
     json_set_str(a, r, "scope", k->namespaced ? S("Namespaced") : S("Cluster"));
     json_set_str(a, r, "singularResource", k->singular);
-    json_set(a, r, S("verbs"), verbs_of(a, k));
+    json_set(a, r, S("verbs"), make_verbs(a, k));
     put_names(a, r, "shortNames", k->short_names, k->n_short_names);
     put_names(a, r, "categories", k->categories, k->n_categories);
     for (int sub = KIND_STATUS; sub < KIND_SUB_N; sub++) {
@@ -294,7 +311,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
         struct json *entry = json_new_obj(a);
         json_set_str(a, entry, "subresource", str_c(kind_sub_names[sub]));
         json_set(a, entry, S("responseKind"), response_kind(a, k, (enum kind_sub)sub));
-        json_set(a, entry, S("verbs"), sub_verbs(a, (enum kind_sub)sub));
+        json_set(a, entry, S("verbs"), make_sub_verbs(a, (enum kind_sub)sub));
         json_push(a, subs, entry);
     }
     if (json_len(subs))
@@ -302,6 +319,7 @@ static struct json *aggregated_resource(struct arena *a, const struct kind *k)
     return r;
 }
 
+/* A group with all its versions and their resources. */
 static struct json *aggregated_group(struct server *s, struct arena *a, str group)
 {
     struct json *g = json_new_obj(a), *versions = json_new_arr(a), *metadata = json_new_obj(a);
@@ -310,7 +328,7 @@ static struct json *aggregated_group(struct server *s, struct arena *a, str grou
     json_set(a, metadata, S("creationTimestamp"), json_new_null(a));
     json_set(a, g, S("metadata"), metadata);
     str *names;
-    size_t n = versions_of(s, a, group, &names);
+    size_t n = find_versions(s, a, group, &names);
     for (size_t i = 0; i < n; i++) {
         struct json *v = json_new_obj(a), *resources = json_new_arr(a);
         json_set_str(a, v, "version", names[i]);
@@ -334,7 +352,7 @@ struct json *discovery_aggregated(struct server *s, struct arena *a, bool core, 
     json_set_str(a, list, "apiVersion", arena_printf(a, "apidiscovery.k8s.io/%s", version));
     json_set(a, list, S("metadata"), json_new_obj(a));
     str none = S(""), *groups = &none;
-    size_t n = core ? 1 : all_groups(s, a, &groups);
+    size_t n = core ? 1 : find_groups(s, a, &groups);
     for (size_t i = 0; i < n; i++)
         json_push(a, items, aggregated_group(s, a, groups[i]));
     json_set(a, list, S("items"), items);

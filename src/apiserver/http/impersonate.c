@@ -1,6 +1,16 @@
-/* Acting as somebody else: the Impersonate-* headers. Every part of the other identity (user, each group, the
- * uid, each value of each extra) needs the right to impersonate just that, checked against the rights of who
- * really asks; nothing of their own identity is kept. A part that is not allowed refuses the request. */
+/* Impersonation: a request with Impersonate-* headers acts as another user.
+ *
+ * Each part of that identity (the user, each group, the uid, each value of each extra) needs permission to
+ * impersonate exactly that part, checked against the rights of the user who sent the request:
+ *
+ *     Impersonate-User: ann                    impersonate users "ann"
+ *     Impersonate-User: system:serviceaccount: impersonate serviceaccounts NAME in NAMESPACE
+ *       NAMESPACE:NAME
+ *     Impersonate-Group: dev                   impersonate groups "dev"
+ *     Impersonate-Uid: 17                      impersonate uids "17" in authentication.k8s.io
+ *     Impersonate-Extra-Scopes: view           impersonate userextras/scopes "view" in authentication.k8s.io
+ *
+ * If one part is denied, the whole request is refused. Nothing of the original identity is kept. */
 #include "../../base/utf8.h"
 #include "access.h"
 #include "auth.h"
@@ -8,8 +18,8 @@
 
 #define PREFIX_EXTRA S("impersonate-extra-")
 
-/* "system:serviceaccount:NAMESPACE:NAME" as the object it names. */
-static bool is_account(str name, struct access *ret)
+/* Parses "system:serviceaccount:NAMESPACE:NAME" into the access that impersonating it needs. */
+static bool parse_account(str name, struct access *ret)
 {
     str rest = name, part;
     if (!str_starts(name, S(AUTH_ACCOUNT)))
@@ -22,41 +32,43 @@ static bool is_account(str name, struct access *ret)
     return true;
 }
 
-static bool impersonates_anybody(struct call *c)
+/* Whether any rule of the user has the verb impersonate. */
+static bool can_impersonate_any(struct call *c)
 {
     const struct json *rules = access_rules(c->server, c->arena, &c->user, c->ns);
     for (size_t i = 0; i < json_len(rules); i++) {
         const struct json *verbs = json_get(json_item(rules, i), "verbs");
-        if (list_has(verbs, S("impersonate")) || list_has(verbs, S("*")))
+        if (strings_contain(verbs, S("impersonate")) || strings_contain(verbs, S("*")))
             return true;
     }
     return false;
 }
 
-/* The real server tells who impersonated before what is missing, and everybody else of the newer, narrow verbs: here
- * those count who may impersonate anybody. */
-static void refuse_part(struct call *c, const struct access *part)
+/* kube-apiserver names the missing impersonation to users who have the verb impersonate at all; to others
+ * it names its newer, narrower verbs ("impersonate-on:..."). */
+static void deny_part(struct call *c, const struct access *part)
 {
     struct access w = *part;
-    if (!impersonates_anybody(c)) {
+    if (!can_impersonate_any(c)) {
         bool account = str_eq(part->resource, S("serviceaccounts"));
-        w = call_wanted(c);
+        w = call_access(c);
         w.verb = arena_printf(c->arena, "impersonate-on:%s:" STR_FMT,
                               account ? "serviceaccount" : "user-info", STR_ARG(w.verb));
     }
-    call_refuse(c, &w);
+    call_deny_access(c, &w);
 }
 
 static bool check_part(struct call *c, struct access w)
 {
     w.verb = S("impersonate");
-    if (access_allowed(c->server, c->arena, &c->user, &w, NULL))
+    if (access_is_allowed(c->server, c->arena, &c->user, &w, NULL))
         return true;
-    refuse_part(c, &w);
+    deny_part(c, &w);
     return false;
 }
 
-/* The groups asked for; those of a service account, and of nobody known, when none are. False: answered. */
+/* The requested groups; default: those of the service account, or system:unauthenticated for the anonymous
+ * user. False: answered. */
 static bool take_groups(struct call *c, const struct access *account, struct user *ret)
 {
     const struct http_headers *headers = &c->request->headers;
@@ -80,7 +92,8 @@ static bool take_groups(struct call *c, const struct access *account, struct use
     return true;
 }
 
-/* The key in the name of a header: percent-encoded, as headers know no slash, and without case. */
+/* The key of an extra is part of a header's name: percent-encoded, because header names have no slash, and
+ * in lower case. */
 static str extra_key(struct arena *a, str name)
 {
     str key = S("");
@@ -93,7 +106,7 @@ static str extra_key(struct arena *a, str name)
     return utf8_clean(a, (str){ lower, key.n });
 }
 
-/* False: answered. */
+/* Collects the extras: key to list of values. False: answered. */
 static bool take_extra(struct call *c, struct user *ret)
 {
     const struct http_headers *headers = &c->request->headers;
@@ -129,8 +142,8 @@ static bool take_uid(struct call *c, struct user *ret)
                                                          .name = ret->uid });
 }
 
-/* One look at each header, as most calls have none of these. */
-static bool wants_another(const struct call *c)
+/* One pass over the headers, as most requests have none of these. */
+static bool has_impersonation(const struct call *c)
 {
     const struct http_headers *headers = &c->request->headers;
     for (size_t i = 0; i < headers->n; i++)
@@ -142,7 +155,7 @@ static bool wants_another(const struct call *c)
 
 bool call_impersonate(struct call *c)
 {
-    if (!wants_another(c))
+    if (!has_impersonation(c))
         return true;
     struct user other = { .name = utf8_clean(c->arena, call_header(c, "impersonate-user")) };
     struct access w = { .resource = S("users"), .name = other.name };
@@ -150,12 +163,12 @@ bool call_impersonate(struct call *c)
         call_bad_request(c, "a group, uid or extra is requested without impersonating a user name");
         return false;
     }
-    is_account(other.name, &w);
+    parse_account(other.name, &w);
     if (!check_part(c, w) || !take_groups(c, &w, &other) || !take_extra(c, &other) ||
         !take_uid(c, &other))
         return false;
     struct user user = auth_user(other.name, other.groups, other.n_groups);
-    user.known = !str_eq(other.name, S(AUTH_ANONYMOUS));
+    user.authenticated = !str_eq(other.name, S(AUTH_ANONYMOUS));
     user.extra = other.extra;
     user.uid = other.uid;
     c->user = user;

@@ -1,11 +1,11 @@
-/* See managed.h. */
+/* Field ownership of a call: see managed.h. */
 #include "managed.h"
 
 #include "ownership.h"
 #include "server.h"
 
-/* The same kind in another version; NULL: not served, or of another group. */
-static const struct kind *kind_at(struct call *c, str version)
+/* The same kind in another version ("apps/v1"); NULL: not served, or another group. */
+static const struct kind *find_kind_version(struct call *c, str version)
 {
     str group = S(""), rest = version;
     if (str_find_char(version, '/') != SIZE_MAX)
@@ -19,14 +19,15 @@ static const struct kind *kind_at(struct call *c, str version)
 /* Entries written through another version are read by that version's shape. */
 static const struct shape *shape_of_version(void *context, str version)
 {
-    const struct kind *k = kind_at(context, version);
+    const struct kind *k = find_kind_version(context, version);
     return k ? schema_shape(k->schema) : NULL;
 }
 
+/* The object in another version, in which entries of managedFields were written. */
 static const struct json *view_of_version(void *context, str version, const struct json *object)
 {
     struct call *c = context;
-    const struct kind *k = kind_at(c, version);
+    const struct kind *k = find_kind_version(c, version);
     if (!k || k->custom) /* versions of custom resources have the same fields */
         return object;
     struct json *copy = json_copy(c->arena, object);
@@ -35,8 +36,8 @@ static const struct json *view_of_version(void *context, str version, const stru
     return copy;
 }
 
-static struct ownership request_of(struct call *c, const struct write_options *o,
-                                   const struct json *live, const struct json *object)
+static struct ownership make_ownership(struct call *c, const struct write_options *o,
+                                       const struct json *live, const struct json *object)
 {
     bool known = json_len(json_at(live, "metadata", "managedFields", NULL)) > 0;
     return (struct ownership){ .shape = schema_shape(c->kind->schema),
@@ -54,8 +55,8 @@ static struct ownership request_of(struct call *c, const struct write_options *o
                                .object = object };
 }
 
-/* Does anybody own the replicas that a Scale shows? */
-static bool replicas_owned(struct call *c, const struct json *managed)
+/* Whether any manager owns the replicas field that a Scale writes. */
+static bool are_replicas_owned(struct call *c, const struct json *managed)
 {
     for (size_t i = 0; i < json_len(managed); i++) {
         const struct json *at = json_get(json_item(managed, i), "fieldsV1");
@@ -72,9 +73,9 @@ void managed_update(struct call *c, const struct write_options *o, const struct 
                     struct json *object)
 {
     const struct json *before = json_at(old, "metadata", "managedFields", NULL);
-    if (c->sub == KIND_SCALE && !replicas_owned(c, before))
-        return; /* a Scale that nobody manages begins no history */
-    struct ownership r = request_of(c, o, old, object);
+    if (c->sub == KIND_SCALE && !are_replicas_owned(c, before))
+        return; /* a Scale does not create managedFields where no manager owns the replicas */
+    struct ownership r = make_ownership(c, o, old, object);
     struct json *settled = ownership_update(c->arena, &r);
     struct json *managed = json_at(settled, "metadata", "managedFields", NULL);
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);
@@ -84,18 +85,20 @@ void managed_update(struct call *c, const struct write_options *o, const struct 
         json_del(metadata, S("managedFields"));
 }
 
-void managed_by(struct server *s, struct arena *a, const struct kind *k,
-                const struct managed_change *m)
+void managed_update_as(struct server *s, struct arena *a, const struct kind *k,
+                       const struct managed_change *m)
 {
     struct call c = { .server = s, .arena = a, .kind = k, .sub = m->sub };
     c.subresource = m->sub == KIND_STATUS ? S("status") : S("");
     managed_update(&c, &(struct write_options){ .manager = m->manager }, m->old, m->object);
 }
 
+/* Translates the results of apply: conflicts are 409 with one cause per field, a configuration that cannot
+ * be applied is 400. */
 struct json *managed_apply(struct call *c, const struct write_options *o, const struct json *live,
                            const struct json *config)
 {
-    struct ownership r = request_of(c, o, live, config);
+    struct ownership r = make_ownership(c, o, live, config);
     struct json *object = NULL, *causes = NULL;
     str message = S("");
     err_t e = { 0 };

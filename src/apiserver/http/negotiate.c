@@ -1,6 +1,12 @@
-/* What the answer may look like. The Accept header is a list of media types, the first that can be served
- * wins after sorting by weight; a type may ask for a Table or for metadata alone. Answers are JSON or
- * YAML: clients that prefer protobuf name JSON behind it, and those that do not get 406. */
+/* Content negotiation: the media type and the form of the answer.
+ *
+ * The Accept header is a list of media types, sorted by weight; the first that the server can serve wins. A type
+ * may ask for a Table or for metadata only:
+ *
+ *     application/json;as=Table;g=meta.k8s.io;v=v1, application/json
+ *
+ * Answers are JSON or YAML. Clients that prefer protobuf name JSON after it; a client that accepts nothing else
+ * gets 406. */
 #include "call.h"
 
 struct clause {
@@ -15,6 +21,7 @@ str call_header(const struct call *c, const char *name)
     return value.p ? value : S("");
 }
 
+/* One media type with its parameters. A weight that is not a number counts as 0, which excludes the type. */
 static struct clause parse_clause(str text)
 {
     struct clause clause = { .weight = 1 };
@@ -39,6 +46,7 @@ static struct clause parse_clause(str text)
     return clause;
 }
 
+/* Whether the type can be served; sets c->text. */
 static bool take_text(struct call *c, str type)
 {
     if (str_eq_nocase(type, S("application/yaml"))) {
@@ -49,6 +57,7 @@ static bool take_text(struct call *c, str type)
     return str_eq_nocase(type, S("application/json")) || str_eq(type, S("*/*")) || !type.n;
 }
 
+/* Whether the form can be served for this verb; sets c->form. */
 static bool take_form(struct call *c, const struct clause *clause)
 {
     static const struct {
@@ -78,14 +87,15 @@ static bool take_form(struct call *c, const struct clause *clause)
     return false;
 }
 
-/* A list as one object's metadata: asked for first, it is what a reader wants, and cannot be. */
+/* A list as PartialObjectMetadata, the form of a single object: kube-apiserver answers 406 if it comes
+ * first, instead of trying the next type. */
 static bool is_misfit(const struct call *c, const struct clause *clause)
 {
     return c->verb == VERB_LIST && str_eq(clause->as, S("PartialObjectMetadata")) &&
            str_eq(clause->group, S("meta.k8s.io"));
 }
 
-/* ?includeObject= of a table. False: answered. */
+/* Checks ?includeObject= of a table. False: answered. */
 static bool check_include(struct call *c)
 {
     str include = call_query(c, "includeObject");
@@ -97,12 +107,13 @@ static bool check_include(struct call *c)
     return false;
 }
 
+/* Sorts the types by weight, stable, and takes the first that fits. False: answered with 406 or 400. */
 bool call_negotiate(struct call *c)
 {
     str accept = call_header(c, "accept"), part;
     if (!str_trim(accept).n)
         return true;
-    /* the heaviest first, ties in the order they came */
+    /* the highest weight first, equal ones in the order of the header */
     VEC(struct clause) clauses = { 0 };
     while (str_cut(&accept, ',', &part) && clauses.n < 64) {
         struct clause clause = parse_clause(part);
@@ -131,7 +142,7 @@ bool call_negotiate(struct call *c)
     return found && check_include(c);
 }
 
-const char *call_wants_aggregated(const struct call *c)
+const char *call_aggregated_version(const struct call *c)
 {
     str accept = call_header(c, "accept"), part;
     while (str_cut(&accept, ',', &part)) {

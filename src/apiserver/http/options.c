@@ -1,5 +1,13 @@
-/* The query of a request: options of writes, lists and watches, held to the rules that make a bad one
- * a 400 (unreadable) or a 422 (readable, but not allowed). Parameters nobody knows are ignored. */
+/* Query parameters: the options of writes, lists and watches.
+ *
+ * A value that cannot be parsed is answered with 400, a combination that is not allowed with 422, in
+ * kube-apiserver's words and order. Unknown parameters are ignored.
+ *
+ * The resourceVersion of a list means (call_list_options):
+ *
+ *     unset           the newest state
+ *     "0"             the newest state, without a limit: kube-apiserver answers from its cache here
+ *     a number        at least that version; exactly that version with a limit or resourceVersionMatch=Exact */
 #include "call.h"
 
 #include "../../base/utf8.h"
@@ -15,14 +23,14 @@ str call_query(const struct call *c, const char *name)
                : (str){ 0 };
 }
 
-/* Anything that does not say no is a yes, as with the real server. */
+/* Every value except "false" and "0" is true, as in kube-apiserver. */
 bool call_query_true(const struct call *c, const char *name)
 {
     str value = call_query(c, name);
     return value.p && !str_eq_nocase(value, S("false")) && !str_eq(value, S("0"));
 }
 
-static bool query_int(struct call *c, const char *name, int64_t *ret)
+static bool parse_query_int(struct call *c, const char *name, int64_t *ret)
 {
     str value = call_query(c, name);
     if (!value.p || str_to_i64(value, ret) == 0)
@@ -32,7 +40,7 @@ static bool query_int(struct call *c, const char *name, int64_t *ret)
     return false;
 }
 
-static bool report(struct call *c, const char *kind, const struct field_errors *errors)
+static bool report_errors(struct call *c, const char *kind, const struct field_errors *errors)
 {
     if (errors->n)
         call_invalid(c, str_c(kind), S("meta.k8s.io"), S(""), errors);
@@ -47,7 +55,7 @@ static str manager_of_agent(struct call *c)
     return name.n ? utf8_clean(c->arena, str_upto(name, MANAGER_MAX)) : S("unknown");
 }
 
-static bool printable(str s)
+static bool is_printable(str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f)
@@ -60,11 +68,12 @@ static void check_manager(struct call *c, struct field_errors *errors, str manag
     struct field_path at = { .key = S("fieldManager") };
     if (manager.n > MANAGER_MAX)
         field_too_long(errors, &at, MANAGER_MAX);
-    else if (!printable(manager))
+    else if (!is_printable(manager))
         field_invalid(errors, &at, json_new_str(c->arena, manager),
                       "should only contain printable characters");
 }
 
+/* `kind` is the name of the options in messages: CreateOptions, UpdateOptions, PatchOptions. */
 bool call_write_options(struct call *c, const char *kind, struct write_options *ret)
 {
     struct write_options o = { .warn = true };
@@ -94,11 +103,12 @@ bool call_write_options(struct call *c, const char *kind, struct write_options *
         field_not_supported(&errors, &(struct field_path){ .key = S("fieldValidation") },
                             json_new_str(c->arena, validation), levels);
     *ret = o;
-    return report(c, kind, &errors);
+    return report_errors(c, kind, &errors);
 }
 
-/* Kinds of the whole cluster that choose their selectors themselves leave this one out. */
-static bool knows_namespace(const struct kind *k)
+/* Whether metadata.namespace can be selected. Cluster-scoped kinds with their own list of selectable fields
+ * leave it out. */
+static bool has_namespace_field(const struct kind *k)
 {
     return k->namespaced || (!k->custom && !k->n_selectable);
 }
@@ -115,12 +125,13 @@ static bool parse_selectors(struct call *c, struct list_options *o)
     return true;
 }
 
+/* Refuses field selectors on paths that the kind does not support. False: answered. */
 static bool check_fields(struct call *c, const struct list_options *o)
 {
     for (size_t i = 0; i < o->fields.n; i++) {
         str path = o->fields.terms[i].path;
         if (str_eq(path, S("metadata.name")) ||
-            (str_eq(path, S("metadata.namespace")) && knows_namespace(c->kind)) ||
+            (str_eq(path, S("metadata.namespace")) && has_namespace_field(c->kind)) ||
             kind_field_known(c->kind, path))
             continue;
         call_bad_request(c, "field label not supported: " STR_FMT, STR_ARG(path));
@@ -138,6 +149,7 @@ void call_bad_version(struct call *c, str version)
     call_status(c, &(struct status){ .code = 500, .message = message });
 }
 
+/* Watches and lists report a bad resourceVersion differently. False: answered. */
 static bool parse_version(struct call *c, struct list_options *o)
 {
     str text = call_query(c, "resourceVersion");
@@ -158,6 +170,7 @@ static bool parse_version(struct call *c, struct list_options *o)
     return true;
 }
 
+/* The allowed combinations of resourceVersionMatch and other parameters of a list. */
 static void check_match_of_list(struct call *c, struct field_errors *errors, str match,
                                 bool rev_given, bool initial_given)
 {
@@ -182,6 +195,7 @@ static void check_match_of_list(struct call *c, struct field_errors *errors, str
                         "sendInitialEvents is forbidden for list");
 }
 
+/* The same for a watch. */
 static void check_match_of_watch(struct call *c, struct field_errors *errors, str match,
                                  bool initial_given)
 {
@@ -205,7 +219,8 @@ bool call_list_options(struct call *c, struct list_options *ret)
 {
     struct list_options o = { 0 };
     bool initial = call_query(c, "sendInitialEvents").p;
-    if (!query_int(c, "limit", &o.limit) || !query_int(c, "timeoutSeconds", &o.timeout_s))
+    if (!parse_query_int(c, "limit", &o.limit) ||
+        !parse_query_int(c, "timeoutSeconds", &o.timeout_s))
         return false;
     struct field_errors errors = { .arena = c->arena };
     str match = call_query(c, "resourceVersionMatch");
@@ -214,14 +229,14 @@ bool call_list_options(struct call *c, struct list_options *ret)
         check_match_of_watch(c, &errors, match, initial);
     else
         check_match_of_list(c, &errors, match, rev_given, initial);
-    if (!parse_selectors(c, &o) || !report(c, "ListOptions", &errors) || !check_fields(c, &o) ||
-        !parse_version(c, &o))
+    if (!parse_selectors(c, &o) || !report_errors(c, "ListOptions", &errors) ||
+        !check_fields(c, &o) || !parse_version(c, &o))
         return false;
     o.limit = MAX(o.limit, 0);
     if (str_eq(call_query(c, "resourceVersion"), S("0")))
-        o.limit = 0; /* what is at hand is answered whole */
+        o.limit = 0; /* kube-apiserver's cache does not page */
     o.bookmarks = call_query_true(c, "allowWatchBookmarks");
-    /* a watch from nowhere that takes bookmarks is told where its initial state ends */
+    /* a watch without a version that accepts bookmarks gets one at the end of its initial state */
     o.initial_events =
         initial ? call_query_true(c, "sendInitialEvents") : o.bookmarks && o.rev == 0;
     o.continue_token = call_query(c, "continue");

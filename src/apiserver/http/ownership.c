@@ -1,9 +1,10 @@
-/* See ownership.h. */
+/* Translates between http's types and those of json/apply.h; see ownership.h. */
 #include "ownership.h"
 
 #include "../../json/apply.h"
 
-static struct fieldset set_of(struct arena *a, const char *const *paths)
+/* Dotted paths ("spec.replicas") as a field set. */
+static struct fieldset parse_paths(struct arena *a, const char *const *paths)
 {
     struct fieldset set = { 0 };
     for (; paths && *paths; paths++) {
@@ -21,7 +22,7 @@ static struct fieldset set_of(struct arena *a, const char *const *paths)
     return set;
 }
 
-static struct apply_request request_of(const struct ownership *o, const struct fieldset *ignored)
+static struct apply_request make_request(const struct ownership *o, const struct fieldset *ignored)
 {
     return (struct apply_request){ .shape = o->shape,
                                    .shape_of = o->shape_of,
@@ -40,16 +41,17 @@ static struct apply_request request_of(const struct ownership *o, const struct f
 
 struct json *ownership_update(struct arena *a, const struct ownership *o)
 {
-    struct fieldset ignored = set_of(a, o->ignored);
-    struct apply_request r = request_of(o, &ignored);
+    struct fieldset ignored = parse_paths(a, o->ignored);
+    struct apply_request r = make_request(o, &ignored);
     return apply_update(a, &r);
 }
 
+/* Runs apply and turns conflicts into the causes of a Status. */
 int ownership_apply(struct arena *a, const struct ownership *o, struct json **ret_object,
                     struct json **ret_causes, str *ret_message, err_t *e)
 {
-    struct fieldset ignored = set_of(a, o->ignored);
-    struct apply_request r = request_of(o, &ignored);
+    struct fieldset ignored = parse_paths(a, o->ignored);
+    struct apply_request r = make_request(o, &ignored);
     struct apply_result result = { 0 };
     int code = apply_patch(a, &r, &result, e);
     if (code == 0)

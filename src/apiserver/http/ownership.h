@@ -1,5 +1,5 @@
-/* The door to json/apply: field ownership in terms of shapes, paths and trees. (json/fieldset.h and
- * field.h use the same words for different things, so no file includes both.) */
+/* Field ownership in terms of shapes, paths and trees: the only file here that includes json/apply.h.
+ * (json/fieldset.h and field.h use the same words for different things, so no file includes both.) */
 #ifndef FLYBALL_OWNERSHIP_H
 #define FLYBALL_OWNERSHIP_H
 

@@ -1,4 +1,11 @@
-/* Everything that is not a resource: discovery, OpenAPI, version, health. */
+/* Everything that is not a resource: discovery, OpenAPI, version and health.
+ *
+ * pages_serve() is a switch over the path. Discovery is in discovery.c and OpenAPI in ../schema; this file
+ * decides on status codes, media types and cache headers. Like kube-apiserver, it checks the method only for
+ * some paths.
+ *
+ * Documents that clients cache carry an ETag: aggregated discovery a checksum of its bytes, OpenAPI v3 the hash
+ * that its index lists. A request for an outdated hash is redirected to the current one. */
 #include "../../base/sum.h"
 #include "../schema/openapi.h"
 #include "../schema/openapi_v2.h"
@@ -6,13 +13,14 @@
 #include "server.h"
 #include "verbs.h"
 
-/* Which Kubernetes we speak like; clients compare it with their own version. */
+/* The Kubernetes version that the API is compatible with; clients compare it with their own. */
 #define SPOKEN_MAJOR "1"
 #define SPOKEN_MINOR "34"
 
 #define OPENAPI_V2_PROTOBUF "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-static void version(struct call *c)
+/* Only gitVersion names flyball; clients such as kubectl parse major and minor. */
+static void serve_version(struct call *c)
 {
     struct arena *a = c->arena;
     struct json *v = json_new_obj(a);
@@ -31,8 +39,8 @@ static void version(struct call *c)
     call_json(c, 200, v);
 }
 
-/* The store is the one thing that can be unwell: without writes the server is alive but not ready. */
-static void health(struct call *c, str path)
+/* Only the store can fail. A server that cannot write is alive (livez) but not ready (readyz). */
+static void serve_health(struct call *c, str path)
 {
     str rest = str_from(path, 1), name, check;
     str_cut(&rest, '/', &name);
@@ -54,7 +62,7 @@ static void health(struct call *c, str path)
     call_text(c, well ? 200 : 500, "text/plain; charset=utf-8", text);
 }
 
-static void api_versions(struct call *c)
+static void serve_api_versions(struct call *c)
 {
     struct arena *a = c->arena;
     struct json *v = json_new_obj(a), *versions = json_new_arr(a), *addresses = json_new_arr(a);
@@ -69,7 +77,8 @@ static void api_versions(struct call *c)
     call_json(c, 200, v);
 }
 
-static void aggregated(struct call *c, bool core, const char *version_word)
+/* Answers with 304 if the client has this document already. */
+static void serve_aggregated(struct call *c, bool core, const char *version_word)
 {
     call_json(c, 200, discovery_aggregated(c->server, c->arena, core, version_word));
     c->answer.content_type =
@@ -87,8 +96,9 @@ static void aggregated(struct call *c, bool core, const char *version_word)
     }
 }
 
-/* /apis, /apis/GROUP, /apis/GROUP/VERSION; what a built-in group lacks is a Status, else a page. */
-static void apis(struct call *c, str rest)
+/* /apis, /apis/GROUP and /apis/GROUP/VERSION. Below built-in groups a missing version is a Status,
+ * elsewhere plain text. */
+static void serve_apis(struct call *c, str rest)
 {
     str group = S(""), version_word = S("");
     str_cut(&rest, '/', &group);
@@ -100,7 +110,7 @@ static void apis(struct call *c, str rest)
                                    : discovery_groups(c->server, c->arena);
     if (found)
         call_json(c, 200, found);
-    else if (registry_builtin_group(group))
+    else if (registry_is_builtin_group(group))
         call_no_resource(c);
     else
         call_no_page(c);
@@ -108,15 +118,15 @@ static void apis(struct call *c, str rest)
 
 /* ---- OpenAPI */
 
-static void openapi_root(struct call *c)
+static void serve_openapi_v3(struct call *c)
 {
     struct registry *r = &c->server->registry;
     call_json(c, 200, openapi_index(c->arena, r->all.at, r->all.n));
-    c->answer.content_type = "text/plain; charset=utf-8"; /* as the real one says */
+    c->answer.content_type = "text/plain; charset=utf-8"; /* as kube-apiserver answers */
 }
 
-/* Version 2 has media types of its own. */
-static void openapi_v2(struct call *c)
+/* Version 2 has its own media types, JSON and protobuf. */
+static void serve_openapi_v2(struct call *c)
 {
     struct registry *r = &c->server->registry;
     str accept = call_header(c, "accept"), part, type;
@@ -141,8 +151,8 @@ static void openapi_v2(struct call *c)
         openapi_v2_protobuf(&c->answer.body, document);
 }
 
-/* "api/v1" or "apis/GROUP/VERSION" behind /openapi/v3/. */
-static void openapi_version(struct call *c, str rest)
+/* The document of "api/v1" or "apis/GROUP/VERSION", the rest of the path after /openapi/v3/. */
+static void serve_openapi_v3_group(struct call *c, str rest)
 {
     str root = S(""), group = S(""), version_word = S("");
     str_cut(&rest, '/', &root);
@@ -160,7 +170,7 @@ static void openapi_version(struct call *c, str rest)
     }
     call_json(c, 200, openapi_document(c->arena, r->all.at, r->all.n, group, version_word));
     str hash = openapi_hash(c->arena, buf_str(&c->answer.body)), asked = call_query(c, "hash");
-    if (asked.n && !str_eq(asked, hash)) { /* stale: the document moved */
+    if (asked.n && !str_eq(asked, hash)) { /* outdated: redirect to the current document */
         buf_clear(&c->answer.body);
         c->answer.status = 301;
         call_add_header(c, "Location",
@@ -173,7 +183,7 @@ static void openapi_version(struct call *c, str rest)
         call_add_header(c, "Cache-Control", S("public, immutable"));
 }
 
-static void root(struct call *c)
+static void serve_root(struct call *c)
 {
     struct arena *a = c->arena;
     static const char *const paths[] = { "/api",   "/api/v1",     "/apis",   "/healthz",
@@ -185,44 +195,44 @@ static void root(struct call *c)
     call_json(c, 200, v);
 }
 
-/* The pages that only GET reads; the others do not ask for the method, as with the real server. */
+/* The paths for which kube-apiserver checks the method. */
 static bool wants_get(str path)
 {
     return str_eq(path, S("/version")) || str_eq(path, S("/api")) || str_starts(path, S("/api/")) ||
            (str_starts(path, S("/apis/")) && str_find_char(str_from(path, 6), '/') != SIZE_MAX);
 }
 
-void serve_page(struct call *c)
+void pages_serve(struct call *c)
 {
     str path = c->request->path;
     while (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
-    const char *wants = call_wants_aggregated(c);
+    const char *wants = call_aggregated_version(c);
     if (!str_eq(c->request->method, S("GET")) && wants_get(path))
         call_method_not_allowed(c);
     else if (str_eq(path, S("/")))
-        root(c);
+        serve_root(c);
     else if (str_eq(path, S("/version")))
-        version(c);
+        serve_version(c);
     else if (str_starts(path, S("/healthz")) || str_starts(path, S("/livez")) ||
              str_starts(path, S("/readyz")))
-        health(c, path);
+        serve_health(c, path);
     else if (str_eq(path, S("/api")))
-        wants ? aggregated(c, true, wants) : api_versions(c);
+        wants ? serve_aggregated(c, true, wants) : serve_api_versions(c);
     else if (str_eq(path, S("/apis")) && wants)
-        aggregated(c, false, wants);
+        serve_aggregated(c, false, wants);
     else if (str_eq(path, S("/apis")) || str_starts(path, S("/apis/")))
-        apis(c, str_from(path, 6));
+        serve_apis(c, str_from(path, 6));
     else if (str_eq(path, S("/api/v1")))
         call_json(c, 200, discovery_resources(c->server, c->arena, S(""), S("v1")));
     else if (str_starts(path, S("/api/")))
         call_no_resource(c);
     else if (str_eq(path, S("/openapi/v2")))
-        openapi_v2(c);
+        serve_openapi_v2(c);
     else if (str_eq(path, S("/openapi/v3")))
-        openapi_root(c);
+        serve_openapi_v3(c);
     else if (str_starts(path, S("/openapi/v3/")))
-        openapi_version(c, str_from(path, 12));
+        serve_openapi_v3_group(c, str_from(path, 12));
     else
         call_no_page(c);
 }

@@ -1,10 +1,12 @@
-/* See read.h. Field selectors look into the JSON text first; only a field that is absent or not a scalar
- * (the source of an event) costs a parse, to ask the kind what it compares as. */
+/* See read.h. Field selectors first look into the JSON text. Only a field that is absent or not a scalar (the
+ * source of an event) needs a parse, to ask the kind for its value. */
 #include "read.h"
 
 #include "../../json/scan.h"
 
-bool read_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
+/* A custom object must be stored in the requested version and be newer than its definition's spec, because
+ * a new schema can add defaults or prune fields. */
+bool read_is_verbatim(const struct kind *k, const struct kind_set *set, const struct object *o)
 {
     if (!k->custom)
         return k == k->storage;
@@ -23,7 +25,8 @@ struct json *read_tree(struct arena *a, const struct kind *k, const struct objec
     return tree;
 }
 
-static bool field_is(const struct kind *k, const struct object *o, str path, str wanted)
+/* Whether the field has the wanted value, as text. */
+static bool field_equals(const struct kind *k, const struct object *o, str path, str wanted)
 {
     struct key_parts parts = key_split(object_key(o));
     if (str_eq(path, S("metadata.name")))
@@ -38,13 +41,14 @@ static bool field_is(const struct kind *k, const struct object *o, str path, str
     return tree && kind_field_value(k, tree, path, &value) && str_eq(value, wanted);
 }
 
-bool read_selected(const struct kind *k, const struct list_options *o, const struct object *object)
+bool read_is_selected(const struct kind *k, const struct list_options *o,
+                      const struct object *object)
 {
     if (!label_selector_matches(&o->labels, object))
         return false;
     for (size_t i = 0; i < o->fields.n; i++) {
         const struct field_term *t = &o->fields.terms[i];
-        if (field_is(k, object, t->path, t->value) == t->negated)
+        if (field_equals(k, object, t->path, t->value) == t->negated)
             return false;
     }
     return true;
@@ -53,7 +57,7 @@ bool read_selected(const struct kind *k, const struct list_options *o, const str
 void read_put(struct buf *out, const struct kind *k, const struct kind_set *set,
               const struct object *o, bool item)
 {
-    if (read_verbatim(k, set, o)) {
+    if (read_is_verbatim(k, set, o)) {
         if (item && !k->custom)
             object_put_item(out, o);
         else

@@ -1,5 +1,8 @@
-/* Rebuilding the index on every change of a definition is a few microseconds a kind and spares all
- * bookkeeping. Lookups are one hash of the path. */
+/* The index of served kinds; see registry.h.
+ *
+ * The index (all, by_path) is rebuilt from the built-in kinds and all sets whenever a definition changes. That
+ * takes a few microseconds per kind and needs no bookkeeping for removals. A lookup is one hash of
+ * "group/version/plural". */
 #include "registry.h"
 
 #include "../store/object.h"
@@ -14,7 +17,7 @@ static void index_kind(struct registry *r, const struct kind *k)
     map_put(&r->by_path, path, (void *)(uintptr_t)k);
 }
 
-static void rebuild(struct registry *r)
+static void rebuild_index(struct registry *r)
 {
     vec_clear(&r->all);
     map_done(&r->by_path);
@@ -33,7 +36,7 @@ static void rebuild(struct registry *r)
 void registry_init(struct registry *r)
 {
     *r = (struct registry){ 0 };
-    rebuild(r);
+    rebuild_index(r);
 }
 
 void registry_done(struct registry *r)
@@ -46,7 +49,7 @@ void registry_done(struct registry *r)
     arena_done(&r->keys);
 }
 
-static struct kind_set *set_of(const struct registry *r, const struct kind *k)
+static struct kind_set *find_set(const struct registry *r, const struct kind *k)
 {
     if (!k || !k->custom)
         return NULL;
@@ -56,6 +59,7 @@ static struct kind_set *set_of(const struct registry *r, const struct kind *k)
     return n > 0 && (size_t)n < sizeof(name) ? map_get(&r->sets, (str){ name, (size_t)n }) : NULL;
 }
 
+/* The path is assembled on the stack; names that do not fit cannot be served. */
 const struct kind *registry_find(const struct registry *r, str group, str version, str plural,
                                  struct kind_set **ret_set)
 {
@@ -69,17 +73,19 @@ const struct kind *registry_find(const struct registry *r, str group, str versio
             memcpy(path + n, parts[i].p, parts[i].n);
     }
     const struct kind *k = map_get(&r->by_path, (str){ path, n });
-    *ret_set = set_of(r, k);
+    *ret_set = find_set(r, k);
     return k;
 }
 
-const struct kind *registry_of_key(const struct registry *r, str key, struct kind_set **ret_set)
+/* Keys have no version, so any version of the resource leads to its storage version. */
+const struct kind *registry_find_by_key(const struct registry *r, str key,
+                                        struct kind_set **ret_set)
 {
     struct key_parts parts = key_split(key);
     for (size_t i = 0; i < r->all.n; i++) {
         const struct kind *k = r->all.at[i];
         if (str_eq(k->storage->group, parts.group) && str_eq(k->storage->plural, parts.resource)) {
-            *ret_set = set_of(r, k);
+            *ret_set = find_set(r, k);
             return k->storage;
         }
     }
@@ -94,7 +100,7 @@ bool registry_has_group(const struct registry *r, str group)
     return false;
 }
 
-bool registry_builtin_group(str group)
+bool registry_is_builtin_group(str group)
 {
     size_t n;
     const struct kind *const *builtin = kinds_builtin(&n);
@@ -112,15 +118,15 @@ struct kind_set *registry_set(const struct registry *r, str name)
 void registry_put(struct registry *r, struct kind_set *set)
 {
     kind_set_unref(map_put(&r->sets, set->name, set));
-    rebuild(r);
+    rebuild_index(r);
 }
 
-void registry_drop(struct registry *r, str name)
+void registry_remove(struct registry *r, str name)
 {
     struct kind_set *set = map_del(&r->sets, name);
     if (!set)
         return;
-    rebuild(r);
+    rebuild_index(r);
     kind_set_unref(set);
 }
 
@@ -149,13 +155,13 @@ void kind_set_unref(struct kind_set *s)
     free(s);
 }
 
-str kind_key(struct arena *a, const struct kind *k, str ns, str name)
+str registry_key(struct arena *a, const struct kind *k, str ns, str name)
 {
     return key_make(a, (struct key_parts){ k->storage->group, k->storage->plural,
                                            k->namespaced ? ns : S(""), name });
 }
 
-str kind_prefix(struct arena *a, const struct kind *k, str ns)
+str registry_prefix(struct arena *a, const struct kind *k, str ns)
 {
     str all = arena_printf(a, STR_FMT "/" STR_FMT "/", STR_ARG(k->storage->group),
                            STR_ARG(k->storage->plural));

@@ -1,10 +1,19 @@
-/* See remove.h. */
+/* Deletion; see remove.h. Three cases, decided by remove_object():
+ *
+ *     nothing holds it      a tombstone is staged: REMOVAL_GONE
+ *     something holds it    deletionTimestamp is set: REMOVAL_MARKED; the write that ends the last hold
+ *                           deletes it (write_can_delete)
+ *     marked already        a pod's grace period may become shorter, finalizers of the garbage collector may
+ *                           change; otherwise nothing is written: REMOVAL_UNCHANGED
+ *
+ * A hold is a finalizer, a pod's grace period, or the kind itself: namespaces and definitions are emptied by
+ * their controllers first. */
 #include "remove.h"
 
 #include "../../base/rfc3339.h"
 #include "read.h"
 
-bool list_has(const struct json *strings, str wanted)
+bool strings_contain(const struct json *strings, str wanted)
 {
     for (size_t i = 0; i < json_len(strings); i++)
         if (str_eq(json_text(json_item(strings, i)), wanted))
@@ -12,7 +21,7 @@ bool list_has(const struct json *strings, str wanted)
     return false;
 }
 
-bool list_drop(struct json *strings, str unwanted)
+bool strings_remove(struct json *strings, str unwanted)
 {
     for (size_t i = 0; i < json_len(strings); i++) {
         if (str_eq(json_text(json_item(strings, i)), unwanted)) {
@@ -28,19 +37,19 @@ static bool is_pod(const struct kind *k)
     return kind_is(k, S(""), S("pods"));
 }
 
-/* Namespaces and definitions keep their own books of what holds them. */
-static bool has_own_hold(const struct kind *k)
+/* Namespaces and definitions are deleted by their controllers, once they are empty. */
+static bool is_held_by_controller(const struct kind *k)
 {
     return kind_is(k, S(""), S("namespaces")) || kind_is(k, CRD_GROUP, CRD_PLURAL);
 }
 
-/* The finalizers that make dependents wait or stay, as the policy or (if none was named) the object says.
- * True if they changed. */
-static bool settle_finalizers(struct arena *a, struct json *metadata, enum propagation p)
+/* Sets the finalizers of the garbage collector as the propagation policy demands; without one, those that
+ * the object has are kept. True: they changed. */
+static bool set_gc_finalizers(struct arena *a, struct json *metadata, enum propagation p)
 {
     struct json *old = json_get(metadata, "finalizers");
-    bool had_orphan = list_has(old, FINALIZER_ORPHAN),
-         had_fore = list_has(old, FINALIZER_FOREGROUND);
+    bool had_orphan = strings_contain(old, FINALIZER_ORPHAN),
+         had_fore = strings_contain(old, FINALIZER_FOREGROUND);
     bool orphan = p == PROPAGATE_ORPHAN || (p == PROPAGATE_DEFAULT && had_orphan);
     bool fore = p == PROPAGATE_FOREGROUND || (p == PROPAGATE_DEFAULT && had_fore && !had_orphan);
     if (orphan == had_orphan && fore == had_fore)
@@ -70,19 +79,19 @@ static void set_deadline(struct server *s, struct arena *a, struct json *metadat
     json_set_int(a, metadata, "deletionGracePeriodSeconds", grace_s);
 }
 
-static void mark(struct server *s, struct arena *a, const struct kind *k, struct json *tree,
-                 int64_t grace_s)
+static void mark_deleting(struct server *s, struct arena *a, const struct kind *k,
+                          struct json *tree, int64_t grace_s)
 {
     struct json *metadata = json_make(a, tree, "metadata", NULL);
     set_deadline(s, a, metadata, grace_s);
-    if (has_own_hold(k))
+    if (is_held_by_controller(k))
         json_del(metadata, S("deletionGracePeriodSeconds"));
     kind_mark_deleting(k, a, tree);
 }
 
-/* A delete of what is dying already: a pod's grace may become shorter, finalizers may change. */
-static bool mark_again(struct server *s, struct arena *a, const struct kind *k, struct json *tree,
-                       const struct remove_options *o)
+/* A second DELETE of a pod can make its grace period shorter, never longer. True: it did. */
+static bool shorten_grace_period(struct server *s, struct arena *a, const struct kind *k,
+                                 struct json *tree, const struct remove_options *o)
 {
     struct json *metadata = json_make(a, tree, "metadata", NULL);
     int64_t left = json_int(json_get(metadata, "deletionGracePeriodSeconds"), 0);
@@ -92,15 +101,16 @@ static bool mark_again(struct server *s, struct arena *a, const struct kind *k, 
     return true;
 }
 
-static struct removed commit(struct server *s, struct arena *a, const struct kind *k, str key,
-                             struct json *tree, const struct remove_options *o)
+/* Stages the marked object, or its tombstone if nothing holds it. A pod that is deleted at once is marked
+ * first, so that watches see it terminate. */
+static struct removed stage_removal(struct server *s, struct arena *a, const struct kind *k,
+                                    str key, struct json *tree, const struct remove_options *o)
 {
     struct removed r = { .tree = tree };
-    bool goes = write_may_go(k, tree);
+    bool goes = write_can_delete(k, tree);
     r.how = goes ? REMOVAL_GONE : REMOVAL_MARKED;
     if (o->dry_run)
         return r;
-    /* a pod that goes at once is seen dying first */
     if (!goes || is_pod(k))
         r.stored = write_stage(s, a, k, key, tree, &r.error);
     if (goes && (!is_pod(k) || r.stored))
@@ -115,49 +125,22 @@ struct removed remove_object(struct server *s, struct arena *a, const struct kin
 {
     str key = arena_str(a, object_key(old));
     struct json *tree = read_tree(a, k, old), *metadata = json_make(a, tree, "metadata", NULL);
-    bool finalizers_changed = settle_finalizers(a, metadata, o->propagation);
+    bool finalizers_changed = set_gc_finalizers(a, metadata, o->propagation);
     if (old->deleting) {
-        bool sooner = mark_again(s, a, k, tree, o);
-        if (!sooner && !finalizers_changed && !write_may_go(k, tree))
+        bool sooner = shorten_grace_period(s, a, k, tree, o);
+        if (!sooner && !finalizers_changed && !write_can_delete(k, tree))
             return (struct removed){ .how = REMOVAL_UNCHANGED, .tree = tree };
-        return commit(s, a, k, key, tree, o);
+        return stage_removal(s, a, k, key, tree, o);
     }
     int64_t grace_s = kind_grace_seconds(k, tree, o->grace_s);
-    bool held = grace_s > 0 || json_len(json_get(metadata, "finalizers")) || has_own_hold(k);
+    bool held =
+        grace_s > 0 || json_len(json_get(metadata, "finalizers")) || is_held_by_controller(k);
     if (held || is_pod(k)) {
-        mark(s, a, k, tree, grace_s);
-        return commit(s, a, k, key, tree, o);
+        mark_deleting(s, a, k, tree, grace_s);
+        return stage_removal(s, a, k, key, tree, o);
     }
     struct removed r = { .how = REMOVAL_GONE, .tree = tree };
     if (!o->dry_run && !(r.stored = write_remove(s, a, k, key, tree, &r.error)))
         r.how = REMOVAL_FAILED;
     return r;
-}
-
-struct json *edit_begin(struct server *s, struct arena *a, str key, const struct kind **ret_kind)
-{
-    struct kind_set *set;
-    const struct object *o = store_latest(s->store, key);
-    const struct kind *k = o ? registry_of_key(&s->registry, key, &set) : NULL;
-    struct json *tree = NULL;
-    err_t e;
-    if (!k || json_parse(a, object_json(o), &tree, &e) < 0)
-        return NULL;
-    *ret_kind = k;
-    return tree;
-}
-
-bool edit_end(struct server *s, struct arena *a, const struct kind *k, str key, struct json *tree)
-{
-    struct json *metadata = json_make(a, tree, "metadata", NULL);
-    if (json_get(metadata, "finalizers") && !json_len(json_get(metadata, "finalizers")))
-        json_del(metadata, S("finalizers"));
-    if (json_get(metadata, "ownerReferences") && !json_len(json_get(metadata, "ownerReferences")))
-        json_del(metadata, S("ownerReferences"));
-    err_t e;
-    if (!write_may_go(k, tree))
-        return write_stage(s, a, k, key, tree, &e) != NULL;
-    const struct kind *same; /* what is deleted is what was there */
-    struct json *last = edit_begin(s, a, key, &same);
-    return last && write_remove(s, a, k, key, last, &e) != NULL;
 }

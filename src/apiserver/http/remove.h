@@ -1,7 +1,7 @@
-/* Deleting: what DELETE, the garbage collector, namespaces and definitions all do.
+/* Deletion, for the DELETE verb and for the controllers of garbage, namespaces and definitions.
  *
- * An object goes at once unless something holds it: finalizers, or (pods on a node) a grace period. Then
- * it is only marked, and goes when the last hold does. */
+ * An object is deleted at once unless finalizers or (pods on a node) a grace period hold it. Then it is only
+ * marked with a deletionTimestamp and is deleted when the last hold ends. */
 #ifndef FLYBALL_REMOVE_H
 #define FLYBALL_REMOVE_H
 
@@ -16,7 +16,7 @@ enum propagation {
 
 struct remove_options {
     enum propagation propagation;
-    int64_t grace_s; /* -1: not said */
+    int64_t grace_s; /* -1: unset */
     bool dry_run;
 };
 
@@ -24,22 +24,18 @@ enum removal { REMOVAL_FAILED, REMOVAL_GONE, REMOVAL_MARKED, REMOVAL_UNCHANGED }
 
 struct removed {
     enum removal how;
-    struct json *tree; /* as it is shown, in the version of the kind */
-    const struct object *stored;
-    err_t error; /* REMOVAL_FAILED */
+    struct json *tree;           /* for the answer, in the version of the kind */
+    const struct object *stored; /* borrowed; NULL after a dry run or failure */
+    err_t error;                 /* REMOVAL_FAILED */
 };
 
-/* `old` is what store_latest() has at the key. */
+/* `old` is the object's store_latest(). */
 struct removed remove_object(struct server *s, struct arena *a, const struct kind *k,
                              const struct object *old, const struct remove_options *options);
 
-/* An object's stored tree, for a controller to change; NULL when it is not there. */
-struct json *edit_begin(struct server *s, struct arena *a, str key, const struct kind **ret_kind);
-/* Stages the changed tree; an object that nothing holds any more goes instead. */
-bool edit_end(struct server *s, struct arena *a, const struct kind *k, str key, struct json *tree);
-
-bool list_has(const struct json *strings, str wanted);
-bool list_drop(struct json *strings, str unwanted); /* true: it was there */
+/* On JSON arrays of strings, such as finalizers. */
+bool strings_contain(const struct json *strings, str wanted);
+bool strings_remove(struct json *strings, str unwanted); /* true: it was in the array */
 
 static inline bool kind_is(const struct kind *k, str group, str plural)
 {

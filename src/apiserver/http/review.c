@@ -1,11 +1,20 @@
-/* Questions that are answered and never stored: may I, may they, who am I, whose token is this. */
+/* Reviews: POST requests that are answered and never stored.
+ *
+ *     SelfSubjectAccessReview, SubjectAccessReview,     is this access allowed?          answer_access
+ *       LocalSubjectAccessReview
+ *     SelfSubjectRulesReview                            all my rules in a namespace      answer_rules
+ *     SelfSubjectReview                                 my user name and groups          answer_self
+ *     TokenReview                                       the user of this token           answer_token
+ *
+ * The first group asks access.c exactly as a request would be checked, so a review and the request agree. */
 #include "../kinds/kind_hooks.h"
 #include "access.h"
 #include "auth.h"
 #include "token.h"
 
-/* ---- may they */
+/* ---- access */
 
+/* Evaluates the access in the spec for the user; the reason names the binding that allows it. */
 static void answer_access(struct call *c, const struct user *u, struct json *review)
 {
     const struct json *spec = json_get(review, "spec"), *r = json_get(spec, "resourceAttributes"),
@@ -19,26 +28,27 @@ static void answer_access(struct call *c, const struct user *u, struct json *rev
                         .path = json_text(json_get(p, "path")) };
     struct json *status = json_make(c->arena, review, "status", NULL);
     str why;
-    json_set_bool(c->arena, status, "allowed", access_allowed(c->server, c->arena, u, &w, &why));
+    json_set_bool(c->arena, status, "allowed", access_is_allowed(c->server, c->arena, u, &w, &why));
     if (why.n)
         json_set_str(c->arena, status, "reason", why);
     call_object(c, 201, c->kind, review);
 }
 
-static struct user user_asked(struct call *c, const struct json *spec)
+/* The user named in the spec, with exactly the groups named there. */
+static struct user requested_user(struct call *c, const struct json *spec)
 {
     const struct json *list = json_get(spec, "groups");
     str *groups = arena_array(c->arena, json_len(list), sizeof(*groups));
     for (size_t i = 0; i < json_len(list); i++)
         groups[i] = json_text(json_item(list, i));
     struct user u = auth_user(json_text(json_get(spec, "user")), groups, json_len(list));
-    u.known = false; /* in the groups that were said, and no others */
+    u.authenticated = false; /* only the groups in the spec: no system:authenticated */
     return u;
 }
 
-/* ---- all that I may */
+/* ---- rules */
 
-static struct json *words(struct arena *a, const char *text)
+static struct json *split_words(struct arena *a, const char *text)
 {
     struct json *list = json_new_arr(a);
     for (str rest = str_c(text), word; str_cut(&rest, ' ', &word);)
@@ -46,19 +56,21 @@ static struct json *words(struct arena *a, const char *text)
     return list;
 }
 
-/* What holds without a role, as a rule. A list cannot leave out the secrets that a reader may not see. */
-static void add_own(struct arena *a, struct json *rules, const char *verbs)
+/* The permissions of AUTH_READERS, which need no role, as rules. A rule cannot exclude secrets, so the
+ * answer is marked incomplete. */
+static void add_builtin_rules(struct arena *a, struct json *rules, const char *verbs)
 {
     struct json *rule = json_new_obj(a), *page = json_new_obj(a);
-    json_set(a, rule, S("verbs"), words(a, verbs));
-    json_set(a, rule, S("apiGroups"), words(a, "*"));
-    json_set(a, rule, S("resources"), words(a, "*"));
-    json_set(a, page, S("verbs"), words(a, verbs));
-    json_set(a, page, S("nonResourceURLs"), words(a, "*"));
+    json_set(a, rule, S("verbs"), split_words(a, verbs));
+    json_set(a, rule, S("apiGroups"), split_words(a, "*"));
+    json_set(a, rule, S("resources"), split_words(a, "*"));
+    json_set(a, page, S("verbs"), split_words(a, verbs));
+    json_set(a, page, S("nonResourceURLs"), split_words(a, "*"));
     json_push(a, rules, rule);
     json_push(a, rules, page);
 }
 
+/* Splits the user's rules into those for resources and those for non-resource URLs. */
 static void answer_rules(struct call *c, struct json *review)
 {
     struct arena *a = c->arena;
@@ -70,7 +82,7 @@ static void answer_rules(struct call *c, struct json *review)
     struct json *all = access_rules(c->server, a, &c->user, ns), *own = json_new_arr(a);
     struct json *resources = json_new_arr(a), *pages = json_new_arr(a);
     if (c->user.reader && !c->user.admin)
-        add_own(a, own, "get list watch");
+        add_builtin_rules(a, own, "get list watch");
     for (size_t i = 0; i < json_len(own); i++)
         json_push(a, all, json_item(own, i));
     for (size_t i = 0; i < json_len(all); i++) {
@@ -81,18 +93,19 @@ static void answer_rules(struct call *c, struct json *review)
     json_set(a, status, S("resourceRules"), resources);
     json_set(a, status, S("nonResourceRules"), pages);
     json_set_bool(a, status, "incomplete", json_len(own) > 0);
-    json_set(a, review, S("spec"), json_new_obj(a)); /* as the real server answers */
+    json_set(a, review, S("spec"), json_new_obj(a)); /* as kube-apiserver answers */
     call_object(c, 201, c->kind, review);
 }
 
-/* ---- who */
+/* ---- identity */
 
-static void describe(struct arena *a, const struct user *u, struct json *info)
+/* Writes the user as a UserInfo. */
+static void describe_user(struct arena *a, const struct user *u, struct json *info)
 {
     struct json *groups = json_new_arr(a);
     for (size_t i = 0; i < u->n_groups; i++)
         json_push(a, groups, json_new_str(a, u->groups[i]));
-    if (u->known)
+    if (u->authenticated)
         json_push(a, groups, json_new_str(a, S("system:authenticated")));
     json_set_str(a, info, "username", u->name);
     if (u->uid.n)
@@ -102,15 +115,15 @@ static void describe(struct arena *a, const struct user *u, struct json *info)
         json_set(a, info, S("extra"), json_copy(a, u->extra));
 }
 
-static void answer_who(struct call *c, struct json *review)
+static void answer_self(struct call *c, struct json *review)
 {
     json_set_str(c->arena, json_make(c->arena, review, "metadata", NULL), "creationTimestamp",
                  server_time(c->server, c->arena));
-    describe(c->arena, &c->user, json_make(c->arena, review, "status", "userInfo", NULL));
+    describe_user(c->arena, &c->user, json_make(c->arena, review, "status", "userInfo", NULL));
     call_object(c, 201, c->kind, review);
 }
 
-static str in_brackets(struct arena *a, const struct json *list)
+static str format_list(struct arena *a, const struct json *list)
 {
     auto_buf struct buf text = { 0 };
     for (size_t i = 0; i < json_len(list); i++)
@@ -119,10 +132,11 @@ static str in_brackets(struct arena *a, const struct json *list)
     return arena_printf(a, "[" STR_FMT "]", STR_ARG(buf_str(&text)));
 }
 
+/* An invalid token is not an error of the request: the review carries the reason. */
 static void answer_token(struct call *c, struct json *review)
 {
     struct arena *a = c->arena;
-    struct json *own = words(a, "https://kubernetes.default.svc"),
+    struct json *own = split_words(a, "https://kubernetes.default.svc"),
                 *asked = json_at(review, "spec", "audiences", NULL);
     struct token_check t = { .token = json_text(json_at(review, "spec", "token", NULL)),
                              .wanted = json_len(asked) ? asked : own };
@@ -132,31 +146,31 @@ static void answer_token(struct call *c, struct json *review)
     }
     struct json *status = json_make(a, review, "status", NULL),
                 *user = json_make(a, status, "user", NULL);
-    if (auth_check(c->server, a, &t)) {
+    if (auth_check_token(c->server, a, &t)) {
         json_set_bool(a, status, "authenticated", true);
-        describe(a, &t.user, user);
+        describe_user(a, &t.user, user);
         json_set(a, status, S("audiences"), json_copy(a, t.fits));
     } else if (t.audiences) {
         json_set_str(a, status, "error",
                      arena_printf(a,
                                   "[invalid bearer token, token audiences " STR_FMT
                                   " is invalid for the target audiences " STR_FMT "]",
-                                  STR_ARG(in_brackets(a, t.audiences)),
-                                  STR_ARG(in_brackets(a, t.wanted))));
+                                  STR_ARG(format_list(a, t.audiences)),
+                                  STR_ARG(format_list(a, t.wanted))));
     } else {
         json_set_str(a, status, "error", S("invalid bearer token"));
     }
     call_object(c, 201, c->kind, review);
 }
 
-void answer_review(struct call *c, struct json *review)
+void review_answer(struct call *c, struct json *review)
 {
     str kind = c->kind->kind;
-    struct user other = user_asked(c, json_get(review, "spec"));
+    struct user other = requested_user(c, json_get(review, "spec"));
     if (str_eq(kind, S("SelfSubjectRulesReview")))
         answer_rules(c, review);
     else if (str_eq(kind, S("SelfSubjectReview")))
-        answer_who(c, review);
+        answer_self(c, review);
     else if (str_eq(kind, S("TokenReview")))
         answer_token(c, review);
     else

@@ -1,8 +1,15 @@
-/* What a path names. Resources live under /api/v1 and /apis/GROUP/VERSION:
+/* Routing: from path and method to kind, subresource and verb. Resources are below /api/v1 and
+ * /apis/GROUP/VERSION:
  *
  *     [watch/][namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE]]
  *
- * "namespaces/NS" alone is the namespace itself. Everything else is left to pages.c. */
+ * "namespaces/NS" alone is the namespace itself, and "namespaces/NS/status" its subresource. All other paths
+ * leave c->kind NULL and go to pages.c.
+ *
+ * Failures: an unknown resource of a built-in group is a Status with 404, of another group 404 as plain text; a
+ * known resource with a method or scope that does not fit is 404 or 405, as kube-apiserver answers. Segments are
+ * decoded before they are compared; one that contains a slash after decoding is refused, because it could forge
+ * another object's key in the store. */
 #include "../../base/utf8.h"
 #include "call.h"
 #include "server.h"
@@ -14,7 +21,8 @@ struct path {
     size_t n;
 };
 
-static bool split(struct call *c, struct path *ret)
+/* Decodes the segments of the path. False: too many, badly encoded, or a segment contains a slash. */
+static bool split_path(struct call *c, struct path *ret)
 {
     str rest = c->request->path, part;
     *ret = (struct path){ 0 };
@@ -24,7 +32,7 @@ static bool split(struct call *c, struct path *ret)
         if (ret->n == SEGMENTS_MAX || uri_decode(c->arena, part, false, &ret->at[ret->n]) < 0)
             return false;
         if (str_find_char(ret->at[ret->n], '/') != SIZE_MAX)
-            return false; /* an escaped slash would forge a key */
+            return false; /* would forge the key of another object */
         ret->at[ret->n] = utf8_clean(c->arena, ret->at[ret->n]);
         ret->n++;
     }
@@ -42,6 +50,7 @@ static bool find_sub(const struct kind *k, str word, enum kind_sub *ret)
     return false;
 }
 
+/* The verb of the method; GET depends on whether one object is named and on ?watch. */
 static enum verb find_verb(const struct call *c)
 {
     str m = c->request->method;
@@ -61,7 +70,8 @@ static enum verb find_verb(const struct call *c)
     return VERB_NONE;
 }
 
-/* Takes resource, namespace, name and subresource off the segments behind the version. */
+/* Takes resource, namespace, name and subresource from the segments after the version. False: there are
+ * more. */
 static bool take_resource(struct call *c, const struct path *p, size_t i)
 {
     if (i < p->n && str_eq(p->at[i], S("watch"))) {
@@ -81,15 +91,17 @@ static bool take_resource(struct call *c, const struct path *p, size_t i)
     return i == p->n;
 }
 
-static bool refuse(struct call *c)
+/* 404, as a Status or as plain text. Always false. */
+static bool refuse_path(struct call *c)
 {
-    if (registry_builtin_group(c->group))
+    if (registry_is_builtin_group(c->group))
         call_no_resource(c);
     else
         call_no_page(c);
     return false;
 }
 
+/* Whether the kind supports the verb on this subresource. */
 static bool is_served(const struct kind *k, enum kind_sub sub, enum verb verb)
 {
     static const unsigned bits[VERB_N] = {
@@ -105,16 +117,16 @@ static bool is_served(const struct kind *k, enum kind_sub sub, enum verb verb)
     return (k->verbs & bits[verb]) != 0;
 }
 
-/* Scope and method fit the kind. */
+/* Whether scope, name and method fit the kind. False: answered. */
 static bool check_target(struct call *c)
 {
     const struct kind *k = c->kind;
     bool across = k->namespaced && !c->ns.n;
     if ((c->ns.n && !k->namespaced) || (k->answer_only && c->name.n))
-        return refuse(c);
+        return refuse_path(c);
     if (across && (c->name.n || k->answer_only ||
                    (k->custom && c->verb != VERB_LIST && c->verb != VERB_WATCH)))
-        return refuse(c);
+        return refuse_path(c);
     bool changes = c->verb == VERB_UPDATE || c->verb == VERB_PATCH;
     if (k->custom && changes && !c->name.n) {
         call_bad_request(c, "name must be provided");
@@ -131,25 +143,27 @@ static bool check_target(struct call *c)
     return true;
 }
 
+/* False: answered. Sets group, version, resource and verb also on failure, because authorization needs
+ * them. */
 bool call_route(struct call *c)
 {
     struct path p;
-    if (!split(c, &p)) {
+    if (!split_path(c, &p)) {
         call_no_page(c);
         return false;
     }
     bool core = p.n > 2 && str_eq(p.at[0], S("api"));
     if (!core && !(p.n > 3 && str_eq(p.at[0], S("apis"))))
-        return true; /* a page */
+        return true; /* not a resource: pages.c */
     c->group = core ? S("") : p.at[1];
     c->version = core ? p.at[1] : p.at[2];
     bool whole = take_resource(c, &p, core ? 2 : 3);
     c->verb = find_verb(c);
     if (!whole)
-        return refuse(c);
+        return refuse_path(c);
     c->kind = registry_find(&c->server->registry, c->group, c->version, c->resource, &c->set);
     if (!c->kind)
-        return refuse(c);
+        return refuse_path(c);
     if (!find_sub(c->kind, c->subresource, &c->sub)) {
         if (c->kind->custom)
             call_not_found(c, c->kind, c->name);

@@ -1,6 +1,15 @@
-/* The label grammar is Kubernetes' own: words are runs of anything but blanks and =!<>(), and
- * `in` and `notin` are operators only behind a key. Keys and values are held to the rules of labels, so a
- * selector that could never match is an error instead of an empty list. */
+/* Label and field selectors: a lexer and a recursive parser for labels, a splitter for fields, and matching
+ * against the text of stored objects.
+ *
+ * The label grammar is Kubernetes' own: a word is a run of any characters except blanks and =!<>(), and `in` and
+ * `notin` are operators only after a key.
+ *
+ *     selector = term *( "," term )
+ *     term     = "!" key | key [ operator ]
+ *     operator = ( "=" | "==" | "!=" ) value | ( ">" | "<" ) integer | ( "in" | "notin" ) "(" value *( "," value ) ")"
+ *
+ * Keys and values must be valid labels, so that a selector that cannot match anything is an error instead of an
+ * empty list. Matching does not parse the object: the store keeps the position of the labels in its JSON. */
 #include "selector.h"
 
 #include "../../json/scan.h"
@@ -11,8 +20,8 @@ enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_EQEQ, T_NE,
 
 struct lexer {
     str rest;
-    enum token token; /* the one that is looked at */
-    str text;
+    enum token token; /* the current one */
+    str text;         /* of the current token */
     err_t *e;
 };
 
@@ -26,7 +35,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static void advance(struct lexer *l)
+/* Reads the next token into l->token and l->text. */
+static void next_token(struct lexer *l)
 {
     while (l->rest.n && is_blank(l->rest.p[0]))
         l->rest = str_from(l->rest, 1);
@@ -85,20 +95,21 @@ static bool is_label_key(str s)
     return is_dns_subdomain(str_upto(s, slash)) && is_label_name(str_from(s, slash + 1), false);
 }
 
-static int unexpected(struct lexer *l, const char *expected)
+static int report_unexpected(struct lexer *l, const char *expected)
 {
     return err_set(l->e, EINVAL, "unable to parse requirement: found '" STR_FMT "', expected: %s",
                    STR_ARG(l->text), expected);
 }
 
+/* A label value; nothing at all is the empty value. Values that are not valid labels are refused. */
 static int take_value(struct lexer *l, struct arena *a, str *ret)
 {
     str value = S("");
     if (l->token == T_WORD) {
         value = l->text;
-        advance(l);
+        next_token(l);
     } else if (l->token != T_COMMA && l->token != T_END && l->token != T_CLOSE) {
-        return unexpected(l, "identifier");
+        return report_unexpected(l, "identifier");
     }
     if (!is_label_name(value, true))
         return err_set(l->e, EINVAL,
@@ -110,6 +121,7 @@ static int take_value(struct lexer *l, struct arena *a, str *ret)
     return 0;
 }
 
+/* "(a,b,c)" of in and notin. */
 static int take_set(struct lexer *l, struct arena *a, struct label_term *term)
 {
     if (l->token != T_OPEN)
@@ -119,16 +131,16 @@ static int take_set(struct lexer *l, struct arena *a, struct label_term *term)
     VEC(str) values = { 0 };
     int result = 0;
     do {
-        advance(l);
+        next_token(l);
         str value;
         result = take_value(l, a, &value);
         if (result == 0)
             vec_push(&values, value);
     } while (result == 0 && l->token == T_COMMA);
     if (result == 0 && l->token != T_CLOSE)
-        result = unexpected(l, "',' or ')'");
+        result = report_unexpected(l, "',' or ')'");
     if (result == 0) {
-        advance(l);
+        next_token(l);
         str *kept = arena_array(a, values.n, sizeof(*kept));
         memcpy(kept, values.at, values.n * sizeof(*kept));
         term->values = kept;
@@ -150,6 +162,7 @@ static int take_bound(struct lexer *l, struct arena *a, struct label_term *term)
     return result;
 }
 
+/* The operator and its operands; a key without one tests for existence. */
 static int take_operator(struct lexer *l, struct arena *a, struct label_term *term)
 {
     enum token token = l->token;
@@ -161,8 +174,8 @@ static int take_operator(struct lexer *l, struct arena *a, struct label_term *te
     }
     if (!in && !not_in && token != T_EQ && token != T_EQEQ && token != T_NE && token != T_GT &&
         token != T_LT)
-        return unexpected(l, "in, notin, =, ==, !=, gt, lt");
-    advance(l);
+        return report_unexpected(l, "in, notin, =, ==, !=, gt, lt");
+    next_token(l);
     if (token == T_GT || token == T_LT) {
         term->op = token == T_GT ? SEL_GREATER : SEL_LESS;
         return take_bound(l, a, term);
@@ -176,13 +189,14 @@ static int take_operator(struct lexer *l, struct arena *a, struct label_term *te
     return take_value(l, a, value);
 }
 
+/* One term up to the next comma or the end. */
 static int take_term(struct lexer *l, struct arena *a, struct label_term *ret)
 {
     bool negated = l->token == T_NOT;
     if (negated)
-        advance(l);
+        next_token(l);
     if (l->token != T_WORD)
-        return unexpected(l, "!, identifier, or 'end of string'");
+        return report_unexpected(l, "!, identifier, or 'end of string'");
     if (!is_label_key(l->text))
         return err_set(
             l->e, EINVAL,
@@ -191,7 +205,7 @@ static int take_term(struct lexer *l, struct arena *a, struct label_term *ret)
             "'.', with an optional DNS subdomain and '/' before it",
             STR_ARG(l->text));
     struct label_term term = { .key = arena_str(a, l->text), .op = SEL_NOT_EXISTS };
-    advance(l);
+    next_token(l);
     int result = negated ? 0 : take_operator(l, a, &term);
     if (result == 0 && l->token != T_COMMA && l->token != T_END)
         return err_set(l->e, EINVAL, "found '" STR_FMT "', expected: ',' or 'end of string'",
@@ -205,7 +219,7 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
     struct lexer l = { .rest = text, .e = e };
     VEC(struct label_term) terms = { 0 };
     int result = 0;
-    advance(&l);
+    next_token(&l);
     while (result == 0 && l.token != T_END) {
         struct label_term term;
         result = take_term(&l, a, &term);
@@ -213,7 +227,7 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
             break;
         vec_push(&terms, term);
         if (l.token == T_COMMA) {
-            advance(&l);
+            next_token(&l);
             if (l.token == T_END)
                 result = err_set(e, EINVAL, "found '', expected: identifier after ','");
         }
@@ -228,8 +242,8 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
     return result;
 }
 
-/* "a\,b" is the value "a,b"; only the three characters that mean something can and must be escaped. */
-static int unescape(struct arena *a, str text, str *ret, err_t *e)
+/* In "a\,b" the value is "a,b". Comma, equals sign and backslash must be escaped; nothing else may be. */
+static int unescape_value(struct arena *a, str text, str *ret, err_t *e)
 {
     char *out = arena_alloc(a, text.n + 1);
     size_t n = 0;
@@ -248,6 +262,7 @@ static int unescape(struct arena *a, str text, str *ret, err_t *e)
     return 0;
 }
 
+/* The text up to the next comma that is not escaped. */
 static str cut_field_term(str *rest)
 {
     size_t i = 0;
@@ -277,7 +292,7 @@ int field_selector_parse(struct arena *a, str text, struct field_selector *ret, 
         if (!negated && value.n && value.p[0] == '=')
             value = str_from(value, 1);
         terms[n] = (struct field_term){ .path = arena_str(a, path), .negated = negated };
-        int result = unescape(a, value, &terms[n++].value, e);
+        int result = unescape_value(a, value, &terms[n++].value, e);
         if (result < 0)
             return result;
     }
@@ -285,7 +300,7 @@ int field_selector_parse(struct arena *a, str text, struct field_selector *ret, 
     return 0;
 }
 
-/* Labels are plain ASCII without escapes, so their JSON text can be compared as it stands. */
+/* Labels are ASCII without escapes, so their JSON text is compared as it is. */
 static bool find_label(const struct object *o, str key, str *ret)
 {
     str value = o->labels.n ? scan_member(object_span(o, o->labels), key) : (str){ 0 };

@@ -1,9 +1,9 @@
-/* Label and field selectors: parsed once a request, matched against stored objects without parsing
- * them.
+/* Label and field selectors: parsed once per request, matched against stored objects without parsing
+ * those.
  *
  *   labels   a=b, a==b, a!=b, a in (b,c), a notin (b,c), a, !a, a>5, a<5, joined by commas
- *   fields   metadata.name=x, spec.nodeName!=y, ... joined by commas; which paths a kind has and what
- *            they compare as is the kind's to say (read_selected)
+ *   fields   metadata.name=x, spec.nodeName!=y, ... joined by commas; the kind defines the supported paths
+ *            and their values (read_is_selected)
  *
  * Selectors live in the arena they were parsed into and borrow nothing else. */
 #ifndef FLYBALL_SELECTOR_H
@@ -40,7 +40,7 @@ int label_selector_parse(struct arena *a, str text, struct label_selector *ret, 
 int field_selector_parse(struct arena *a, str text, struct field_selector *ret, err_t *e);
 
 bool label_selector_matches(const struct label_selector *s, const struct object *o);
-/* The value that the selector demands for a path ("metadata.name"), or .p NULL: lets a list become a get. */
+/* The value that the selector requires for a path such as "metadata.name"; .p NULL: none. */
 str field_selector_exact(const struct field_selector *s, str path);
 
 #endif

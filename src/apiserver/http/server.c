@@ -1,9 +1,25 @@
-/* The life of the server: opening, the path of a call, commits, and controllers.
+/* The server: opening it, the path of a call, commits, and controllers.
  *
- * A turn of the loop: calls run and stage writes; at its end (LOOP_COMMIT) the batch goes to a thread,
- * which waits for the disk. When it comes back its events are published (watches wake, controllers are
- * told), the calls that waited are answered, and controllers do what the events asked for, which stages
- * the next batch. */
+ * One turn of the loop:
+ *
+ *     calls run           authenticate, route, authorize, verb; writes are staged in the gathering batch
+ *     end of the turn     run_commit(): the batch goes to the writer thread, which waits for the disk
+ *     ... other turns     more calls run and stage into the next batch
+ *     batch is written    its events are published: watches wake, controllers note what to check;
+ *                         the calls that waited are answered; the controllers reconcile, which stages
+ *                         the next batch
+ *
+ * So any number of concurrent writers share one fsync, and no client gets an answer to a write that is not on
+ * disk. Reads are answered at once, from the committed state.
+ *
+ * A single client that writes one object after the other gains nothing from the thread: handing the batch over
+ * and back costs as much as the commit itself. can_commit_inline() detects this case and commits on the loop.
+ *
+ * At most one batch is in flight (`in_flight`). While there is one, the loop does not touch the database.
+ * Work that takes longer than a commit (store_tidy) runs when the server has been idle for IDLE_MS.
+ *
+ * Controllers run after requests, on the same thread; server_run_until_idle() runs both without a loop, for the
+ * initial objects at startup and for tests. */
 #include "server.h"
 
 #include "../../base/log.h"
@@ -18,11 +34,11 @@ enum {
     EVENT_LIFE_S = 3600,
     RECONCILE_DELAY_MS = 250,
     IDLE_MS = 100,
-    RECONCILE_ROUNDS = 100,          /* without a loop: more is a livelock */
-    QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the loop may stand still for so long */
+    RECONCILE_ROUNDS = 100,          /* without a loop: more would be a livelock */
+    QUICK_COMMIT_NS = 2 * NS_PER_MS, /* the longest that a commit may block the loop */
 };
 
-/* ---- small services */
+/* ---- time and random names */
 
 int64_t server_now_ns(const struct server *s)
 {
@@ -39,6 +55,7 @@ str server_time(struct server *s, struct arena *a)
     return arena_str(a, s->time);
 }
 
+/* A random UUID (version 4). */
 str server_uid(struct server *s, struct arena *a)
 {
     unsigned char b[16];
@@ -77,56 +94,60 @@ static void set_idle_timer(struct server *s)
         timer_set(s->loop, &s->idle_timer, loop_mono_ns(s->loop) + IDLE_MS * NS_PER_MS, on_idle);
 }
 
-/* When nobody writes, nobody waits for what takes longer than a commit. */
+/* Runs the slow maintenance of the database while no client writes. */
 static void on_idle(struct timer *t)
 {
     struct server *s = container_of(t, struct server, idle_timer);
     struct batch *b = store_tidy(s->store, true);
     if (!b)
-        return; /* there is nothing to move, or another batch is out */
-    s->out = b;
+        return; /* nothing to do, or a batch is in flight */
+    s->in_flight = b;
     worker_submit(s->writer, &s->writing);
 }
 
 static void run_write(struct work *work)
 {
-    batch_write(container_of(work, struct server, writing)->out);
+    batch_write(container_of(work, struct server, writing)->in_flight);
 }
 
-static void wrote(struct work *work)
+/* Back on the loop after a commit: publishes the batch, answers its calls, and commits what was staged
+ * meanwhile. */
+static void on_batch_written(struct work *work)
 {
     struct server *s = container_of(work, struct server, writing);
-    struct batch *b = take(s->out);
+    struct batch *b = take(s->in_flight);
     if (batch_size(b))
         s->commit_ns += (batch_took_ns(b) - s->commit_ns) / 4;
     store_finish(s->store, b);
-    server_commit_soon(s); /* what gathered meanwhile */
+    server_commit_soon(s); /* what was staged meanwhile */
     set_idle_timer(s);
 }
 
-/* A single write is committed in the turn when nobody else has called since the commit before the last:
- * handing it to a thread and back costs as much as the commit itself. When somebody has, or the disk is slow,
- * it goes to the thread, so that the loop takes calls meanwhile and never stands still for long. */
-static bool commits_here(struct server *s, const struct batch *b)
+/* Whether to commit on the loop instead of the writer thread: only if this batch and the one before had a
+ * single call each, and commits have been faster than QUICK_COMMIT_NS. Otherwise the loop must stay free to
+ * accept calls while the disk works. */
+static bool can_commit_inline(struct server *s, const struct batch *b)
 {
-    bool was_crowded = s->crowded;
-    s->crowded = s->calls > 1 || batch_size(b) > 1;
+    bool was_crowded = s->had_concurrent_calls;
+    s->had_concurrent_calls = s->calls > 1 || batch_size(b) > 1;
     s->calls = 0;
     return !store_is_durable(s->store) ||
-           (!s->crowded && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
+           (!s->had_concurrent_calls && !was_crowded && s->commit_ns < QUICK_COMMIT_NS);
 }
 
-static void commit_soon(struct deferred *d)
+/* Starts a commit at the end of the turn, unless a batch is in flight. Maintenance that cannot wait goes
+ * first. */
+static void run_commit(struct deferred *d)
 {
     struct server *s = container_of(d, struct server, commit);
     struct batch *tidying = store_tidy(s->store, false);
     struct batch *b = tidying ? tidying : store_flush(s->store);
     if (!b)
         return;
-    s->out = b;
-    if (!tidying && commits_here(s, b)) {
+    s->in_flight = b;
+    if (!tidying && can_commit_inline(s, b)) {
         run_write(&s->writing);
-        wrote(&s->writing);
+        on_batch_written(&s->writing);
     } else {
         worker_submit(s->writer, &s->writing);
     }
@@ -135,12 +156,12 @@ static void commit_soon(struct deferred *d)
 void server_commit_soon(struct server *s)
 {
     if (s->loop)
-        loop_defer(s->loop, LOOP_COMMIT, &s->commit, commit_soon);
+        loop_defer(s->loop, LOOP_COMMIT, &s->commit, run_commit);
 }
 
-bool server_idle(const struct server *s)
+bool server_is_idle(const struct server *s)
 {
-    return !s->out;
+    return !s->in_flight;
 }
 
 /* ---- controllers */
@@ -176,9 +197,9 @@ void server_reconcile_later(struct server *s)
                   loop_mono_ns(s->loop) + RECONCILE_DELAY_MS * NS_PER_MS, on_reconcile_timer);
 }
 
-void server_settle(struct server *s)
+void server_run_until_idle(struct server *s)
 {
-    assert(!s->loop || !s->out);
+    assert(!s->loop || !s->in_flight);
     for (int i = 0; i < RECONCILE_ROUNDS; i++) {
         int64_t before = store_next_rev(s->store);
         store_commit(s->store);
@@ -188,7 +209,7 @@ void server_settle(struct server *s)
     }
 }
 
-static void published(void *context, const struct event *e, uint64_t sequence)
+static void on_published(void *context, const struct event *e, uint64_t sequence)
 {
     struct server *s = context;
     watch_on_event(s, e, sequence);
@@ -196,6 +217,7 @@ static void published(void *context, const struct event *e, uint64_t sequence)
         s->controllers[i]->on_event(s, e);
 }
 
+/* Events that were replaced in the meantime, or are being replaced, are skipped. */
 void server_expire_events(struct server *s)
 {
     str prefix = S("/events/");
@@ -216,19 +238,20 @@ void server_expire_events(struct server *s)
     vec_done(&old);
 }
 
-static void tick(struct timer *t)
+static void on_tick(struct timer *t)
 {
     struct server *s = container_of(t, struct server, ticker);
     server_expire_events(s);
-    timer_set(s->loop, &s->ticker, loop_mono_ns(s->loop) + TICK_S * NS_PER_S, tick);
+    timer_set(s->loop, &s->ticker, loop_mono_ns(s->loop) + TICK_S * NS_PER_S, on_tick);
 }
 
 /* ---- calls */
 
+/* Negotiation of a patch needs the type of the patch first, so verb_patch() does it. */
 static void run_verb(struct call *c)
 {
     static void (*const verbs[VERB_N])(struct call *) = {
-        [VERB_NONE] = serve_page,
+        [VERB_NONE] = pages_serve,
         [VERB_GET] = verb_get,
         [VERB_LIST] = verb_list,
         [VERB_WATCH] = verb_watch,
@@ -239,19 +262,18 @@ static void run_verb(struct call *c)
         [VERB_DELETECOLLECTION] = verb_delete_collection,
     };
     c->pretty = call_query_true(c, "pretty");
-    if (c->kind && c->verb != VERB_PATCH &&
-        !call_negotiate(c)) /* a patch: once its language is known */
+    if (c->kind && c->verb != VERB_PATCH && !call_negotiate(c))
         return;
     if (c->kind && c->kind->deprecated)
         call_warn(c, c->kind->deprecation_warning);
     verbs[c->verb](c);
 }
 
-static void committed(struct store_waiter *w, int result, const err_t *e)
+static void on_committed(struct store_waiter *w, int result, const err_t *e)
 {
     struct call *c = container_of(w, struct call, waiter);
     if (result < 0)
-        call_stage_failed(c, e);
+        call_stage_error(c, e);
     c->finished(c);
 }
 
@@ -261,6 +283,8 @@ static bool is_write(enum verb v)
            v == VERB_DELETECOLLECTION;
 }
 
+/* Routing comes before authorization, which needs the resource; but its result is only used after it, so
+ * that an unauthorized client cannot find out what exists. */
 void server_handle(struct server *s, struct call *c)
 {
     c->server = s;
@@ -271,7 +295,7 @@ void server_handle(struct server *s, struct call *c)
                                          .message = S("the server is shutting down"),
                                          .retry_after_s = 1 });
     } else if (call_authenticate(c)) {
-        bool found = call_route(c); /* who may not look does not learn what is there */
+        bool found = call_route(c);
         if (call_authorize(c) && found)
             run_verb(c);
     }
@@ -279,11 +303,11 @@ void server_handle(struct server *s, struct call *c)
         c->finished(c);
         return;
     }
-    c->waiter.done = committed;
+    c->waiter.done = on_committed;
     store_wait(s->store, &c->waiter);
 }
 
-static void post_finished(struct call *c)
+static void ignore_answer(struct call *c)
 {
     (void)c;
 }
@@ -294,7 +318,7 @@ bool server_post(struct server *s, str path, str body)
     struct http_header agent = { S("user-agent"), S("flyball-apiserver") };
     struct request r = { .method = S("POST"), .path = path, .body = body, .query = S("") };
     r.headers = (struct http_headers){ &agent, 1 };
-    struct call c = { .server = s, .arena = &a, .request = &r, .finished = post_finished };
+    struct call c = { .server = s, .arena = &a, .request = &r, .finished = ignore_answer };
     c.user = (struct user){ .name = S("system:apiserver"), .admin = true };
     if (call_route(&c) && c.verb == VERB_CREATE)
         verb_create(&c);
@@ -306,7 +330,8 @@ bool server_post(struct server *s, str path, str body)
 
 /* ---- opening and closing */
 
-/* What a restart must know: served definitions, owners, terminating namespaces. */
+/* Restores the controllers' indexes from the stored objects: served definitions, owners, terminating
+ * namespaces. */
 static void load_controllers(struct server *s)
 {
     struct tree_cursor c = tree_seek(store_tree(s->store), S(""));
@@ -318,19 +343,20 @@ static void load_controllers(struct server *s)
     }
 }
 
-static void seed(struct server *s, bool fresh)
+static void seed_controllers(struct server *s, bool fresh)
 {
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->seed)
             s->controllers[i]->seed(s, fresh);
 }
 
+/* History is cleared after the first start: the initial objects are not changes that a client could have
+ * missed. */
 int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
                err_t *e)
 {
     struct server *s = mem_zero(1, sizeof(*s));
     s->loop = loop;
-    s->log_requests = options->log_requests;
     static const struct controller *const none[] = { NULL };
     s->controllers = options->controllers ? options->controllers : none;
     for (size_t i = 0; s->controllers[i]; i++)
@@ -340,9 +366,9 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     registry_init(&s->registry);
     struct store_options so = { .path = options->db_path,
                                 .history_events = options->history_events,
-                                .published = published,
+                                .published = on_published,
                                 .context = s };
-    s->writing = (struct work){ run_write, wrote };
+    s->writing = (struct work){ run_write, on_batch_written };
     int result = store_open(&so, &s->store, e);
     if (result == 0 && loop && options->db_path)
         result = worker_new(loop, &s->writer, e);
@@ -352,13 +378,13 @@ int server_new(struct loop *loop, const struct server_options *options, struct s
     }
     load_controllers(s);
     bool fresh = store_rev(s->store) == 0;
-    seed(s, fresh);
-    server_settle(s);
+    seed_controllers(s, fresh);
+    server_run_until_idle(s);
     if (fresh)
         store_forget(s->store);
     set_idle_timer(s);
     if (loop)
-        timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, tick);
+        timer_set(loop, &s->ticker, loop_mono_ns(loop) + TICK_S * NS_PER_S, on_tick);
     *ret = s;
     return 0;
 }
@@ -382,7 +408,7 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
-    worker_free(s->writer); /* first: what comes back may set the others */
+    worker_free(s->writer); /* first: a finished batch may set the timers below */
     timer_stop(&s->ticker);
     timer_stop(&s->reconcile_timer);
     timer_stop(&s->idle_timer);
@@ -390,14 +416,14 @@ void server_free(struct server *s)
     loop_cancel_deferred(&s->reconcile);
     assert(!s->n_watches);
     map_done(&s->watches);
-    free_names(s->newborn.at, s->newborn.n);
-    free_names(s->draining.at, s->draining.n);
-    free_names(s->crds.at, s->crds.n);
-    free_names(s->claims.at, s->claims.n);
-    vec_done(&s->newborn);
-    vec_done(&s->draining);
-    vec_done(&s->crds);
-    vec_done(&s->claims);
+    free_names(s->new_namespaces.at, s->new_namespaces.n);
+    free_names(s->terminating_namespaces.at, s->terminating_namespaces.n);
+    free_names(s->changed_definitions.at, s->changed_definitions.n);
+    free_names(s->changed_claims.at, s->changed_claims.n);
+    vec_done(&s->new_namespaces);
+    vec_done(&s->terminating_namespaces);
+    vec_done(&s->changed_definitions);
+    vec_done(&s->changed_claims);
     for (size_t i = 0; s->controllers[i]; i++)
         if (s->controllers[i]->stop)
             s->controllers[i]->stop(s);

@@ -1,9 +1,9 @@
-/* The server behind the sockets: everything a call touches, and what goes on without one.
+/* The server behind the sockets: the state that calls share, and the work that happens without a request.
  *
- *   store       state, past, file             registry    kinds, built in and custom
- *   watches     clients that follow a list    controllers    what happens without a request
+ *   store       objects, history, database file     registry       built-in and custom kinds
+ *   watches     open watches                        controllers    garbage collection, namespaces, ...
  *
- * One thread. */
+ * Everything runs on the thread of the loop; only a batch that is being written is on another one. */
 #ifndef FLYBALL_SERVER_H
 #define FLYBALL_SERVER_H
 
@@ -17,80 +17,80 @@ struct gc;
 struct auth;
 
 struct server_options {
-    const char *db_path;   /* NULL: memory only */
-    size_t history_events; /* 0: the store's default */
-    bool log_requests;
+    const char *db_path;                         /* NULL: memory only */
+    size_t history_events;                       /* 0: the store's default */
     const struct controller *const *controllers; /* NULL-ended; NULL: none */
 };
 
-/* What happens without a request: garbage collection, namespaces, definitions, claims, roles. A controller sees
- * each event as it is published, notes what to look at, and acts when the batch is done, through the same
- * write path as requests (write.h). Any entry but on_event and reconcile may be NULL. */
+/* Work that happens without a request. A controller sees each event as it is published and only notes which
+ * objects to check; it acts when the whole batch is published, through the same write path as requests
+ * (write.h). All entries except on_event and reconcile may be NULL. */
 struct controller {
-    void (*start)(struct server *s); /* before state is loaded */
+    void (*start)(struct server *s); /* before the state is loaded */
     void (*stop)(struct server *s);
-    /* Each object found in the store at the start, as an event without a past. */
+    /* Called for each object in the store at startup, as an event without a previous version. */
     void (*on_load)(struct server *s, const struct event *e);
-    void (*seed)(struct server *s, bool fresh); /* what every cluster has; fresh: the first start */
+    /* Creates the objects that every cluster has; `fresh`: the store is empty. */
+    void (*seed)(struct server *s, bool fresh);
     void (*on_event)(struct server *s, const struct event *e);
-    bool (*reconcile)(struct server *s); /* true: it changed something */
+    bool (*reconcile)(struct server *s); /* true: it did something, call it again */
 };
 
 struct server {
-    struct loop *loop; /* NULL in tests without one: commits are then made at once */
+    struct loop *loop; /* NULL in tests, which call server_run_until_idle() instead */
     struct store *store;
     struct registry registry;
-    struct auth *auth;                           /* NULL: everybody is admin (tests) */
+    struct auth *auth; /* NULL: every client is an administrator (tests) */
     const struct controller *const *controllers; /* NULL-ended */
     struct gc *gc;
-    struct map watches; /* "group/resource/" to the first watch of a list */
+    struct map watches; /* "group/resource/" to the first of its linked watches */
     size_t n_watches;
     struct deferred commit, reconcile;
-    struct timer ticker;          /* every minute */
-    struct timer reconcile_timer; /* server_reconcile_later */
-    struct batch *out;            /* being written... */
-    struct worker *writer;        /* ...by this thread; NULL: there is no file */
+    struct timer ticker;          /* fires every minute: expires events */
+    struct timer reconcile_timer; /* see server_reconcile_later() */
+    struct batch *in_flight;      /* the batch that is being written; NULL: none */
+    struct worker *writer;        /* the thread that writes it; NULL: memory only */
     struct work writing;
-    struct timer idle_timer; /* fires when nothing was written for a moment */
-    int64_t commit_ns;       /* what a commit takes, smoothed */
-    size_t calls;            /* since the last commit began */
-    bool crowded;            /* it was for more than one call */
+    struct timer idle_timer;   /* fires when nothing was written for a moment */
+    int64_t commit_ns;         /* duration of a commit, smoothed */
+    size_t calls;              /* number of calls since the last commit began */
+    bool had_concurrent_calls; /* other calls arrived before the last commit */
     struct random random;
-    int64_t time_s; /* the second of `time`, which is in time_text */
+    int64_t time_s; /* the second that `time` shows; `time` points into time_text */
     str time;
     char time_text[RFC3339_TEXT_MAX];
-    VEC(char *) newborn;  /* names of namespaces that need a service account */
-    VEC(char *) draining; /* names of namespaces being emptied */
-    VEC(char *) crds;     /* names of definitions to look at */
-    VEC(char *) claims;   /* keys of claims to look at */
-    bool roles_changed;   /* cluster roles to add up again */
-    bool crds_all;        /* names changed hands: look at every definition */
-    bool log_requests, stopping;
-    uint64_t discovery_generation;
+    /* Queues of the controllers; all strings are owned. */
+    VEC(char *) new_namespaces;         /* names: each needs a default service account */
+    VEC(char *) terminating_namespaces; /* names: being emptied */
+    VEC(char *) changed_definitions;    /* names */
+    VEC(char *) changed_claims;         /* keys */
+    bool roles_changed;                 /* aggregated cluster roles must be computed again */
+    bool all_definitions_changed;       /* a deleted definition freed its names: check all others */
+    bool stopping;                      /* calls are answered with 503 */
 };
 
 int server_new(struct loop *loop, const struct server_options *options, struct server **ret,
                err_t *e);
-/* Ends watches; further calls get 503. */
+/* Ends all watches; further calls are answered with 503. */
 void server_stop(struct server *s);
-void server_free(struct server *s); /* not while a batch is out: see server_idle */
-bool server_idle(const struct server *s);
+void server_free(struct server *s);          /* only while server_is_idle() */
+bool server_is_idle(const struct server *s); /* no batch is being written */
 
 int64_t server_now_ns(const struct server *s); /* wall clock */
-/* There are staged writes: commit them at the end of the turn. */
+/* Commits staged writes at the end of the turn of the loop. */
 void server_commit_soon(struct server *s);
-/* There is work for a controller: do it at the end of the turn. */
+/* Runs the controllers at the end of the turn, or after a quarter of a second if one waits for time to pass. */
 void server_reconcile_soon(struct server *s);
-void server_reconcile_later(struct server *s); /* in a moment: something waits for time to pass */
-/* A POST of our own, as the administrator. False: it was refused. */
+void server_reconcile_later(struct server *s);
+/* Sends a POST as the administrator. False: it was refused. */
 bool server_post(struct server *s, str path, str body);
-/* Without a loop: commits and tends until nothing is left to do. */
-void server_settle(struct server *s);
+/* Commits and reconciles until nothing changes: at startup, and in tests without a loop. */
+void server_run_until_idle(struct server *s);
 
 str server_uid(struct server *s, struct arena *a);         /* a new UUID */
-str server_time(struct server *s, struct arena *a);        /* now, as metadata writes it */
+str server_time(struct server *s, struct arena *a);        /* now, as in creationTimestamp */
 str server_name_suffix(struct server *s, struct arena *a); /* five letters and digits */
 
-void server_expire_events(struct server *s); /* core events older than an hour */
+void server_expire_events(struct server *s); /* deletes core events older than an hour */
 
 #endif

@@ -1,11 +1,15 @@
-/* Status answers: how a request fails, in the exact shape clients tell errors apart by. Invalid names
- * the kind, the others the plural resource. */
+/* Failures: the Status object and one function per kind of failure.
+ *
+ * Clients distinguish errors by `reason` and `code`, and tools compare messages, so all of it is byte for byte
+ * what kube-apiserver answers; test/conformance pins it. Messages about invalid objects name the kind
+ * ("Deployment.apps"), all others the resource ("deployments.apps"). */
 #include "call.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-static struct json *details_of(struct arena *a, const struct status *s)
+/* NULL if there is nothing to write and `empty_details` is not set. */
+static struct json *make_details(struct arena *a, const struct status *s)
 {
     if (!s->name.n && !s->group.n && !s->kind.n && !s->uid.n && !s->causes && !s->retry_after_s)
         return s->empty_details ? json_new_obj(a) : NULL;
@@ -26,8 +30,8 @@ static struct json *details_of(struct arena *a, const struct status *s)
     return d;
 }
 
-/* What went wrong inside is told twice. */
-static struct json *causes_of(struct arena *a, const struct status *s)
+/* Repeats the message of an internal error as a cause, as kube-apiserver does. */
+static struct json *make_causes(struct arena *a, const struct status *s)
 {
     if (s->causes || !s->reason || strcmp(s->reason, "InternalError") != 0)
         return s->causes;
@@ -43,7 +47,7 @@ struct json *status_tree(struct arena *a, const struct status *given)
 {
     struct status own = *given;
     const struct status *s = &own;
-    own.causes = causes_of(a, given);
+    own.causes = make_causes(a, given);
     struct json *t = json_new_obj(a);
     json_set_str(a, t, "kind", S("Status"));
     json_set_str(a, t, "apiVersion", S("v1"));
@@ -53,7 +57,7 @@ struct json *status_tree(struct arena *a, const struct status *given)
         json_set_str(a, t, "message", s->message);
     if (s->reason)
         json_set_str(a, t, "reason", str_c(s->reason));
-    struct json *details = details_of(a, s);
+    struct json *details = make_details(a, s);
     if (details)
         json_set(a, t, S("details"), details);
     if (s->code != 200)
@@ -69,7 +73,7 @@ void call_status(struct call *c, const struct status *s)
 }
 
 /* "configmaps", "deployments.apps": how messages name a resource. */
-static str qualified(struct arena *a, str name, str group)
+static str qualify_name(struct arena *a, str name, str group)
 {
     return group.n ? arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(name), STR_ARG(group)) : name;
 }
@@ -82,8 +86,9 @@ static void fail_resource(struct call *c, const struct kind *k, str name, struct
     call_status(c, &s);
 }
 
-static str vformat(struct arena *a, const char *format, va_list args) PRINTF_LIKE(2, 0);
-static str vformat(struct arena *a, const char *format, va_list args)
+static str format_args(struct arena *a, const char *format, va_list args) PRINTF_LIKE(2, 0);
+/* printf into the arena. */
+static str format_args(struct arena *a, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
@@ -98,7 +103,7 @@ void call_bad_request(struct call *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    str message = vformat(c->arena, format, args);
+    str message = format_args(c->arena, format, args);
     va_end(args);
     call_status(c, &(struct status){ .code = 400, .reason = "BadRequest", .message = message });
 }
@@ -106,7 +111,7 @@ void call_bad_request(struct call *c, const char *format, ...)
 void call_not_found(struct call *c, const struct kind *k, str name)
 {
     str message = arena_printf(c->arena, STR_FMT " \"" STR_FMT "\" not found",
-                               STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name));
+                               STR_ARG(qualify_name(c->arena, k->plural, k->group)), STR_ARG(name));
     fail_resource(c, k, name,
                   (struct status){ .code = 404, .reason = "NotFound", .message = message });
 }
@@ -125,6 +130,7 @@ void call_no_page(struct call *c)
     call_text(c, 404, "text/plain; charset=utf-8", S("404 page not found\n"));
 }
 
+/* kube-apiserver has one text for built-in kinds and another for custom ones. */
 void call_method_not_allowed(struct call *c)
 {
     struct status s = { .code = 405, .reason = "MethodNotAllowed", .empty_details = true };
@@ -138,15 +144,15 @@ void call_method_not_allowed(struct call *c)
                                          "patch",       "delete", "deletecollection" };
     s.message =
         arena_printf(c->arena, "%s is not supported on resources of kind \"" STR_FMT "\"",
-                     words[c->verb], STR_ARG(qualified(c->arena, c->kind->plural, c->group)));
+                     words[c->verb], STR_ARG(qualify_name(c->arena, c->kind->plural, c->group)));
     fail_resource(c, c->kind, S(""), s);
 }
 
-void call_exists(struct call *c, const struct kind *k, str name, bool deleting)
+void call_already_exists(struct call *c, const struct kind *k, str name, bool deleting)
 {
     str message = arena_printf(c->arena, "%s" STR_FMT " \"" STR_FMT "\" already exists",
                                deleting ? "object is being deleted: " : "",
-                               STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name));
+                               STR_ARG(qualify_name(c->arena, k->plural, k->group)), STR_ARG(name));
     fail_resource(c, k, name,
                   (struct status){ .code = 409, .reason = "AlreadyExists", .message = message });
 }
@@ -160,7 +166,7 @@ void call_conflict(struct call *c, const struct kind *k, str name, str why)
     str message =
         arena_printf(c->arena,
                      "Operation cannot be fulfilled on " STR_FMT " \"" STR_FMT "\": " STR_FMT,
-                     STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(name),
+                     STR_ARG(qualify_name(c->arena, k->plural, k->group)), STR_ARG(name),
                      STR_ARG(why));
     fail_resource(c, k, name,
                   (struct status){ .code = 409, .reason = "Conflict", .message = message });
@@ -170,12 +176,12 @@ void call_forbidden(struct call *c, const struct kind *k, str name, const char *
 {
     va_list args;
     va_start(args, format);
-    str why = vformat(c->arena, format, args);
+    str why = format_args(c->arena, format, args);
     va_end(args);
     str quoted = name.n ? arena_printf(c->arena, " \"" STR_FMT "\"", STR_ARG(name)) : S("");
     str message = arena_printf(c->arena, STR_FMT STR_FMT " is forbidden: " STR_FMT,
-                               STR_ARG(qualified(c->arena, k->plural, k->group)), STR_ARG(quoted),
-                               STR_ARG(why));
+                               STR_ARG(qualify_name(c->arena, k->plural, k->group)),
+                               STR_ARG(quoted), STR_ARG(why));
     fail_resource(c, k, name,
                   (struct status){ .code = 403, .reason = "Forbidden", .message = message });
 }
@@ -183,7 +189,7 @@ void call_forbidden(struct call *c, const struct kind *k, str name, const char *
 void call_invalid(struct call *c, str kind, str group, str name, const struct field_errors *errors)
 {
     str message = arena_printf(c->arena, STR_FMT " \"" STR_FMT "\" is invalid: " STR_FMT,
-                               STR_ARG(qualified(c->arena, kind, group)), STR_ARG(name),
+                               STR_ARG(qualify_name(c->arena, kind, group)), STR_ARG(name),
                                STR_ARG(field_summary(c->arena, errors)));
     call_status(c, &(struct status){ .code = 422,
                                      .reason = "Invalid",
@@ -194,6 +200,7 @@ void call_invalid(struct call *c, str kind, str group, str name, const struct fi
                                      .causes = field_causes(c->arena, errors) });
 }
 
+/* The failure that a kind reported: field errors (422), or its own code and reason. */
 void call_fault(struct call *c, const struct kind *k, str name, const struct kind_fault *fault)
 {
     if (fault->errors.n) {

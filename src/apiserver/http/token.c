@@ -1,5 +1,9 @@
-/* See token.h. "header.claims.signature", each in the alphabet of base64 that URLs know; the signature is
- * HMAC-SHA256, as the one who signs is the only one who checks. */
+/* Service account tokens; see token.h. A token is "header.claims.signature", each part in base64url. The
+ * signature is HMAC-SHA256: only this server signs and checks tokens, so a public key has no use.
+ *
+ * The claims are those of kube-apiserver. Checking a token needs no stored state except the objects that it
+ * names: the service account and, if bound, the pod, secret or node must exist with the same uid. Deleting one of
+ * them revokes the token. */
 #include "token.h"
 
 #include "../../base/base64.h"
@@ -7,16 +11,16 @@
 #include "auth.h"
 #include "remove.h"
 
-enum { SKEW_S = 60 }; /* by which the clock may have gone back, as the real server has it */
+enum { SKEW_S = 60 }; /* tolerated if the clock was set back, as in kube-apiserver */
 
-static void sign(struct server *s, str text, struct buf *out)
+static void sign_text(struct server *s, str text, struct buf *out)
 {
     unsigned char mac[TLS_MAC_BYTES];
     tls_mac(auth_key(s->auth), text, mac);
     base64url_encode(out, (str){ (const char *)mac, sizeof(mac) });
 }
 
-static struct json *reference(struct arena *a, str name, str uid)
+static struct json *make_reference(struct arena *a, str name, str uid)
 {
     struct json *r = json_new_obj(a);
     json_set_str(a, r, "name", name);
@@ -31,16 +35,17 @@ static struct json *own_claims(struct arena *a, const struct token_claims *c)
                                             { "Node", "node" } };
     struct json *own = json_new_obj(a);
     json_set_str(a, own, "namespace", c->ns);
-    json_set(a, own, S("serviceaccount"), reference(a, c->account, c->uid));
+    json_set(a, own, S("serviceaccount"), make_reference(a, c->account, c->uid));
     for (size_t i = 0; json_is(c->bound, JSON_OBJ) && i < countof(kinds); i++)
         if (str_eqc(json_text(json_get(c->bound, "kind")), kinds[i][0]))
             json_set(a, own, str_c(kinds[i][1]),
-                     reference(a, json_text(json_get(c->bound, "name")), c->bound_uid));
+                     make_reference(a, json_text(json_get(c->bound, "name")), c->bound_uid));
     if (c->node.n)
-        json_set(a, own, S("node"), reference(a, c->node, c->node_uid));
+        json_set(a, own, S("node"), make_reference(a, c->node, c->node_uid));
     return own;
 }
 
+/* Claims and signature; the validity begins now. */
 str token_make(struct server *s, struct arena *a, const struct token_claims *c)
 {
     struct json *claims = json_new_obj(a);
@@ -60,14 +65,15 @@ str token_make(struct server *s, struct arena *a, const struct token_claims *c)
     buf_put(&out, S("."));
     base64url_encode(&out, json_to_str(a, claims));
     auto_buf struct buf signature = { 0 };
-    sign(s, buf_str(&out), &signature);
+    sign_text(s, buf_str(&out), &signature);
     buf_put(&out, S("."));
     buf_put(&out, buf_str(&signature));
     return arena_str(a, buf_str(&out));
 }
 
-/* The claims of a token that we signed; NULL: we did not. */
-static struct json *claims_of(struct server *s, struct arena *a, str token)
+/* The claims of a token that this server signed; NULL: the signature is wrong. The header is not read, so a
+ * token cannot choose its algorithm. */
+static struct json *verify_token(struct server *s, struct arena *a, str token)
 {
     size_t last = token.n;
     while (last && token.p[last - 1] != '.')
@@ -76,7 +82,7 @@ static struct json *claims_of(struct server *s, struct arena *a, str token)
     auto_buf struct buf signature = { 0 }, json = { 0 };
     if (!last || !str_cut(&claims, '.', &header) || !claims.p)
         return NULL;
-    sign(s, text, &signature);
+    sign_text(s, text, &signature);
     struct json *tree = NULL;
     if (!tls_secrets_equal(buf_str(&signature), str_from(token, last)) ||
         base64url_decode(&json, claims) < 0 || json_parse(a, buf_str(&json), &tree, NULL) < 0)
@@ -84,18 +90,20 @@ static struct json *claims_of(struct server *s, struct arena *a, str token)
     return tree;
 }
 
-static bool is_there(struct server *s, struct arena *a, const char *plural, str ns,
-                     const struct json *own, const char *key)
+/* Whether the object that the claims name under `key` exists with the same uid. */
+static bool is_object_present(struct server *s, struct arena *a, const char *plural, str ns,
+                              const struct json *own, const char *key)
 {
     const struct kind *k = kinds_find(S(""), S("v1"), str_c(plural));
     str name = json_text(json_at(own, key, "name", NULL)),
         uid = json_text(json_at(own, key, "uid", NULL));
     const struct object *o =
-        store_latest(s->store, kind_key(a, k, k->namespaced ? ns : S(""), name));
+        store_latest(s->store, registry_key(a, k, k->namespaced ? ns : S(""), name));
     return o && (!uid.n || str_eq(uid, object_span(o, o->uid)));
 }
 
-static bool holds(struct server *s, struct arena *a, const struct json *claims)
+/* Checks the times and the objects that the token depends on. */
+static bool are_claims_valid(struct server *s, struct arena *a, const struct json *claims)
 {
     static const char *const bound[][2] = { { "pod", "pods" },
                                             { "secret", "secrets" },
@@ -106,30 +114,33 @@ static bool holds(struct server *s, struct arena *a, const struct json *claims)
     if (!str_eq(json_text(json_get(claims, "iss")), TOKEN_ISSUER) ||
         json_int(json_get(claims, "exp"), 0) <= now ||
         json_int(json_get(claims, "nbf"), 0) > now + SKEW_S ||
-        !is_there(s, a, "serviceaccounts", ns, own, "serviceaccount"))
+        !is_object_present(s, a, "serviceaccounts", ns, own, "serviceaccount"))
         return false;
-    /* the node of a pod's token only says where the pod is; a token that is bound to a node has no pod */
+    /* in a pod's token the node is only information; a token that is bound to a node has no pod */
     size_t n = json_get(own, "pod") ? countof(bound) - 1 : countof(bound);
     for (size_t i = 0; i < n; i++)
-        if (json_get(own, bound[i][0]) && !is_there(s, a, bound[i][1], ns, own, bound[i][0]))
+        if (json_get(own, bound[i][0]) &&
+            !is_object_present(s, a, bound[i][1], ns, own, bound[i][0]))
             return false;
     return true;
 }
 
-/* Those of the audiences asked for that the token names; NULL: none. */
-static struct json *fitting(struct arena *a, const struct json *wanted, const struct json *named)
+/* Those of the wanted audiences that the token names; NULL: none. */
+static struct json *match_audiences(struct arena *a, const struct json *wanted,
+                                    const struct json *named)
 {
     struct json *own = json_new_arr(a), *fits = json_new_arr(a);
     json_push(a, own, json_new_str(a, TOKEN_ISSUER));
     if (!json_len(wanted))
         wanted = own;
     for (size_t i = 0; i < json_len(wanted); i++)
-        if (list_has(named, json_text(json_item(wanted, i))))
+        if (strings_contain(named, json_text(json_item(wanted, i))))
             json_push(a, fits, json_item(wanted, i));
     return json_len(fits) ? fits : NULL;
 }
 
-static struct json *details(struct arena *a, const struct json *claims)
+/* The extras of the user: the id of the token, and the pod and node that it is bound to. */
+static struct json *make_extra(struct arena *a, const struct json *claims)
 {
     static const char *const keys[][4] = { { "pod", "pod-name", "name" },
                                            { "pod", "pod-uid", "uid" },
@@ -151,10 +162,10 @@ static struct json *details(struct arena *a, const struct json *claims)
 
 bool token_check(struct server *s, struct arena *a, struct token_check *t)
 {
-    struct json *claims = claims_of(s, a, t->token);
-    if (!claims || !holds(s, a, claims))
+    struct json *claims = verify_token(s, a, t->token);
+    if (!claims || !are_claims_valid(s, a, claims))
         return false;
-    t->fits = fitting(a, t->wanted, json_get(claims, "aud"));
+    t->fits = match_audiences(a, t->wanted, json_get(claims, "aud"));
     if (!t->fits) {
         t->audiences = json_get(claims, "aud");
         return false;
@@ -168,7 +179,7 @@ bool token_check(struct server *s, struct arena *a, struct token_check *t)
                              .uid = json_text(json_at(own, "serviceaccount", "uid", NULL)),
                              .groups = groups,
                              .n_groups = 2,
-                             .extra = details(a, claims),
-                             .known = true };
+                             .extra = make_extra(a, claims),
+                             .authenticated = true };
     return true;
 }

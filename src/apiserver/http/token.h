@@ -1,5 +1,5 @@
-/* Tokens of service accounts: JSON Web Tokens, signed with a key of this server, so that none has to be
- * remembered. One is good from its nbf until its time is up or its account is gone. */
+/* Service account tokens: JSON Web Tokens, signed with the server's own key, so that the server stores none. A
+ * token is valid from its nbf to its exp while its service account and the object it is bound to exist. */
 #ifndef FLYBALL_TOKEN_H
 #define FLYBALL_TOKEN_H
 
@@ -9,11 +9,11 @@
 
 struct token_claims {
     str ns, account, uid;
-    const struct json *audiences; /* names whom the token is for */
-    const struct json *bound;     /* reference to what it dies with; NULL or null: nothing else */
+    const struct json *audiences; /* array of strings */
+    const struct json *bound;     /* boundObjectRef; NULL or JSON null: not bound */
     str bound_uid;
-    str node, node_uid; /* of the pod it is bound to; "": it has none yet */
-    int64_t until_s;
+    str node, node_uid; /* of the pod that the token is bound to; "": not scheduled, or no pod */
+    int64_t until_s;    /* expiry, seconds since 1970 */
 };
 
 str token_make(struct server *s, struct arena *a, const struct token_claims *claims);
@@ -21,13 +21,13 @@ str token_make(struct server *s, struct arena *a, const struct token_claims *cla
 struct token_check {
     str token;
     const struct json
-        *wanted; /* audiences, one of which the token must be for; NULL: this server */
-    /* answers */
+        *wanted; /* the token must be for one of these audiences; NULL: TOKEN_ISSUER */
+    /* results */
     struct user user;
-    const struct json *fits;      /* those of `wanted`, NULL: this server */
-    const struct json *audiences; /* of a token that is ours, but for none of those; else NULL */
+    const struct json *fits;      /* those of `wanted` that the token names */
+    const struct json *audiences; /* of a valid token that is for none of `wanted`; else NULL */
 };
-/* Who shows this token; false: it is none of ours, or no longer good. */
+/* Verifies the token and finds its user. False: not signed by this server, or not valid any more. */
 bool token_check(struct server *s, struct arena *a, struct token_check *t);
 
 #endif

@@ -1,4 +1,10 @@
-/* POST: a new object. Also what PUT and apply do when there is nothing yet. */
+/* POST: creates an object. verb_create_object() also serves PUT and apply of an object that does not exist.
+ *
+ *     namespace exists and is not terminating -> access_check_grant (roles) -> system metadata (name, uid,
+ *     creationTimestamp) -> managedFields -> kind_prepare, kind_validate -> the name is free -> stage
+ *
+ * The order decides which error a client sees first and is pinned by the recordings in test/conformance. The
+ * name is checked last and against store_latest(), so it counts writes that are not committed yet. */
 #include "access.h"
 #include "managed.h"
 #include "read.h"
@@ -7,7 +13,7 @@
 
 enum { NAME_MAX_BEFORE_SUFFIX = 58, NAME_TRIES = 8 };
 
-/* The namespace of the path holds for the body, and must be alive. False: answered. */
+/* Sets the namespace of the path in the body. False: the body names another one, answered. */
 static bool take_namespace(struct call *c, struct json *metadata)
 {
     str given = json_text(json_get(metadata, "namespace"));
@@ -25,6 +31,7 @@ static bool take_namespace(struct call *c, struct json *metadata)
     return true;
 }
 
+/* The namespace must exist and not be terminating. False: answered. */
 static bool check_namespace(struct call *c, struct json *metadata)
 {
     if (!take_namespace(c, metadata))
@@ -33,7 +40,7 @@ static bool check_namespace(struct call *c, struct json *metadata)
         return true;
     const struct kind *namespaces = kinds_find(S(""), S("v1"), S("namespaces"));
     const struct object *ns =
-        store_latest(c->server->store, kind_key(c->arena, namespaces, S(""), c->ns));
+        store_latest(c->server->store, registry_key(c->arena, namespaces, S(""), c->ns));
     if (!ns) {
         call_not_found(c, namespaces, c->ns);
         return false;
@@ -66,6 +73,8 @@ static bool check_namespace(struct call *c, struct json *metadata)
     return false;
 }
 
+/* A random suffix; tries again if the name is taken. The last try stands, and the create then fails with
+ * 409. */
 static void generate_name(struct call *c, struct json *metadata)
 {
     str prefix = str_upto(json_text(json_get(metadata, "generateName")), NAME_MAX_BEFORE_SUFFIX);
@@ -73,11 +82,12 @@ static void generate_name(struct call *c, struct json *metadata)
         str name = arena_printf(c->arena, STR_FMT STR_FMT, STR_ARG(prefix),
                                 STR_ARG(server_name_suffix(c->server, c->arena)));
         json_set_str(c->arena, metadata, "name", name);
-        if (!store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, name)))
+        if (!store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, name)))
             return;
     }
 }
 
+/* Sets what the server decides and removes what a client may not set. */
 static void set_system_metadata(struct call *c, struct json *metadata)
 {
     const str never[] = { S("deletionTimestamp"), S("deletionGracePeriodSeconds"), S("selfLink"),
@@ -90,8 +100,8 @@ static void set_system_metadata(struct call *c, struct json *metadata)
     json_set_str(c->arena, metadata, "creationTimestamp", server_time(c->server, c->arena));
 }
 
-/* The kind's own steps; false: answered. */
-static bool prepare(struct call *c, struct json *object)
+/* The kind's own steps: defaults, then validation. False: answered. */
+static bool prepare_create(struct call *c, struct json *object)
 {
     struct write_env env;
     write_env_init(&env, c->server, c, c->arena);
@@ -106,7 +116,7 @@ static bool prepare(struct call *c, struct json *object)
     return false;
 }
 
-void write_create(struct call *c, const struct write_options *o, struct json *object)
+void verb_create_object(struct call *c, const struct write_options *o, struct json *object)
 {
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);
     str version = json_text(json_get(metadata, "resourceVersion"));
@@ -124,31 +134,32 @@ void write_create(struct call *c, const struct write_options *o, struct json *ob
                        "create not allowed while custom resource definition is terminating");
         return;
     }
-    if (!access_may_grant(c, NULL, object))
+    if (!access_check_grant(c, NULL, object))
         return;
     set_system_metadata(c, metadata);
-    write_owners_once(c, object);
-    if (!c->apply_settled)
+    write_dedupe_owners(c, object);
+    if (!c->managed_by_apply)
         managed_update(c, o, NULL, object);
-    if (!prepare(c, object) || (c->verb != VERB_CREATE && !call_may_create(c)))
+    if (!prepare_create(c, object) || (c->verb != VERB_CREATE && !call_authorize_create(c)))
         return;
     str name = json_text(json_get(metadata, "name"));
-    str key = kind_key(c->arena, c->kind, c->ns, name);
+    str key = registry_key(c->arena, c->kind, c->ns, name);
     const struct object *existing = store_latest(c->server->store, key);
     if (existing) {
-        call_exists(c, c->kind, name, existing->deleting);
+        call_already_exists(c, c->kind, name, existing->deleting);
         return;
     }
     struct object *stored = NULL;
     err_t e;
     if (!o->dry_run && !(stored = write_stage(c->server, c->arena, c->kind, key, object, &e)))
-        call_stage_failed(c, &e);
+        call_stage_error(c, &e);
     else
         write_answer(c, 201, stored, object);
 }
 
-static void review(struct call *c, const struct write_options *o, struct json *object,
-                   struct json *metadata)
+/* Reviews are validated and answered; nothing is stored. */
+static void create_review(struct call *c, const struct write_options *o, struct json *object,
+                          struct json *metadata)
 {
     if (!take_namespace(c, metadata))
         return;
@@ -160,8 +171,8 @@ static void review(struct call *c, const struct write_options *o, struct json *o
         call_invalid(c, S(""), c->kind->group, S(""), &fault.errors);
     } else {
         managed_update(c, o, NULL, object);
-        c->form = FORM_OBJECT; /* nobody has columns for it */
-        answer_review(c, object);
+        c->form = FORM_OBJECT; /* reviews have no columns */
+        review_answer(c, object);
     }
 }
 
@@ -176,9 +187,9 @@ void verb_create(struct call *c)
         return;
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);
     if (!posted && !k->answer_only)
-        write_create(c, &o, object);
+        verb_create_object(c, &o, object);
     else if (!posted && k->group.n)
-        review(c, &o, object, metadata);
+        create_review(c, &o, object, metadata);
     else if (check_namespace(c, metadata))
         verb_post(c, &o, object);
 }

@@ -1,4 +1,11 @@
-/* DELETE of one object or of a collection. Options come in the body or, without one, in the query. */
+/* DELETE of one object or of a collection.
+ *
+ * Options come in the body or, if there is none, in the query; both become one DeleteOptions tree that is
+ * decoded and checked in the same way. remove.c does the work; this file decides what the client sees: a Status
+ * if the object is gone, the object if it is only marked or if its kind asks for that.
+ *
+ * Deleting a collection answers with the list as it was before. Its objects are selected first and deleted then,
+ * each with its own preconditions; the first that fails stops the rest. */
 #include "../schema/types.h"
 #include "read.h"
 #include "remove.h"
@@ -6,11 +13,11 @@
 
 struct delete_options {
     struct remove_options remove;
-    str uid, version; /* preconditions; "" none */
+    str uid, version; /* preconditions; "": none */
 };
 
-/* The options as one tree, wherever they came from. NULL: answered. */
-static struct json *options_tree(struct call *c)
+/* The options as one tree, from the body or the query. NULL: answered. */
+static struct json *read_options_tree(struct call *c)
 {
     if (c->request->body.n) {
         struct json *tree = call_body_tree(c);
@@ -51,6 +58,7 @@ static struct json *options_tree(struct call *c)
     return tree;
 }
 
+/* propagationPolicy, or the older orphanDependents; both is an error. */
 static void read_policy(struct call *c, const struct json *tree, struct remove_options *ret,
                         struct field_errors *errors)
 {
@@ -81,9 +89,10 @@ static void read_policy(struct call *c, const struct json *tree, struct remove_o
     (void)c;
 }
 
-static bool read_options(struct call *c, struct delete_options *ret)
+/* False: answered. */
+static bool read_delete_options(struct call *c, struct delete_options *ret)
 {
-    struct json *tree = options_tree(c);
+    struct json *tree = read_options_tree(c);
     if (!tree)
         return false;
     struct delete_options o = { .remove.grace_s = -1 };
@@ -106,7 +115,7 @@ static bool read_options(struct call *c, struct delete_options *ret)
     return errors.n == 0;
 }
 
-/* Failed preconditions name the kind, unlike other conflicts. */
+/* Compares uid or resourceVersion. Unlike other conflicts, this one names the kind. False: answered. */
 static bool check_precondition(struct call *c, str wanted, str actual, const char *what,
                                const char *meaning)
 {
@@ -142,7 +151,7 @@ static bool check_preconditions(struct call *c, const struct delete_options *o,
                               "modified");
 }
 
-static bool is_immortal(const struct call *c)
+static bool is_protected_namespace(const struct call *c)
 {
     return kind_is(c->kind, S(""), S("namespaces")) &&
            (str_eq(c->name, S("default")) || str_eq(c->name, S("kube-system")) ||
@@ -158,9 +167,9 @@ static void answer_success(struct call *c, const struct json *tree)
                                      .uid = json_text(json_at(tree, "metadata", "uid", NULL)) });
 }
 
-/* What the kind does when nothing is said, unless the object's own finalizers say it. */
-static struct remove_options options_for(struct call *c, const struct delete_options *o,
-                                         const struct object *old)
+/* The kind's default policy, unless the client set one or the object's finalizers contain one. */
+static struct remove_options effective_options(struct call *c, const struct delete_options *o,
+                                               const struct object *old)
 {
     struct remove_options r = o->remove;
     if (c->kind->owns_nothing)
@@ -181,62 +190,62 @@ static void warn_of_orphans(struct call *c, const struct delete_options *o)
 void verb_delete(struct call *c)
 {
     struct delete_options o;
-    if (!read_options(c, &o))
+    if (!read_delete_options(c, &o))
         return;
     const struct object *old =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     if (!old) {
         call_not_found(c, c->kind, c->name);
         return;
     }
-    if (is_immortal(c)) {
+    if (is_protected_namespace(c)) {
         call_forbidden(c, c->kind, c->name, "this namespace may not be deleted");
         return;
     }
     if (!check_preconditions(c, &o, old))
         return;
     warn_of_orphans(c, &o);
-    struct remove_options how = options_for(c, &o, old);
+    struct remove_options how = effective_options(c, &o, old);
     struct removed r = remove_object(c->server, c->arena, c->kind, old, &how);
     if (r.how == REMOVAL_FAILED)
-        call_stage_failed(c, &r.error);
+        call_stage_error(c, &r.error);
     else if (r.how == REMOVAL_GONE && !c->kind->delete_returns_object)
         answer_success(c, r.tree);
     else
         call_object(c, 200, c->kind, r.tree);
 }
 
-/* Answers with the list as it was. */
+/* Answers with the list of what was selected, as it was before. */
 void verb_delete_collection(struct call *c)
 {
     struct delete_options o;
     struct list_options l;
-    if (!read_options(c, &o) || !call_list_options(c, &l))
+    if (!read_delete_options(c, &o) || !call_list_options(c, &l))
         return;
     verb_list(c);
     if (c->answer.status != 200)
         return;
-    str prefix = kind_prefix(c->arena, c->kind, c->ns);
-    VEC(struct object *) doomed = { 0 };
+    str prefix = registry_prefix(c->arena, c->kind, c->ns);
+    VEC(struct object *) selected = { 0 };
     struct tree_cursor cursor = tree_seek(store_tree(c->server->store), prefix);
     for (struct object *each; (each = tree_next_in(&cursor, prefix));)
-        if (read_selected(c->kind, &l, each) && (!l.limit || doomed.n < (size_t)l.limit))
-            vec_push(&doomed, object_ref(each));
+        if (read_is_selected(c->kind, &l, each) && (!l.limit || selected.n < (size_t)l.limit))
+            vec_push(&selected, object_ref(each));
     bool refused = false;
-    if (doomed.n)
+    if (selected.n)
         warn_of_orphans(c, &o);
-    for (size_t i = 0; i < doomed.n; i++) {
+    for (size_t i = 0; i < selected.n; i++) {
         auto_arena struct arena scratch = { 0 };
-        const struct object *now = store_latest(c->server->store, object_key(doomed.at[i]));
+        const struct object *now = store_latest(c->server->store, object_key(selected.at[i]));
         if (now && !refused) {
             c->name = arena_str(c->arena, key_split(object_key(now)).name);
             refused = !check_preconditions(c, &o, now);
         }
         if (now && !refused) {
-            struct remove_options how = options_for(c, &o, now);
+            struct remove_options how = effective_options(c, &o, now);
             remove_object(c->server, &scratch, c->kind, now, &how);
         }
-        object_unref(doomed.at[i]);
+        object_unref(selected.at[i]);
     }
-    vec_done(&doomed);
+    vec_done(&selected);
 }

@@ -1,11 +1,11 @@
-/* GET of one object, or of its scale. */
+/* GET of one object, or of its Scale. */
 #include "read.h"
 #include "server.h"
 #include "verbs.h"
 
-/* The real server waits three seconds for a version to come, because its cache lags behind; ours does not
- * lag, so waiting could not help. */
-struct status status_of_future(struct arena *a, int64_t rev, int64_t now)
+/* kube-apiserver waits three seconds for the version, because its cache lags behind etcd. This server has
+ * no such cache, so waiting could not help. */
+struct status status_future_version(struct arena *a, int64_t rev, int64_t now)
 {
     struct json *cause = json_new_obj(a), *causes = json_new_arr(a);
     json_set_str(a, cause, "reason", S("ResourceVersionTooLarge"));
@@ -18,12 +18,12 @@ struct status status_of_future(struct arena *a, int64_t rev, int64_t now)
     };
 }
 
-bool call_from_the_future(struct call *c, int64_t rev)
+bool call_refuse_future_version(struct call *c, int64_t rev)
 {
     int64_t now = store_rev(c->server->store);
     if (rev <= now)
         return false;
-    struct status s = status_of_future(c->arena, rev, now);
+    struct status s = status_future_version(c->arena, rev, now);
     call_status(c, &s);
     return true;
 }
@@ -46,10 +46,10 @@ void verb_get(struct call *c)
         call_bad_version(c, version);
         return;
     }
-    if (call_from_the_future(c, rev))
+    if (call_refuse_future_version(c, rev))
         return;
     const struct object *o =
-        store_get(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_get(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     if (!o) {
         call_not_found(c, c->kind, c->name);
     } else if (c->sub == KIND_SCALE) {

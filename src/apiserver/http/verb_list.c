@@ -1,11 +1,19 @@
-/* Lists: what is selected, as of which version, in pages.
+/* Lists: which objects, as of which version, in pages.
  *
- * A page is cut out of one version: the token that continues a list names it, and later pages are
- * answered from the history as of then. When that is gone the client gets 410 and, in the
- * Status, a token that goes on with today's state.
+ * All pages of a list show one version. The continue token names it and the key to go on with; later pages are
+ * computed from the history as of that version (history_state). If the history no longer reaches back that far,
+ * the client gets 410 with a token that continues with the current state:
  *
- * Small lists are one buffer. Large ones are streamed item by item from the shared objects, so
- * listing 100 MB costs an array of references. */
+ *     GET ?limit=500              version 70, objects 1..500, continue = {rv: 70, start: "ns/name500\0"}
+ *     GET ?limit=500&continue=    version 70, objects 501..1000
+ *     ... many writes ...
+ *     GET ?limit=500&continue=    410 Expired, continue = {rv: -1, start: ...}: the rest as of now
+ *
+ * Small lists are one buffer. From STREAM_FROM_BYTES on, the answer is streamed item by item from the stored
+ * objects, so that a list of 100 MB costs one array of references. Objects are immutable: writes that happen
+ * meanwhile do not change the list.
+ *
+ * YAML, pretty JSON, tables and metadata are built as trees, which costs memory for the whole list. */
 #include "../../base/base64.h"
 #include "read.h"
 #include "server.h"
@@ -17,8 +25,8 @@ struct page {
     struct object **objects; /* owned references */
     size_t n;
     int64_t rev;
-    str next;          /* where below the prefix the next page starts; "" at the end */
-    int64_t remaining; /* -1: not known */
+    str next;          /* start key of the next page, below the prefix; "": the last page */
+    int64_t remaining; /* objects after this page; -1: unknown */
 };
 
 static void page_done(struct page *p)
@@ -29,9 +37,9 @@ static void page_done(struct page *p)
     *p = (struct page){ 0 };
 }
 
-/* ---- tokens, in the form of the real server: base64 of {"v", "rv", "start"}
+/* ---- continue tokens, in kube-apiserver's format: base64 of {"v", "rv", "start"}
  *
- * "start" is a key below the list's prefix. Negative versions stand for the current one. */
+ * "start" is a key below the list's prefix. A negative version means the current one. */
 
 static str make_token(struct arena *a, int64_t rev, str start)
 {
@@ -43,8 +51,8 @@ static str make_token(struct arena *a, int64_t rev, str start)
     return arena_str(a, buf_str(&out));
 }
 
-/* No way out of the prefix. */
-static bool clean_path(str path)
+/* A start key must not leave the prefix of the list. */
+static bool is_clean_path(str path)
 {
     for (str part; str_cut(&path, '/', &part);)
         if (!part.n || str_eq(part, S(".")) || str_eq(part, S("..")))
@@ -52,7 +60,7 @@ static bool clean_path(str path)
     return true;
 }
 
-/* What is wrong with the token, or NULL. */
+/* Parses a continue token. Returns what is wrong with it, or NULL. */
 static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str *ret_start)
 {
     auto_buf struct buf text = { 0 };
@@ -72,12 +80,13 @@ static const char *read_token(struct arena *a, str token, int64_t *ret_rev, str 
         return "encoded start key empty (version meta.k8s.io/v1)";
     if (ret_start->p[0] == '/')
         *ret_start = str_from(*ret_start, 1);
-    return ret_start->n && !clean_path(*ret_start) ? "the start key leaves the list" : NULL;
+    return ret_start->n && !is_clean_path(*ret_start) ? "the start key leaves the list" : NULL;
 }
 
 /* ---- selecting */
 
-static void expired(struct call *c, const struct list_options *o, str start)
+/* 410; for a continued list with a token for the rest as of now. */
+static void answer_expired(struct call *c, const struct list_options *o, str start)
 {
     if (!o->continue_token.n) {
         call_expired(c, "The resourceVersion for the provided list is too old.");
@@ -96,9 +105,9 @@ static void expired(struct call *c, const struct list_options *o, str start)
     call_json(c, 410, tree);
 }
 
-/* Every candidate from `from` on, as of the version; references. False: answered. */
-static bool candidates(struct call *c, const struct list_options *o, str prefix, str from,
-                       struct page *ret)
+/* All objects from `from` on, as of the requested version, as references. False: answered. */
+static bool collect_candidates(struct call *c, const struct list_options *o, str prefix, str from,
+                               struct page *ret)
 {
     struct store *store = c->server->store;
     bool exact = ret->rev > 0 && ret->rev != store_rev(store);
@@ -106,7 +115,7 @@ static bool candidates(struct call *c, const struct list_options *o, str prefix,
         if (history_state(store_history(store), store_tree(store), ret->rev, prefix, from,
                           &ret->objects, &ret->n))
             return true;
-        expired(c, o, str_from(from, prefix.n));
+        answer_expired(c, o, str_from(from, prefix.n));
         return false;
     }
     ret->rev = store_rev(store);
@@ -119,7 +128,8 @@ static bool candidates(struct call *c, const struct list_options *o, str prefix,
     return true;
 }
 
-/* Keeps what is selected and cuts at the limit. */
+/* Keeps the selected objects up to the limit and notes where the next page starts: just after the last key.
+ * The number of remaining objects is only known without selectors. */
 static void cut_page(struct call *c, const struct list_options *o, str prefix, struct page *p)
 {
     size_t kept = 0;
@@ -128,13 +138,14 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
     for (size_t i = 0; i < p->n; i++) {
         struct object *each = p->objects[i];
         bool full = o->limit && kept == (size_t)o->limit;
-        if (!full && read_selected(c->kind, o, each)) {
+        if (!full && read_is_selected(c->kind, o, each)) {
             p->objects[kept++] = each;
             continue;
         }
-        if (full && !p->next.n && read_selected(c->kind, o, each)) {
+        if (full && !p->next.n && read_is_selected(c->kind, o, each)) {
             str last = str_from(object_key(p->objects[kept - 1]), prefix.n);
-            p->next = arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* just behind it */
+            p->next =
+                arena_join(c->arena, (str[]){ last, { "", 1 } }, 2); /* the first key after it */
             p->remaining = selective ? -1 : (int64_t)(p->n - i);
         }
         object_unref(each);
@@ -142,9 +153,10 @@ static void cut_page(struct call *c, const struct list_options *o, str prefix, s
     p->n = kept;
 }
 
+/* Decides version and start, then collects and cuts. False: answered. */
 static bool select_page(struct call *c, const struct list_options *o, struct page *ret)
 {
-    str prefix = kind_prefix(c->arena, c->kind, c->ns), from = prefix;
+    str prefix = registry_prefix(c->arena, c->kind, c->ns), from = prefix;
     struct page p = { .rev = o->match == MATCH_EXACT ? o->rev : 0 };
     if (o->continue_token.n) {
         if (o->rev) {
@@ -159,7 +171,8 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
         }
         from = arena_join(c->arena, (str[]){ prefix, start }, 2);
     }
-    if (call_from_the_future(c, MAX(o->rev, p.rev)) || !candidates(c, o, prefix, from, &p))
+    if (call_refuse_future_version(c, MAX(o->rev, p.rev)) ||
+        !collect_candidates(c, o, prefix, from, &p))
         return false;
     cut_page(c, o, prefix, &p);
     *ret = p;
@@ -168,7 +181,7 @@ static bool select_page(struct call *c, const struct list_options *o, struct pag
 
 /* ---- writing */
 
-static struct json *list_metadata(struct call *c, const struct page *p)
+static struct json *page_metadata(struct call *c, const struct page *p)
 {
     struct arena *a = c->arena;
     struct json *m = json_new_obj(a);
@@ -189,7 +202,7 @@ static void put_head(struct call *c, const struct page *p, struct buf *out)
     buf_put(out, S(",\"apiVersion\":"));
     json_write_text(out, kind_api_version(c->arena, c->kind));
     buf_put(out, S(",\"metadata\":"));
-    json_write(out, list_metadata(c, p));
+    json_write(out, page_metadata(c, p));
     buf_put(out, S(",\"items\":["));
 }
 
@@ -202,7 +215,8 @@ struct list_stream {
     size_t at;
 };
 
-static enum stream_more list_pull(void *context, struct buf *out, size_t room)
+/* The stream's source: appends items until `room` bytes are written. */
+static enum stream_more pull_items(void *context, struct buf *out, size_t room)
 {
     struct list_stream *l = context;
     size_t before = out->n;
@@ -219,7 +233,7 @@ static enum stream_more list_pull(void *context, struct buf *out, size_t room)
     return STREAM_END;
 }
 
-static void list_closed(void *context, bool complete)
+static void close_items(void *context, bool complete)
 {
     (void)complete;
     struct list_stream *l = context;
@@ -229,6 +243,7 @@ static void list_closed(void *context, bool complete)
     free(l);
 }
 
+/* The common form: stored bytes, without parsing. The stream owns the page. */
 static void answer_text(struct call *c, struct page *p)
 {
     size_t bytes = 0;
@@ -241,7 +256,7 @@ static void answer_text(struct call *c, struct page *p)
     *p = (struct page){ 0 };
     put_head(c, &l->page, &l->head);
     l->source = (struct stream_source){
-        .pull = list_pull, .closed = list_closed, .context = l, .compress = true, .length = -1
+        .pull = pull_items, .closed = close_items, .context = l, .compress = true, .length = -1
     };
     c->answer.status = 200;
     c->answer.content_type = "application/json";
@@ -250,13 +265,14 @@ static void answer_text(struct call *c, struct page *p)
         return;
     }
     buf_reserve(&c->answer.body, bytes + 256 + l->head.n);
-    while (list_pull(l, &c->answer.body, SIZE_MAX) != STREAM_END)
+    while (pull_items(l, &c->answer.body, SIZE_MAX) != STREAM_END)
         ;
-    list_closed(l, true);
+    close_items(l, true);
 }
 
-static struct json *as_partial(struct call *c, const struct json *const *items, size_t n,
-                               struct json *metadata)
+/* An empty list is null, as in kube-apiserver. */
+static struct json *make_partial_list(struct call *c, const struct json *const *items, size_t n,
+                                      struct json *metadata)
 {
     struct arena *a = c->arena;
     str version = call_meta_version(c);
@@ -266,25 +282,24 @@ static struct json *as_partial(struct call *c, const struct json *const *items, 
     json_set_str(a, list, "kind", S("PartialObjectMetadataList"));
     json_set_str(a, list, "apiVersion", version);
     json_set(a, list, S("metadata"), metadata);
-    json_set(a, list, S("items"),
-             n ? all : json_new_null(a)); /* none is null, as with the real one */
+    json_set(a, list, S("items"), n ? all : json_new_null(a));
     return list;
 }
 
-/* YAML, pretty JSON, tables and metadata: through trees. */
+/* All other forms, through parsed trees. */
 static void answer_tree(struct call *c, struct page *p)
 {
     struct arena *a = c->arena;
     const struct json **items = arena_array(a, p->n, sizeof(*items));
     for (size_t i = 0; i < p->n; i++)
         items[i] = read_tree(a, c->kind, p->objects[i]);
-    struct json *metadata = list_metadata(c, p);
+    struct json *metadata = page_metadata(c, p);
     if (c->form == FORM_TABLE) {
         call_json(c, 200, table_make(a, c->kind, items, p->n, metadata, call_table_options(c)));
         return;
     }
     if (c->form == FORM_PARTIAL_LIST) {
-        call_json(c, 200, as_partial(c, items, p->n, metadata));
+        call_json(c, 200, make_partial_list(c, items, p->n, metadata));
         return;
     }
     struct json *list = json_new_obj(a), *all = json_new_arr(a);

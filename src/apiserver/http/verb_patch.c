@@ -1,5 +1,15 @@
-/* PATCH in four languages. Three of them make a new state out of the old one, which then goes the way of
- * a PUT; apply (a configuration with an owner) settles ownership itself and may create. */
+/* PATCH, in four formats. Three of them compute a new state from the old one, which is then written as by PUT;
+ * apply (a configuration that belongs to a manager) computes field ownership itself and may create the object.
+ *
+ *     JSON patch, merge patch    run_patch -> check_version -> decode_result -> verb_update_object
+ *     strategic merge patch      run_patch                  -> decode_result -> verb_update_object
+ *     apply                      managed_apply -> check_nulls -> decode_result -> verb_update_object
+ *                                                                              or verb_create_object
+ *     any of them on a Scale     the same on a Scale made from the object; its replicas go back into a copy
+ *
+ * kube-apiserver decodes the result of the first two as text and the others by type; check_version and
+ * patch_by_type reproduce the differences that clients can see. Patches are computed against store_latest(), so
+ * two patches in one batch build on each other and conflict only if they name a resourceVersion. */
 #include "../../json/merge.h"
 #include "../../json/patch.h"
 #include "../../json/strategic.h"
@@ -11,6 +21,7 @@
 
 enum language { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
 
+/* PATCH_UNKNOWN: not a type for this kind; custom resources have no strategic merge patch. */
 static enum language language_of(const struct call *c)
 {
     static const struct {
@@ -30,7 +41,8 @@ static enum language language_of(const struct call *c)
     return PATCH_UNKNOWN;
 }
 
-static void unsupported(struct call *c)
+/* quoted: kube-apiserver */
+static void refuse_media_type(struct call *c)
 {
     call_status(c, &(struct status){ .code = 415,
                                      .reason = "UnsupportedMediaType",
@@ -48,7 +60,7 @@ static void unsupported(struct call *c)
                                                         "application/apply-patch+yaml") });
 }
 
-/* What only apply may say, and what it must. False: answered. */
+/* fieldManager is required for apply, force is only allowed for apply. False: answered. */
 static bool check_options(struct call *c, const struct write_options *o, enum language language)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -65,23 +77,25 @@ static bool check_options(struct call *c, const struct write_options *o, enum la
 
 struct duplicate {
     struct arena *arena;
-    str key; /* the last that stood twice; "" */
+    str key; /* the last that occurred twice; "": none */
 };
 
+/* Notes the last key that occurs twice in an applied configuration. */
 static void note_duplicate(void *context, str path)
 {
     struct duplicate *d = context;
     str part;
     while (str_cut(&path, '.', &part))
         d->key = part;
-    d->key = arena_str(d->arena, d->key); /* the path is the parser's */
+    d->key = arena_str(d->arena, d->key); /* the parser owns the path */
 }
 
+/* Parses the patch by its format. NULL: answered. */
 static struct json *read_patch(struct call *c, const struct write_options *o,
                                enum language language)
 {
-    struct duplicate twice = { c->arena, S("") };
-    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &twice };
+    struct duplicate duplicate = { c->arena, S("") };
+    struct json_limits limits = { .members = PATCH_OPERATIONS_MAX + 1, .context = &duplicate };
     if (language == PATCH_APPLY && (o->strict || o->warn))
         limits.duplicate = note_duplicate;
     struct json *patch = NULL;
@@ -90,7 +104,7 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
                      ? yaml_parse_limited(c->arena, c->request->body, &limits, &patch, &e)
                      : json_parse_limited(c->arena, c->request->body, &limits, &patch, &e);
     if (result == 0 &&
-        json_is(patch, JSON_NULL)) /* nothing to do, in the two that are read by type */
+        json_is(patch, JSON_NULL)) /* an empty patch in the two formats that are decoded by type */
         patch = language == PATCH_STRATEGIC ? json_new_obj(c->arena)
                 : language == PATCH_JSON    ? json_new_arr(c->arena)
                                             : patch;
@@ -99,22 +113,22 @@ static struct json *read_patch(struct call *c, const struct write_options *o,
     else if (language != PATCH_JSON && !json_is(patch, JSON_OBJ))
         call_bad_request(c, "error decoding patch: it must be an object, not %s",
                          json_type_name(patch));
-    else if (twice.key.n && o->strict)
+    else if (duplicate.key.n && o->strict)
         call_bad_request(c,
                          "error strict decoding YAML: error converting YAML to JSON: yaml: "
                          "unmarshal errors: key \"" STR_FMT "\" already set in map",
-                         STR_ARG(twice.key));
+                         STR_ARG(duplicate.key));
     else {
-        if (twice.key.n)
+        if (duplicate.key.n)
             call_warn(c, arena_printf(c->arena, "key \"" STR_FMT "\" already set in map",
-                                      STR_ARG(twice.key)));
+                                      STR_ARG(duplicate.key)));
         return patch;
     }
     return NULL;
 }
 
-/* The patch could be read but does not lead to a state. */
-static void rejected(struct call *c, int result, const err_t *e)
+/* The patch is valid but cannot be applied to this object. The errno of the patch decides the code. */
+static void refuse_patch(struct call *c, int result, const err_t *e)
 {
     struct status s = { .code = 422, .reason = "Invalid", .empty_details = true };
     s.message = arena_str(c->arena, str_c(e->text));
@@ -129,7 +143,8 @@ static void rejected(struct call *c, int result, const err_t *e)
     call_status(c, &s);
 }
 
-static void undecodable(struct call *c, struct json *tree, const char *why)
+/* The result of the patch is not an object of the kind. */
+static void refuse_result(struct call *c, struct json *tree, const char *why)
 {
     struct field_errors errors = { .arena = c->arena };
     field_invalid(&errors, &(struct field_path){ .key = S("patch") },
@@ -137,7 +152,8 @@ static void undecodable(struct call *c, struct json *tree, const char *why)
     call_invalid(c, S(""), S(""), S(""), &errors);
 }
 
-static void unnamed(struct call *c)
+/* quoted: kube-apiserver */
+static void refuse_unnamed(struct call *c)
 {
     call_bad_request(c,
                      "the name of the object (" STR_FMT
@@ -145,8 +161,8 @@ static void unnamed(struct call *c)
                      STR_ARG(c->name));
 }
 
-/* The result of a patch in the other two languages is read as a text, where only the kind may be left
- * to the path: without a version nothing in it is known. False: answered. */
+/* The results of JSON and merge patches are decoded as text, where a missing kind is taken from the path
+ * but a missing apiVersion is not. False: answered. */
 static bool check_version(struct call *c, const struct write_options *o, struct json *tree)
 {
     const struct json *version = json_get(tree, "apiVersion");
@@ -154,14 +170,14 @@ static bool check_version(struct call *c, const struct write_options *o, struct 
         json_text(version).n)
         return true;
     if (o->strict)
-        undecodable(c, tree, "apiVersion cannot be removed");
+        refuse_result(c, tree, "apiVersion cannot be removed");
     else
-        unnamed(c);
+        refuse_unnamed(c);
     return false;
 }
 
-/* The result of a strategic patch is never a text: it is of the type of the path whatever it says, and numbers
- * are put into the fields they are for, fit or not. */
+/* The result of a strategic merge patch is never decoded as text: it has the type of the path whatever its
+ * kind is, and integers are put into their fields whether they fit or not. */
 static int patch_by_type(struct call *c, const struct kind *k, struct json **tree,
                          const struct json *patch, err_t *e)
 {
@@ -176,9 +192,9 @@ static int patch_by_type(struct call *c, const struct kind *k, struct json **tre
     return 0;
 }
 
-/* NULL: answered. The old tree is not changed. */
-static struct json *patched(struct call *c, enum language language, const struct kind *k,
-                            struct json *old, const struct json *patch)
+/* The new state; the old tree is not changed. NULL: answered. */
+static struct json *run_patch(struct call *c, enum language language, const struct kind *k,
+                              struct json *old, const struct json *patch)
 {
     struct json *result = old;
     err_t e = { 0 };
@@ -191,17 +207,17 @@ static struct json *patched(struct call *c, enum language language, const struct
         result = merge_patch(c->arena, old, patch);
     if (code == 0)
         return result;
-    rejected(c, code, &e);
+    refuse_patch(c, code, &e);
     return NULL;
 }
 
-/* The result of a patch must read as the kind it was. False: answered. */
-static bool decode(struct call *c, const struct write_options *o, const struct kind *k,
-                   struct json *tree)
+/* The result of a patch must decode as the kind of the path. False: answered. */
+static bool decode_result(struct call *c, const struct write_options *o, const struct kind *k,
+                          struct json *tree)
 {
     struct schema_unknown unknown = { .arena = c->arena };
     err_t e = { 0 };
-    if (!k->custom && json_is(tree, JSON_OBJ)) { /* the path says what it is */
+    if (!k->custom && json_is(tree, JSON_OBJ)) { /* defaults: those of the path */
         if (!json_get(tree, "kind") || str_eq(json_text(json_get(tree, "kind")), S("")))
             json_set_str(c->arena, tree, "kind", k->kind);
         if (!json_get(tree, "apiVersion"))
@@ -211,7 +227,7 @@ static bool decode(struct call *c, const struct write_options *o, const struct k
     bool same = str_eq(kind, k->kind) && str_eq(version, kind_api_version(c->arena, k));
     if (!json_is(tree, JSON_OBJ) || (!same && (!k->custom || !kind.n)) ||
         (json_get(tree, "apiVersion") && !json_is(json_get(tree, "apiVersion"), JSON_STR))) {
-        undecodable(c, tree, "kind and apiVersion cannot be changed");
+        refuse_result(c, tree, "kind and apiVersion cannot be changed");
         return false;
     }
     if (!same) {
@@ -225,20 +241,21 @@ static bool decode(struct call *c, const struct write_options *o, const struct k
         return false;
     }
     if (kind_decode(k, c->arena, tree, &unknown, &e) < 0) {
-        undecodable(c, tree, e.text);
+        refuse_result(c, tree, e.text);
         return false;
     }
-    return call_field_validation(c, k, o, &unknown, NULL, true);
+    return call_validate_fields(c, k, o, &unknown, NULL, true);
 }
 
+/* Patches a Scale made from the object and writes its replicas into a copy of the object. */
 static void patch_scale(struct call *c, const struct write_options *o, enum language language,
                         const struct object *old, const struct json *patch)
 {
     struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
     struct kind_fault fault = { .errors.arena = c->arena };
     struct json *scale = kind_scale_of(c->kind, c->arena, tree, NULL);
-    if (scale && (scale = patched(c, language, kind_scale_kind(), scale, patch))) {
-        if (!decode(c, o, kind_scale_kind(), scale) || !check_scale(c, scale))
+    if (scale && (scale = run_patch(c, language, kind_scale_kind(), scale, patch))) {
+        if (!decode_result(c, o, kind_scale_kind(), scale) || !write_check_scale(c, scale))
             return;
         kind_scale_apply(c->kind, c->arena, scale, object, &fault);
     } else if (!fault.code && !fault.errors.n) {
@@ -251,10 +268,11 @@ static void patch_scale(struct call *c, const struct write_options *o, enum lang
     json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
              json_new_str(c->arena,
                           json_text(json_at(scale, "metadata", "resourceVersion", NULL))));
-    write_update(c, &(struct update){ o, old, tree, object, .patched = true });
+    verb_update_object(c, &(struct object_update){ o, old, tree, object, .patched = true });
 }
 
-/* apply needs to know what it talks about; the path says where. False: answered. */
+/* An applied configuration must have the kind and apiVersion of the path and, to create an object, a name.
+ * False: answered. */
 static bool check_config(struct call *c, const struct kind *k, const struct object *old,
                          const struct json *config)
 {
@@ -263,18 +281,18 @@ static bool check_config(struct call *c, const struct kind *k, const struct obje
     const struct json *given = json_at(config, "metadata", "name", NULL);
     if (!str_eq(kind, k->kind) || !str_eq(version, wanted))
         call_bad_request(c,
-                         "the configuration says apiVersion \"" STR_FMT "\", kind \"" STR_FMT
-                         "\", but " STR_FMT " " STR_FMT " is applied here",
+                         "the configuration has apiVersion \"" STR_FMT "\", kind \"" STR_FMT
+                         "\"; expected apiVersion " STR_FMT ", kind " STR_FMT,
                          STR_ARG(version), STR_ARG(kind), STR_ARG(wanted), STR_ARG(k->kind));
     else if (!old && (!given || (given->type == JSON_STR &&
-                                 !json_text(given).n))) /* other types: see apply */
-        unnamed(c);
+                                 !json_text(given).n))) /* managed_apply() refuses other types */
+        refuse_unnamed(c);
     else
         return true;
     return false;
 }
 
-/* What is applied is not read as a text, so nothing takes nulls for absent. False: answered. */
+/* An applied configuration is not decoded as text, so a null is not the same as absent. False: answered. */
 static bool check_nulls(struct call *c, const struct json *object)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -285,8 +303,9 @@ static bool check_nulls(struct call *c, const struct json *object)
     return errors.n == 0;
 }
 
-static void apply(struct call *c, const struct write_options *o, const struct object *old,
-                  struct json *config)
+/* Server-side apply to the object or its status. The name and namespace are checked after ownership. */
+static void apply_config(struct call *c, const struct write_options *o, const struct object *old,
+                         struct json *config)
 {
     if (!check_config(c, c->kind, old, config))
         return;
@@ -306,31 +325,32 @@ static void apply(struct call *c, const struct write_options *o, const struct ob
     struct json *tree = old ? read_tree(c->arena, c->kind, old) : NULL;
     struct json *object = managed_apply(c, o, tree, config);
     struct write_options told = *o;
-    if (c->kind->custom) /* what is pruned is not told here */
+    if (c->kind->custom) /* kube-apiserver does not report fields that it prunes here */
         told.warn = told.strict = false;
     if (!object || !write_check_place(c, config) || !check_nulls(c, object) ||
-        !decode(c, &told, c->kind, object))
+        !decode_result(c, &told, c->kind, object))
         return;
     if (!old) {
         json_del(json_make(c->arena, object, "metadata", NULL), S("resourceVersion"));
-        c->apply_settled = true;
-        write_create(c, o, object);
+        c->managed_by_apply = true;
+        verb_create_object(c, o, object);
         return;
     }
     if (version.n)
         json_set_str(c->arena, json_make(c->arena, object, "metadata", NULL), "resourceVersion",
                      version);
-    write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
+    verb_update_object(c, &(struct object_update){ o, old, tree, object, .patched = true,
+                                                   .applied = true });
 }
 
-/* A Scale that is applied owns the replicas of its object: the configuration is translated into one of
- * the object's kind. */
+/* Applying a Scale makes the manager own the replicas of the object, so the configuration is translated
+ * into one of the object's kind. */
 static void apply_scale(struct call *c, const struct write_options *o, const struct object *old,
                         struct json *scale)
 {
     struct arena *a = c->arena;
     struct kind_fault fault = { .errors.arena = a };
-    if (!check_config(c, kind_scale_kind(), NULL, scale) || !check_scale(c, scale))
+    if (!check_config(c, kind_scale_kind(), NULL, scale) || !write_check_scale(c, scale))
         return;
     struct json *tree = read_tree(a, c->kind, old), *config = json_new_obj(a);
     json_set_str(a, config, "apiVersion", kind_api_version(a, c->kind));
@@ -352,14 +372,15 @@ static void apply_scale(struct call *c, const struct write_options *o, const str
         return;
     }
     struct json *object = managed_apply(c, o, tree, config);
-    if (object && replicas && c->kind->custom) { /* the real server cannot either */
+    if (object && replicas && c->kind->custom) { /* fails in kube-apiserver too */
         call_status(c, &(struct status){ .code = 500,
                                          .message = S("the scale of a custom resource cannot be "
                                                       "applied: patch or replace it") });
         return;
     }
-    if (object && write_check_place(c, scale) && decode(c, o, c->kind, object))
-        write_update(c, &(struct update){ o, old, tree, object, .patched = true, .applied = true });
+    if (object && write_check_place(c, scale) && decode_result(c, o, c->kind, object))
+        verb_update_object(c, &(struct object_update){ o, old, tree, object, .patched = true,
+                                                       .applied = true });
 }
 
 void verb_patch(struct call *c)
@@ -367,7 +388,7 @@ void verb_patch(struct call *c)
     struct write_options o;
     enum language language = language_of(c);
     if (language == PATCH_UNKNOWN) {
-        unsupported(c);
+        refuse_media_type(c);
         return;
     }
     if (!call_negotiate(c))
@@ -378,9 +399,9 @@ void verb_patch(struct call *c)
     if (!patch)
         return;
     const struct object *old =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     if (language == PATCH_APPLY && c->sub != KIND_SCALE) {
-        apply(c, &o, old, patch);
+        apply_config(c, &o, old, patch);
         return;
     }
     if (!old) {
@@ -395,9 +416,9 @@ void verb_patch(struct call *c)
         return;
     }
     struct json *tree = read_tree(c->arena, c->kind, old);
-    struct json *object = patched(c, language, c->kind, tree, patch);
+    struct json *object = run_patch(c, language, c->kind, tree, patch);
     if (object && language != PATCH_STRATEGIC && !check_version(c, &o, object))
         return;
-    if (object && decode(c, &o, c->kind, object))
-        write_update(c, &(struct update){ &o, old, tree, object, .patched = true });
+    if (object && decode_result(c, &o, c->kind, object))
+        verb_update_object(c, &(struct object_update){ &o, old, tree, object, .patched = true });
 }

@@ -1,5 +1,11 @@
-/* What is posted to an object and never stored: a Binding gives a pod its node, an Eviction takes the pod
- * away, a TokenRequest makes a token for a service account. */
+/* POST to a subresource: requests that change or use an object and are not stored themselves.
+ *
+ *     pods/binding, bindings        Binding         sets spec.nodeName, as the scheduler does
+ *     pods/eviction                 Eviction        deletes the pod
+ *     serviceaccounts/token         TokenRequest    returns a signed token
+ *
+ * Bindings are refused for pods that are assigned, being deleted or gated, so a pod is assigned at most once.
+ * There are no PodDisruptionBudgets, so an eviction is a delete. */
 #include "managed.h"
 #include "read.h"
 #include "remove.h"
@@ -10,7 +16,7 @@
 
 enum { TOKEN_SECONDS = 3600, TOKEN_SECONDS_MIN = 600 };
 
-static void done(struct call *c)
+static void answer_created(struct call *c)
 {
     call_status(c, &(struct status){ .code = 201 });
 }
@@ -29,7 +35,7 @@ static void refuse_binding(struct call *c, str pod, const char *why, str node)
                .code = 409, .reason = "Conflict", .message = message, .name = pod, .kind = kind });
 }
 
-/* A target that is none is an error of its own kind. False: answered. */
+/* kube-apiserver answers an invalid target with 500. False: answered. */
 static bool check_target(struct call *c, const struct json *target)
 {
     static const char *const allowed[] = { "Node", "<empty>", NULL };
@@ -46,6 +52,7 @@ static bool check_target(struct call *c, const struct json *target)
     return errors.n == 0;
 }
 
+/* Adds the binding's labels or annotations to the pod's. */
 static void copy_members(struct arena *a, const struct json *from, struct json *tree,
                          const char *member)
 {
@@ -54,6 +61,7 @@ static void copy_members(struct arena *a, const struct json *from, struct json *
         json_set(a, json_make(a, tree, "metadata", member, NULL), m->key, m->value);
 }
 
+/* Sets the condition PodScheduled to True. */
 static void set_scheduled(struct call *c, struct json *tree)
 {
     struct arena *a = c->arena;
@@ -72,15 +80,17 @@ static void set_scheduled(struct call *c, struct json *tree)
     json_push(a, list, scheduled);
 }
 
-static const struct kind *pods(void)
+static const struct kind *pod_kind(void)
 {
     return kinds_find(S(""), S("v1"), S("pods"));
 }
 
+/* Assigns a pod to a node. uid and resourceVersion in the binding are preconditions. */
 static void post_binding(struct call *c, const struct write_options *o, const struct json *binding)
 {
     const struct json *target = json_get(binding, "target"), *meta = json_get(binding, "metadata");
-    str name = json_text(json_get(meta, "name")), key = kind_key(c->arena, pods(), c->ns, name);
+    str name = json_text(json_get(meta, "name")),
+        key = registry_key(c->arena, pod_kind(), c->ns, name);
     str uid = json_text(json_get(meta, "uid")), rev = json_text(json_get(meta, "resourceVersion"));
     if (c->name.n && !str_eq(name, c->name)) {
         call_bad_request(c, "name in URL does not match name in Binding object");
@@ -89,14 +99,14 @@ static void post_binding(struct call *c, const struct write_options *o, const st
     if (!check_target(c, target))
         return;
     const struct object *pod = store_latest(c->server->store, key);
-    struct json *tree = pod ? read_tree(c->arena, pods(), pod) : NULL;
+    struct json *tree = pod ? read_tree(c->arena, pod_kind(), pod) : NULL;
     str node = json_text(json_at(tree, "spec", "nodeName", NULL));
     err_t e;
     if (!pod)
-        call_not_found(c, pods(), name);
+        call_not_found(c, pod_kind(), name);
     else if ((uid.n && !str_eq(uid, object_span(pod, pod->uid))) ||
              (rev.n && !str_eq(rev, object_span(pod, pod->rv))))
-        call_conflict(c, pods(), name,
+        call_conflict(c, pod_kind(), name,
                       S("the binding is meant for another pod or another version"));
     else if (pod->deleting)
         refuse_binding(c, name, "is being deleted, cannot be assigned to a host", S(""));
@@ -111,18 +121,19 @@ static void post_binding(struct call *c, const struct write_options *o, const st
         copy_members(c->arena, binding, tree, "annotations");
         copy_members(c->arena, binding, tree, "labels");
         set_scheduled(c, tree);
-        if (!o->dry_run && !write_stage(c->server, c->arena, pods(), key, tree, &e))
-            call_stage_failed(c, &e);
+        if (!o->dry_run && !write_stage(c->server, c->arena, pod_kind(), key, tree, &e))
+            call_stage_error(c, &e);
         else
-            done(c);
+            answer_created(c);
     }
 }
 
+/* Deletes the pod with the options in the Eviction. */
 static void post_eviction(struct call *c, const struct write_options *o,
                           const struct json *eviction)
 {
     const struct object *pod =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     const struct json *options = json_get(eviction, "deleteOptions");
     bool dry = o->dry_run || json_len(json_get(options, "dryRun"));
     if (!str_eq(json_text(json_at(eviction, "metadata", "name", NULL)), c->name)) {
@@ -139,14 +150,14 @@ static void post_eviction(struct call *c, const struct write_options *o,
                           .grace_s = json_int(json_get(options, "gracePeriodSeconds"), -1),
                           .dry_run = dry });
     if (r.how == REMOVAL_FAILED)
-        call_stage_failed(c, &r.error);
+        call_stage_error(c, &r.error);
     else
-        done(c);
+        answer_created(c);
 }
 
 /* ---- service accounts */
 
-/* A pod's token is for the account that the pod runs under, and says which node it is on. False: answered. */
+/* A pod's token must be for the service account of the pod, and names the pod's node. False: answered. */
 static bool check_pod(struct call *c, const struct json *pod, struct token_claims *ret)
 {
     str account = json_text(json_at(pod, "spec", "serviceAccountName", NULL));
@@ -160,14 +171,15 @@ static bool check_pod(struct call *c, const struct json *pod, struct token_claim
     ret->node = json_text(json_at(pod, "spec", "nodeName", NULL));
     const struct kind *nodes = kinds_find(S(""), S("v1"), S("nodes"));
     const struct object *node =
-        ret->node.n ? store_latest(c->server->store, kind_key(c->arena, nodes, S(""), ret->node))
-                    : NULL;
+        ret->node.n
+            ? store_latest(c->server->store, registry_key(c->arena, nodes, S(""), ret->node))
+            : NULL;
     if (node)
         ret->node_uid = object_span(node, node->uid);
     return true;
 }
 
-/* What the token shall die with must be there. False: answered. */
+/* The object that the token is bound to must exist, with the given uid. False: answered. */
 static bool check_bound(struct call *c, const struct json *bound, struct token_claims *ret)
 {
     static const struct {
@@ -182,7 +194,7 @@ static bool check_bound(struct call *c, const struct json *bound, struct token_c
         const struct kind *k = kinds_find(S(""), S("v1"), str_c(kinds[i].plural));
         const struct object *o =
             store_latest(c->server->store,
-                         kind_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
+                         registry_key(c->arena, k, k->namespaced ? c->ns : S(""), name));
         if (o)
             ret->bound_uid = object_span(o, o->uid);
         if (o && (!uid.n || str_eq(uid, ret->bound_uid)))
@@ -198,7 +210,7 @@ static bool check_bound(struct call *c, const struct json *bound, struct token_c
     return false;
 }
 
-/* False: answered. */
+/* Validates a TokenRequest. False: answered. */
 static bool check_request(struct call *c, struct json *request, struct token_claims *ret)
 {
     struct field_errors errors = { .arena = c->arena };
@@ -223,11 +235,12 @@ static bool check_request(struct call *c, struct json *request, struct token_cla
     return errors.n == 0 && (!json_is(bound, JSON_OBJ) || check_bound(c, bound, ret));
 }
 
+/* Creates a token and returns it in the status of the request. */
 static void post_token(struct call *c, struct json *request)
 {
     struct arena *a = c->arena;
     const struct object *account =
-        store_latest(c->server->store, kind_key(a, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(a, c->kind, c->ns, c->name));
     if (!account) {
         call_not_found(c, c->kind, c->name);
         return;

@@ -1,13 +1,24 @@
-/* PUT: the whole new state of an object, or of one of its subresources. Optimistic: a resourceVersion in the
- * body must be the current one, counting writes that are still on their way. */
+/* PUT: replaces an object, or one of its subresources.
+ *
+ * Concurrency is optimistic: a resourceVersion in the body must be the current one, compared with
+ * store_latest(), so it counts writes that are not committed yet. Of two clients that read the same version one
+ * gets 409 and reads again.
+ *
+ * verb_update_object() is the common path of PUT and PATCH:
+ *
+ *     check_names, check_preconditions -> restore_system_metadata -> prepare_update (grants, managedFields,
+ *     kind_prepare, kind_validate) -> nothing changed: answer, no write -> stage, or delete if the last
+ *     finalizer is gone
+ *
+ * A write that changes nothing gets no new version, so that controllers that repeat themselves wake no watch. */
 #include "access.h"
 #include "managed.h"
 #include "read.h"
 #include "verbs.h"
 #include "write.h"
 
-/* A PUT of custom resources, leases and definitions must say what it replaces. */
-static void version_required(struct call *c)
+/* A PUT of a custom resource, lease or definition must name the version that it replaces. */
+static void refuse_missing_version(struct call *c)
 {
     struct field_errors errors = { .arena = c->arena };
     struct field_path metadata = { .key = S("metadata") };
@@ -16,8 +27,8 @@ static void version_required(struct call *c)
     call_invalid(c, c->kind->plural, c->kind->group, c->name, &errors);
 }
 
-/* Version and uid of the body against what is there. False: answered. */
-static bool check_preconditions(struct call *c, const struct update *u)
+/* Compares resourceVersion and uid of the body with the current object. False: answered. */
+static bool check_preconditions(struct call *c, const struct object_update *u)
 {
     struct json *metadata = json_make(c->arena, u->object, "metadata", NULL);
     str uid = json_text(json_get(metadata, "uid")), old_uid = object_span(u->old, u->old->uid);
@@ -33,7 +44,7 @@ static bool check_preconditions(struct call *c, const struct update *u)
     if (!version.n || str_eq(version, S("0"))) {
         if (u->patched || c->kind->unconditional_update || c->sub == KIND_SCALE)
             return true;
-        version_required(c);
+        refuse_missing_version(c);
         return false;
     }
     if (str_eq(version, object_span(u->old, u->old->rv)))
@@ -47,8 +58,8 @@ static bool check_preconditions(struct call *c, const struct update *u)
     return false;
 }
 
-/* What no client may change is taken from what is there. */
-static void restore_system_metadata(struct call *c, const struct update *u)
+/* Copies the fields that clients cannot change from the current object. */
+static void restore_system_metadata(struct call *c, const struct object_update *u)
 {
     struct json *now = json_make(c->arena, u->object, "metadata", NULL);
     const struct json *old = json_get(u->old_tree, "metadata");
@@ -61,7 +72,8 @@ static void restore_system_metadata(struct call *c, const struct update *u)
         else
             json_del(now, str_c(kept[i]));
     }
-    for (size_t i = 0; i < countof(once_set); i++) /* setting them is refused as a change */
+    for (size_t i = 0; i < countof(once_set);
+         i++) /* a new value is kept here, and validation refuses it */
         if (json_get(old, once_set[i]))
             json_set(c->arena, now, str_c(once_set[i]), json_get(old, once_set[i]));
     if (!json_text(json_get(now, "uid")).n)
@@ -73,24 +85,7 @@ static void restore_system_metadata(struct call *c, const struct update *u)
         json_del(now, S("namespace"));
 }
 
-bool write_check_place(struct call *c, const struct json *object)
-{
-    str name = json_text(json_at(object, "metadata", "name", NULL));
-    str ns = json_text(json_at(object, "metadata", "namespace", NULL));
-    if (name.n && !str_eq(name, c->name))
-        call_bad_request(c,
-                         "the name of the object (" STR_FMT
-                         ") does not match the name on the URL (" STR_FMT ")",
-                         STR_ARG(name), STR_ARG(c->name));
-    else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
-        call_bad_request(
-            c, "the namespace of the provided object does not match the namespace sent on "
-               "the request");
-    else
-        return true;
-    return false;
-}
-
+/* The body must have the name of the path. False: answered. */
 static bool check_names(struct call *c, const struct json *object)
 {
     if (json_text(json_at(object, "metadata", "name", NULL)).n)
@@ -102,13 +97,14 @@ static bool check_names(struct call *c, const struct json *object)
     return false;
 }
 
-static bool prepare(struct call *c, const struct update *u)
+/* The steps before the write that can refuse it. False: answered. */
+static bool prepare_update(struct call *c, const struct object_update *u)
 {
-    if (!access_may_grant(c, u->old_tree, u->object))
+    if (!access_check_grant(c, u->old_tree, u->object))
         return false;
     struct write_env env;
     write_env_init(&env, c->server, c, c->arena);
-    write_owners_once(c, u->object);
+    write_dedupe_owners(c, u->object);
     struct kind_change change = { c->kind, c->sub, u->object, u->old_tree };
     struct kind_fault fault = { .errors.arena = c->arena };
     if (!u->applied)
@@ -122,49 +118,35 @@ static bool prepare(struct call *c, const struct update *u)
     return false;
 }
 
-void write_update(struct call *c, const struct update *u)
+void verb_update_object(struct call *c, const struct object_update *u)
 {
     if (!check_names(c, u->object) || !check_preconditions(c, u))
         return;
     restore_system_metadata(c, u);
-    if (!prepare(c, u))
+    if (!prepare_update(c, u))
         return;
     if (write_is_same(c->arena, u->old_tree, u->object)) {
         write_answer(c, 200, NULL, u->old_tree);
         return;
     }
-    str key = kind_key(c->arena, c->kind, c->ns, c->name);
+    str key = registry_key(c->arena, c->kind, c->ns, c->name);
     const struct object *stored = NULL;
     err_t e;
-    bool goes = write_may_go(c->kind, u->object);
+    bool goes = write_can_delete(c->kind, u->object);
     if (u->options->dry_run) {
         write_answer(c, 200, NULL, u->object);
         return;
     }
-    /* the last finalizer went: the update is answered, but what is deleted is what was there */
+    /* the update removed the last finalizer: answer with it, but the tombstone shows the old state */
     stored = goes ? write_remove(c->server, c->arena, c->kind, key, u->old_tree, &e)
                   : write_stage(c->server, c->arena, c->kind, key, u->object, &e);
     if (!stored)
-        call_stage_failed(c, &e);
+        call_stage_error(c, &e);
     else
         write_answer(c, 200, goes ? NULL : stored, u->object);
 }
 
-/* A built-in scale is judged as such, before its object is. False: answered. */
-bool check_scale(struct call *c, const struct json *scale)
-{
-    struct json *replicas = json_at(scale, "spec", "replicas", NULL);
-    if (c->kind->custom || (json_int(replicas, 0) >= 0 && json_int(replicas, 0) <= INT32_MAX))
-        return true;
-    struct field_errors errors = { .arena = c->arena };
-    struct field_path spec = { .key = S("spec") };
-    field_invalid(&errors, &(struct field_path){ &spec, .key = S("replicas") }, replicas,
-                  "must be greater than or equal to 0");
-    call_invalid(c, S("Scale"), S("autoscaling"), c->name, &errors);
-    return false;
-}
-
-/* PUT of a Scale: the replicas go into a copy of the object. */
+/* PUT of a Scale: writes its replicas into a copy of the object. */
 static void update_scale(struct call *c, const struct write_options *o, const struct object *old)
 {
     struct json *scale = call_body_object(c, kind_scale_kind(), o);
@@ -174,7 +156,7 @@ static void update_scale(struct call *c, const struct write_options *o, const st
         call_not_found(c, c->kind, c->name);
         return;
     }
-    if (!check_scale(c, scale))
+    if (!write_check_scale(c, scale))
         return;
     struct json *tree = read_tree(c->arena, c->kind, old), *object = json_copy(c->arena, tree);
     struct kind_fault fault = { .errors.arena = c->arena };
@@ -186,11 +168,12 @@ static void update_scale(struct call *c, const struct write_options *o, const st
     struct json *version = json_at(scale, "metadata", "resourceVersion", NULL);
     json_set(c->arena, json_make(c->arena, object, "metadata", NULL), S("resourceVersion"),
              version ? version : json_new_str(c->arena, S("")));
-    write_update(c,
-                 &(struct update){ .options = o, .old = old, .old_tree = tree, .object = object });
+    verb_update_object(c, &(struct object_update){
+                              .options = o, .old = old, .old_tree = tree, .object = object });
 }
 
-/* There is nothing to conflict with, unless a certain object is meant. */
+/* PUT of an object that does not exist, for kinds that allow it. A uid in the body means a certain object,
+ * so that is a conflict. */
 static void create_instead(struct call *c, const struct write_options *o, struct json *object)
 {
     struct json *metadata = json_make(c->arena, object, "metadata", NULL);
@@ -206,7 +189,7 @@ static void create_instead(struct call *c, const struct write_options *o, struct
     }
     if (str_to_i64(json_text(json_get(metadata, "resourceVersion")), &number) == 0)
         json_del(metadata, S("resourceVersion"));
-    write_create(c, o, object);
+    verb_create_object(c, o, object);
 }
 
 void verb_update(struct call *c)
@@ -215,7 +198,7 @@ void verb_update(struct call *c)
     if (!call_write_options(c, "UpdateOptions", &o))
         return;
     const struct object *old =
-        store_latest(c->server->store, kind_key(c->arena, c->kind, c->ns, c->name));
+        store_latest(c->server->store, registry_key(c->arena, c->kind, c->ns, c->name));
     if (c->sub == KIND_SCALE) {
         update_scale(c, &o, old);
         return;
@@ -231,8 +214,8 @@ void verb_update(struct call *c)
         call_not_found(c, c->kind, c->name);
         return;
     }
-    write_update(c, &(struct update){ .options = &o,
-                                      .old = old,
-                                      .old_tree = read_tree(c->arena, c->kind, old),
-                                      .object = object });
+    verb_update_object(c, &(struct object_update){ .options = &o,
+                                                   .old = old,
+                                                   .old_tree = read_tree(c->arena, c->kind, old),
+                                                   .object = object });
 }

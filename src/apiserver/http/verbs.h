@@ -1,4 +1,4 @@
-/* One function a verb; each fills in the call's answer. */
+/* One function per verb; each fills in the call's answer. */
 #ifndef FLYBALL_VERBS_H
 #define FLYBALL_VERBS_H
 
@@ -8,18 +8,32 @@ void verb_get(struct call *c);
 void verb_list(struct call *c);
 void verb_watch(struct call *c);
 void verb_create(struct call *c);
-/* What is posted to a subresource, or to bindings. */
+/* POST to a subresource (binding, eviction, token) or to bindings. */
 void verb_post(struct call *c, const struct write_options *o, struct json *object);
 void verb_update(struct call *c);
 void verb_patch(struct call *c);
 void verb_delete(struct call *c);
 void verb_delete_collection(struct call *c);
 
-/* Everything that is not a resource: discovery, documents, health, version. */
-void serve_page(struct call *c);
+/* Creates an object from a decoded body: POST, and a PUT or apply of an object that does not exist. */
+void verb_create_object(struct call *c, const struct write_options *o, struct json *object);
 
-/* 504 when a version is asked for that does not exist yet; true: answered. */
-struct status status_of_future(struct arena *a, int64_t rev, int64_t now);
-bool call_from_the_future(struct call *c, int64_t rev);
+struct object_update {
+    const struct write_options *options;
+    const struct object *old;
+    struct json *old_tree; /* `old` in the version of the call */
+    struct json *object;   /* decoded */
+    bool patched;          /* by PATCH: an unset resourceVersion or uid is that of `old` */
+    bool applied;          /* managedFields are up to date */
+};
+/* Writes the new state of an existing object, or of the call's subresource. */
+void verb_update_object(struct call *c, const struct object_update *u);
+
+/* ---- pages.c: everything that is not a resource */
+void pages_serve(struct call *c);
+
+/* ---- verb_get.c: 504 for a resourceVersion that does not exist yet */
+struct status status_future_version(struct arena *a, int64_t rev, int64_t now);
+bool call_refuse_future_version(struct call *c, int64_t rev); /* true: answered */
 
 #endif

@@ -1,6 +1,57 @@
-/* See watch.h. A watch goes through: the initial state (an array of references taken when it opened), the
- * bookmark that ends it, then events. Selectors see both sides of an event: what enters the selection is
- * ADDED, what leaves it is DELETED with its old data under the new version. */
+/* Watches: how a client follows a list, and what it costs the server when the client is slow.
+ *
+ * The problem. A watch is a response that never ends. One write may concern many watches, and any of
+ * their clients may stop reading at any time. A queue of copied events per watch would let one stopped client
+ * grow without limit, and would copy each event once per watch.
+ *
+ * The design. Events are stored once, in the history (store/history.h), a ring of pairs of the object before
+ * and after a write. A watch stores only a cursor, the sequence number of the next event to read, and
+ * produces bytes when the connection asks for them (watch_pull):
+ *
+ *     store commits a batch
+ *            |
+ *            |  watch_on_event(): for each watch of the resource that is not behind,
+ *            |  cursor = sequence of this event; wake its exchange
+ *            v
+ *     history  ... [e7] [e8] [e9] [e10]          one ring for all watches
+ *                        ^          ^
+ *                   cursor of A     cursor of B (behind by one)
+ *                        |
+ *            exchange has room: watch_pull(A, room)
+ *                        |  select, encode; stop after `room` bytes
+ *                        v
+ *                    socket of A
+ *
+ * Invariants:
+ *
+ *   - A watch that has sent everything (`behind` is false) has no cursor, so it cannot fall out of the
+ *     history however long it is idle. The event that wakes it sets its cursor.
+ *   - A watch that is behind and whose cursor has left the history has lost events. It sends an ERROR event
+ *     with code 410 and ends; the client lists again, as the Kubernetes API demands. So a slow or dead client
+ *     costs one struct watch and the kernel's socket buffer, never a queue.
+ *   - Events with a version up to `from_rev` are never sent; `sent_rev` is the highest version that the client
+ *     has seen and never decreases. Bookmarks carry it.
+ *
+ * A watch goes through three phases. The initial state, if the client asked for it, is an array of references
+ * taken when the watch opened: objects are immutable, so it stays consistent while later writes happen. Then
+ * comes the bookmark that ends the initial state (k8s.io/initial-events-end), then events from the history.
+ *
+ * Selectors are evaluated on both sides of an event. An object that enters the selection is ADDED, one that
+ * leaves it is DELETED with its old data under the new version, and one that is in it before and after is
+ * MODIFIED:
+ *
+ *     before   after    sent
+ *     no       no       nothing
+ *     no       yes      ADDED     (data after)
+ *     yes      yes      MODIFIED  (data after)
+ *     yes      no       DELETED   (data before, version of the event)
+ *
+ * Encoding. Objects are stored as the JSON that clients receive, so an event in the default form is a copy of
+ * those bytes with the resourceVersion replaced (object_put_as). Only tables, metadata and converted versions
+ * are parsed.
+ *
+ * Memory. The exchange owns the watch through its stream_source and frees it with watch_closed. The server's
+ * map has the first watch per resource; the others are linked from it. */
 #include "watch.h"
 
 #include "read.h"
@@ -8,47 +59,51 @@
 
 enum {
     BOOKMARK_S = 60,
-    LAST_BOOKMARK_S = 2, /* before the end */
+    LAST_BOOKMARK_S = 2, /* before the watch ends */
     TIMEOUT_LEAST_S = 1800,
 };
 
 struct watch {
     struct stream_source source;
     struct server *server;
-    struct exchange *exchange;  /* NULL until attached */
-    struct watch *next, **link; /* of those with the same resource */
+    struct exchange *exchange;  /* borrowed; NULL until watch_attach() */
+    struct watch *next, **link; /* watches of the same resource; link NULL: the first */
     const struct kind *kind;
     struct kind_set *set;
-    struct arena arena; /* of the selectors, if there are any */
+    struct arena arena; /* owns the selectors and `include` */
     struct list_options options;
     char *prefix; /* owned: "group/resource/[namespace/]" */
-    char *name;   /* owned; one object only, or NULL */
+    char *name;   /* owned; watch only this object; NULL: all */
 
-    struct object **initial; /* owned references, sent up to `sent` */
+    struct object **initial; /* the initial state: owned references, those from `sent` on */
     size_t n_initial, sent;
-    bool mark_initial_end;
+    bool bookmark_initial_end;
 
-    bool behind;      /* `cursor` counts */
-    uint64_t cursor;  /* next event to read */
-    int64_t from_rev; /* events up to here are not for us */
-    int64_t told_rev; /* the highest version the client knows of */
-    bool bookmark_due, ending, gone;
-    bool columns_sent; /* of a table */
+    bool behind;      /* there are events to read, from `cursor` on */
+    uint64_t cursor;  /* sequence number of the next event; valid while behind */
+    int64_t from_rev; /* events up to this version are not sent */
+    int64_t sent_rev; /* the highest version that the client has seen */
+    bool bookmark_due;
+    bool ending;       /* end the stream once everything is sent */
+    bool expired;      /* end the stream with 410 (or 504) */
+    bool columns_sent; /* the column definitions of a table were sent */
     enum answer_form form;
     bool form_v1beta1;
-    str include; /* includeObject, in arena */
+    str include; /* "includeObject=...", in the arena; "": unset */
     struct timer timer;
-    int64_t end_ns;
+    int64_t end_ns; /* monotonic time of the loop */
 };
 
-/* ---- the list of watches of a resource; the map's key is borrowed from its first watch */
+/* ---- the watches of a resource */
 
 static str resource_prefix(const struct watch *w)
 {
     return key_prefix(str_c(w->prefix));
 }
 
-static void enlist(struct server *s, struct watch *w)
+/* Adds the watch in front of the others of its resource. The map's key points into the first watch's
+ * prefix, so the slot is written again each time the first watch changes. */
+static void watch_link(struct server *s, struct watch *w)
 {
     struct watch *first = map_get(&s->watches, resource_prefix(w));
     w->next = first;
@@ -59,7 +114,7 @@ static void enlist(struct server *s, struct watch *w)
     s->n_watches++;
 }
 
-static void delist(struct watch *w)
+static void watch_unlink(struct watch *w)
 {
     struct server *s = w->server;
     if (w->next)
@@ -75,7 +130,7 @@ static void delist(struct watch *w)
 
 static void watch_free(struct watch *w)
 {
-    delist(w);
+    watch_unlink(w);
     timer_stop(&w->timer);
     for (size_t i = w->sent; i < w->n_initial; i++)
         object_unref(w->initial[i]);
@@ -94,7 +149,8 @@ static void put_open(struct buf *out, const char *type)
     buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
 }
 
-/* In the form that was asked for: itself, a table, metadata only. */
+/* Writes a tree in the form that the client asked for: the object, a table, or its metadata. A table sends
+ * its column definitions with the first event only. */
 static void put_tree(struct watch *w, struct buf *out, struct arena *a, struct json *tree,
                      int64_t rev)
 {
@@ -106,7 +162,7 @@ static void put_tree(struct watch *w, struct buf *out, struct arena *a, struct j
                       .request = &query,
                       .form = w->form,
                       .form_v1beta1 = w->form_v1beta1 };
-    json_write(out, call_form_object(&c, w->kind, tree, w->columns_sent));
+    json_write(out, call_shape_object(&c, w->kind, tree, w->columns_sent));
     w->columns_sent = true;
 }
 
@@ -120,15 +176,15 @@ static void put_event(struct watch *w, struct buf *out, const char *type, const 
                       int64_t rev)
 {
     put_open(out, type);
-    if (w->form == FORM_OBJECT && read_verbatim(w->kind, w->set, o))
+    if (w->form == FORM_OBJECT && read_is_verbatim(w->kind, w->set, o))
         object_put_as(out, o, rev);
     else
         put_converted(w, out, o, rev);
     buf_put(out, S("}\n"));
-    w->told_rev = MAX(w->told_rev, rev);
+    w->sent_rev = MAX(w->sent_rev, rev);
 }
 
-/* Kind, version, resourceVersion, and what a type always writes (spec: {}). */
+/* A bookmark has kind, apiVersion, resourceVersion, and the fields that the type always writes (spec: {}). */
 static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
 {
     auto_arena struct arena scratch = { 0 };
@@ -143,11 +199,13 @@ static void put_bookmark(struct watch *w, struct buf *out, bool initial_end)
         json_set_str(&scratch, json_make(&scratch, metadata, "annotations", NULL),
                      "k8s.io/initial-events-end", S("true"));
     put_open(out, "BOOKMARK");
-    put_tree(w, out, &scratch, tree, w->told_rev);
+    put_tree(w, out, &scratch, tree, w->sent_rev);
     buf_put(out, S("}\n"));
 }
 
-static void put_gone(struct watch *w, struct buf *out)
+/* The last event of a watch that cannot continue: 410 for events that are gone, 504 for a version that does
+ * not exist yet. */
+static void put_expired(struct watch *w, struct buf *out)
 {
     auto_arena struct arena scratch = { 0 };
     struct status s = { .code = 410, .reason = "Expired" };
@@ -156,7 +214,7 @@ static void put_gone(struct watch *w, struct buf *out)
                      (long long)store_history(w->server->store)->compacted);
     int64_t now = store_rev(w->server->store);
     if (w->from_rev > now)
-        s = status_of_future(&scratch, w->from_rev, now);
+        s = status_future_version(&scratch, w->from_rev, now);
     put_open(out, "ERROR");
     json_write(out, status_tree(&scratch, &s));
     buf_put(out, S("}\n"));
@@ -164,25 +222,27 @@ static void put_gone(struct watch *w, struct buf *out)
 
 /* ---- reading the history */
 
-static bool concerns(const struct watch *w, str key)
+static bool watch_covers_key(const struct watch *w, str key)
 {
     return str_starts(key, str_c(w->prefix)) && (!w->name || str_eqc(key_split(key).name, w->name));
 }
 
-static void pull_event(struct watch *w, struct buf *out, const struct event *e)
+/* Sends the event if it concerns the watch; see the table above. */
+static void watch_pull_event(struct watch *w, struct buf *out, const struct event *e)
 {
     const struct object *now = e->now, *was = e->was;
-    if (now->rev <= w->from_rev || !concerns(w, object_key(now)))
+    if (now->rev <= w->from_rev || !watch_covers_key(w, object_key(now)))
         return;
-    bool in_before = was && read_selected(w->kind, &w->options, was);
-    bool in_now = !now->deleted && read_selected(w->kind, &w->options, now);
+    bool in_before = was && read_is_selected(w->kind, &w->options, was);
+    bool in_now = !now->deleted && read_is_selected(w->kind, &w->options, now);
     if (in_now)
         put_event(w, out, in_before ? "MODIFIED" : "ADDED", now, now->rev);
     else if (in_before)
         put_event(w, out, "DELETED", now->deleted ? now : was, now->rev);
 }
 
-static void pull_initial(struct watch *w, struct buf *out, size_t room)
+/* Sends as much of the initial state as fits into `room`. The array is freed after the last object. */
+static void watch_pull_initial(struct watch *w, struct buf *out, size_t room)
 {
     size_t before = out->n;
     while (w->sent < w->n_initial && out->n - before < room) {
@@ -195,42 +255,44 @@ static void pull_initial(struct watch *w, struct buf *out, size_t room)
     free(w->initial);
     w->initial = NULL;
     w->n_initial = w->sent = 0;
-    w->told_rev = MAX(w->told_rev, w->from_rev);
-    if (w->mark_initial_end)
+    w->sent_rev = MAX(w->sent_rev, w->from_rev);
+    if (w->bookmark_initial_end)
         put_bookmark(w, out, true);
-    w->mark_initial_end = false;
+    w->bookmark_initial_end = false;
 }
 
+/* The stream's source. Returns STREAM_MORE when `room` ended it, STREAM_WAIT when the client has seen
+ * everything, STREAM_END after an ERROR event or when the watch was ended. */
 static enum stream_more watch_pull(void *context, struct buf *out, size_t room)
 {
     struct watch *w = context;
     const struct history *h = store_history(w->server->store);
     size_t before = out->n;
-    if (w->gone) {
-        put_gone(w, out);
+    if (w->expired) {
+        put_expired(w, out);
         return STREAM_END;
     }
-    if (w->n_initial || w->mark_initial_end)
-        pull_initial(w, out, room);
+    if (w->n_initial || w->bookmark_initial_end)
+        watch_pull_initial(w, out, room);
     if (w->n_initial)
         return STREAM_MORE;
     while (w->behind && out->n - before < room) {
         if (w->cursor < h->first) {
-            w->gone = true;
-            put_gone(w, out);
+            w->expired = true;
+            put_expired(w, out);
             return STREAM_END;
         }
         const struct event *e = history_at(h, w->cursor);
         if (e)
-            pull_event(w, out, e);
+            watch_pull_event(w, out, e);
         w->cursor++;
         w->behind = w->cursor < h->next;
     }
     if (w->behind)
         return STREAM_MORE;
     int64_t rev = store_rev(w->server->store);
-    if (w->bookmark_due && rev > w->told_rev) {
-        w->told_rev = rev;
+    if (w->bookmark_due && rev > w->sent_rev) {
+        w->sent_rev = rev;
         put_bookmark(w, out, false);
     }
     w->bookmark_due = false;
@@ -243,72 +305,77 @@ static void watch_closed(void *context, bool complete)
     watch_free(context);
 }
 
-/* ---- time: seconds of the client, who knows nothing of a faster clock */
+/* ---- time: seconds as the client counts them, also when the loop's clock runs faster (simulation) */
 
-static void watch_tick(struct timer *t);
+static void watch_on_timer(struct timer *t);
 
-static int64_t after_s(const struct watch *w, int64_t at_ns, int64_t seconds)
+static int64_t watch_deadline(const struct watch *w, int64_t at_ns, int64_t seconds)
 {
     return at_ns + loop_scale_timeout(w->server->loop, seconds * NS_PER_S);
 }
 
-static void set_timer(struct watch *w, int64_t now)
+/* The next bookmark, at the latest shortly before the end, so that the client can continue from there. */
+static void watch_set_timer(struct watch *w, int64_t now)
 {
-    int64_t last = after_s(w, w->end_ns, -LAST_BOOKMARK_S);
-    int64_t next = now < last ? MIN(after_s(w, now, BOOKMARK_S), last) : w->end_ns;
-    timer_set(w->server->loop, &w->timer, next, watch_tick);
+    int64_t last = watch_deadline(w, w->end_ns, -LAST_BOOKMARK_S);
+    int64_t next = now < last ? MIN(watch_deadline(w, now, BOOKMARK_S), last) : w->end_ns;
+    timer_set(w->server->loop, &w->timer, next, watch_on_timer);
 }
 
-static void watch_tick(struct timer *t)
+static void watch_on_timer(struct timer *t)
 {
     struct watch *w = container_of(t, struct watch, timer);
     int64_t now = loop_mono_ns(w->server->loop);
     w->ending = now >= w->end_ns;
     w->bookmark_due = w->options.bookmarks && !w->ending;
     if (!w->ending)
-        set_timer(w, now);
+        watch_set_timer(w, now);
     if (w->exchange)
         exchange_wake_stream(w->exchange);
 }
 
-static void start_clock(struct watch *w, struct server *s)
+/* The client's timeoutSeconds, or a random time between 30 and 60 minutes, so that watches opened at the
+ * same time do not all end at the same time. */
+static void watch_start_timer(struct watch *w, struct server *s)
 {
     if (!s->loop)
         return;
     int64_t now = loop_mono_ns(s->loop), seconds = w->options.timeout_s;
     if (seconds <= 0 || seconds > 86400)
         seconds = TIMEOUT_LEAST_S + random_below(&s->random, TIMEOUT_LEAST_S);
-    w->end_ns = after_s(w, now, seconds);
-    set_timer(w, now);
+    w->end_ns = watch_deadline(w, now, seconds);
+    watch_set_timer(w, now);
 }
 
 /* ---- opening */
 
-static void gather_initial(struct watch *w)
+static void watch_collect_initial(struct watch *w)
 {
     struct store *store = w->server->store;
     VEC(struct object *) found = { 0 };
     struct tree_cursor cursor = tree_seek(store_tree(store), str_c(w->prefix));
     for (struct object *o; (o = tree_next_in(&cursor, str_c(w->prefix)));)
-        if (concerns(w, object_key(o)) && read_selected(w->kind, &w->options, o))
+        if (watch_covers_key(w, object_key(o)) && read_is_selected(w->kind, &w->options, o))
             vec_push(&found, object_ref(o));
     w->initial = found.at;
     w->n_initial = found.n;
-    w->from_rev = w->told_rev = store_rev(store);
-    w->mark_initial_end = w->options.initial_events && w->options.bookmarks;
+    w->from_rev = w->sent_rev = store_rev(store);
+    w->bookmark_initial_end = w->options.initial_events && w->options.bookmarks;
 }
 
-static void place(struct watch *w, const struct list_options *o)
+/* Decides where the watch starts: with the state, with the first event after a version, or not at all
+ * (`expired`). */
+static void watch_set_start(struct watch *w, const struct list_options *o)
 {
     const struct history *h = store_history(w->server->store);
     bool from_state = o->rev == 0 || o->initial_events;
     if (from_state && o->rev <= store_rev(w->server->store)) {
-        gather_initial(w);
+        watch_collect_initial(w);
         return;
     }
-    w->from_rev = w->told_rev = o->rev;
-    w->gone = from_state || !history_after(h, o->rev, &w->cursor);
-    w->behind = !w->gone && w->cursor < h->next;
+    w->from_rev = w->sent_rev = o->rev;
+    w->expired = from_state || !history_after(h, o->rev, &w->cursor);
+    w->behind = !w->expired && w->cursor < h->next;
 }
 
 void verb_watch(struct call *c)
@@ -317,7 +384,7 @@ void verb_watch(struct call *c)
     if (!call_list_options(c, &o))
         return;
     if (o.rev == 0 && call_query(c, "sendInitialEvents").p && !o.initial_events)
-        o.rev = store_rev(c->server->store); /* only what comes */
+        o.rev = store_rev(c->server->store); /* sendInitialEvents=false: later events only */
     if (c->text == TEXT_YAML) {
         call_status(c, &(struct status){ .code = 406,
                                          .reason = "NotAcceptable",
@@ -325,7 +392,7 @@ void verb_watch(struct call *c)
         return;
     }
     struct watch *w = mem_zero(1, sizeof(*w));
-    str prefix = kind_prefix(c->arena, c->kind, c->ns);
+    str prefix = registry_prefix(c->arena, c->kind, c->ns);
     w->server = c->server;
     w->kind = c->kind;
     w->set = kind_set_ref(c->set);
@@ -335,7 +402,7 @@ void verb_watch(struct call *c)
     w->options = o;
     w->options.continue_token = S("");
     str labels = call_query(c, "labelSelector"), fields = call_query(c, "fieldSelector");
-    err_t e; /* parsed before: cannot fail */
+    err_t e; /* call_list_options() parsed the same text: cannot fail */
     w->options.labels = (struct label_selector){ 0 };
     w->options.fields = (struct field_selector){ 0 };
     if (labels.n)
@@ -350,17 +417,17 @@ void verb_watch(struct call *c)
     w->source = (struct stream_source){
         .pull = watch_pull, .closed = watch_closed, .context = w, .length = -1
     };
-    enlist(c->server, w);
-    place(w, &o);
-    start_clock(w, c->server);
+    watch_link(c->server, w);
+    watch_set_start(w, &o);
+    watch_start_timer(w, c->server);
     c->answer.status = 200;
     c->answer.content_type = "application/json";
     c->answer.stream = &w->source;
 }
 
-/* ---- from outside */
+/* ---- called by the server */
 
-bool watch_is(const struct stream_source *source)
+bool watch_is_source(const struct stream_source *source)
 {
     return source->pull == watch_pull;
 }
@@ -374,7 +441,7 @@ void watch_on_event(struct server *s, const struct event *e, uint64_t sequence)
 {
     str key = object_key(e->now);
     for (struct watch *w = map_get(&s->watches, key_prefix(key)); w; w = w->next) {
-        if (w->behind || !concerns(w, key))
+        if (w->behind || !watch_covers_key(w, key))
             continue;
         w->behind = true;
         w->cursor = sequence;

@@ -1,13 +1,21 @@
-/* See write.h. */
+/* The steps that all writes share; see write.h.
+ *
+ *     tree -> (storage version) -> text with resourceVersion -> struct object -> store_stage -> commit at the
+ *                                                                                               end of the turn
+ *
+ * The store owns the staged object. The version is assigned here, when a write is staged, and not when it is
+ * committed: versions are consecutive in the order of staging. */
 #include "write.h"
 
 #include "../../json/seen.h"
 #include "read.h"
 
-enum { USUAL_BYTES = 1000 }; /* most objects have no more: their text is made in one piece */
+enum { USUAL_BYTES = 1000 }; /* first allocation: enough for most objects */
 
-static struct object *stage(struct server *s, struct arena *a, const struct kind *k, str key,
-                            struct json *tree, bool deleted, err_t *e)
+/* Encodes the tree and stages it. The limit does not apply to tombstones, because an object that exists
+ * must be deletable. */
+static struct object *stage_object(struct server *s, struct arena *a, const struct kind *k, str key,
+                                   struct json *tree, bool deleted, err_t *e)
 {
     const err_t *failure = store_failure(s->store);
     if (failure) {
@@ -24,7 +32,7 @@ static struct object *stage(struct server *s, struct arena *a, const struct kind
     }
     object_text(a, stored, rev, &text);
     if (text.n > OBJECT_BYTES_MAX && !deleted) {
-        err_set(e, E2BIG, "the object has %zu bytes, but at most %d are stored", text.n,
+        err_set(e, E2BIG, "object is too large: %zu bytes; the limit is %d bytes", text.n,
                 OBJECT_BYTES_MAX);
         return NULL;
     }
@@ -33,7 +41,7 @@ static struct object *stage(struct server *s, struct arena *a, const struct kind
                  json_new_str(a, arena_printf(a, "%lld", (long long)rev)));
     struct object *o = NULL;
     int result = object_new(key, buf_str(&text), rev, deleted, &o);
-    assert(result == 0); /* object_text wrote it */
+    assert(result == 0); /* object_text() wrote the text */
     store_stage(s->store, o);
     server_commit_soon(s);
     return o;
@@ -42,16 +50,17 @@ static struct object *stage(struct server *s, struct arena *a, const struct kind
 struct object *write_stage(struct server *s, struct arena *a, const struct kind *k, str key,
                            struct json *tree, err_t *e)
 {
-    return stage(s, a, k, key, tree, false, e);
+    return stage_object(s, a, k, key, tree, false, e);
 }
 
 struct object *write_remove(struct server *s, struct arena *a, const struct kind *k, str key,
                             struct json *tree, err_t *e)
 {
-    return stage(s, a, k, key, tree, true, e);
+    return stage_object(s, a, k, key, tree, true, e);
 }
 
-void call_stage_failed(struct call *c, const err_t *e)
+/* 413 for an object that is too large, 507 for a full disk, else 500. */
+void call_stage_error(struct call *c, const err_t *e)
 {
     int code = e->code == E2BIG ? 413 : e->code == ENOSPC ? 507 : 500;
     const char *reason = code == 413 ? "RequestEntityTooLarge" : "InternalError";
@@ -60,15 +69,17 @@ void call_stage_failed(struct call *c, const err_t *e)
                                      .message = arena_str(c->arena, str_c(e->text)) });
 }
 
-/* ---- what kinds may ask for */
+/* ---- lookups for kinds */
 
 static const struct json *env_lookup(void *context, const struct kind *k, str ns, str name)
 {
     struct write_env *e = context;
-    const struct object *o = store_latest(e->server->store, kind_key(e->env.arena, k, ns, name));
+    const struct object *o =
+        store_latest(e->server->store, registry_key(e->env.arena, k, ns, name));
     return o ? read_tree(e->env.arena, k, o) : NULL;
 }
 
+/* Whether any committed service contains the text, such as a quoted IP address. */
 static bool env_service_holds(void *context, str text)
 {
     struct write_env *e = context;
@@ -79,7 +90,8 @@ static bool env_service_holds(void *context, str text)
     return false;
 }
 
-/* Ports of the nodes stand behind "nodePort": and "healthCheckNodePort": in the text of a service. */
+/* Marks the node ports in use: the numbers after "nodePort": and "healthCheckNodePort": in the text of all
+ * services. */
 static void env_service_ports(void *context, bool *used, int64_t first, int64_t n)
 {
     struct write_env *e = context;
@@ -117,7 +129,8 @@ void write_env_init(struct write_env *e, struct server *s, struct call *c, struc
                                 .warn = env_warn };
 }
 
-void write_owners_once(struct call *c, const struct json *object)
+/* quoted: kube-apiserver */
+void write_dedupe_owners(struct call *c, const struct json *object)
 {
     struct json *owners = json_at(object, "metadata", "ownerReferences", NULL);
     uint32_t n = (uint32_t)json_len(owners), kept = 0;
@@ -144,8 +157,9 @@ void write_owners_once(struct call *c, const struct json *object)
         owners->n = kept;
 }
 
-/* ---- answers, comparisons */
+/* ---- answers and comparisons */
 
+/* Answers with the stored bytes if they are what the client asked for, else with the tree in its form. */
 void write_answer(struct call *c, int status, const struct object *stored, struct json *tree)
 {
     if (c->sub == KIND_SCALE) {
@@ -159,7 +173,7 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
     }
     if (c->kind->custom && c->kind != c->kind->storage)
         kind_from_storage(c->kind, c->arena,
-                          tree); /* what the stored version has no place for is lost */
+                          tree); /* fields that the stored version lacks are lost */
     bool plain = c->form == FORM_OBJECT && c->text == TEXT_JSON && !c->pretty;
     if (!stored || !plain || c->kind != c->kind->storage) {
         call_object(c, status, c->kind, tree);
@@ -171,7 +185,7 @@ void write_answer(struct call *c, int status, const struct object *stored, struc
     buf_put(&c->answer.body, object_json(stored));
 }
 
-static struct json *without_times(struct arena *a, const struct json *managed)
+static struct json *copy_without_times(struct arena *a, const struct json *managed)
 {
     struct json *copy = json_copy(a, managed);
     for (size_t i = 0; i < json_len(copy); i++)
@@ -183,8 +197,8 @@ bool write_is_same(struct arena *a, const struct json *old, const struct json *n
 {
     struct json *x = json_copy(a, old), *y = json_copy(a, now);
     struct json *mx = json_make(a, x, "metadata", NULL), *my = json_make(a, y, "metadata", NULL);
-    struct json *managed = without_times(a, json_get(mx, "managedFields"));
-    if (!json_eq(managed, without_times(a, json_get(my, "managedFields"))))
+    struct json *managed = copy_without_times(a, json_get(mx, "managedFields"));
+    if (!json_eq(managed, copy_without_times(a, json_get(my, "managedFields"))))
         return false;
     const str ignored[] = { S("managedFields"), S("resourceVersion") };
     for (size_t i = 0; i < countof(ignored); i++) {
@@ -194,11 +208,76 @@ bool write_is_same(struct arena *a, const struct json *old, const struct json *n
     return json_eq(x, y);
 }
 
-bool write_may_go(const struct kind *k, const struct json *tree)
+bool write_can_delete(const struct kind *k, const struct json *tree)
 {
     const struct json *meta = json_get(tree, "metadata");
     bool is_namespace = !k->group.n && str_eq(k->plural, S("namespaces"));
     return json_get(meta, "deletionTimestamp") && !json_len(json_get(meta, "finalizers")) &&
            json_int(json_get(meta, "deletionGracePeriodSeconds"), 0) == 0 &&
            !(is_namespace && json_len(json_at(tree, "spec", "finalizers", NULL)));
+}
+
+/* ---- checks of names and scales */
+
+bool write_check_place(struct call *c, const struct json *object)
+{
+    str name = json_text(json_at(object, "metadata", "name", NULL));
+    str ns = json_text(json_at(object, "metadata", "namespace", NULL));
+    if (name.n && !str_eq(name, c->name))
+        call_bad_request(c,
+                         "the name of the object (" STR_FMT
+                         ") does not match the name on the URL (" STR_FMT ")",
+                         STR_ARG(name), STR_ARG(c->name));
+    else if (c->kind->namespaced && ns.n && !str_eq(ns, c->ns))
+        call_bad_request(
+            c, "the namespace of the provided object does not match the namespace sent on "
+               "the request");
+    else
+        return true;
+    return false;
+}
+
+bool write_check_scale(struct call *c, const struct json *scale)
+{
+    struct json *replicas = json_at(scale, "spec", "replicas", NULL);
+    if (c->kind->custom || (json_int(replicas, 0) >= 0 && json_int(replicas, 0) <= INT32_MAX))
+        return true;
+    struct field_errors errors = { .arena = c->arena };
+    struct field_path spec = { .key = S("spec") };
+    field_invalid(&errors, &(struct field_path){ &spec, .key = S("replicas") }, replicas,
+                  "must be greater than or equal to 0");
+    call_invalid(c, S("Scale"), S("autoscaling"), c->name, &errors);
+    return false;
+}
+
+/* ---- edits by controllers */
+
+struct json *write_begin_edit(struct server *s, struct arena *a, str key,
+                              const struct kind **ret_kind)
+{
+    struct kind_set *set;
+    const struct object *o = store_latest(s->store, key);
+    const struct kind *k = o ? registry_find_by_key(&s->registry, key, &set) : NULL;
+    struct json *tree = NULL;
+    err_t e;
+    if (!k || json_parse(a, object_json(o), &tree, &e) < 0)
+        return NULL;
+    *ret_kind = k;
+    return tree;
+}
+
+bool write_end_edit(struct server *s, struct arena *a, const struct kind *k, str key,
+                    struct json *tree)
+{
+    struct json *metadata = json_make(a, tree, "metadata", NULL);
+    if (json_get(metadata, "finalizers") && !json_len(json_get(metadata, "finalizers")))
+        json_del(metadata, S("finalizers"));
+    if (json_get(metadata, "ownerReferences") && !json_len(json_get(metadata, "ownerReferences")))
+        json_del(metadata, S("ownerReferences"));
+    err_t e;
+    if (!write_can_delete(k, tree))
+        return write_stage(s, a, k, key, tree, &e) != NULL;
+    const struct kind *same; /* what is deleted is what was there */
+    struct json *last = write_begin_edit(s, a, key, &same);
+    return last && write_remove(s, a, k, key, last, &e) != NULL;
 }

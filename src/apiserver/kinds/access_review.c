@@ -1,7 +1,9 @@
-/* SelfSubjectAccessReview and its relatives: checks what a review asks for. http/review.c answers
- * it. */
+/* SelfSubjectAccessReview and its relatives: checks what a review asks for. http/review.c answers it. A review
+ * is never stored, so its metadata must be empty, apart from the namespace of a LocalSubjectAccessReview, which
+ * must agree with the one it asks about. */
 #include "kind_hooks.h"
 
+/* Exactly one of resourceAttributes and nonResourceAttributes must be set. */
 static void validate_access(const struct kind_change *c, struct kind_env *env UNUSED,
                             struct field_errors *errors)
 {

@@ -17,6 +17,7 @@ static str to_lower(struct arena *a, str text)
     return copy;
 }
 
+/* singular and listKind follow from the kind. */
 static void fill_crd(struct arena *a, struct json *object)
 {
     struct json *names = json_make(a, object, "spec", "names", NULL);
@@ -29,6 +30,7 @@ static void fill_crd(struct arena *a, struct json *object)
 
 /* ---- status */
 
+/* True if the list contains an equal value. */
 static bool list_has(const struct json *list, const struct json *value)
 {
     for (uint32_t i = 0; i < json_len(list); i++)
@@ -156,6 +158,7 @@ const struct kind_hooks kind_hooks_crd = { .fill = fill_crd,
 
 /* ---- kinds */
 
+/* Copies a list of strings into the arena of the kinds. */
 static const str *copy_strings(struct arena *a, const struct json *list, uint32_t *ret_n)
 {
     *ret_n = (uint32_t)json_len(list);
@@ -223,6 +226,7 @@ static void make_columns(struct arena *a, const struct json *version, struct kin
     k->columns = columns;
 }
 
+/* selectableFields; the label is the path without the leading dot. */
 static void make_selectable(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *list = json_get(version, "selectableFields");
@@ -235,6 +239,7 @@ static void make_selectable(struct arena *a, const struct json *version, struct 
     k->selectable = fields;
 }
 
+/* status and scale, as far as the version declares them. */
 static void make_subresources(struct arena *a, const struct json *version, struct kind *k)
 {
     const struct json *subresources = json_get(version, "subresources");

@@ -1,16 +1,23 @@
 /* What makes a CustomResourceDefinition invalid: its names, and for each version the columns,
  * subresources, selectable fields and schema.
  *
- * Paths need care. kube-apiserver checks the internal type, in which parts that all versions have in common
- * are moved up into the spec: if every version has the same schema, its errors are reported once, below
- * spec.validation, otherwise below spec.versions[i].schema. locate_part() decides which. Texts are
- * kube-apiserver's where it has a short one. */
+ * Paths need care. kube-apiserver converts a definition to an internal type before it validates it, and there
+ * the parts that all versions have in common are moved up into the spec:
+ *
+ *   spec.versions[i].schema                      if the versions differ
+ *   spec.validation                              if all versions have the same schema
+ *   spec.versions[i].additionalPrinterColumns    if the versions differ
+ *   spec.additionalPrinterColumns                if all versions have the same columns
+ *
+ * So an error of a shared part is reported once, below the spec, and locate_part() decides where. Old names
+ * survive in these paths too: "JSONPath" in a column, "version" for the first version. */
 #include "../schema/cel_check.h"
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { SELECTABLE_MAX = 8 };
 
+/* kind and listKind, compared as DNS labels in lower case. */
 static void check_lower_name(const struct json *name, const struct field_path *at,
                              struct field_errors *errors)
 {
@@ -24,6 +31,7 @@ static void check_lower_name(const struct json *name, const struct field_path *a
         field_invalid(errors, at, name, "%s", fault);
 }
 
+/* shortNames and categories. */
 static void check_name_list(const struct json *list, const struct field_path *at,
                             struct field_errors *errors)
 {
@@ -58,6 +66,7 @@ static void check_names(const struct json *spec, const struct field_path *up,
         field_invalid(errors, AT(&at, "listKind"), list, "kind and listKind may not be the same");
 }
 
+/* A DNS subdomain with at least one dot. */
 static void check_group(const struct json *spec, const struct field_path *at,
                         struct field_errors *errors)
 {
@@ -112,6 +121,7 @@ static void check_columns(const struct json *columns, const struct field_path *u
     }
 }
 
+/* A path below `under`; the second error is reported only if the path is well-formed. */
 static void check_scale_path(const struct json *scale, const char *key, const char *under,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -123,6 +133,7 @@ static void check_scale_path(const struct json *scale, const char *key, const ch
         field_invalid(errors, &at, path, "should be a json path under %s", under);
 }
 
+/* The paths of a scale must point into spec and status. */
 static void check_subresources(const struct json *subresources, const struct field_path *at,
                                struct field_errors *errors)
 {
@@ -225,6 +236,7 @@ static void check_root(const struct json *openapi, const struct field_path *at,
     }
 }
 
+/* CEL rules are checked only if the schema is structural. */
 static void check_schema(const struct json *openapi, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -242,6 +254,7 @@ static const struct json *openapi_of(const struct json *version)
     return json_is(openapi, JSON_OBJ) ? openapi : NULL;
 }
 
+/* True if every version has the same value for `key`. */
 static bool versions_share(const struct json *versions, const char *key)
 {
     for (uint32_t i = 1; i < json_len(versions); i++)
@@ -255,12 +268,14 @@ struct part_location {           /* where errors of one part of a version are re
     const struct field_path *up; /* the version, or the spec if all versions share the part */
 };
 
+/* Shared parts are checked with the first version only. */
 static struct part_location locate_part(bool alike, uint32_t i, const struct field_path *spec,
                                         const struct field_path *own)
 {
     return (struct part_location){ i == 0 || !alike, alike ? spec : own };
 }
 
+/* No control characters; between 1 and 256 bytes. */
 static bool is_printable(str text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -365,6 +380,7 @@ static void check_stored_versions(const struct json *crd, struct field_errors *e
 
 /* ---- the whole definition */
 
+/* Established=True: clients may rely on its names. */
 static bool is_established(const struct json *crd)
 {
     const struct json *conditions = json_at(crd, "status", "conditions", NULL);

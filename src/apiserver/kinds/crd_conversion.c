@@ -1,6 +1,8 @@
-/* What makes the conversion of a definition invalid. This server converts nothing but apiVersion and never
- * calls a webhook, but a definition with a broken one must be refused here as it is elsewhere. Errors have
- * the paths of the internal type, where webhookClientConfig and conversionReviewVersions are not nested. */
+/* What makes the conversion of a definition invalid.
+ *
+ * This server converts nothing but apiVersion and never calls a webhook, but a definition with a broken one
+ * must be refused here as it is elsewhere. Errors have the paths of the internal type, where
+ * webhookClientConfig and conversionReviewVersions are not nested below webhook. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -46,6 +48,7 @@ static void check_path(const struct json *path, const struct field_path *at,
             field_invalid(errors, at, path, "%s", format_dns_subdomain(part));
 }
 
+/* A service reference of a webhook. */
 static void check_service(const struct json *service, const struct field_path *at,
                           struct field_errors *errors)
 {
@@ -59,6 +62,7 @@ static void check_service(const struct json *service, const struct field_path *a
     check_path(json_get(service, "path"), AT(at, "path"), errors);
 }
 
+/* Exactly one of url and service. */
 static void check_config(const struct json *config, const struct field_path *at,
                          struct field_errors *errors)
 {
@@ -98,6 +102,7 @@ static void check_reviews(const struct json *reviews, const struct field_path *a
         field_invalid(errors, at, reviews, "must include at least one of v1, v1beta1");
 }
 
+/* Strategy Webhook needs a client configuration; None must not have one. */
 void crd_check_conversion(const struct json *conversion, const struct field_path *at,
                           struct field_errors *errors)
 {

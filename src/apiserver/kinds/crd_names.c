@@ -1,7 +1,9 @@
-/* Decides which names a definition is served under. Definitions of a group may not share plural, singular or
- * short names, nor kinds. The first one that was accepted keeps a name (status.acceptedNames); a later one
- * gets NamesAccepted=False and is accepted when the name becomes free. Texts and reasons are
- * kube-apiserver's. */
+/* Decides which names a definition is served under.
+ *
+ * Definitions of a group may not share plural, singular or short names, nor kinds. The first one that was
+ * accepted keeps a name (status.acceptedNames); a later one gets NamesAccepted=False and is accepted when the
+ * name becomes free. controllers/definition.c calls this with all definitions and stores the new status.
+ * Texts and reasons are quoted: kube-apiserver. */
 #include "kind_hooks.h"
 
 #include "../../base/rfc3339.h"
@@ -151,6 +153,8 @@ static void set_conditions(struct arena *a, struct json *conditions, struct conf
                       now_ns);
 }
 
+/* Accepts name by name, so a definition may have some of its names; it is established only with
+ * all of them. Categories never conflict. */
 bool kinds_accept_crd_names(struct arena *a, struct json *crd, const struct json *const *all,
                             size_t n, int64_t now_ns)
 {

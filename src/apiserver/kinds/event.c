@@ -40,6 +40,7 @@ static void rename_to_core(struct arena *a, struct json *object)
         rename_field(a, object, names[i].other, names[i].core);
 }
 
+/* A copy in the form of core/v1, for validation. */
 static struct json *copy_as_core(struct arena *a, const struct json *object)
 {
     struct json *copy = json_copy(a, object);
@@ -118,17 +119,6 @@ static void check_immutable_fields(const struct json *object, const struct json 
                              &(struct field_path){ NULL, .key = str_c(fixed[i]) }, errors);
 }
 
-static void check_series(const struct json *series, struct field_errors *errors)
-{
-    struct field_path at = { NULL, .key = S("series") };
-    if (!series)
-        return;
-    if (json_int(json_get(series, "count"), 0) < 2)
-        field_invalid(errors, AT(&at, "count"), json_get(series, "count"), "must be at least 2");
-    if (!json_is(json_get(series, "lastObservedTime"), JSON_STR))
-        field_required(errors, AT(&at, "lastObservedTime"), NULL);
-}
-
 /* Validates as core/v1, then applies the stricter rules of events.k8s.io/v1 to new events. */
 static void validate_event_v1(const struct kind_change *c, struct kind_env *env,
                               struct field_errors *errors)
@@ -143,7 +133,6 @@ static void validate_event_v1(const struct kind_change *c, struct kind_env *env,
     for (size_t i = before; i < errors->n_kept; i++) /* paths in the names of this version */
         if (str_eqc(errors->at[i].path, "reportingComponent"))
             errors->at[i].path = S("reportingController");
-    check_series(json_get(c->object, "series"), errors);
     if (c->old)
         return;
     if (!json_is(json_get(c->object, "eventTime"), JSON_STR))

@@ -10,10 +10,11 @@
 
 #include "../../base/quantity.h"
 
-enum { STABILIZATION_MAX_S = 3600, PERIOD_MAX_S = 1800, DEFAULT_UTILIZATION = 80 };
+enum { DEFAULT_UTILIZATION = 80 };
 
 /* ---- defaults */
 
+/* 80 % average CPU utilization, relative to the requests. */
 static struct json *default_metrics(struct arena *a)
 {
     struct json *metric = json_new_obj(a), *metrics = json_new_arr(a);
@@ -27,6 +28,7 @@ static struct json *default_metrics(struct arena *a)
     return metrics;
 }
 
+/* A policy for 15 seconds, the default period. */
 static void push_policy(struct arena *a, struct json *policies, const char *type, int64_t value)
 {
     struct json *policy = json_new_obj(a);
@@ -53,6 +55,7 @@ static void fill_scaling_rules(struct arena *a, struct json *behavior, bool up)
     json_set(a, rules, S("policies"), policies);
 }
 
+/* Runs on every decode, so it must not change what it has already set. */
 static void fill_hpa(struct arena *a, struct json *object)
 {
     struct json *spec = json_make(a, object, "spec", NULL);
@@ -89,6 +92,7 @@ static void check_reference(const struct json *ref, const struct field_path *at,
     }
 }
 
+/* True for a quantity above zero. */
 static bool is_positive(const struct json *value)
 {
     struct quantity q;
@@ -118,6 +122,7 @@ static void check_target(const struct json *target, const struct field_path *at,
         field_invalid(errors, AT(at, "averageUtilization"), utilization, "must be greater than 0");
 }
 
+/* Metrics of objects, pods and external systems are named. */
 static void check_metric_name(const struct json *source, const struct field_path *at,
                               struct field_errors *errors)
 {
@@ -225,40 +230,6 @@ static void check_metric(const struct json *metric, const struct field_path *at,
                             "must populate the given metric source only");
 }
 
-static void check_policy(const struct json *policy, const struct field_path *at,
-                         struct field_errors *errors)
-{
-    const struct json *value = json_get(policy, "value"),
-                      *period = json_get(policy, "periodSeconds");
-    if (json_int(value, 0) <= 0)
-        field_invalid(errors, AT(at, "value"), value, "must be greater than zero");
-    if (json_int(period, 0) <= 0)
-        field_invalid(errors, AT(at, "periodSeconds"), period, "must be greater than zero");
-    if (json_int(period, 0) > PERIOD_MAX_S)
-        field_invalid(errors, AT(at, "periodSeconds"), period, "must be less than or equal to %d",
-                      PERIOD_MAX_S);
-}
-
-/* Window, policies and tolerance of one direction. */
-static void check_scaling_rules(const struct json *rules, const struct field_path *at,
-                                struct field_errors *errors)
-{
-    if (!json_is(rules, JSON_OBJ))
-        return;
-    const struct json *window = json_get(rules, "stabilizationWindowSeconds");
-    const struct json *policies = json_get(rules, "policies");
-    const struct json *tolerance = json_get(rules, "tolerance");
-    if (json_int(window, 0) < 0 || json_int(window, 0) > STABILIZATION_MAX_S)
-        field_invalid(errors, AT(at, "stabilizationWindowSeconds"), window,
-                      "must be between 0 and %d", STABILIZATION_MAX_S);
-    if (!json_len(policies))
-        field_required(errors, AT(at, "policies"), "must specify at least one Policy");
-    for (uint32_t i = 0; i < json_len(policies); i++)
-        check_policy(policies->items[i], AT_INDEX(AT(at, "policies"), i), errors);
-    if (str_starts(json_text(tolerance), S("-")))
-        field_invalid(errors, AT(at, "tolerance"), tolerance, "must be greater or equal to zero");
-}
-
 /* Only a metric that does not come from the pods can scale up from zero. */
 static void check_scale_to_zero(const struct json *spec, const struct field_path *at,
                                 struct field_errors *errors)
@@ -277,51 +248,29 @@ static void check_scale_to_zero(const struct json *spec, const struct field_path
         "replicas");
 }
 
-/* minReplicas and maxReplicas. */
+/* maxReplicas must not be below minReplicas. */
 static void check_bounds(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
 {
     const struct json *min = json_get(spec, "minReplicas"), *max = json_get(spec, "maxReplicas");
-    if (json_int(min, 0) < 0)
-        field_invalid(errors, AT(at, "minReplicas"), min, "must be greater than or equal to 0");
-    if (!json_int(max, 0))
-        field_required(errors, AT(at, "maxReplicas"), NULL);
-    else if (json_int(max, 0) < 0)
-        field_invalid(errors, AT(at, "maxReplicas"), max, "must be greater than or equal to 1");
     if (min && json_int(max, 0) < json_int(min, 0))
         field_invalid(errors, AT(at, "maxReplicas"), max,
                       "must be greater than or equal to `minReplicas`");
 }
 
-static void check_counts(const struct json *status, struct field_errors *errors)
-{
-    static const char *const counts[] = { "currentReplicas", "desiredReplicas" };
-    struct field_path at = { NULL, .key = S("status") };
-    for (size_t i = 0; i < countof(counts); i++)
-        if (json_int(json_get(status, counts[i]), 0) < 0)
-            field_invalid(errors, &(struct field_path){ &at, .key = str_c(counts[i]) },
-                          json_get(status, counts[i]), "must be greater than or equal to 0");
-}
-
-/* A status write checks the status only: the spec is unchanged. */
+/* The status has field-local rules only. */
 static void validate_hpa(const struct kind_change *c, struct kind_env *env UNUSED,
                          struct field_errors *errors)
 {
     const struct json *spec = json_get(c->object, "spec"), *metrics = json_get(spec, "metrics");
     struct field_path at = { NULL, .key = S("spec") };
-    if (c->sub == KIND_STATUS) {
-        check_counts(json_get(c->object, "status"), errors);
+    if (c->sub == KIND_STATUS)
         return;
-    }
     check_bounds(spec, &at, errors);
     check_reference(json_get(spec, "scaleTargetRef"), AT(&at, "scaleTargetRef"), true, errors);
     for (uint32_t i = 0; i < json_len(metrics); i++)
         check_metric(metrics->items[i], AT_INDEX(AT(&at, "metrics"), i), errors);
     check_scale_to_zero(spec, &at, errors);
-    const struct json *behavior = json_get(spec, "behavior");
-    struct field_path in = { &at, .key = S("behavior") };
-    check_scaling_rules(json_get(behavior, "scaleUp"), AT(&in, "scaleUp"), errors);
-    check_scaling_rules(json_get(behavior, "scaleDown"), AT(&in, "scaleDown"), errors);
 }
 
 const struct kind_hooks kind_hooks_hpa = { .fill = fill_hpa, .validate = validate_hpa };

@@ -41,6 +41,7 @@ static const struct {
     { "external", { METRIC_NAME, SELECTOR("metricSelector"), VALUE(NULL), AVERAGE } },
 };
 
+/* "targetValue" of a spec is "currentValue" of a status. */
 static str flat_name(struct arena *a, const struct field_map *w, enum kind_hpa_part part)
 {
     str name = str_c(w->flat);
@@ -54,6 +55,7 @@ static const char *object_name(const struct field_map *w, enum kind_hpa_part par
     return part == KIND_HPA_STATUS && w->in && str_eqc(str_c(w->in), "target") ? "current" : w->in;
 }
 
+/* Copies the members named by `keys`, in their order; the rest is dropped. */
 static struct json *copy_in_order(struct arena *a, const struct json *object,
                                   const char *const *keys)
 {
@@ -135,6 +137,7 @@ static struct json *unflatten_source(struct arena *a, const struct field_map *fi
     return source;
 }
 
+/* The reverse of kind_hpa_encode_metrics(). */
 struct json *kind_hpa_decode_metrics(struct arena *a, const struct json *encoded,
                                      enum kind_hpa_part part)
 {

@@ -1,11 +1,14 @@
-/* autoscaling/v1 as a view of version 2, which is the stored one. Version 1 has one metric, the average CPU
- * utilization; other metrics, the behavior and the conditions become annotations (hpa_annotations.c), so
- * nothing is lost when an old client writes back what it read. */
+/* autoscaling/v1 as a view of version 2, which is the stored one.
+ *
+ * Version 1 has one metric, the average CPU utilization; other metrics, the behavior and the conditions become
+ * annotations (hpa_annotations.c), so nothing is lost when an old client writes back what it read. A version 1
+ * object is validated in its stored form, by the rules of version 2. */
 #include "hpa_annotations.h"
 #include "kind_hooks.h"
 
 #define ANNOTATION(name) "autoscaling.alpha.kubernetes.io/" name
 
+/* The one metric that version 1 has a field for. */
 static bool is_cpu_utilization(const struct json *metric)
 {
     return str_eqc(json_text(json_get(metric, "type")), "Resource") &&
@@ -13,6 +16,7 @@ static bool is_cpu_utilization(const struct json *metric)
            json_at(metric, "resource", "target", "averageUtilization", NULL);
 }
 
+/* Writes a value as JSON text, unless there is nothing to write. */
 static void set_annotation(struct arena *a, struct json *object, const char *name,
                            const struct json *value)
 {
@@ -131,6 +135,7 @@ static void validate_hpa_v1(const struct kind_change *c, struct kind_env *env,
     struct kind_change stored = *c;
     stored.object = json_copy(env->arena, c->object);
     convert_to_v2(env->arena, stored.object);
+    kind_check_schema(c->kind->storage->schema, stored.object, NULL, errors);
     kind_hooks_hpa.validate(&stored, env, errors);
 }
 

@@ -27,6 +27,7 @@ static void fill_job(struct arena *a, struct json *object)
                      json_get(spec, "podFailurePolicy") ? S("Failed") : S("TerminatingOrFailed"));
 }
 
+/* Keeps a label that the client set. */
 static void add_label(struct arena *a, struct json *labels, const char *key, str value)
 {
     if (!json_get(labels, key))
@@ -55,25 +56,8 @@ static void prepare_job(const struct kind_change *c, struct kind_env *env,
         json_set(a, metadata, S("labels"), json_copy(a, labels));
 }
 
-static void check_counts(const struct json *spec, const struct field_path *at,
-                         struct field_errors *errors)
-{
-    static const char *const counts[] = { "parallelism",
-                                          "completions",
-                                          "activeDeadlineSeconds",
-                                          "backoffLimit",
-                                          "ttlSecondsAfterFinished",
-                                          "backoffLimitPerIndex",
-                                          "maxFailedIndexes" };
-    for (size_t i = 0; i < countof(counts); i++) {
-        const struct json *value = json_get(spec, counts[i]);
-        if (json_int(value, 0) < 0)
-            field_invalid(errors, &(struct field_path){ at, .key = str_c(counts[i]) }, value,
-                          "must be greater than or equal to 0");
-    }
-}
-
-/* The selector must exist and match the labels of the template. */
+/* The selector must exist and match the labels of the template; a selector that matches nothing
+ * would never find the pods of the job. */
 static void check_selector(const struct json *spec, const struct field_path *at,
                            struct field_errors *errors)
 {
@@ -147,6 +131,7 @@ static void check_completion_mode(const struct json *spec, const struct field_pa
                       "must be a domain-prefixed path (such as \"acme.io/foo\")");
 }
 
+/* Names of containers and init containers. */
 static struct seen container_names(struct arena *a, const struct json *pod)
 {
     struct seen names = seen_list(a, json_get(pod, "containers"), "name");
@@ -156,7 +141,7 @@ static struct seen container_names(struct arena *a, const struct json *pod)
     return names;
 }
 
-/* onExitCodes: ordered, distinct codes of a container that exists. */
+/* onExitCodes: ordered codes of a container that exists. */
 static void check_exit_codes(const struct json *codes, const struct seen *containers,
                              const struct field_path *at, struct field_errors *errors)
 {
@@ -168,17 +153,12 @@ static void check_exit_codes(const struct json *codes, const struct seen *contai
                       "must be one of the container or initContainer names in the pod template");
     if (!json_len(values))
         field_invalid(errors, &list, values, "at least one value is required");
-    if (json_len(values) > 255)
-        field_too_many(errors, &list, (int64_t)json_len(values), 255);
     bool ordered = true;
-    struct seen codes_seen = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(values); i++) {
         int64_t value = json_int(values->items[i], 0);
         if (in && !value)
             field_invalid(errors, AT_INDEX(&list, i), values->items[i],
                           "must not be 0 for the In operator");
-        if (seen_value(&codes_seen, values->items[i], i))
-            field_duplicate(errors, AT_INDEX(&list, i), values->items[i]);
         ordered = ordered && (!i || json_int(values->items[i - 1], 0) <= value);
     }
     if (!ordered)
@@ -254,8 +234,6 @@ static void check_failure_policy(const struct json *spec, const struct field_pat
     static const char *const failed[] = { "Failed", NULL };
     if (json_get(spec, "podFailurePolicy") && str_starts(json_text(replace), S("Terminating")))
         field_not_supported(errors, AT(at, "podReplacementPolicy"), replace, failed);
-    if (json_len(rules) > 20)
-        field_too_many(errors, &in, (int64_t)json_len(rules), 20);
     struct seen containers = container_names(errors->arena, pod);
     for (uint32_t i = 0; i < json_len(rules); i++) {
         struct field_path rule = { &in, .index = i, .how = FIELD_INDEX };
@@ -267,9 +245,6 @@ static void check_failure_policy(const struct json *spec, const struct field_pat
                           "requires the backoffLimitPerIndex to be set");
         if (codes)
             check_exit_codes(codes, &containers, AT(&rule, "onExitCodes"), errors);
-        for (uint32_t j = 0; j < json_len(conditions); j++)
-            kind_check_qualified(json_get(conditions->items[j], "type"),
-                                 AT(AT_INDEX(AT(&rule, "onPodConditions"), j), "type"), errors);
         if (!codes == !json_len(conditions))
             field_invalid(errors, &rule, rules->items[i],
                           "specifying one of OnExitCodes and OnPodConditions is required");
@@ -282,7 +257,6 @@ static void check_spec(const struct json *spec, const struct field_path *at,
 {
     static const char *const policies[] = { "Never", "OnFailure", NULL };
     struct field_path in = { AT(at, "template"), .key = S("spec") };
-    check_counts(spec, at, errors);
     check_selector(spec, at, errors);
     check_completion_mode(spec, at, errors);
     check_failure_policy(spec, at, errors);
@@ -300,14 +274,10 @@ static void check_spec(const struct json *spec, const struct field_path *at,
         field_not_supported(errors, AT(&in, "restartPolicy"), policy, policies);
 }
 
-/* After creation most of the spec is immutable. */
+/* What is always immutable is declared in apps.types; here is what depends on the state of the job. */
 static void validate_job(const struct kind_change *c, struct kind_env *env UNUSED,
                          struct field_errors *errors)
 {
-    static const char *const fixed[] = { "completions",      "selector",
-                                         "template",         "completionMode",
-                                         "podFailurePolicy", "backoffLimitPerIndex",
-                                         "managedBy",        "successPolicy" };
     const struct json *spec = json_get(c->object, "spec"), *old = json_get(c->old, "spec");
     const struct json *selector = json_get(spec, "selector");
     struct field_path at = { NULL, .key = S("spec") };
@@ -325,13 +295,14 @@ static void validate_job(const struct kind_change *c, struct kind_env *env UNUSE
         check_suspended_template(c, AT(&at, "template"), errors);
     bool elastic = str_eqc(json_text(json_get(spec, "completionMode")), "Indexed") &&
                    json_eq(json_get(spec, "completions"), json_get(spec, "parallelism"));
-    for (size_t i = 0; c->old && i < countof(fixed); i++)
-        if (!(suspended && str_eqc(str_c(fixed[i]), "template")) &&
-            !(elastic && str_eqc(str_c(fixed[i]), "completions")))
-            kind_check_immutable(json_get(spec, fixed[i]), json_get(old, fixed[i]),
-                                 &(struct field_path){ &at, .key = str_c(fixed[i]) }, errors);
+    if (c->old && !suspended)
+        kind_check_immutable(json_get(spec, "template"), json_get(old, "template"),
+                             AT(&at, "template"), errors);
+    if (c->old && !elastic)
+        kind_check_immutable(json_get(spec, "completions"), json_get(old, "completions"),
+                             AT(&at, "completions"), errors);
 }
 
-const struct kind_hooks kind_hooks_job = { .fill = fill_job,
-                                           .prepare = prepare_job,
-                                           .validate = validate_job };
+const struct kind_hooks kind_hooks_job = {
+    .fill = fill_job, .prepare = prepare_job, .validate = validate_job, .rules_twice = true
+};

@@ -1,7 +1,8 @@
-/* The status of a job: a finished job stays finished, and its conditions agree with its times and
- * counts. */
+/* The status of a job: a finished job stays finished, and its conditions agree with its times and counts. That no
+ * count is negative is declared in apps.types. */
 #include "kind_hooks.h"
 
+/* True if the status has the condition with status True. */
 static bool is_condition_true(const struct json *status, const char *type)
 {
     const struct json *list = json_get(status, "conditions");
@@ -12,17 +13,15 @@ static bool is_condition_true(const struct json *status, const char *type)
     return false;
 }
 
-/* No count is negative, succeeded and failed never decrease, ready pods are active. */
+/* succeeded and failed never decrease; ready pods are active. */
 static void check_counts(const struct json *new, const struct json *old,
                          const struct field_path *at, struct field_errors *errors)
 {
-    static const char *const counts[] = { "active", "succeeded", "failed", "ready", "terminating" };
+    static const char *const counts[] = { "succeeded", "failed" };
     for (size_t i = 0; i < countof(counts); i++) {
         const struct json *count = json_get(new, counts[i]);
         struct field_path in = { at, .key = str_c(counts[i]) };
-        if (json_int(count, 0) < 0)
-            field_invalid(errors, &in, count, "must be greater than or equal to 0");
-        if ((i == 1 || i == 2) && json_int(count, 0) < json_int(json_get(old, counts[i]), 0))
+        if (json_int(count, 0) < json_int(json_get(old, counts[i]), 0))
             field_invalid(errors, &in, count, "cannot decrease the counter");
     }
     const struct json *ready = json_get(new, "ready");
@@ -83,6 +82,7 @@ static void check_terminal_conditions(const struct json *new, const struct json 
     }
 }
 
+/* A finished job has no active or terminating pods; indexes belong to indexed jobs. */
 void kind_check_job_status(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const running[] = { "active", "terminating" };

@@ -20,6 +20,7 @@ struct kind_hooks {
     void (*to_storage)(struct arena *a, struct json *object);
     void (*from_storage)(struct arena *a, struct json *object);
     bool status_on_create; /* a create may set the status */
+    bool rules_twice;      /* an update reports field-local errors twice, as kube-apiserver does */
     bool metadata_twice;   /* an update reports metadata errors once more, as kube-apiserver does */
 };
 
@@ -40,9 +41,13 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
 /* Warns about what is accepted but is probably a mistake. */
 void kind_warn(const struct kind_change *c, struct kind_env *env);
 
-/* The field-local rules of a built-in type, from its .types table. */
+/* The field-local rules of a built-in type, from its .types table (kind_rules.c); and, for updates, the
+ * fields that may not change. */
 void kind_check_schema(const struct schema *s, const struct json *value,
                        const struct field_path *at, struct field_errors *errors);
+void kind_check_changes(const struct schema_message *m, const struct json *object,
+                        const struct json *old, const struct field_path *at,
+                        struct field_errors *errors);
 
 /* Qualified names and port names; each broken rule is an error of its own. */
 void kind_check_qualified(const struct json *name, const struct field_path *at,
@@ -73,6 +78,14 @@ str kind_selector_text(struct arena *a, const struct json *selector);
 void kind_check_immutable(const struct json *object, const struct json *old,
                           const struct field_path *at, struct field_errors *errors);
 
+/* Shared by pod.c and pod_resize.c: a 403 about the pod; counts a change of its spec as a generation. */
+void kind_pod_refuse(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
+                     str why);
+void kind_pod_set_generation(const struct kind_change *c, struct arena *a);
+/* pod_resize.c */
+void kind_pod_prepare_resize(const struct kind_change *c, struct kind_env *env,
+                             struct kind_fault *fault);
+void kind_pod_check_resize(const struct kind_change *c, struct field_errors *errors);
 /* pod_status.c */
 void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors);
 /* job_status.c */

@@ -1,13 +1,15 @@
-/* Rules that hold for every object: those of metadata, and the field-local rules that the .types tables
- * declare for built-in types.
+/* The rules of metadata, which hold for every object, and of the names and labels in it.
  *
  * kube-apiserver validates the metadata of an update in several places, and a client sees each error once
- * per place. The number of repetitions is part of the recorded behavior, see kind_check_metadata(). */
+ * per place. The number of repetitions is part of the recorded behavior, see kind_check_metadata(). For the
+ * same reason labels and annotations are reported at the map and finalizers sometimes at the list: the paths
+ * are those that clients have always seen. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
 enum { ANNOTATIONS_BYTES_MAX = 256 * 1024 };
 
+/* The rule of the kind, or the default: a DNS subdomain. */
 static const char *check_name(const struct kind *k, str name)
 {
     return k->hooks && k->hooks->name ? k->hooks->name(name) : format_dns_subdomain(name);
@@ -87,6 +89,7 @@ void kind_check_port_name(const struct json *name, const struct field_path *at,
         field_invalid(errors, at, name, "must not begin or end with a hyphen");
 }
 
+/* Errors are reported for the map, not for the key. */
 void kind_check_labels(const struct json *labels, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -260,52 +263,4 @@ void kind_check_metadata(const struct kind_change *c, struct field_errors *error
         check_finalizers(c, finalizers, AT(&at, "finalizers"), errors);
     check_metadata_change(c, &at, errors);
     check_metadata_change(c, &at, errors);
-}
-
-/* ---- field-local rules from the .types tables */
-
-static bool is_empty(const struct json *v)
-{
-    return !v || v->type == JSON_NULL ||
-           ((v->type == JSON_STR || v->type == JSON_ARR || v->type == JSON_OBJ) && !v->n);
-}
-
-static void check_field_limits(const struct schema *s, const struct json *value,
-                               const struct field_path *at, struct field_errors *errors)
-{
-    const struct schema_limits *l = s->limits;
-    if (!l || (is_empty(value) && !json_is(value, JSON_STR)))
-        return;
-    struct schema bare = { .type = SCHEMA_ANY, .limits = l };
-    schema_validate(&bare, value, NULL, at, errors);
-}
-
-void kind_check_schema(const struct schema *s, const struct json *value,
-                       const struct field_path *up, struct field_errors *errors)
-{
-    if (json_is(value, JSON_ARR) && s->element) {
-        for (uint32_t i = 0; i < value->n; i++) {
-            check_field_limits(s->element, value->items[i], AT_INDEX(up, i), errors);
-            kind_check_schema(s->element, value->items[i], AT_INDEX(up, i), errors);
-        }
-        return;
-    }
-    if (!json_is(value, JSON_OBJ))
-        return;
-    const struct schema_message *m = s->message;
-    for (uint32_t i = 0; m && i < m->n_fields; i++) {
-        const struct schema_field *f = &m->fields[i];
-        const struct json *child = f->name.n ? json_get_str(value, f->name) : NULL;
-        struct field_path at = { up, .key = f->name };
-        bool missing = f->needed && is_empty(child);
-        if (missing)
-            field_required(errors, &at, NULL);
-        if (!child || missing)
-            continue;
-        check_field_limits(&f->schema, child, &at, errors);
-        kind_check_schema(&f->schema, child, &at, errors);
-    }
-    if (!m && s->element)
-        json_each(member, value)
-            kind_check_schema(s->element, member->value, AT_KEY(up, member->key), errors);
 }

@@ -4,6 +4,7 @@
 #include "kind_hooks.h"
 #include "table_columns.h"
 
+/* NULL if the path leads nowhere. */
 static struct json *get_at_path(const struct json *object, str path)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
@@ -13,6 +14,7 @@ static struct json *get_at_path(const struct json *object, str path)
     return rest.n ? NULL : value;
 }
 
+/* Creates the objects on the way. */
 static void set_at_path(struct arena *a, struct json *object, str path, struct json *value)
 {
     str rest = str_starts(path, S(".")) ? str_from(path, 1) : path, key;
@@ -28,6 +30,7 @@ static void set_at_path(struct arena *a, struct json *object, str path, struct j
     }
 }
 
+/* A selector object as text; a custom resource stores the text itself. */
 static str get_selector_text(const struct kind *k, struct arena *a, const struct json *object)
 {
     const struct json *selector = get_at_path(object, k->scale_selector_path);
@@ -90,6 +93,7 @@ void kind_scale_apply(const struct kind *k, struct arena *a, const struct json *
     }
 }
 
+/* Scale is not served by itself; it exists as a body of /scale only. */
 const struct kind *kind_scale_kind(void)
 {
     static struct kind scale;

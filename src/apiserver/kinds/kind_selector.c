@@ -1,5 +1,9 @@
 /* Label selectors as objects, with matchLabels and matchExpressions, as workloads have them: validation,
- * evaluation and text form. Selectors of a query are text and are handled in http/selector.c. */
+ * evaluation and text form. Selectors of a query are text and are handled in http/selector.c.
+ *
+ * matchLabels is an AND of equalities, matchExpressions an AND of requirements; an empty selector matches
+ * everything, a missing one nothing. In the text form both become one list of requirements sorted by key,
+ * which clients compare. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -41,6 +45,7 @@ void kind_check_selector(const struct json *selector, const struct field_path *a
         check_expression(expressions->items[i], AT_INDEX(AT(at, "matchExpressions"), i), errors);
 }
 
+/* NotIn also matches if the label is missing. */
 static bool expression_matches(const struct json *e, const struct json *labels)
 {
     const struct json *label = json_get_str(labels, json_text(json_get(e, "key")));
@@ -60,6 +65,7 @@ bool kind_selector_is_empty(const struct json *selector)
            !json_len(json_get(selector, "matchExpressions"));
 }
 
+/* The values of In and NotIn must be label values. */
 static bool has_valid_values(const struct json *values)
 {
     for (uint32_t i = 0; i < json_len(values); i++)
@@ -89,6 +95,7 @@ bool kind_selector_is_valid(const struct json *selector)
     return true;
 }
 
+/* False for a missing selector. */
 bool kind_selector_matches(const struct json *selector, const struct json *labels)
 {
     if (!json_is(selector, JSON_OBJ))
@@ -108,6 +115,7 @@ struct requirement {
     size_t place; /* index; keeps requirements of the same key in order */
 };
 
+/* By key; equal keys keep their order. */
 static int compare_keys(const void *a, const void *b)
 {
     const struct requirement *x = a, *y = b;

@@ -299,9 +299,13 @@ void kind_validate(const struct kind_change *c, struct kind_env *env, struct kin
         check_scale(k, c->object, errors);
     } else {
         kind_check_schema(k->schema, c->object, NULL, errors);
+        if (c->old && c->sub == KIND_MAIN && k->hooks && k->hooks->rules_twice)
+            kind_check_schema(k->schema, c->object, NULL, errors);
     }
     if (k->hooks && k->hooks->validate)
         k->hooks->validate(c, env, errors);
+    if (c->old && !k->custom)
+        kind_check_changes(k->schema->message, c->object, c->old, NULL, errors);
     if (errors->n)
         set_invalid(c, env, ret_fault);
     else

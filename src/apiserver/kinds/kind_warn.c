@@ -1,5 +1,8 @@
-/* Warnings about objects that are accepted but probably a mistake. Sent as Warning headers once an object is
- * valid. All texts are quoted: kube-apiserver. */
+/* Warnings about objects that are accepted but probably a mistake.
+ *
+ * They are sent as Warning headers once an object is valid, and only for built-in kinds. A warning never
+ * changes the outcome of a write. Pods are checked on create, templates when they change, so an old object does
+ * not warn again on every update. All texts are quoted: kube-apiserver. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"
@@ -51,6 +54,7 @@ static void warn_hidden_variables(const struct warner *w, const struct json *env
     }
 }
 
+/* Pull secrets without a name, or named twice. */
 static void warn_pull_secrets(const struct warner *w, const struct json *list)
 {
     struct seen names = seen_new(w->env->arena, 1);

@@ -1,8 +1,14 @@
 /* The table of built-in kinds. Discovery, routing, printing and field selectors read it as data; behavior
  * beyond the schema is in the hooks of a kind (kind_hooks.h).
  *
- * To add a kind: declare its types in types/, its columns in table_columns.c, and add an entry here. An entry
- * with `storage` is another version of a resource; it converts in its hooks. */
+ * To add a kind: declare its types in types/, its columns in table_columns.c, and add an entry here:
+ *
+ *   { group, version, kind, plural, short names, categories, type in types/,
+ *     verbs, subresources, flags, hooks, columns, field selectors, stored version }
+ *
+ * Short names and categories are separated by blanks. An entry with a stored version is another version of a
+ * resource, which converts in its hooks. Kinds are built on first use and live in a static array, so
+ * pointers to them can be compared and kept. */
 #include "../schema/types.h"
 #include "kind_hooks.h"
 #include "table_columns.h"
@@ -139,6 +145,7 @@ static struct {
     bool loaded;
 } builtin;
 
+/* Splits a text at blanks; at most four words. */
 static const str *split_words(const char *text, uint32_t *ret_n)
 {
     str *words = arena_array(&builtin.arena, 4, sizeof(*words));
@@ -244,6 +251,7 @@ const struct kind *const *kinds_builtin(size_t *ret_n)
     return builtin.at;
 }
 
+/* A linear search: there are few kinds. */
 const struct kind *kinds_find(str group, str version, str plural)
 {
     load_kinds();

@@ -1,8 +1,8 @@
-/* Pods: what admission adds to a new one, what may change later, and the rules of /resize.
+/* Pods: what admission adds to a new one, and what may change later.
  *
  *   create    service account, priority, tolerations, QoS class; refused if the class or account is unknown
  *   update    images, activeDeadlineSeconds, more tolerations, fewer scheduling gates; nothing else
- *   resize    cpu and memory of containers, if the QoS class stays and the node has room
+ *   resize    see pod_resize.c
  *   status    see pod_status.c
  *
  * The rules of the spec itself are in podspec_check.c and its neighbors, shared with pod templates. To decide
@@ -10,11 +10,9 @@
  * old values, and the rest must be equal: restore_mutable_fields(). */
 #include "kind_hooks.h"
 
-#include "../../base/quantity.h"
 #include "../../base/rfc3339.h"
 
-#include <inttypes.h>
-
+/* podIP and podIPs[0] are kept equal, besides the defaults of the spec. */
 static void fill_pod(struct arena *a, struct json *object)
 {
     podspec_fill(a, json_get(object, "spec"), true);
@@ -65,8 +63,8 @@ static void add_tolerations(struct arena *a, struct json *spec)
     }
 }
 
-static void refuse_pod(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
-                       str why)
+void kind_pod_refuse(const struct kind_change *c, struct kind_env *env, struct kind_fault *fault,
+                     str why)
 {
     str name = json_text(json_at(c->object, "metadata", "name", NULL));
     kind_fault_set(fault, 403, "Forbidden",
@@ -85,13 +83,13 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
     else if (str_eqc(class, "system-cluster-critical"))
         priority = 2000000000;
     else if (class.n)
-        refuse_pod(c, env, fault,
-                   arena_printf(env->arena, "no PriorityClass with name " STR_FMT " was found",
-                                STR_ARG(class)));
+        kind_pod_refuse(c, env, fault,
+                        arena_printf(env->arena, "no PriorityClass with name " STR_FMT " was found",
+                                     STR_ARG(class)));
     const struct json *given = json_get(spec, "priority"),
                       *policy = json_get(spec, "preemptionPolicy");
     if (given && json_int(given, 0) != priority)
-        refuse_pod(
+        kind_pod_refuse(
             c, env, fault,
             arena_printf(env->arena,
                          "the integer value of priority (%lld) must not be provided in pod spec; "
@@ -99,7 +97,7 @@ static void set_priority(const struct kind_change *c, struct kind_env *env, stru
                          "PriorityClass name",
                          (long long)json_int(given, 0), (long long)priority));
     if (policy && !str_eqc(json_text(policy), "PreemptLowerPriority"))
-        refuse_pod(
+        kind_pod_refuse(
             c, env, fault,
             S("the string value of PreemptionPolicy must not differ from that of the PriorityClass"));
     json_set_int(env->arena, spec, "priority", priority);
@@ -113,11 +111,12 @@ static void refuse_runtime_class(const struct kind_change *c, struct kind_env *e
 {
     str class = json_text(json_get(spec, "runtimeClassName"));
     if (class.n)
-        refuse_pod(c, env, fault,
-                   arena_printf(env->arena, "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
-                                STR_ARG(class)));
+        kind_pod_refuse(c, env, fault,
+                        arena_printf(env->arena,
+                                     "pod rejected: RuntimeClass \"" STR_FMT "\" not found",
+                                     STR_ARG(class)));
     else if (json_len(json_get(spec, "overhead")))
-        refuse_pod(
+        kind_pod_refuse(
             c, env, fault,
             S("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
 }
@@ -137,11 +136,11 @@ static void set_service_account(const struct kind_change *c, struct kind_env *en
     const struct json *account =
         env->lookup(env->context, kinds_find(S(""), S("v1"), S("serviceaccounts")), ns, name);
     if (!account) {
-        refuse_pod(c, env, fault,
-                   arena_printf(env->arena,
-                                "error looking up service account " STR_FMT "/" STR_FMT
-                                ": serviceaccount \"" STR_FMT "\" not found",
-                                STR_ARG(ns), STR_ARG(name), STR_ARG(name)));
+        kind_pod_refuse(c, env, fault,
+                        arena_printf(env->arena,
+                                     "error looking up service account " STR_FMT "/" STR_FMT
+                                     ": serviceaccount \"" STR_FMT "\" not found",
+                                     STR_ARG(ns), STR_ARG(name), STR_ARG(name)));
         return;
     }
     const struct json *secrets = json_get(account, "imagePullSecrets");
@@ -176,116 +175,14 @@ static void prepare_create(const struct kind_change *c, struct kind_env *env,
     json_set(a, status, S("conditions"), conditions);
 }
 
-/* ---- resize: preparation */
-
-/* Takes resources and resizePolicy of the new containers into a copy of the old ones. Returns
- * false if containers were added, removed or renamed; validation then sees the new list and
- * reports it. */
-static bool merge_resources(struct arena *a, struct json *spec, const struct json *old,
-                            const char *key)
-{
-    static const char *const resized[] = { "resources", "resizePolicy" };
-    const struct json *new = json_get(spec, key);
-    struct json *merged = json_copy(a, json_get(old, key));
-    if (json_len(new) != json_len(merged))
-        return false;
-    for (uint32_t i = 0; i < json_len(merged); i++) {
-        if (!json_eq(json_get(new->items[i], "name"), json_get(merged->items[i], "name")))
-            return false;
-        for (size_t j = 0; j < countof(resized); j++) {
-            struct json *value = json_get(new->items[i], resized[j]);
-            if (value)
-                json_set(a, merged->items[i], str_c(resized[j]), value);
-            else
-                json_del(merged->items[i], str_c(resized[j]));
-        }
-    }
-    if (merged)
-        json_set(a, spec, str_c(key), merged);
-    return true;
-}
-
-static int64_t milli_of(const struct json *list, const char *name)
-{
-    int64_t milli = 0;
-    const struct json *value = json_get(list, name);
-    if (value && quantity_parse_milli(json_text(value), &milli, NULL) < 0)
-        milli = INT64_MAX / 1024;
-    return milli;
-}
-
-/* Refuses a resize that the node could never satisfy. */
-static void check_node_capacity(const struct kind_change *c, struct kind_env *env,
-                                struct kind_fault *fault)
-{
-    str name = json_text(json_at(c->old, "spec", "nodeName", NULL));
-    if (!name.n || !env->lookup)
-        return;
-    const struct json *node =
-        env->lookup(env->context, kinds_find(S(""), S("v1"), S("nodes")), S(""), name);
-    if (!node) {
-        refuse_pod(c, env, fault,
-                   arena_printf(env->arena, "node \"" STR_FMT "\" not found", STR_ARG(name)));
-        return;
-    }
-    static const char *const names[] = { "cpu", "memory" };
-    const struct json *containers = json_at(c->object, "spec", "containers", NULL);
-    const struct json *allocatable = json_at(node, "status", "allocatable", NULL);
-    for (size_t i = 0; i < countof(names); i++) {
-        int64_t sum = 0;
-        for (uint32_t j = 0; j < json_len(containers) && j < 1024; j++)
-            sum += milli_of(json_at(containers->items[j], "resources", "requests", NULL), names[i]);
-        int64_t there = milli_of(allocatable, names[i]);
-        if (!json_get(allocatable, names[i]) || sum <= there)
-            continue;
-        refuse_pod(
-            c, env, fault,
-            arena_printf(env->arena,
-                         "node didn't have enough allocatable resources: %s, requested: %" PRId64
-                         ", allocatable: %" PRId64,
-                         names[i], i ? sum / 1000 : sum, i ? there / 1000 : there));
-        fault->cause = "NodeCapacity";
-        return;
-    }
-}
+/* ---- update */
 
 /* Again, because admission may have restored or added fields after kind_prepare() counted. */
-static void set_generation(const struct kind_change *c, struct arena *a)
+void kind_pod_set_generation(const struct kind_change *c, struct arena *a)
 {
     int64_t was = json_int(json_at(c->old, "metadata", "generation", NULL), 0);
     bool changed = !json_eq(json_get(c->object, "spec"), json_get(c->old, "spec"));
     json_set_int(a, json_make(a, c->object, "metadata", NULL), "generation", was + changed);
-}
-
-/* A resize changes resources only: the rest of the spec and the metadata are restored. */
-static void prepare_resize(const struct kind_change *c, struct kind_env *env,
-                           struct kind_fault *fault)
-{
-    static const char *const fixed[] = { "labels", "annotations", "finalizers", "ownerReferences",
-                                         "deletionTimestamp" };
-    struct arena *a = env->arena;
-    const struct json *old = json_get(c->old, "spec");
-    struct json *spec = json_get(c->object, "spec");
-    if (merge_resources(a, spec, old, "containers") &&
-        merge_resources(a, spec, old, "initContainers")) {
-        struct json *merged = json_copy(a, old);
-        for (const char *const *key =
-                 (const char *const[]){ "containers", "initContainers", "resources", NULL };
-             *key; key++)
-            if (json_get(spec, *key))
-                json_set(a, merged, str_c(*key), json_get(spec, *key));
-        json_set(a, c->object, S("spec"), merged);
-    }
-    struct json *metadata = json_make(a, c->object, "metadata", NULL);
-    for (size_t i = 0; i < countof(fixed); i++) {
-        const struct json *was = json_at(c->old, "metadata", fixed[i], NULL);
-        if (was)
-            json_set(a, metadata, str_c(fixed[i]), json_copy(a, was));
-        else
-            json_del(metadata, str_c(fixed[i]));
-    }
-    set_generation(c, a);
-    check_node_capacity(c, env, fault);
 }
 
 /* An update that omits what admission set on create keeps it. */
@@ -299,7 +196,7 @@ static void prepare_update(const struct kind_change *c, struct arena *a)
             json_set(a, spec, str_c(given[i]), json_copy(a, was));
     }
     add_tolerations(a, spec);
-    set_generation(c, a);
+    kind_pod_set_generation(c, a);
 }
 
 /* Dispatches by subresource. */
@@ -310,7 +207,7 @@ static void prepare_pod(const struct kind_change *c, struct kind_env *env, struc
     } else if (c->sub == KIND_MAIN) {
         prepare_update(c, env->arena);
     } else if (c->sub == KIND_RESIZE) {
-        prepare_resize(c, env, fault);
+        kind_pod_prepare_resize(c, env, fault);
     } else if (c->sub == KIND_STATUS) {
         struct json *status = json_make(env->arena, c->object, "status", NULL);
         const struct json *qos = json_at(c->old, "status", "qosClass", NULL);
@@ -324,7 +221,7 @@ static void prepare_pod(const struct kind_change *c, struct kind_env *env, struc
     }
 }
 
-/* ---- updates */
+/* ---- validation of updates */
 
 static const struct json *without_seconds(struct arena *a, const struct json *toleration)
 {
@@ -455,123 +352,6 @@ static void check_update(const struct kind_change *c, struct field_errors *error
                         "previously negative)");
 }
 
-/* ---- resize: validation */
-
-static bool has_removed_key(const struct json *new, const struct json *old)
-{
-    json_each(m, old)
-        if (!json_get_str(new, m->key))
-            return true;
-    return false;
-}
-
-static void check_removed(const struct json *new, const struct json *old,
-                          const struct field_path *at, struct field_errors *errors)
-{
-    if (has_removed_key(json_get(new, "requests"), json_get(old, "requests")))
-        field_forbidden(errors, AT(at, "requests"), "resource requests cannot be removed");
-    if (has_removed_key(json_get(new, "limits"), json_get(old, "limits")))
-        field_forbidden(errors, AT(at, "limits"), "resource limits cannot be removed");
-}
-
-/* Compares two containers without their cpu, memory and resizePolicy. */
-static bool differs_in_cpu_and_memory_only(struct arena *a, const struct json *new,
-                                           const struct json *old)
-{
-    static const char *const lists[] = { "requests", "limits" };
-    static const char *const names[] = { "cpu", "memory" };
-    struct json *left = json_copy(a, new), *right = json_copy(a, old);
-    for (int side = 0; side < 2; side++) {
-        struct json *container = side ? right : left;
-        json_del(container, S("resizePolicy"));
-        for (size_t i = 0; i < countof(lists); i++) {
-            struct json *list = json_at(container, "resources", lists[i], NULL);
-            for (size_t j = 0; j < countof(names); j++)
-                json_del(list, str_c(names[j]));
-            if (list && !json_len(list))
-                json_del(json_get(container, "resources"), str_c(lists[i]));
-        }
-    }
-    return json_eq(left, right);
-}
-
-/* Names and order of containers must not change. Returns false if they did. */
-static bool check_same_containers(const struct kind_change *c, const char *key,
-                                  const struct field_path *spec, struct field_errors *errors)
-{
-    const struct json *new = json_at(c->object, "spec", key, NULL);
-    const struct json *old = json_at(c->old, "spec", key, NULL);
-    struct field_path list = { spec, .key = str_c(key) };
-    if (json_len(new) != json_len(old)) {
-        field_forbidden(errors, &list, "containers may not be added or removed on resize");
-        return false;
-    }
-    bool same = true;
-    for (uint32_t i = 0; i < json_len(old); i++) {
-        if (json_eq(json_get(new->items[i], "name"), json_get(old->items[i], "name")))
-            continue;
-        field_forbidden(errors, AT(AT_INDEX(&list, i), "name"),
-                        "containers may not be renamed or reordered on resize");
-        same = false;
-    }
-    return same;
-}
-
-/* Requests and limits may change but not disappear, and nothing else may change. */
-static void check_resized_list(const struct kind_change *c, const char *key,
-                               const struct field_path *spec, struct field_errors *errors)
-{
-    const struct json *new = json_at(c->object, "spec", key, NULL);
-    const struct json *old = json_at(c->old, "spec", key, NULL);
-    struct field_path list = { spec, .key = str_c(key) };
-    for (uint32_t i = 0; i < json_len(old); i++) {
-        check_removed(json_get(new->items[i], "resources"), json_get(old->items[i], "resources"),
-                      AT(AT_INDEX(&list, i), "resources"), errors);
-        if (!differs_in_cpu_and_memory_only(errors->arena, new->items[i], old->items[i]))
-            field_forbidden(errors, str_eqc(list.key, "containers") ? spec : AT_INDEX(&list, i),
-                            "only cpu and memory resources are mutable");
-    }
-}
-
-/* A node that reports the resources of running containers can also change them. */
-static bool node_supports_resize(const struct json *pod)
-{
-    const struct json *statuses = json_at(pod, "status", "containerStatuses", NULL);
-    for (uint32_t i = 0; i < json_len(statuses); i++)
-        if (json_at(statuses->items[i], "state", "running", NULL))
-            return json_get(statuses->items[i], "resources") != NULL;
-    return true;
-}
-
-/* Static and Windows pods cannot be resized; the QoS class must stay. */
-static void check_resize(const struct kind_change *c, struct field_errors *errors)
-{
-    struct field_path spec = { NULL, .key = S("spec") };
-    const struct json *annotations = json_at(c->old, "metadata", "annotations", NULL);
-    if (json_get(annotations, "kubernetes.io/config.mirror")) {
-        field_forbidden(errors, NULL, "static pods cannot be resized");
-        return;
-    }
-    if (str_eqc(json_text(json_at(c->old, "spec", "os", "name", NULL)), "windows")) {
-        field_forbidden(errors, NULL, "windows pods cannot be resized");
-        return;
-    }
-    const char *class = podspec_qos_class(json_get(c->object, "spec"));
-    const char *was = podspec_qos_class(json_get(c->old, "spec"));
-    struct json shown = { .type = JSON_STR, .n = (uint32_t)strlen(was), .text = was };
-    if (strcmp(class, was) != 0)
-        field_invalid(errors, &spec, &shown,
-                      "Pod QOS Class may not change as a result of resizing (would become %s)",
-                      class);
-    if (!node_supports_resize(c->old))
-        field_forbidden(errors, &spec, "Pod running on node without support for resize");
-    bool same = check_same_containers(c, "containers", &spec, errors);
-    if (!check_same_containers(c, "initContainers", &spec, errors) || !same)
-        return;
-    check_resized_list(c, "containers", &spec, errors);
-    check_resized_list(c, "initContainers", &spec, errors);
-}
-
 /* Token volumes need a serviceAccountName. */
 static void check_tokens(const struct json *spec, const struct field_path *at,
                          struct field_errors *errors)
@@ -602,7 +382,7 @@ static void validate_pod(const struct kind_change *c, struct kind_env *env UNUSE
     podspec_check(json_get(c->object, "spec"), &spec, (struct podspec_rules){ 0 }, errors);
     check_tokens(json_get(c->object, "spec"), &spec, errors);
     if (c->sub == KIND_RESIZE)
-        check_resize(c, errors);
+        kind_pod_check_resize(c, errors);
     else if (c->old)
         check_update(c, errors);
     else if (json_len(json_at(c->object, "spec", "ephemeralContainers", NULL)))

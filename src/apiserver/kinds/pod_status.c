@@ -1,4 +1,5 @@
-/* The status of a pod: addresses, terminated containers and conditions. */
+/* The status of a pod, as the kubelet writes it: addresses, terminated containers, conditions. Field-local rules
+ * are in pod.types. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -56,32 +57,26 @@ static void check_terminated_containers(const struct kind_change *c, const char 
     }
 }
 
+/* A pod that is bound cannot be nominated for another node. */
 static void check_nominated(const struct kind_change *c, const struct field_path *up,
                             struct field_errors *errors)
 {
     const struct json *node = json_at(c->object, "status", "nominatedNodeName", NULL);
     struct field_path at = { up, .key = S("nominatedNodeName") };
-    if (!json_text(node).n)
-        return;
-    if (format_dns_subdomain(json_text(node)))
-        field_invalid(errors, &at, node, "%s", format_dns_subdomain(json_text(node)));
-    if (json_text(json_at(c->object, "spec", "nodeName", NULL)).n &&
+    if (json_text(node).n && json_text(json_at(c->object, "spec", "nodeName", NULL)).n &&
         !json_eq(node, json_at(c->old, "status", "nominatedNodeName", NULL)))
         field_forbidden(errors, &at, "may not be set on pods that are already bound to a node");
 }
 
+/* The QoS class never changes. Condition types are reported as "Type", a Go field name. */
 void kind_check_pod_status(const struct kind_change *c, struct field_errors *errors)
 {
     struct field_path at = { NULL, .key = S("status") };
     const struct json *status = json_get(c->object, "status");
     const struct json *was = json_at(c->old, "status", "qosClass", NULL);
-    const struct json *seen = json_get(status, "observedGeneration");
     const struct json *conditions = json_get(status, "conditions");
     if (was)
         kind_check_immutable(json_get(status, "qosClass"), was, AT(&at, "qosClass"), errors);
-    if (json_int(seen, 0) < 0)
-        field_invalid(errors, AT(&at, "observedGeneration"), seen,
-                      "must be a non-negative integer");
     check_nominated(c, &at, errors);
     check_addresses(status, "podIPs", json_get(status, "podIP"), &at, errors);
     check_addresses(status, "hostIPs", json_get(status, "hostIP"), &at, errors);

@@ -1,5 +1,7 @@
 /* Defaults of a PodSpec, in a Pod or in a pod template, and the QoS class that follows from its resources.
- * Defaults that do not depend on other fields are in pod.types. */
+ *
+ * Defaults that do not depend on other fields are in pod.types. Some apply to pods only: a template keeps what
+ * its author wrote, and its pods get the rest when they are created. */
 #include "kind_hooks.h"
 
 #include "../../base/quantity.h"

@@ -85,6 +85,7 @@ static void check_against_limit(str name, const struct json *request, const stru
         field_invalid(errors, at, request, "must be equal to " STR_FMT " limit", STR_ARG(name));
 }
 
+/* True if a hugepages-* resource is listed. */
 static bool has_huge_pages(const struct json *resources)
 {
     json_each(m, resources)
@@ -133,15 +134,7 @@ static void check_ports(const struct json *ports, const struct field_path *up,
     struct seen names = seen_new(errors->arena, 1);
     for (uint32_t i = 0; i < json_len(ports); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *port = json_get(ports->items[i], "containerPort");
-        const struct json *host = json_get(ports->items[i], "hostPort");
         const struct json *name = json_get(ports->items[i], "name");
-        if (!json_int(port, 0))
-            field_required(errors, AT(&at, "containerPort"), NULL);
-        else if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
-            field_invalid(errors, AT(&at, "containerPort"), port, "must be between 1 and 65535");
-        if (host && (json_int(host, 0) < 1 || json_int(host, 0) > 65535))
-            field_invalid(errors, AT(&at, "hostPort"), host, "must be between 1 and 65535");
         if (!name)
             continue;
         size_t before = errors->n;
@@ -150,29 +143,6 @@ static void check_ports(const struct json *ports, const struct field_path *up,
         if (errors->n == before && again)
             field_duplicate(errors, AT(&at, "name"), name);
     }
-}
-
-static void check_port_value(const struct json *port, const struct field_path *at,
-                             struct field_errors *errors)
-{
-    if (json_is(port, JSON_STR))
-        kind_check_port_name(port, at, errors);
-    else if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
-        field_invalid(errors, at, port, "must be between 1 and 65535");
-}
-
-/* The port of httpGet, tcpSocket or grpc: a number or, except for grpc, a name. */
-static void check_action_port(const struct json *handler, const char *key,
-                              const struct field_path *up, struct field_errors *errors)
-{
-    struct field_path at = { up, .key = str_c(key) };
-    const struct json *action = json_get(handler, key), *port = json_get(action, "port");
-    if (!action)
-        return;
-    if (str_eqc(at.key, "grpc") && (json_int(port, 0) < 1 || json_int(port, 0) > 65535))
-        field_invalid(errors, AT(&at, "port"), port, "must be between 1 and 65535");
-    else if (!str_eqc(at.key, "grpc"))
-        check_port_value(port, AT(&at, "port"), errors);
 }
 
 /* HTTP header names; errors are reported for the list. */
@@ -206,13 +176,11 @@ static void check_handler(const struct json *handler, const char *const *names,
         field_required(errors, at, "must specify a handler type");
     if (json_get(handler, "exec") && !json_len(json_at(handler, "exec", "command", NULL)))
         field_required(errors, AT(AT(at, "exec"), "command"), NULL);
-    check_action_port(handler, "httpGet", at, errors);
     check_headers(json_at(handler, "httpGet", "httpHeaders", NULL),
                   AT(AT(at, "httpGet"), "httpHeaders"), errors);
-    check_action_port(handler, "tcpSocket", at, errors);
-    check_action_port(handler, "grpc", at, errors);
 }
 
+/* postStart and preStop. */
 static void check_lifecycle(const struct json *lifecycle, const struct field_path *up,
                             struct field_errors *errors)
 {
@@ -229,8 +197,6 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
                         struct field_errors *errors)
 {
     static const char *const handlers[] = { "exec", "httpGet", "tcpSocket", "grpc", NULL };
-    static const char *const counts[] = { "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
-                                          "successThreshold", "failureThreshold" };
     if (!probe)
         return;
     check_handler(probe, handlers, at, errors);
@@ -241,12 +207,6 @@ static void check_probe(const struct json *probe, bool readiness, const struct f
     if (grace && (readiness || json_int(grace, 1) <= 0))
         field_invalid(errors, AT(at, "terminationGracePeriodSeconds"), grace,
                       readiness ? "must not be set for readinessProbes" : "must be greater than 0");
-    for (size_t i = 0; i < countof(counts); i++) {
-        const struct json *count = json_get(probe, counts[i]);
-        if (json_int(count, 0) < 0)
-            field_invalid(errors, &(struct field_path){ at, .key = str_c(counts[i]) }, count,
-                          "must be greater than or equal to 0");
-    }
 }
 
 /* Errors are reported for the list, not for its item. */
@@ -311,6 +271,7 @@ static void check_init_container(const struct json *container, const struct fiel
                             "may not be set for init containers without restartPolicy=Always");
 }
 
+/* A pod that never restarts cannot restart a container to resize it. */
 static void check_no_restart_policy(const struct json *policies, const struct field_path *at,
                                     struct field_errors *errors)
 {
@@ -373,8 +334,6 @@ static void check_tolerations(const struct json *list, const struct field_path *
         const struct json *t = list->items[i], *key = json_get(t, "key");
         const struct json *op = json_get(t, "operator");
         bool exists = str_eqc(json_text(op), "Exists");
-        if (json_text(key).n && format_qualified_name(json_text(key)))
-            field_invalid(errors, AT(&at, "key"), key, "%s", format_qualified_name(json_text(key)));
         if (!json_text(key).n && !exists)
             field_invalid(
                 errors, AT(&at, "operator"), op,
@@ -392,38 +351,6 @@ static void check_tolerations(const struct json *list, const struct field_path *
             field_invalid(errors, AT(&at, "effect"), json_get(t, "effect"),
                           "effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
-}
-
-/* Names of single fields, each with its own format. */
-static void check_names(const struct json *spec, const struct field_path *at,
-                        struct field_errors *errors)
-{
-    static const struct {
-        const char *key;
-        const char *(*check)(str text);
-    } names[] = {
-        { "nodeName", format_dns_subdomain },
-        { "serviceAccountName", format_dns_subdomain },
-        { "hostname", format_dns_label },
-        { "subdomain", format_dns_label },
-    };
-    for (size_t i = 0; i < countof(names); i++) {
-        const struct json *name = json_get(spec, names[i].key);
-        const char *fault = json_text(name).n ? names[i].check(json_text(name)) : NULL;
-        if (fault)
-            field_invalid(errors, &(struct field_path){ at, .key = str_c(names[i].key) }, name,
-                          "%s", fault);
-    }
-    kind_check_labels(json_get(spec, "nodeSelector"), AT(at, "nodeSelector"), errors);
-}
-
-static void check_numbers(const struct json *spec, const struct field_path *at,
-                          struct field_errors *errors)
-{
-    const struct json *deadline = json_get(spec, "activeDeadlineSeconds");
-    if (deadline && (json_int(deadline, 1) < 1 || json_int(deadline, 1) > INT32_MAX))
-        field_invalid(errors, AT(at, "activeDeadlineSeconds"), deadline,
-                      "must be between 1 and 2147483647");
 }
 
 /* Pods only: a template may still be completed by admission. */
@@ -453,8 +380,7 @@ void podspec_check(const struct json *spec, const struct field_path *at, struct 
         check_images(spec, "initContainers", at, errors);
     }
     check_tolerations(json_get(spec, "tolerations"), AT(at, "tolerations"), errors);
-    check_names(spec, at, errors);
-    check_numbers(spec, at, errors);
+    kind_check_labels(json_get(spec, "nodeSelector"), AT(at, "nodeSelector"), errors);
     podspec_check_scheduling(spec, at, errors);
     podspec_check_host(spec, at, errors);
     podspec_check_resources(json_get(spec, "resources"), AT(at, "resources"), errors);

@@ -1,5 +1,8 @@
 /* The environment of containers (env, envFrom), and references to the pod's own fields and resources, which
- * variables and downward API volumes share. */
+ * variables and downward API volumes share.
+ *
+ * Both kinds of reference are checked against lists of what the kubelet can resolve; the list of fields
+ * differs, because a variable cannot follow a change of labels or annotations and a file can. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -40,7 +43,7 @@ void podspec_check_field_ref(const struct json *ref, const char *const *allowed,
         field_not_supported(errors, AT(at, "fieldPath"), value, allowed);
 }
 
-/* The units that a resource can be divided by. */
+/* The units that a resource can be divided by; empty means one. */
 static bool is_valid_divisor(str resource, str divisor)
 {
     static const char *const of_cpu[] = { "0", "1", "1m", NULL };
@@ -80,7 +83,7 @@ void podspec_check_resource_ref(const struct json *ref, bool names_container,
 
 /* ---- variables */
 
-/* configMapKeyRef or secretKeyRef: the name of an object and a key in it. */
+/* configMapKeyRef or secretKeyRef: the name of the object. */
 static void check_key_ref(const struct json *from, const char *key, const struct field_path *up,
                           struct field_errors *errors)
 {
@@ -88,13 +91,9 @@ static void check_key_ref(const struct json *from, const char *key, const struct
     struct field_path at = { up, .key = str_c(key) };
     if (!ref)
         return;
-    const struct json *name = json_get(ref, "name"), *entry = json_get(ref, "key");
+    const struct json *name = json_get(ref, "name");
     if (format_dns_subdomain(json_text(name)))
         field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_subdomain(json_text(name)));
-    if (!json_text(entry).n)
-        field_required(errors, AT(&at, "key"), NULL);
-    else if (format_config_key(json_text(entry)))
-        field_invalid(errors, AT(&at, "key"), entry, "%s", format_config_key(json_text(entry)));
 }
 
 /* valueFrom must have exactly one source. */
@@ -120,21 +119,13 @@ static void check_value_from(const struct json *from, const struct field_path *a
     check_key_ref(from, "secretKeyRef", at, errors);
 }
 
-/* Variables: a name, and either a value or a source. */
+/* A variable has a value or a source, not both. */
 static void check_env(const struct json *env, const struct field_path *up,
                       struct field_errors *errors)
 {
     for (uint32_t i = 0; i < json_len(env); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *name = json_get(env->items[i], "name");
         const struct json *from = json_get(env->items[i], "valueFrom");
-        if (!json_text(name).n) {
-            field_required(errors, AT(&at, "name"), NULL);
-        } else {
-            const char *fault = format_env_name(json_text(name));
-            if (fault)
-                field_invalid(errors, AT(&at, "name"), name, "%s", fault);
-        }
         if (from && json_text(json_get(env->items[i], "value")).n)
             field_invalid(errors, AT(&at, "valueFrom"), from,
                           "may not be specified when `value` is not empty");
@@ -143,18 +134,14 @@ static void check_env(const struct json *env, const struct field_path *up,
     }
 }
 
-/* Each entry of envFrom has one source; an optional prefix must be a valid name. */
+/* Each entry of envFrom has exactly one source. */
 static void check_env_from(const struct json *list, const struct field_path *up,
                            struct field_errors *errors)
 {
     static const char *const sources[] = { "configMapRef", "secretRef" };
     for (uint32_t i = 0; i < json_len(list); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *prefix = json_get(list->items[i], "prefix");
         size_t n = 0;
-        if (json_text(prefix).n && format_env_name(json_text(prefix)))
-            field_invalid(errors, AT(&at, "prefix"), prefix, "%s",
-                          format_env_name(json_text(prefix)));
         for (size_t j = 0; j < countof(sources); j++) {
             const struct json *name = json_at(list->items[i], sources[j], "name", NULL);
             struct field_path ref = { &at, .key = str_c(sources[j]) };

@@ -1,5 +1,8 @@
 /* Where a pod may run: node and pod affinity, topology spread, scheduling gates; and how it resolves names:
- * DNS and host aliases. */
+ * the DNS configuration.
+ *
+ * Affinity terms come in two strengths with the same content: required terms must be satisfiable, so their
+ * values are checked; a preferred term that no node can satisfy costs nothing and is accepted. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -8,6 +11,7 @@
 
 /* ---- nodes */
 
+/* Reports every value that breaks the rule. */
 static void check_values(const struct json *values, const struct field_path *at,
                          const char *(*fault_of)(str), struct field_errors *errors)
 {
@@ -78,14 +82,6 @@ static void check_node_term(const struct json *term, bool required, const struct
         check_node_field(fields->items[i], AT_INDEX(AT(up, "matchFields"), i), errors);
 }
 
-static void check_weight(const struct json *item, const struct field_path *at,
-                         struct field_errors *errors)
-{
-    const struct json *weight = json_get(item, "weight");
-    if (json_int(weight, 0) < 1 || json_int(weight, 0) > 100)
-        field_invalid(errors, AT(at, "weight"), weight, "must be between 1 and 100");
-}
-
 /* Required and preferred terms of node affinity. */
 static void check_node_affinity(const struct json *affinity, const struct field_path *at,
                                 struct field_errors *errors)
@@ -100,7 +96,6 @@ static void check_node_affinity(const struct json *affinity, const struct field_
     const struct json *preferred = json_get(affinity, PREFERRED);
     for (uint32_t i = 0; i < json_len(preferred); i++) {
         struct field_path item = { AT(at, PREFERRED), .index = i, .how = FIELD_INDEX };
-        check_weight(preferred->items[i], &item, errors);
         check_node_term(json_get(preferred->items[i], "preference"), false, AT(&item, "preference"),
                         errors);
     }
@@ -108,7 +103,7 @@ static void check_node_affinity(const struct json *affinity, const struct field_
 
 /* ---- other pods */
 
-/* Keys of labels of the pod itself, added to the selector, which must be set. */
+/* Label keys are added to the selector, which must be set. */
 static void check_label_keys(const struct json *holder, const char *name,
                              const struct field_path *up, struct field_errors *errors)
 {
@@ -116,8 +111,6 @@ static void check_label_keys(const struct json *holder, const char *name,
     struct field_path at = { up, .key = str_c(name) };
     if (json_len(keys) && !json_get(holder, "labelSelector"))
         field_forbidden(errors, &at, "must not be specified when labelSelector is not set");
-    for (uint32_t i = 0; i < json_len(keys); i++)
-        kind_check_qualified(keys->items[i], AT_INDEX(&at, i), errors);
 }
 
 /* One term of pod affinity or anti-affinity. */
@@ -149,7 +142,6 @@ static void check_pod_affinity(const struct json *affinity, const struct field_p
         check_pod_term(required->items[i], AT_INDEX(AT(at, REQUIRED), i), errors);
     for (uint32_t i = 0; i < json_len(preferred); i++) {
         struct field_path item = { AT(at, PREFERRED), .index = i, .how = FIELD_INDEX };
-        check_weight(preferred->items[i], &item, errors);
         check_pod_term(json_get(preferred->items[i], "podAffinityTerm"),
                        AT(&item, "podAffinityTerm"), errors);
     }
@@ -177,16 +169,9 @@ static void check_spread(const struct json *spread, const struct field_path *up,
     const bool *again = find_repeated(errors->arena, spread);
     for (uint32_t i = 0; i < json_len(spread); i++) {
         struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *skew = json_get(spread->items[i], "maxSkew");
         const struct json *selector = json_get(spread->items[i], "labelSelector");
         const struct json *otherwise = json_get(spread->items[i], "whenUnsatisfiable");
-        if (json_int(skew, 0) <= 0)
-            field_invalid(errors, AT(&at, "maxSkew"), skew, "must be greater than zero");
-        if (!json_text(json_get(spread->items[i], "topologyKey")).n)
-            field_required(errors, AT(&at, "topologyKey"), NULL);
         const struct json *domains = json_get(spread->items[i], "minDomains");
-        if (domains && json_int(domains, 1) <= 0)
-            field_invalid(errors, AT(&at, "minDomains"), domains, "must be greater than zero");
         if (domains && !str_eqc(json_text(otherwise), "DoNotSchedule"))
             field_invalid(errors, AT(&at, "minDomains"), domains,
                           "can only be used with DoNotSchedule");
@@ -216,10 +201,6 @@ static void check_dns(const struct json *spec, const struct field_path *up,
         else
             field_required(errors, &at, "must provide `dnsConfig` when `dnsPolicy` is None");
     }
-    for (uint32_t i = 0; i < json_len(servers); i++)
-        if (!format_is_ip(json_text(servers->items[i])))
-            field_invalid(errors, AT_INDEX(AT(&at, "nameservers"), i), servers->items[i],
-                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     for (uint32_t i = 0; i < json_len(searches); i++) {
         str text = json_text(searches->items[i]);
         if (text.n > 1 && text.p[text.n - 1] == '.')
@@ -231,24 +212,6 @@ static void check_dns(const struct json *spec, const struct field_path *up,
     for (uint32_t i = 0; i < json_len(options); i++)
         if (!json_text(json_get(options->items[i], "name")).n)
             field_required(errors, AT_INDEX(AT(&at, "options"), i), "must not be empty");
-}
-
-/* IP addresses and host names of the hosts file. */
-static void check_host_aliases(const struct json *aliases, const struct field_path *up,
-                               struct field_errors *errors)
-{
-    for (uint32_t i = 0; i < json_len(aliases); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *ip = json_get(aliases->items[i], "ip");
-        const struct json *names = json_get(aliases->items[i], "hostnames");
-        if (!format_is_ip(json_text(ip)))
-            field_invalid(errors, AT(&at, "ip"), ip,
-                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        for (uint32_t j = 0; j < json_len(names); j++)
-            if (format_dns_subdomain(json_text(names->items[j])))
-                field_invalid(errors, AT_INDEX(AT(&at, "hostnames"), j), names->items[j], "%s",
-                              format_dns_subdomain(json_text(names->items[j])));
-    }
 }
 
 /* Gates are named and distinct; reported for the gate, not for its name. */
@@ -265,6 +228,7 @@ static void check_scheduling_gates(const struct json *gates, const struct field_
     }
 }
 
+/* Everything about placement and name resolution. */
 void podspec_check_scheduling(const struct json *spec, const struct field_path *at,
                               struct field_errors *errors)
 {
@@ -276,10 +240,5 @@ void podspec_check_scheduling(const struct json *spec, const struct field_path *
     check_spread(json_get(spec, "topologySpreadConstraints"), AT(at, "topologySpreadConstraints"),
                  errors);
     check_dns(spec, at, errors);
-    check_host_aliases(json_get(spec, "hostAliases"), AT(at, "hostAliases"), errors);
     check_scheduling_gates(json_get(spec, "schedulingGates"), AT(at, "schedulingGates"), errors);
-    const struct json *gates = json_get(spec, "readinessGates");
-    for (uint32_t i = 0; i < json_len(gates); i++)
-        kind_check_qualified(json_get(gates->items[i], "conditionType"),
-                             AT(AT_INDEX(AT(at, "readinessGates"), i), "conditionType"), errors);
 }

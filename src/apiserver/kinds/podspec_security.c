@@ -1,5 +1,4 @@
-/* What a pod takes from its node: user and group IDs, security profiles, sysctls, host ports and
- * namespaces. */
+/* What a pod takes from its node: security profiles, host ports and namespaces. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -19,24 +18,10 @@ static void check_profile(const struct json *context, const char *key, const str
         field_invalid(errors, &at, file, "can only be set when profile type is Localhost");
 }
 
-static void check_id(const struct json *id, const struct field_path *at,
-                     struct field_errors *errors)
-{
-    if (json_int(id, 0) < 0 || json_int(id, 0) > INT32_MAX)
-        field_invalid(errors, at, id, "must be between 0 and 2147483647");
-}
-
-/* IDs, profiles and privileges of a pod or container. */
+/* Profiles and privileges of a pod or container. */
 void podspec_check_context(const struct json *context, const struct field_path *at,
                            struct field_errors *errors)
 {
-    static const char *const ids[] = { "runAsUser", "runAsGroup", "fsGroup" };
-    const struct json *groups = json_get(context, "supplementalGroups");
-    for (size_t i = 0; i < countof(ids); i++)
-        check_id(json_get(context, ids[i]), &(struct field_path){ at, .key = str_c(ids[i]) },
-                 errors);
-    for (uint32_t i = 0; i < json_len(groups); i++)
-        check_id(groups->items[i], AT_INDEX(AT(at, "supplementalGroups"), i), errors);
     check_profile(context, "seccompProfile", at, errors);
     check_profile(context, "appArmorProfile", at, errors);
     if (json_bool(json_get(context, "privileged"), false) &&
@@ -45,41 +30,7 @@ void podspec_check_context(const struct json *context, const struct field_path *
                       "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
 }
 
-/* "net.ipv4.tcp_syncookies": segments of lower case letters, digits, "-" and "_", separated by "." or
- * "/". */
-static bool is_sysctl(str name)
-{
-    bool inside = false;
-    for (size_t i = 0; i < name.n; i++) {
-        char c = name.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (!word && (!inside || !strchr("-_./", c)))
-            return false;
-        inside = word || c == '-' || c == '_';
-    }
-    return inside && name.n <= 253 && name.p[name.n - 1] != '-' && name.p[name.n - 1] != '_';
-}
-
-/* Sysctls are well-formed and distinct. */
-static void check_sysctls(const struct json *list, const struct field_path *up,
-                          struct field_errors *errors)
-{
-    struct seen names = seen_new(errors->arena, 1);
-    for (uint32_t i = 0; i < json_len(list); i++) {
-        const struct json *name = json_get(list->items[i], "name");
-        struct field_path at = { AT_INDEX(up, i), .key = S("name") };
-        if (!json_text(name).n)
-            field_required(errors, &at, NULL);
-        else if (!is_sysctl(json_text(name)))
-            field_invalid(
-                errors, &at, name,
-                "must have at most 253 characters and match regex "
-                "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
-        if (seen_value(&names, name, i))
-            field_duplicate(errors, &at, name);
-    }
-}
-
+/* The identity of a host port: protocol, address and number. */
 static str host_port(struct arena *a, const struct json *port)
 {
     return arena_printf(a, STR_FMT "/" STR_FMT "/%lld",
@@ -121,7 +72,6 @@ void podspec_check_host(const struct json *spec, const struct field_path *up,
     struct field_path at = { up, .key = S("securityContext") };
     const struct json *shares = json_get(spec, "shareProcessNamespace");
     podspec_check_context(json_get(spec, "securityContext"), &at, errors);
-    check_sysctls(json_at(spec, "securityContext", "sysctls", NULL), AT(&at, "sysctls"), errors);
     check_host_ports(spec, up, errors);
     if (json_bool(shares, false) && json_bool(json_get(spec, "hostPID"), false))
         field_invalid(errors, AT(&at, "shareProcessNamespace"), shares,

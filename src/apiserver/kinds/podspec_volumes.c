@@ -1,8 +1,11 @@
 /* What makes the volumes of a PodSpec, and the mounts of a container, invalid.
  *
- * A volume has a unique name and exactly one source; each source has rules of its own. Errors are reported
- * where kube-apiserver reports them, which is not always where the mistake is: the files of a downward API
- * volume, for example, are all reported without their index. */
+ * A volume has a unique name and exactly one source; each source has rules of its own. A volume with any error
+ * does not count as existing, so a mount of it is reported as not found: that is why the rules of volumes are
+ * code here and not in volume.types, whose errors would come before this file runs.
+ *
+ * Errors are reported where kube-apiserver reports them, which is not always where the mistake is: the files
+ * of a downward API volume, for example, are all reported without their index. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -24,6 +27,7 @@ static bool has_parent_step(str path)
     return false;
 }
 
+/* Must not be absolute and must not contain "..". */
 static void check_relative_path(const struct json *path, const struct field_path *at,
                                 struct field_errors *errors)
 {
@@ -44,6 +48,7 @@ static void check_path(const struct json *path, const struct field_path *at,
         field_invalid(errors, at, path, "must not start with '..'");
 }
 
+/* Mode bits, up to 0777. */
 static void check_mode(const struct json *holder, const char *key, const struct field_path *at,
                        struct field_errors *errors)
 {
@@ -263,6 +268,7 @@ static void check_propagation(const struct json *mount, bool privileged,
                         "may only be specified when mountPropagation is None or not specified");
 }
 
+/* subPath and subPathExpr stay inside the volume; reported for the list. */
 static void check_sub_path(const struct json *mount, const char *key, const struct field_path *list,
                            struct field_errors *errors)
 {

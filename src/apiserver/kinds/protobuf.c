@@ -1,10 +1,20 @@
 /* Decodes protobuf bodies by the field numbers in the .types tables.
  *
+ *   "k8s\0"  runtime.Unknown {  1: TypeMeta { 1: apiVersion, 2: kind }   2: bytes of the object  }
+ *                                                                             |
+ *   types_message(kind) ------------------ numbers, names, types ------> read_message ---> JSON tree
+ *
  * The result is the tree that the same object would have as JSON, so nothing after this step knows which one
- * the client sent. Everything is bounded by the body: a length that exceeds its message is an error, nesting
+ * the client sent. Some types differ between the two encodings:
+ *
+ *   time, quantity, int-or-string    messages on the wire, scalars in JSON
+ *   bytes                            raw on the wire, base64 in JSON
+ *   map                              a repeated message { 1: key, 2: value }
+ *   embedded type                    a message of its own number; its fields belong to the parent in JSON
+ *
+ * The body is untrusted. Everything is bounded by it: a length that exceeds its message is an error, nesting
  * is limited to NESTING_MAX, and unknown field numbers are skipped, so the fields of a newer client do no
- * harm. Some types differ between the two encodings: times, quantities and int-or-string are messages on the
- * wire and scalars in JSON, and a map is a repeated message with a key and a value. */
+ * harm. test/fuzz/protobuf_fuzz.c feeds it arbitrary bytes. */
 #include "protobuf.h"
 
 #include "../schema/types.h"
@@ -39,6 +49,7 @@ static int fail_body(struct reader *r, const char *what)
 
 /* ---- the wire */
 
+/* False if the number does not end within ten bytes or within the message. */
 static bool take_varint(str *bytes, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -54,6 +65,7 @@ static bool take_varint(str *bytes, uint64_t *ret)
     return false;
 }
 
+/* Little-endian, four or eight bytes. */
 static bool take_fixed(str *bytes, unsigned width, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -115,7 +127,7 @@ static int read_parts(struct reader *r, str bytes, struct parts *ret)
     return 0;
 }
 
-/* A message of seconds and nanoseconds; an empty one is null. */
+/* A message of seconds and nanoseconds; empty or out of range is null. */
 static struct json *read_time(struct reader *r, const struct parts *parts, bool empty, bool micro)
 {
     char text[RFC3339_TEXT_MAX];
@@ -247,6 +259,7 @@ static int read_value(struct reader *r, const struct schema *s, const struct ite
 
 /* ---- containers */
 
+/* Repeated fields collect in one list or map. */
 static struct json *get_or_add_container(struct arena *a, struct json *object, str name, bool list)
 {
     struct json *value = json_get_str(object, name);

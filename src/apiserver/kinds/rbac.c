@@ -1,4 +1,8 @@
-/* Roles and bindings: validation and defaults. http/access.c evaluates them. */
+/* Roles and bindings: validation and defaults. http/access.c evaluates them.
+ *
+ * A rule applies to resources (apiGroups, resources) or to URL paths (nonResourceURLs), never to both, and
+ * paths are only possible in a ClusterRole. The roleRef of a binding never changes: to grant another role,
+ * delete the binding and create a new one. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -46,6 +50,7 @@ const struct kind_hooks kind_hooks_role = { .name = format_path_segment,
                                             .fill = fill_role,
                                             .validate = validate_role };
 
+/* The API group of users, groups and roles can be omitted. */
 static void fill_binding(struct arena *a, struct json *object)
 {
     struct json *ref = json_get(object, "roleRef"), *subjects = json_get(object, "subjects");
@@ -69,8 +74,6 @@ static void check_subject(const struct kind_change *c, const struct json *subjec
     static const char *const none[] = { "", NULL }, *const own[] = { GROUP, NULL };
     const struct json *group = json_get(subject, "apiGroup");
     bool account = str_eqc(kind, "ServiceAccount");
-    if (!json_text(json_get(subject, "name")).n)
-        field_required(errors, AT(at, "name"), NULL);
     if (account ? json_text(group).n > 0
                 : (str_eqc(kind, "User") || str_eqc(kind, "Group")) &&
                       !str_eqc(json_text(group), GROUP))
@@ -98,8 +101,6 @@ static void check_role(const struct kind_change *c, struct field_errors *errors)
     if (!known)
         field_not_supported(errors, AT(&at, "kind"), kind,
                             c->kind->namespaced ? in_namespace : everywhere);
-    if (!json_text(json_get(ref, "name")).n)
-        field_required(errors, AT(&at, "name"), NULL);
     if (c->old && !json_eq(ref, json_get(c->old, "roleRef")))
         field_invalid(errors, &at, ref, "cannot change roleRef");
 }

@@ -1,7 +1,14 @@
 /* Services: defaults and validation. service_allocate.c assigns cluster IPs and node ports.
  *
- * Most rules depend on the type of the service: an ExternalName has no address, only NodePort and LoadBalancer
- * have node ports, only a LoadBalancer has source ranges. Bounds and enums of single fields are declared in
+ * Most rules depend on the type of the service:
+ *
+ *                  cluster IP   node ports   load balancer fields   externalName
+ *   ClusterIP      yes or None  no           no                     ignored
+ *   NodePort       yes          yes          no                     ignored
+ *   LoadBalancer   yes          yes          yes                    ignored
+ *   ExternalName   no           no           no                     required
+ *
+ * There is one address family, IPv4. Bounds, enums and formats of single fields are declared in
  * types/core.types. */
 #include "service.h"
 
@@ -42,23 +49,6 @@ static void fill_service(struct arena *a, struct json *object)
 
 /* ---- rules */
 
-static void check_port_number(const struct json *port, const struct field_path *at,
-                              struct field_errors *errors)
-{
-    if (json_int(port, 0) < 1 || json_int(port, 0) > 65535)
-        field_invalid(errors, at, port, "must be between 1 and 65535");
-}
-
-static void check_target(const struct json *target, const struct field_path *at,
-                         struct field_errors *errors)
-{
-    if (json_is(target, JSON_INT)) {
-        check_port_number(target, at, errors);
-    } else if (target) {
-        kind_check_port_name(target, at, errors);
-    }
-}
-
 /* Only externally reachable services have node ports, and those are in one range. */
 static void check_node_ports(const struct json *object, const struct json *ports,
                              const struct field_path *up, struct field_errors *errors)
@@ -89,11 +79,6 @@ static void check_ports(const struct json *ports, const struct field_path *up,
             field_required(errors, AT(&at, "name"), NULL);
         else if (json_text(name).n && format_dns_label(json_text(name)))
             field_invalid(errors, AT(&at, "name"), name, "%s", format_dns_label(json_text(name)));
-        check_port_number(json_get(ports->items[i], "port"), AT(&at, "port"), errors);
-        check_target(json_get(ports->items[i], "targetPort"), AT(&at, "targetPort"), errors);
-        if (json_get(ports->items[i], "appProtocol"))
-            kind_check_qualified(json_get(ports->items[i], "appProtocol"), AT(&at, "appProtocol"),
-                                 errors);
         const struct seen_key *named = json_text(name).n ? seen_value(&names, name, i) : NULL;
         const struct seen_key *numbered =
             seen_put(&numbers,
@@ -192,31 +177,6 @@ static void check_load_balancer(const struct json *object, const struct json *sp
                         "may only be used when `type` is 'LoadBalancer'");
 }
 
-static void check_affinity(const struct json *spec, const struct field_path *at,
-                           struct field_errors *errors)
-{
-    enum { DAY_S = 86400 };
-    const struct json *seconds =
-        json_at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds", NULL);
-    struct field_path client = { AT(at, "sessionAffinityConfig"), .key = S("clientIP") };
-    if (seconds && (json_int(seconds, 1) <= 0 || json_int(seconds, 1) > DAY_S))
-        field_invalid(errors, AT(&client, "timeoutSeconds"), seconds, "must be between 1 and %d",
-                      DAY_S);
-}
-
-/* ipFamilies lists known families. */
-static void check_families(const struct json *spec, const struct field_path *at,
-                           struct field_errors *errors)
-{
-    static const char *const known[] = { "IPv4", "IPv6", NULL };
-    const struct json *families = json_get(spec, "ipFamilies");
-    for (uint32_t i = 0; i < json_len(families); i++)
-        if (!str_eqc(json_text(families->items[i]), known[0]) &&
-            !str_eqc(json_text(families->items[i]), known[1]))
-            field_not_supported(errors, AT_INDEX(AT(at, "ipFamilies"), i), families->items[i],
-                                known);
-}
-
 /* This cluster has IPv4 only; a headless service without a selector may name both families. */
 static void check_single_stack(const struct kind_change *c, const struct json *spec,
                                const struct field_path *at, struct field_errors *errors)
@@ -247,23 +207,6 @@ static void check_single_stack(const struct kind_change *c, const struct json *s
                       "expected an IPv6 value as indicated by `ipFamilies[0]`");
 }
 
-/* status.loadBalancer.ingress. */
-static void check_ingress(const struct json *ingress, const struct field_path *up,
-                          struct field_errors *errors)
-{
-    for (uint32_t i = 0; i < json_len(ingress); i++) {
-        struct field_path at = { up, .index = i, .how = FIELD_INDEX };
-        const struct json *ip = json_get(ingress->items[i], "ip");
-        const struct json *name = json_get(ingress->items[i], "hostname");
-        if (json_text(ip).n && !format_is_ip(json_text(ip)))
-            field_invalid(errors, AT(&at, "ip"), ip,
-                          "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        if (json_text(name).n && format_dns_subdomain(json_text(name)))
-            field_invalid(errors, AT(&at, "hostname"), name, "%s",
-                          format_dns_subdomain(json_text(name)));
-    }
-}
-
 /* A status write checks the status only. */
 static void validate_service(const struct kind_change *c, struct kind_env *env UNUSED,
                              struct field_errors *errors)
@@ -278,7 +221,6 @@ static void validate_service(const struct kind_change *c, struct kind_env *env U
         if (!str_eqc(kind_service_type(c->object), "LoadBalancer") && json_len(ingress))
             field_forbidden(errors, AT(&balancer, "ingress"),
                             "may only be used when `type` is 'LoadBalancer'");
-        check_ingress(ingress, AT(&balancer, "ingress"), errors);
         return;
     }
     check_external_traffic(c->object, spec, &at, errors);
@@ -307,8 +249,6 @@ static void validate_service(const struct kind_change *c, struct kind_env *env U
                  "LoadBalancer")) /* kube-apiserver reports it twice */
         field_forbidden(errors, AT(&at, "loadBalancerClass"),
                         "may only be used when `type` is 'LoadBalancer'");
-    check_families(spec, &at, errors);
-    check_affinity(spec, &at, errors);
     check_ports(ports, AT(&at, "ports"), errors);
     check_single_stack(c, spec, &at, errors);
     check_node_ports(c->object, ports, AT(&at, "ports"), errors);

@@ -60,6 +60,7 @@ static str choose_address(const struct kind_change *c, struct kind_env *env)
     return S("");
 }
 
+/* clusterIP and clusterIPs[0] are the same address. */
 static void set_addresses(struct arena *a, struct json *spec, str address)
 {
     struct json *list = json_new_arr(a);
@@ -189,6 +190,7 @@ static bool in_range(int64_t port)
     return port >= NODE_PORT_FIRST && port < NODE_PORT_FIRST + NODE_PORTS;
 }
 
+/* Marks the node ports of one object. */
 static void mark_ports(const struct json *object, bool *used)
 {
     const struct json *ports = json_at(object, "spec", "ports", NULL);
@@ -264,7 +266,7 @@ static void allocate_node_ports(const struct kind_change *c, struct kind_env *en
     }
 }
 
-/* healthCheckNodePort of a LoadBalancer with local traffic policy. */
+/* healthCheckNodePort of a LoadBalancer with the traffic policy Local. */
 static void allocate_health_port(const struct kind_change *c, struct kind_env *env,
                                  struct port_usage *usage, struct kind_fault *fault)
 {
@@ -289,6 +291,7 @@ static void allocate_health_port(const struct kind_change *c, struct kind_env *e
                                     : "provided port is already allocated"));
 }
 
+/* A field that the client changed stays, and is validated. */
 static void drop_unchanged_fields(const struct kind_change *c, const char *const *keys)
 {
     struct json *spec = json_get(c->object, "spec");

@@ -1,5 +1,9 @@
 /* Kinds with few rules of their own: Namespace, Node, ConfigMap, Secret, ServiceAccount,
- * PersistentVolumeClaim, Lease. Each section ends with the hooks of its kind. */
+ * PersistentVolumeClaim, Lease. Each section ends with the hooks of its kind.
+ *
+ * Two patterns recur. Some fields exist twice for historical reasons (podCIDR and podCIDRs, dataSource and
+ * dataSourceRef), and the fill or prepare hook keeps them equal. And some fields can be set once but never
+ * changed; where that depends on another field (`immutable` of a ConfigMap), it is checked here. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -10,6 +14,7 @@ enum { CONFIG_BYTES_MAX = 1024 * 1024 };
 
 /* ---- Namespace */
 
+/* Every namespace has its own name as a label, so that selectors can find it. */
 static void fill_namespace(struct arena *a, struct json *object)
 {
     str name = json_text(json_at(object, "metadata", "name", NULL));
@@ -121,6 +126,7 @@ static void check_taints(const struct json *taints, struct field_errors *errors)
     }
 }
 
+/* No resource of a node is negative; the path has the name after a dot, unlike other maps. */
 static void check_amounts(const struct json *status, const char *key, struct field_errors *errors)
 {
     struct field_path at = { AT(NULL, "status"), .key = str_c(key) };
@@ -131,7 +137,7 @@ static void check_amounts(const struct json *status, const char *key, struct fie
                           "must be greater than or equal to 0");
 }
 
-/* providerID and podCIDRs can be set once; addresses are distinct. */
+/* providerID and podCIDRs can be set once. */
 static void validate_node(const struct kind_change *c, struct kind_env *env UNUSED,
                           struct field_errors *errors)
 {
@@ -143,16 +149,6 @@ static void validate_node(const struct kind_change *c, struct kind_env *env UNUS
     for (int i = 0; i < (c->old ? 2 : 1); i++) /* kube-apiserver reports updates twice */
         check_taints(json_at(c->object, "spec", "taints", NULL), errors);
     const struct json *ranges = json_at(c->object, "spec", "podCIDRs", NULL);
-    for (uint32_t i = 0; i < json_len(ranges); i++)
-        if (!format_matches(S("cidr"), json_text(ranges->items[i])))
-            field_invalid(errors, AT_INDEX(AT(&spec, "podCIDRs"), i), ranges->items[i],
-                          "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
-    const struct json *addresses = json_at(c->object, "status", "addresses", NULL);
-    struct seen known = seen_new(errors->arena, 1);
-    for (uint32_t i = 0; i < json_len(addresses); i++)
-        if (seen_value(&known, addresses->items[i], i))
-            field_duplicate(errors, AT_INDEX(AT(AT(NULL, "status"), "addresses"), i),
-                            addresses->items[i]);
     check_amounts(json_get(c->object, "status"), "capacity", errors);
     check_amounts(json_get(c->object, "status"), "allocatable", errors);
     const struct json *had = json_at(c->old, "spec", "podCIDRs", NULL);
@@ -189,18 +185,12 @@ const struct kind_hooks kind_hooks_node = {
 
 /* ---- ConfigMap, Secret */
 
-/* Checks the keys of a map; returns the size of its values. */
-static size_t check_keys(const struct json *data, const struct field_path *at,
-                         struct field_errors *errors)
+/* Size of the values; the limit of a ConfigMap or Secret is 1 MiB. */
+static size_t sum_values(const struct json *map)
 {
     size_t bytes = 0;
-    json_each(m, data) {
-        struct json key = { .type = JSON_STR, .n = (uint32_t)m->key.n, .text = m->key.p };
-        const char *fault = format_config_key(m->key);
-        if (fault)
-            field_invalid(errors, AT_KEY(at, m->key), &key, "%s", fault);
+    json_each(m, map)
         bytes += json_text(m->value).n;
-    }
     return bytes;
 }
 
@@ -226,8 +216,7 @@ static void validate_configmap(const struct kind_change *c, struct kind_env *env
     static const char *const fields[] = { "data", "binaryData", NULL };
     const struct json *data = json_get(c->object, "data");
     const struct json *binary = json_get(c->object, "binaryData");
-    size_t bytes = check_keys(data, AT(NULL, "data"), errors);
-    bytes += check_keys(binary, AT(NULL, "binaryData"), errors) / 4 * 3;
+    size_t bytes = sum_values(data) + sum_values(binary) / 4 * 3; /* base64 */
     json_each(m, binary) {
         struct json key = { .type = JSON_STR, .n = (uint32_t)m->key.n, .text = m->key.p };
         if (json_get_str(data, m->key))
@@ -256,6 +245,7 @@ static void fill_secret(struct arena *a, struct json *object)
     json_del(object, S("stringData"));
 }
 
+/* True if base64 text decodes to a JSON document. */
 static bool holds_json(struct arena *a, const struct json *base64)
 {
     auto_buf struct buf text = { 0 };
@@ -300,20 +290,16 @@ static void check_secret_type(const struct json *object, struct field_errors *er
     }
 }
 
-/* The type never changes. */
 static void validate_secret(const struct kind_change *c, struct kind_env *env UNUSED,
                             struct field_errors *errors)
 {
     static const char *const fields[] = { "data", NULL };
-    size_t bytes = check_keys(json_get(c->object, "data"), AT(NULL, "data"), errors) / 4 * 3;
+    size_t bytes = sum_values(json_get(c->object, "data")) / 4 * 3;
     if (bytes > CONFIG_BYTES_MAX)
         field_too_long(errors, AT(NULL, "data"), CONFIG_BYTES_MAX);
     check_secret_type(c->object, errors);
-    if (!c->old)
-        return;
-    kind_check_immutable(json_get(c->object, "type"), json_get(c->old, "type"), AT(NULL, "type"),
-                         errors);
-    check_immutable_data(c, fields, errors);
+    if (c->old)
+        check_immutable_data(c, fields, errors);
 }
 
 const struct kind_hooks kind_hooks_secret = {
@@ -326,6 +312,7 @@ const struct kind_hooks kind_hooks_serviceaccount = { .metadata_twice = true };
 
 /* ---- PersistentVolumeClaim */
 
+/* The requested size. */
 static const struct json *storage_of(const struct json *claim)
 {
     return json_at(claim, "spec", "resources", "requests", "storage", NULL);
@@ -343,6 +330,7 @@ static int compare_quantities(const struct json *a, const struct json *b)
                           : 0;
 }
 
+/* Bound to a volume, according to its status. */
 static bool is_bound(const struct json *claim)
 {
     return str_eqc(json_text(json_at(claim, "status", "phase", NULL)), "Bound");
@@ -420,10 +408,6 @@ static void check_sources(const struct json *claim, const struct field_path *spe
     for (size_t i = 0; i < countof(keys); i++) {
         const struct json *source = i ? new : old, *kind = json_get(source, "kind");
         struct field_path at = { spec, .key = str_c(keys[i]) };
-        if (source && !json_text(json_get(source, "name")).n)
-            field_required(errors, AT(&at, "name"), NULL);
-        if (source && !json_text(kind).n)
-            field_required(errors, AT(&at, "kind"), NULL);
         if (source && !json_text(json_get(source, "apiGroup")).n && !is_claim(source))
             field_invalid(errors, &at, kind,
                           "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
@@ -438,14 +422,7 @@ void kind_check_claim(const struct json *object, const struct field_path *spec,
 {
     static const char *const modes[] = { "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
                                          "ReadWriteOncePod", NULL };
-    static const char *const classes[] = { "storageClassName", "volumeAttributesClassName" };
     const struct json *wanted = json_get(object, "accessModes");
-    for (size_t i = 0; i < countof(classes); i++) {
-        const struct json *class = json_get(object, classes[i]);
-        if (json_text(class).n && format_dns_subdomain(json_text(class)))
-            field_invalid(errors, &(struct field_path){ spec, .key = str_c(classes[i]) }, class,
-                          "%s", format_dns_subdomain(json_text(class)));
-    }
     check_sources(object, spec, errors);
     if (json_get(object, "selector"))
         kind_check_selector(json_get(object, "selector"), AT(spec, "selector"), errors);
@@ -474,14 +451,8 @@ static void validate_pvc(const struct kind_change *c, struct kind_env *env UNUSE
                          struct field_errors *errors)
 {
     struct field_path spec = { NULL, .key = S("spec") };
-    if (c->sub == KIND_STATUS) {
-        struct field_path at = { AT(NULL, "status"), .key = S("capacity") };
-        json_each(m, json_at(c->object, "status", "capacity", NULL))
-            if (str_starts(json_text(m->value), S("-")))
-                field_invalid(errors, AT_KEY(&at, m->key), m->value,
-                              "must be greater than or equal to 0");
+    if (c->sub == KIND_STATUS)
         return;
-    }
     kind_check_claim(json_get(c->object, "spec"), &spec, errors);
     if (c->old)
         check_claim_change(c, &spec, errors);
@@ -520,20 +491,6 @@ const struct kind_hooks kind_hooks_pvc = {
 
 /* ---- Lease */
 
-static void validate_lease(const struct kind_change *c, struct kind_env *env UNUSED,
-                           struct field_errors *errors)
-{
-    struct field_path at = { NULL, .key = S("spec") };
-    const struct json *spec = json_get(c->object, "spec");
-    const struct json *seconds = json_get(spec, "leaseDurationSeconds");
-    const struct json *transitions = json_get(spec, "leaseTransitions");
-    if (seconds && json_int(seconds, 1) <= 0)
-        field_invalid(errors, AT(&at, "leaseDurationSeconds"), seconds, "must be greater than 0");
-    if (json_int(transitions, 0) < 0)
-        field_invalid(errors, AT(&at, "leaseTransitions"), transitions,
-                      "must be greater than or equal to 0");
-}
-
 /* Fields of coordinated leader election, which is disabled. */
 static void fill_lease(struct arena *a UNUSED, struct json *object)
 {
@@ -541,4 +498,4 @@ static void fill_lease(struct arena *a UNUSED, struct json *object)
     json_del(json_get(object, "spec"), S("preferredHolder"));
 }
 
-const struct kind_hooks kind_hooks_lease = { .fill = fill_lease, .validate = validate_lease };
+const struct kind_hooks kind_hooks_lease = { .fill = fill_lease };

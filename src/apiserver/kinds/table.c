@@ -54,6 +54,7 @@ static struct json *text_cell(struct arena *a, const struct json *value)
     return json_new_str(a, buf_str(&text));
 }
 
+/* The age of a timestamp; text that is not one is "<invalid>". */
 static struct json *date_cell(struct arena *a, const struct json *value, int64_t now_ns)
 {
     int64_t seconds = 0;
@@ -99,6 +100,7 @@ static void add_cells_by_path(struct arena *a, const struct kind *k, const struc
 
 /* ---- rows */
 
+/* Metadata only: what `kubectl get` needs of the object. */
 struct json *table_partial(struct arena *a, const struct json *object, str api_version)
 {
     struct json *partial = json_new_obj(a);
@@ -147,6 +149,7 @@ static struct json *make_row(struct arena *a, const struct kind *k, const struct
     return row;
 }
 
+/* The column definitions of a kind. */
 static struct json *make_columns(struct arena *a, const struct kind *k)
 {
     struct json *columns = json_new_arr(a);
@@ -163,6 +166,7 @@ static struct json *make_columns(struct arena *a, const struct kind *k)
     return columns;
 }
 
+/* The metadata of the table is that of the list. */
 struct json *table_make(struct arena *a, const struct kind *k, const struct json *const *items,
                         size_t n, const struct json *list_metadata, struct table_options options)
 {

@@ -1,5 +1,10 @@
-/* The cells of built-in kinds, in the order of their columns (table_columns.c). Pods are in table_pod.c,
- * autoscalers in table_hpa.c. Texts such as "<none>" and "<unknown>" are quoted: kubectl. */
+/* The cells of built-in kinds.
+ *
+ * Each function appends one cell per column, in the order of table_columns.c; a mismatch shifts the columns of
+ * kubectl, so table_test.c compares the numbers. Cells are text or integers, as the type of the column states.
+ * A missing value has a placeholder that scripts rely on: "<none>" for nothing, "<unknown>" for a value that
+ * is not known yet, "<pending>" for an address to come, "<unset>" for a default. They are quoted: kubectl.
+ * Pods are in table_pod.c, autoscalers in table_hpa.c. */
 #include "kind_hooks.h"
 #include "table.h"
 #include "table_columns.h"
@@ -66,12 +71,14 @@ static str labels_text(struct arena *a, const struct json *labels)
     return text.n ? text : S("<none>");
 }
 
+/* The selector of a workload; "<none>" if it is empty. */
 static str selector_text(struct arena *a, const struct json *object)
 {
     str text = kind_selector_text(a, json_at(object, "spec", "selector", NULL));
     return text.n ? text : S("<none>");
 }
 
+/* Names and images of the containers, for -o wide. */
 static void add_template_cells(struct arena *a, const struct json *object, struct json *cells)
 {
     const struct json *containers = json_at(object, "spec", "template", "spec", "containers", NULL);
@@ -79,6 +86,7 @@ static void add_template_cells(struct arena *a, const struct json *object, struc
     table_cell_text(a, cells, join_texts(a, containers, "image"));
 }
 
+/* True if the condition has the status True. */
 static bool has_condition(const struct json *object, const char *type)
 {
     const struct json *conditions = json_at(object, "status", "conditions", NULL);
@@ -154,6 +162,7 @@ static str format_subjects(struct arena *a, const struct json *binding, const ch
     return arena_str(a, buf_str(&text));
 }
 
+/* Subjects are shown with -o wide, by kind. */
 void table_cells_binding(struct arena *a, const struct json *object, int64_t now_ns,
                          struct json *cells)
 {
@@ -216,6 +225,7 @@ static str join_sorted(struct arena *a, const struct json *words)
     }
 }
 
+/* From the labels node-role.kubernetes.io/ROLE and kubernetes.io/role. */
 static str format_node_roles(struct arena *a, const struct json *node)
 {
     static const char prefix[] = "node-role.kubernetes.io/";
@@ -328,6 +338,7 @@ void table_cells_service(struct arena *a, const struct json *object, int64_t now
 
 /* ---- Event, of either version */
 
+/* A field of an event, by its name in either version. */
 static const struct json *get_either(const struct json *object, const char *core, const char *other)
 {
     const struct json *value = json_get(object, core);
@@ -343,6 +354,7 @@ static str to_lower(struct arena *a, str text)
     return copy;
 }
 
+/* Component and host, from the older or the newer fields. */
 static str format_event_source(struct arena *a, const struct json *event)
 {
     const struct json *source = get_either(event, "source", "deprecatedSource");
@@ -390,6 +402,7 @@ void table_cells_event(struct arena *a, const struct json *object, int64_t now_n
 
 /* ---- PersistentVolumeClaim */
 
+/* RWO, ROX, RWX and RWOP, in this order. */
 static str format_access_modes(struct arena *a, const struct json *claim)
 {
     static const struct {
@@ -435,6 +448,7 @@ static str format_ratio(struct arena *a, int64_t part, int64_t all)
     return arena_printf(a, "%lld/%lld", (long long)part, (long long)all);
 }
 
+/* Ready pods are shown out of the desired ones. */
 void table_cells_deployment(struct arena *a, const struct json *object, int64_t now_ns,
                             struct json *cells)
 {
@@ -479,6 +493,7 @@ void table_cells_statefulset(struct arena *a, const struct json *object, int64_t
     add_template_cells(a, object, cells);
 }
 
+/* Counts of nodes, not of pods. */
 void table_cells_daemonset(struct arena *a, const struct json *object, int64_t now_ns,
                            struct json *cells)
 {

@@ -1,5 +1,7 @@
-/* Columns of the built-in kinds: title, type, description, and whether they are shown only with
- * -o wide. */
+/* Columns of the built-in kinds: title, type, description, and whether they are shown only with -o wide.
+ *
+ * TABLE(kind, function, columns...) defines table_columns_KIND. Titles and types are those of kube-apiserver,
+ * because kubectl prints the titles and scripts parse them; descriptions are our own. */
 #include "table_columns.h"
 
 #define NAME                                                                                       \

@@ -1,5 +1,5 @@
-/* The cells of autoscalers: each metric as "current/target". A version 1 object shows its single
- * metric. */
+/* The cells of autoscalers: each metric as "current/target". A version 1 object shows its single metric. The
+ * texts follow kubectl's printer, which shows at most two metrics. */
 #include "table.h"
 #include "table_columns.h"
 
@@ -75,6 +75,7 @@ static str format_targets(struct arena *a, const struct json *hpa)
     return arena_str(a, buf_str(&text));
 }
 
+/* Both versions: a version 1 object has its percentage in a field. */
 void table_cells_hpa(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
     const struct json *ref = json_at(object, "spec", "scaleTargetRef", NULL);

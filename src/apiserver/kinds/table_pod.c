@@ -17,6 +17,7 @@ struct pod_state {
     bool initializing;
 };
 
+/* True if the condition has the status True. */
 static bool is_condition_true(const struct json *pod, const char *type)
 {
     const struct json *conditions = json_at(pod, "status", "conditions", NULL);
@@ -26,6 +27,7 @@ static bool is_condition_true(const struct json *pod, const char *type)
     return false;
 }
 
+/* An init container that keeps running. */
 static bool is_sidecar(const struct json *pod, const struct json *name)
 {
     const struct json *list = json_at(pod, "spec", "initContainers", NULL);
@@ -35,6 +37,7 @@ static bool is_sidecar(const struct json *pod, const struct json *name)
     return false;
 }
 
+/* Unix time of the last termination; 0 if there was none. */
 static int64_t get_last_end(const struct json *container)
 {
     int64_t seconds = 0;
@@ -170,6 +173,7 @@ static str format_readiness_gates(struct arena *a, const struct json *pod)
     return json_len(list) ? arena_printf(a, "%zu/%zu", open, json_len(list)) : S("<none>");
 }
 
+/* Restarts also show how long ago the last one was. */
 void table_cells_pod(struct arena *a, const struct json *object, int64_t now_ns, struct json *cells)
 {
     struct pod_state s = read_pod_state(a, object);

@@ -1,8 +1,14 @@
 /* Deployments, ReplicaSets, StatefulSets and DaemonSets: kinds that create pods from a template and find them
  * by a selector. Jobs are in job.c.
  *
- * All four share check_workload() and check_status(); each adds its rollout strategy. Which fields are not
- * negative is declared in types/apps.types. */
+ *                 selector      template       rollout                            after creation
+ *   Deployment    immutable     mutable        Recreate or RollingUpdate          any change
+ *   ReplicaSet    immutable     mutable        none                               any change
+ *   StatefulSet   immutable     mutable        OnDelete or RollingUpdate          a few fields only
+ *   DaemonSet     immutable     mutable        OnDelete or RollingUpdate          any change
+ *
+ * All four share check_workload() and check_status(). Bounds and immutable fields are declared in
+ * types/apps.types. */
 #include "../schema/format.h"
 #include "kind_hooks.h"
 
@@ -17,15 +23,6 @@ static void fill_template(struct arena *a, struct json *object)
 }
 
 /* ---- rules that all four share */
-
-static void check_not_negative(const struct json *spec, const char *key,
-                               const struct field_path *at, struct field_errors *errors)
-{
-    const struct json *value = json_get(spec, key);
-    if (json_int(value, 0) < 0)
-        field_invalid(errors, &(struct field_path){ at, .key = str_c(key) }, value,
-                      "must be greater than or equal to 0");
-}
 
 /* The pods of a StatefulSet see its claims as volumes, so mounts may refer to them. Returns a
  * copy of the spec that has them. */
@@ -69,7 +66,7 @@ static void check_template(const struct json *spec, const struct field_path *at,
                         "activeDeadlineSeconds in ReplicaSet is not Supported");
 }
 
-/* The selector must exist, not be empty, and match the labels of the template. It is immutable. */
+/* The selector must exist, not be empty, and match the labels of the template. */
 static void check_own_selector(const struct kind_change *c, const struct json *spec,
                                const struct field_path *at, struct field_errors *errors)
 {
@@ -93,10 +90,6 @@ static void check_own_selector(const struct kind_change *c, const struct json *s
         field_invalid(errors, AT(AT(&in, "metadata"), "labels"),
                       labels ? labels : json_new_obj(errors->arena),
                       "`selector` does not match template `labels`");
-    if (c->old &&
-        c->kind->hooks != &kind_hooks_statefulset) /* reported with the whole spec there */
-        kind_check_immutable(selector, json_at(c->old, "spec", "selector", NULL),
-                             AT(at, "selector"), errors);
 }
 
 /* The template is checked only if the selector is valid, as kube-apiserver does. */
@@ -104,10 +97,6 @@ static void check_workload(const struct kind_change *c, struct field_errors *err
 {
     const struct json *spec = json_get(c->object, "spec");
     struct field_path at = { NULL, .key = S("spec") };
-    check_not_negative(spec, "replicas", &at, errors);
-    check_not_negative(spec, "minReadySeconds", &at, errors);
-    if (c->kind->hooks != &kind_hooks_statefulset)
-        check_not_negative(spec, "revisionHistoryLimit", &at, errors);
     check_own_selector(c, spec, &at, errors);
     if (c->kind->hooks == &kind_hooks_daemonset ||
         kind_selector_is_valid(json_get(spec, "selector")))
@@ -116,17 +105,13 @@ static void check_workload(const struct kind_change *c, struct field_errors *err
                        errors);
 }
 
-/* No count is negative, and no part is larger than the whole. */
+/* No part of the replicas is larger than the whole. */
 static void check_status(const struct kind_change *c, struct field_errors *errors)
 {
     static const char *const parts[] = { "fullyLabeledReplicas", "updatedReplicas", "readyReplicas",
                                          "availableReplicas", "currentReplicas" };
     const struct json *status = json_get(c->object, "status");
     struct field_path at = { NULL, .key = S("status") };
-    json_each(m, status)
-        if (json_is(m->value, JSON_INT) && m->value->integer < 0)
-            field_invalid(errors, &(struct field_path){ &at, .key = m->key }, m->value,
-                          "must be greater than or equal to 0");
     if (c->kind->hooks == &kind_hooks_daemonset)
         return;
     bool replicaset = c->kind->hooks == &kind_hooks_replicaset;
@@ -157,6 +142,7 @@ static void validate_workload(const struct kind_change *c, struct kind_env *env 
 
 /* ---- Deployment */
 
+/* A rolling update replaces a quarter of the pods at a time. */
 static void fill_deployment(struct arena *a, struct json *object)
 {
     fill_template(a, object);
@@ -246,7 +232,6 @@ static void validate_deployment(const struct kind_change *c, struct kind_env *en
     check_workload(c, errors);
     check_deployment_strategy(spec, &at, errors);
     const struct json *deadline = json_get(spec, "progressDeadlineSeconds");
-    check_not_negative(spec, "progressDeadlineSeconds", &at, errors);
     if (deadline && json_int(deadline, 0) <= json_int(json_get(spec, "minReadySeconds"), 0))
         field_invalid(errors, AT(&at, "progressDeadlineSeconds"), deadline,
                       "must be greater than minReadySeconds");
@@ -322,19 +307,6 @@ static void check_statefulset_strategy(const struct json *strategy, const struct
                       "must be greater than or equal to 0");
 }
 
-static void check_retention(const struct json *policy, const struct field_path *at,
-                            struct field_errors *errors)
-{
-    static const char *const moments[] = { "whenDeleted", "whenScaled" };
-    static const char *const words[] = { "Retain", "Delete", NULL };
-    for (size_t i = 0; i < countof(moments); i++) {
-        const struct json *word = json_get(policy, moments[i]);
-        if (word && !str_eqc(json_text(word), "Retain") && !str_eqc(json_text(word), "Delete"))
-            field_not_supported(errors, &(struct field_path){ at, .key = str_c(moments[i]) }, word,
-                                words);
-    }
-}
-
 /* Only the fields in `mutable` may change after creation. */
 static void validate_statefulset(const struct kind_change *c, struct kind_env *env UNUSED,
                                  struct field_errors *errors)
@@ -360,16 +332,6 @@ static void validate_statefulset(const struct kind_change *c, struct kind_env *e
         field_invalid(errors, AT(&at, "podManagementPolicy"), policy,
                       "must be 'OrderedReady' or 'Parallel'");
     check_statefulset_strategy(json_get(spec, "updateStrategy"), AT(&at, "updateStrategy"), errors);
-    check_retention(json_get(spec, "persistentVolumeClaimRetentionPolicy"),
-                    AT(&at, "persistentVolumeClaimRetentionPolicy"), errors);
-    const struct json *start = json_at(spec, "ordinals", "start", NULL);
-    if (json_int(start, 0) < 0)
-        field_invalid(errors, AT(AT(&at, "ordinals"), "start"), start,
-                      "must be greater than or equal to 0");
-    const struct json *service = json_get(spec, "serviceName");
-    if (!c->old && json_text(service).n && format_dns_label(json_text(service)))
-        field_invalid(errors, AT(&at, "serviceName"), service, "%s",
-                      format_dns_label(json_text(service)));
     const struct json *claims = json_get(spec, "volumeClaimTemplates");
     for (uint32_t i = 0; !c->old && i < json_len(claims); i++)
         kind_check_claim(json_get(claims->items[i], "spec"),
@@ -454,6 +416,7 @@ static void check_daemonset_rollout(const struct json *rolling, const struct fie
         field_required(errors, AT(at, "maxUnavailable"), "cannot be 0 when maxSurge is 0");
 }
 
+/* An unknown strategy type is reported for the strategy, not for the type. */
 static void validate_daemonset(const struct kind_change *c, struct kind_env *env,
                                struct field_errors *errors)
 {

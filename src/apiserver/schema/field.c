@@ -76,6 +76,7 @@ void field_add(struct field_errors *errors, struct field_error error)
     errors->at[errors->n_kept++] = error;
 }
 
+/* Errors that `from` only counted are counted here too. */
 void field_add_all(struct field_errors *to, const struct field_errors *from)
 {
     for (size_t i = 0; i < from->n_kept; i++)

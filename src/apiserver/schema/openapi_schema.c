@@ -86,7 +86,7 @@ static struct json *describe_scalar(struct arena *a, struct json *schemas, const
         json_set_str(a, node, "type", S("object")); /* SCHEMA_ANY */
     if (s->format < countof(formats) && formats[s->format])
         json_set_str(a, node, "format", str_c(formats[s->format]));
-    if (s->limits && s->limits->one_of_values)
+    if (s->limits && s->limits->one_of_values && !(s->limits->has & SCHEMA_WORDS_UNPUBLISHED))
         json_set(a, node, S("enum"), json_copy(a, s->limits->one_of_values));
     return node;
 }

@@ -61,10 +61,14 @@ struct schema_limits { /* restrictions of values; allocated only where there are
     int64_t min_length, max_length;       /* of text, in code points; -1: no limit, also below */
     int64_t min_items, max_items;
     int64_t min_properties, max_properties;
-    unsigned has; /* SCHEMA_HAS_* */
+    unsigned has;       /* SCHEMA_HAS_* and the bits below */
+    bool unique;        /* items of a built-in list must differ */
+    bool empty_allowed; /* of a built-in type: an empty text satisfies the format */
     str pattern;
     const struct regex *regex; /* the compiled pattern; NULL: none, or syntax we do not support */
-    str format;
+    str format;                /* of text; of a built-in type: see kinds/kind_rules.c */
+    str key_format;            /* the format of the keys of a built-in map */
+    str unique_by; /* with `unique`: the field that must differ; empty: the whole item */
     const struct json *one_of_values; /* enum, an array; NULL: none */
     const struct seen *words;         /* index of a long enum; or NULL */
     const str *required;              /* of a custom resource: members that must be set */
@@ -79,7 +83,8 @@ enum {
     SCHEMA_HAS_MULTIPLE = 4,
     SCHEMA_EXCLUSIVE_MINIMUM = 8,
     SCHEMA_EXCLUSIVE_MAXIMUM = 16,
-    SCHEMA_WORDS_UNCHECKED = 32, /* one_of_values is for OpenAPI; the kind checks it itself */
+    SCHEMA_WORDS_UNPUBLISHED = 64, /* one_of_values is checked, but not part of OpenAPI */
+    SCHEMA_WORDS_UNCHECKED = 32,   /* one_of_values is for OpenAPI; the kind checks it itself */
 };
 
 struct schema_message;
@@ -107,6 +112,7 @@ struct schema_field {
     uint16_t number; /* in protobuf; 0: none */
     bool required;   /* listed as required in OpenAPI; not checked */
     bool needed;     /* of a built-in type: an empty value is refused as required */
+    bool immutable;  /* of a built-in type: an update must not change it */
     enum schema_presence presence;
     unsigned patch; /* bits of enum shape_patch */
     str patch_key;  /* of a strategic merge patch */

@@ -47,6 +47,7 @@ static const char *const forbidden_keywords[] = {
     "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"
 };
 
+/* A node with a forbidden keyword is not reported for its missing type as well. */
 static bool has_forbidden_keyword(const struct json *node)
 {
     for (size_t i = 0; i < countof(forbidden_keywords); i++)

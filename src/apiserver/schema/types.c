@@ -38,6 +38,7 @@ static struct {
     VEC(const struct schema_message *) all;
 } types;
 
+/* Takes the next word of a line; empty at its end. */
 static str next_word(str *rest)
 {
     while (rest->n && rest->p[0] == ' ')
@@ -145,14 +146,13 @@ static void read_keys(struct schema *s, str value)
     s->list_keys = keys;
 }
 
-/* enum=A|B and words=A|B: the allowed strings of a field, or of the items of a list. */
+/* A|B: the allowed strings. */
 static void read_enum(struct schema *s, str value)
 {
     struct json *values = json_new_arr(&types.arena);
     for (str word; str_cut(&value, '|', &word);)
         json_push(&types.arena, values, json_new_str(&types.arena, word));
-    /* the enum of a list applies to its elements */
-    limits_for(s->type == SCHEMA_ARRAY ? (struct schema *)s->element : s)->one_of_values = values;
+    limits_for(s)->one_of_values = values;
 }
 
 /* patch=merge+retainKeys:name: strategies joined by "+", then the merge key. */
@@ -168,6 +168,7 @@ static void read_patch(struct schema_field *f, str value)
         f->patch |= shape_patch_parse(word);
 }
 
+/* The tables are our own text, so a malformed number asserts. */
 static double parse_number(str value)
 {
     double number = 0;
@@ -176,39 +177,81 @@ static double parse_number(str value)
     return number;
 }
 
+/* The schema that a rule on values applies to: the items of a list, the values of a map, or the field. */
+static struct schema *value_schema(struct schema *s)
+{
+    bool container = s->type == SCHEMA_ARRAY || (s->type == SCHEMA_OBJECT && !s->message);
+    return container ? (struct schema *)s->element : s;
+}
+
+static void set_bound(struct schema *s, bool upper, str value)
+{
+    struct schema_limits *l = limits_for(s);
+    *(upper ? &l->maximum : &l->minimum) = parse_number(value);
+    l->has |= upper ? SCHEMA_HAS_MAXIMUM : SCHEMA_HAS_MINIMUM;
+}
+
+/* format=NAME, or format=NAME? if an empty text is valid too. */
+static void read_format(struct schema *s, str value)
+{
+    struct schema_limits *l = limits_for(s);
+    l->empty_allowed = str_ends(value, S("?"));
+    l->format = str_upto(value, value.n - l->empty_allowed);
+}
+
+/* Parses an option that is a rule for the value (kinds/kind_rules.c applies it). False: not a rule. */
+static bool read_rule(struct schema_field *f, str name, str value)
+{
+    struct schema *s = &f->schema, *values = value_schema(s);
+    bool published = str_eqc(name, "enum"), checked = str_eqc(name, "oneof");
+    if (published || checked || str_eqc(name, "words")) {
+        read_enum(values, value);
+        limits_for(values)->has |= published ? 0
+                                   : checked ? SCHEMA_WORDS_UNPUBLISHED
+                                             : SCHEMA_WORDS_UNCHECKED;
+    } else if (str_eqc(name, "min") || str_eqc(name, "max")) {
+        set_bound(values, str_eqc(name, "max"), value);
+    } else if (str_eqc(name, "format")) {
+        read_format(values, value);
+    } else if (str_eqc(name, "keyformat")) {
+        limits_for(s)->key_format = value;
+    } else if (str_eqc(name, "most")) {
+        limits_for(s)->max_items = (int64_t)parse_number(value);
+    } else if (str_eqc(name, "unique")) {
+        limits_for(s)->unique = true;
+        limits_for(s)->unique_by = value;
+    } else if (str_eqc(name, "immutable")) {
+        f->immutable = true;
+    } else if (str_eqc(name, "need")) {
+        f->needed = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* Parses one OPTION of a field, such as min=1 or keys=name. */
 static void read_option(struct schema_field *f, str option)
 {
     struct schema *s = &f->schema;
     size_t at = str_find_char(option, '=');
     str name = str_upto(option, at), value = at == SIZE_MAX ? S("") : str_from(option, at + 1);
+    if (read_rule(f, name, value))
+        return;
     if (str_eqc(name, "default")) {
         struct json *fallback = NULL;
         int failed = json_parse(&types.arena, value, &fallback, NULL);
         assert(!failed);
         s->fallback = fallback;
-    } else if (str_eqc(name, "enum")) {
-        read_enum(s, value);
-    } else if (str_eqc(name, "words")) {
-        read_enum(s, value);
-        limits_for(s)->has |= SCHEMA_WORDS_UNCHECKED;
-    } else if (str_eqc(name, "min")) {
-        limits_for(s)->minimum = parse_number(value);
-        limits_for(s)->has |= SCHEMA_HAS_MINIMUM;
-    } else if (str_eqc(name, "max")) {
-        limits_for(s)->maximum = parse_number(value);
-        limits_for(s)->has |= SCHEMA_HAS_MAXIMUM;
     } else if (str_eqc(name, "keys")) {
         read_keys(s, value);
     } else if (str_eqc(name, "patch")) {
         read_patch(f, value);
     } else if (str_eqc(name, "set")) {
         s->list = SHAPE_SET_LIST;
-    } else if (str_eqc(name, "atomic")) {
-        s->atomic = true;
     } else {
-        assert(str_eqc(name, "need"));
-        f->needed = true;
+        assert(str_eqc(name, "atomic"));
+        s->atomic = true;
     }
 }
 

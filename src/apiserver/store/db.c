@@ -12,9 +12,9 @@
  *     state.db-mark      high-water mark (db_mark.h), checked when opening
  *     state.db-reserve   room on the disk, given up when it is full so that objects can still be deleted
  *
- * The mark is synced when the log begins anew, every MARK_SYNC_NS, when idle and when closing. So a
- * log of another generation than the mark's can hold one transaction at most, and a power failure leaves
- * writes of the last second covered by the log's own checksums alone.
+ * The mark is synced when the log has been moved into the file or begins anew, every second, when idle and when
+ * closing. So a log of another generation than the mark's is its successor and holds one transaction at most,
+ * and a power failure leaves writes of the last second covered by the log's own checksums alone.
  *
  * A new database is made under another name and renamed when complete: so a file that is empty or lacks
  * its table was cut off by somebody else, and is reported instead of filled. Each row carries a
@@ -101,6 +101,8 @@ void db_close(struct db *db)
     sqlite3_stmt *all[] = { db->begin, db->insert, db->remove, db->set_compacted, db->commit };
     for (size_t i = 0; i < countof(all); i++)
         sqlite3_finalize(all[i]);
+    if (db->mark && db->closes_cleanly && !db_move_log(db))
+        db_set_checkpoint_on_close(db, false); /* the mark says that the log is needed */
     if (db->mark && !mark_is_synced(db->mark))
         (void)mark_sync(db->mark); /* an older mark is true as well */
     mark_close(db->mark);
@@ -113,6 +115,7 @@ void db_close(struct db *db)
 
 void db_set_checkpoint_on_close(struct db *db, bool on)
 {
+    db->closes_cleanly = on;
     sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, NULL);
 }
 
@@ -279,7 +282,20 @@ static int prepare_all(struct db *db, err_t *e)
 
 /* ---- high-water mark */
 
-static int check_mark(struct db *db, int64_t rev, err_t *e)
+/* Whether the log is the one that the mark was made for, with all that it held then, or its successor. A part of
+ * a log, or an older one, would put old pages in the place of newer ones. */
+static bool log_continues(const struct mark_value *m, const struct log_state *log)
+{
+    if (!log->salt)
+        return m->log_moved || !m->log_frames;
+    if (log->salt == m->log_salt)
+        return log->frames >= m->log_frames;
+    /* begun after the mark: its first transaction is marked before there is a second */
+    bool next = (uint32_t)(log->salt >> 32) == (uint32_t)((m->log_salt >> 32) + 1);
+    return (next || !m->log_frames) && log->commits <= 1;
+}
+
+static int check_mark(struct db *db, int64_t rev, const struct log_state *log, err_t *e)
 {
     if (rev < db->marked.rev)
         return err_set(e, EUCLEAN,
@@ -288,23 +304,22 @@ static int check_mark(struct db *db, int64_t rev, err_t *e)
                        "from a copy, or, to accept the loss, remove %s",
                        db->path, (long long)rev, (long long)db->marked.rev, db->path,
                        db->mark_path);
-    uint64_t salt = log_salt(db->sqlite);
-    if (salt && salt != db->marked.log_salt && log_commits(db->sqlite, 2) > 1)
+    if (!log_continues(&db->marked, log))
         return err_set(e, EUCLEAN,
-                       "the log %s-wal does not continue the database %s: it is older or belongs "
-                       "to another one; restore the data directory from a copy, or, to accept it, "
-                       "remove %s",
+                       "the log %s-wal does not continue the database %s: it is missing, damaged, "
+                       "older or another one's; restore the data directory from a copy, or, to "
+                       "accept it, remove %s",
                        db->path, db->path, db->mark_path);
     return 0;
 }
 
 /* Databases of earlier versions have no mark yet. A full disk is no failure to open: see db_commit(). */
-static int add_mark(struct db *db, int64_t rev, err_t *e)
+static int add_mark(struct db *db, struct mark_value value, err_t *e)
 {
-    int result = db_make_mark(db, rev, e);
-    if (result == 0 && rev)
+    int result = mark_create(db->mark_path, value, &db->mark, e);
+    if (result == 0 && value.rev)
         log_warn("database had no high-water mark; created one", KV_C("database", db->path),
-                 KV_INT("revision", rev));
+                 KV_INT("revision", value.rev));
     return result == -ENOSPC ? 0 : result;
 }
 
@@ -313,20 +328,22 @@ static int add_mark(struct db *db, int64_t rev, err_t *e)
 static int open_mark(struct db *db, err_t *e)
 {
     int64_t rev = 0;
+    struct log_state log = log_scan(db->sqlite);
     int result = query_int(db, "SELECT coalesce(max(rev), 0) FROM log", &rev, e);
     if (result == 0)
         result = mark_open(db->mark_path, &db->mark, &db->marked, e);
+    struct mark_value value = { .rev = rev, .log_salt = log.salt, .log_frames = log.frames };
     if (result == 0)
-        result = check_mark(db, rev, e);
+        result = check_mark(db, rev, &log, e);
     else if (result == -ENOENT)
-        result = add_mark(db, rev, e);
+        result = add_mark(db, value, e);
     if (result < 0)
         return result;
     int code = log_sync(db->sqlite);
-    db->marked.log_salt = log_salt(db->sqlite);
     db->log_may_restart = true;
+    db->marked = value;
     if (code == SQLITE_OK && db->mark)
-        code = db_set_mark(db, rev, true);
+        code = db_set_mark(db, value, true);
     /* a full disk serves reads; the first commit tries again */
     return code == SQLITE_OK || code == SQLITE_FULL ? 0 : db_explain(db, code, e);
 }

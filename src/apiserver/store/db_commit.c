@@ -14,30 +14,21 @@ enum {
 
 static const int64_t MARK_SYNC_NS = NS_PER_S;
 
-/* Notes that revision `rev` is in the log: after each commit, before anybody learns of it. */
-int db_set_mark(struct db *db, int64_t rev, bool sync)
+int db_set_mark(struct db *db, struct mark_value value, bool sync)
 {
-    struct mark_value value = { rev, db->marked.log_salt };
-    if (db->log_may_restart)
-        value.log_salt = log_salt(db->sqlite);
     sync |= value.log_salt != db->marked.log_salt ||
             clock_mono_ns() - db->mark_synced_ns >= MARK_SYNC_NS;
     int code = mark_write(db->mark, value);
     if (code == SQLITE_OK && sync)
         code = mark_sync(db->mark);
     db->mark_behind = code != SQLITE_OK;
+    db->unmarked = value;
     if (code != SQLITE_OK)
         return code;
     db->marked = value;
     if (sync)
         db->mark_synced_ns = clock_mono_ns();
     return code;
-}
-
-int db_make_mark(struct db *db, int64_t rev, err_t *e)
-{
-    db->marked = (struct mark_value){ .rev = rev, .log_salt = log_salt(db->sqlite) };
-    return mark_create(db->mark_path, db->marked, &db->mark, e);
 }
 
 /* Runs a statement that answers nothing, and makes it ready for the next time. */
@@ -97,12 +88,18 @@ static bool release_reserve(struct db *db)
     return true;
 }
 
-/* After a commit: from here on the log does not begin anew until it has been moved again. */
+/* After each commit, before anybody learns of it. From here on the log does not begin anew until it has been
+ * moved again. */
 static int mark_commit(struct db *db, int64_t rev)
 {
-    int code = db_set_mark(db, rev, false);
+    struct mark_value value = {
+        .rev = rev,
+        .log_salt = db->log_may_restart ? log_salt(db->sqlite) : db->marked.log_salt,
+        .log_frames = (uint32_t)db->log_frames,
+    };
+    int code = db_set_mark(db, value, false);
     if (code == SQLITE_FULL && release_reserve(db)) /* some file systems need room to overwrite */
-        code = db_set_mark(db, rev, true);
+        code = db_set_mark(db, value, true);
     if (code == SQLITE_OK)
         db->log_may_restart = false;
     return code;
@@ -110,8 +107,7 @@ static int mark_commit(struct db *db, int64_t rev)
 
 /* ---- maintenance */
 
-/* Moves the log into the file. True: all of it, and the next commit begins the log anew. */
-static bool move_log(struct db *db)
+bool db_move_log(struct db *db)
 {
     int frames = 0, moved = -1;
     db->log_may_restart = true;
@@ -120,7 +116,9 @@ static bool move_log(struct db *db)
     if (code != SQLITE_OK || frames != moved)
         return false;
     db->log_frames = 0;
-    return true;
+    struct mark_value value = db->marked;
+    value.log_moved = true;
+    return !db->mark || db_set_mark(db, value, true) == SQLITE_OK;
 }
 
 /* As long as it gets before it must be moved. */
@@ -168,7 +166,7 @@ static bool grow_log(struct db *db)
 static bool tidy_once(struct db *db)
 {
     if (db->log_frames >= 2 * db->long_frames)
-        return move_log(db);
+        return db_move_log(db);
     if (is_short(db) && grow_log(db))
         return true;
     if (db->has_padding) {
@@ -176,7 +174,7 @@ static bool tidy_once(struct db *db)
         return run_padding(db, "DELETE FROM meta WHERE name = 'padding'");
     }
     if (db->log_frames >= db->long_frames)
-        return move_log(db);
+        return db_move_log(db);
     return !mark_is_synced(db->mark) && mark_sync(db->mark) == SQLITE_OK;
 }
 
@@ -225,14 +223,14 @@ static int transact(struct db *db, const struct db_transaction *t)
 static int transact_in_room(struct db *db, const struct db_transaction *t)
 {
     int code = transact(db, t);
-    return code == SQLITE_FULL && db->log_frames && move_log(db) ? transact(db, t) : code;
+    return code == SQLITE_FULL && db->log_frames && db_move_log(db) ? transact(db, t) : code;
 }
 
 /* A full disk takes deletions, at the expense of the reserve, and nothing else until that is back. */
 static int transact_or_full(struct db *db, const struct db_transaction *t)
 {
     bool removes = only_removes(t);
-    if (!db->mark && db_make_mark(db, db->marked.rev, NULL) < 0)
+    if (!db->mark && mark_create(db->mark_path, db->marked, &db->mark, NULL) < 0)
         return SQLITE_FULL;
     if (!removes && !db->has_reserve)
         db_make_reserve(db);
@@ -248,7 +246,7 @@ int db_commit(struct db *db, const struct db_transaction *t, err_t *e)
 {
     assert(t->n_rows);
     db->last_tidy_failed = false;
-    int code = db->mark_behind ? db_set_mark(db, db->marked.rev, true) : SQLITE_OK;
+    int code = db->mark_behind ? db_set_mark(db, db->unmarked, true) : SQLITE_OK;
     if (code == SQLITE_OK)
         code = transact_or_full(db, t);
     if (code == SQLITE_OK && mark_commit(db, t->rows[t->n_rows - 1].rev) != SQLITE_OK)

@@ -77,28 +77,41 @@ int log_sync(sqlite3 *db)
     return f ? f->pMethods->xSync(f, SQLITE_SYNC_NORMAL) : SQLITE_OK;
 }
 
-int log_commits(sqlite3 *db, int most)
+/* The chain of checksums after a valid header. */
+static bool header_begin(const unsigned char *header, struct chain *ret)
 {
-    unsigned char header[HEADER_BYTES], frame[FRAME_BYTES];
-    sqlite3_file *f = log_file(db);
-    if (!f || !log_read(f, header, sizeof(header), 0) || (get_be(header) & ~1U) != MAGIC)
-        return 0;
-    struct chain chain = { .big_endian = get_be(header) & 1 };
     uint32_t page_bytes = get_be(header + 8);
-    chain_add(&chain, header, 24);
-    if (!chain_is(&chain, header + 24) || page_bytes < 512 || page_bytes > PAGE_MAX)
-        return 0;
-    auto_free unsigned char *page = mem_zero(1, page_bytes);
-    int commits = 0;
-    for (sqlite3_int64 at = HEADER_BYTES; commits < most; at += FRAME_BYTES + page_bytes) {
-        if (!log_read(f, frame, sizeof(frame), at) || memcmp(frame + 8, header + 16, 8) != 0 ||
-            !log_read(f, page, (int)page_bytes, at + FRAME_BYTES))
+    *ret = (struct chain){ .big_endian = get_be(header) & 1 };
+    chain_add(ret, header, 24);
+    return (get_be(header) & ~1U) == MAGIC && chain_is(ret, header + 24) && page_bytes >= 512 &&
+           page_bytes <= PAGE_MAX;
+}
+
+struct log_state log_scan(sqlite3 *db)
+{
+    struct log_state found = { 0 };
+    struct chain chain;
+    unsigned char header[HEADER_BYTES];
+    sqlite3_file *f = log_file(db);
+    if (!f || !log_read(f, header, sizeof(header), 0) || !header_begin(header, &chain))
+        return found;
+    found.salt = log_salt(db);
+    size_t page_bytes = get_be(header + 8);
+    auto_free unsigned char *frame = mem_zero(1, FRAME_BYTES + page_bytes);
+    uint32_t frames = 0;
+    for (sqlite3_int64 at = HEADER_BYTES;; at += FRAME_BYTES + (sqlite3_int64)page_bytes) {
+        if (!log_read(f, frame, (int)(FRAME_BYTES + page_bytes), at) ||
+            memcmp(frame + 8, header + 16, 8) != 0)
             break;
         chain_add(&chain, frame, 8);
-        chain_add(&chain, page, page_bytes);
+        chain_add(&chain, frame + FRAME_BYTES, page_bytes);
         if (!chain_is(&chain, frame + 16))
             break;
-        commits += get_be(frame + 4) != 0;
+        frames++;
+        if (get_be(frame + 4)) {
+            found.frames = frames;
+            found.commits++;
+        }
     }
-    return commits;
+    return found;
 }

@@ -1,7 +1,7 @@
 /* Two slots, each in a sector of its own:
  *
- *     offset 0      slot: "flybmark" | sequence | rev | log salt | checksum      40 bytes, little-endian
- *     offset 4096   the same
+ *     offset 0      slot: "flybmark" | sequence | rev | log salt | 2 * log frames + log moved | checksum
+ *     offset 4096   the same; 8 bytes each, little-endian
  *
  * The valid slot with the higher sequence counts. Writes go to one slot until it is synced and then to the
  * other: whatever a power failure does to the slot being written, the other one is whole. Files with two blank
@@ -13,7 +13,7 @@
 
 #include <sqlite3.h>
 
-enum { SLOTS = 2, SLOT_BYTES = 40, SLOT_SPACING = 4096 };
+enum { SLOTS = 2, SLOT_BYTES = 48, SLOT_SPACING = 4096 };
 
 struct mark {
     sqlite3_file *file; /* owned, opened */
@@ -47,16 +47,19 @@ static void slot_encode(unsigned char *slot, uint64_t sequence, struct mark_valu
     put_u64(slot + 8, sequence);
     put_u64(slot + 16, (uint64_t)value.rev);
     put_u64(slot + 24, value.log_salt);
-    put_u64(slot + 32, slot_sum(slot));
+    put_u64(slot + 32, (uint64_t)value.log_frames << 1 | value.log_moved);
+    put_u64(slot + 40, slot_sum(slot));
 }
 
 static bool slot_decode(const unsigned char *slot, uint64_t *ret_sequence,
                         struct mark_value *ret_value)
 {
-    if (memcmp(slot, "flybmark", 8) != 0 || get_u64(slot + 32) != slot_sum(slot))
+    if (memcmp(slot, "flybmark", 8) != 0 || get_u64(slot + 40) != slot_sum(slot))
         return false;
     *ret_sequence = get_u64(slot + 8);
-    *ret_value = (struct mark_value){ (int64_t)get_u64(slot + 16), get_u64(slot + 24) };
+    uint64_t log = get_u64(slot + 32);
+    *ret_value = (struct mark_value){ (int64_t)get_u64(slot + 16), get_u64(slot + 24),
+                                      (uint32_t)(log >> 1), log & 1 };
     return true;
 }
 

@@ -14,8 +14,10 @@
 struct mark;
 
 struct mark_value {
-    int64_t rev;       /* the database holds this revision */
-    uint64_t log_salt; /* which generation of the write-ahead log it was written to; 0: unknown */
+    int64_t rev;         /* the database holds this revision */
+    uint64_t log_salt;   /* which generation of the write-ahead log it was written to (db_log.h) */
+    uint32_t log_frames; /* so much of the log was valid */
+    bool log_moved;      /* all of it is in the database file as well */
 };
 
 /* -ENOENT: there is none, or its creation was cut off. -EUCLEAN: it is damaged. */

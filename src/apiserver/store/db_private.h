@@ -12,14 +12,15 @@ struct db {
     sqlite3_stmt *begin, *insert, *remove, *set_compacted, *commit;
     int64_t compacted;
     char *path, *mark_path, *reserve_path;
-    struct mark *mark; /* NULL: the disk was too full to make one */
-    struct mark_value marked;
+    struct mark *mark;                  /* NULL: the disk was too full to make one */
+    struct mark_value marked, unmarked; /* what it says; what it could not be made to say */
     int64_t mark_synced_ns;
     bool mark_behind;     /* a transaction is not marked; nothing is committed until it is */
     int long_frames;      /* a log so long can be moved when idle; twice as long: must be */
     int log_frames;       /* how many SQLite has written since it began the log anew */
     bool log_may_restart; /* the next commit may begin the log anew, with another salt */
     bool has_reserve;
+    bool closes_cleanly;   /* see db_set_checkpoint_on_close() */
     bool has_padding;      /* see grow_log() */
     bool last_tidy_failed; /* and nothing was committed since */
 };
@@ -32,8 +33,9 @@ int64_t db_row_sum(const struct db_row *row);
  * the files are then left as they are, for people to look at. */
 void db_set_checkpoint_on_close(struct db *db, bool on);
 
-int db_set_mark(struct db *db, int64_t rev, bool sync); /* SQLite's result code */
-int db_make_mark(struct db *db, int64_t rev, err_t *e);
+int db_set_mark(struct db *db, struct mark_value value, bool sync); /* SQLite's result code */
+/* Moves the log into the file. True: all of it, and the next commit begins the log anew. */
+bool db_move_log(struct db *db);
 void db_make_reserve(struct db *db);
 
 #endif

@@ -19,7 +19,7 @@ static struct json *schema(struct arena *a)
     return v;
 }
 
-static void rules_that_can_run(void)
+static void valid_rules_are_accepted(void)
 {
     static const char *const rules[] = {
         "true",
@@ -56,7 +56,7 @@ static void rules_that_can_run(void)
     }
 }
 
-static void rules_that_never_could(void)
+static void invalid_rules_are_refused(void)
 {
     static const char *const rules[] = {
         "",
@@ -97,7 +97,7 @@ static void deep_rules_are_refused(void)
     EQ_INT(cel_check(&(struct cel_place){ schema(&a), .root = true }, buf_str(&rule), &e), -EINVAL);
 }
 
-static void errors_have_their_place(void)
+static void errors_have_the_right_path(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *v = schema(&a), *rule = json_new_obj(&a), *rules = json_new_arr(&a);
@@ -113,10 +113,10 @@ static void errors_have_their_place(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(rules_that_can_run),
-        TAP(rules_that_never_could),
+        TAP(valid_rules_are_accepted),
+        TAP(invalid_rules_are_refused),
         TAP(deep_rules_are_refused),
-        TAP(errors_have_their_place),
+        TAP(errors_have_the_right_path),
         { 0 },
     });
 }

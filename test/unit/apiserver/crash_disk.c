@@ -223,7 +223,8 @@ static void change_name(struct crash_disk *d, bool durable, const struct crash_c
         vec_push(&d->names, added);
 }
 
-static void note_change(struct crash_disk *d, int kind, const char *name, struct crash_file *file)
+static void note_change(struct crash_disk *d, enum crash_change_kind kind, const char *name,
+                        struct crash_file *file)
 {
     struct crash_change c = { .kind = kind, .entry.file = file_ref(file) };
     snprintf(c.entry.name, sizeof(c.entry.name), "%s", name);

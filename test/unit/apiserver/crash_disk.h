@@ -40,7 +40,7 @@ struct crash_name {
 };
 
 struct crash_change { /* of a name, not synced yet */
-    enum { NAME_LINK, NAME_UNLINK } kind;
+    enum crash_change_kind { NAME_LINK, NAME_UNLINK } kind;
     struct crash_name entry;
 };
 

@@ -311,7 +311,7 @@ static void at_point(void *context, bool sync)
     if (w->full_in && !sync && --w->full_in == 0)
         w->live->full = true;
     if (sync && looks) {
-        for (int kind = 0; kind < CRASH_KIND_N; kind++)
+        for (enum crash_kind kind = 0; kind < CRASH_KIND_N; kind++)
             if (kind != CRASH_KILL || random_below(&w->random, 8) == 0)
                 check_crash(w, kind);
         check_crash(w, CRASH_REORDERED);

@@ -34,7 +34,7 @@ static str create(struct arena *a, struct json *crd)
     return fault.errors.n ? fault.errors.at[0].path : S("");
 }
 
-static void definitions_make_kinds(void)
+static void definitions_become_kinds(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *crd = crd_of(&a, "widgets", "Widget");
@@ -62,7 +62,7 @@ static void definitions_make_kinds(void)
     EQ_INT(json_int(json_at(kind_scale_of(k, &a, object, &fault), "spec", "replicas", NULL), 0), 1);
 }
 
-static void faults_have_their_place(void)
+static void errors_have_the_right_path(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *crd = crd_of(&a, "widgets", "Widget");
@@ -86,7 +86,7 @@ static str condition(const struct json *crd, const char *type, const char *key)
     return S("");
 }
 
-static void names_are_fought_over(void)
+static void name_conflicts_are_resolved(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *first = crd_of(&a, "things", "Thing"), *rival = crd_of(&a, "thongs", "Thing");
@@ -109,9 +109,9 @@ static void names_are_fought_over(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(definitions_make_kinds),
-        TAP(faults_have_their_place),
-        TAP(names_are_fought_over),
+        TAP(definitions_become_kinds),
+        TAP(errors_have_the_right_path),
+        TAP(name_conflicts_are_resolved),
         { 0 },
     });
 }

@@ -2,7 +2,7 @@
 
 #include "apiserver/schema/field.h"
 
-static void paths_are_written_as_clients_read_them(void)
+static void paths_have_the_form_of_kube_apiserver(void)
 {
     auto_arena struct arena a = { 0 };
     struct field_path spec = { NULL, .key = S("spec") }, ports = { &spec, .key = S("ports") },
@@ -51,7 +51,7 @@ static void long_values_are_cut(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(paths_are_written_as_clients_read_them),
+        TAP(paths_have_the_form_of_kube_apiserver),
         TAP(errors_become_causes),
         TAP(long_values_are_cut),
         { 0 },

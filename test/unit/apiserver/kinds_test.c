@@ -2,7 +2,7 @@
 
 #include "apiserver/kinds/kinds.h"
 
-/* Quotes are single here, for the reader's sake. */
+/* Parses JSON with single quotes, which need no escapes in C. */
 static struct json *quoted(struct arena *a, const char *text)
 {
     struct json *v = NULL;
@@ -28,7 +28,7 @@ static bool service_holds(void *context UNUSED, str text)
     return str_eqc(text, "\"clusterIP\":\"10.96.7.7\"");
 }
 
-/* The faults of a write, "path:Reason ..." in the order found; "" when it is stored. */
+/* The errors of a write, "path:Reason ..." in the order found; "" if it would be stored. */
 static str write_sub(struct arena *a, const struct kind *k, enum kind_sub sub, struct json *object,
                      const struct json *old)
 {
@@ -73,7 +73,7 @@ static void the_table_is_complete(void)
     OK(!kinds_find(S("apps"), S("v2"), S("deployments")));
 }
 
-static void empty_values_vanish_or_stay_as_in_go(void)
+static void empty_values_are_omitted_or_kept_as_in_go(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *pod = quoted(
@@ -94,7 +94,7 @@ static void empty_values_vanish_or_stay_as_in_go(void)
     OK(json_is(json_get(pod, "status"), JSON_OBJ));
 }
 
-static void wrong_types_and_unknown_fields_are_told(void)
+static void wrong_types_and_unknown_fields_are_reported(void)
 {
     static const struct {
         const char *group, *plural, *body, *want;
@@ -218,6 +218,53 @@ static void pods_are_admitted(void)
     }
 }
 
+/* One violation per rule that a .types table can declare. */
+static void field_local_rules_are_checked(void)
+{
+    static const struct {
+        const char *group, *version, *plural, *object, *want;
+    } t[] = {
+        { "", "v1", "pods",
+          "{'metadata':{'name':'p'},'spec':{'hostname':'Bad.','activeDeadlineSeconds':0,'containers':[{"
+          "'name':'c','image':'i','env':[{'name':''},{'name':'a=b'}],'ports':[{'containerPort':0},{"
+          "'containerPort':70000}],'readinessProbe':{'tcpSocket':{'port':0}}}],'securityContext':{"
+          "'supplementalGroups':[1,-1],'sysctls':[{'name':'a.b','value':'1'},{'name':'a.b','value':'1'},"
+          "{'name':'A','value':'1'}]}}}",
+          "spec.containers[0].ports[0].containerPort:Required "
+          "spec.containers[0].ports[1].containerPort:Invalid spec.containers[0].env[0].name:Required "
+          "spec.containers[0].env[1].name:Invalid "
+          "spec.containers[0].readinessProbe.tcpSocket.port:Invalid "
+          "spec.activeDeadlineSeconds:Invalid "
+          "spec.securityContext.supplementalGroups[1]:Invalid "
+          "spec.securityContext.sysctls[1].name:Duplicate "
+          "spec.securityContext.sysctls[2].name:Invalid spec.hostname:Invalid" },
+        { "", "v1", "configmaps", "{'metadata':{'name':'c'},'data':{'a b':'1','ok':'2'}}",
+          "data[a b]:Invalid" },
+        { "", "v1", "services",
+          "{'metadata':{'name':'s'},'spec':{'ipFamilies':['IPv5'],'ports':[{'port':80,'targetPort':"
+          "'no_name'}]}}",
+          "spec.ports[0].targetPort:Invalid spec.ipFamilies[0]:NotSupported" },
+        { "coordination.k8s.io", "v1", "leases",
+          "{'metadata':{'name':'l'},'spec':{'leaseDurationSeconds':0,'leaseTransitions':-1}}",
+          "spec.leaseDurationSeconds:Invalid spec.leaseTransitions:Invalid" },
+        { "autoscaling", "v1", "horizontalpodautoscalers",
+          "{'metadata':{'name':'h'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':"
+          "'Deployment','name':'d'},'minReplicas':-1,'maxReplicas':0}}",
+          "spec.minReplicas:Invalid spec.maxReplicas:Required" },
+    };
+    for (size_t i = 0; i < countof(t); i++) {
+        auto_arena struct arena a = { 0 };
+        EQ_STR(create(&a, kind(t[i].group, t[i].version, t[i].plural), quoted(&a, t[i].object)),
+               str_c(t[i].want));
+    }
+    auto_arena struct arena a = { 0 };
+    const struct kind *secrets = kind("", "v1", "secrets");
+    struct json *old = quoted(&a, "{'metadata':{'name':'s'},'type':'Opaque'}");
+    struct json *new = quoted(&a, "{'metadata':{'name':'s'},'type':'x'}");
+    EQ_STR(create(&a, secrets, old), S(""));
+    EQ_STR(write_sub(&a, secrets, KIND_MAIN, new, old), S("type:Invalid"));
+}
+
 static void status_and_spec_stay_apart(void)
 {
     auto_arena struct arena a = { 0 };
@@ -282,7 +329,7 @@ static void services_get_addresses(void)
     }
 }
 
-static void version_one_autoscalers_are_a_view(void)
+static void version_one_autoscalers_convert(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *v1 = kind("autoscaling", "v1", "horizontalpodautoscalers");
@@ -361,13 +408,14 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(the_table_is_complete),
-        TAP(empty_values_vanish_or_stay_as_in_go),
-        TAP(wrong_types_and_unknown_fields_are_told),
+        TAP(empty_values_are_omitted_or_kept_as_in_go),
+        TAP(wrong_types_and_unknown_fields_are_reported),
         TAP(metadata_is_checked),
         TAP(pods_are_admitted),
+        TAP(field_local_rules_are_checked),
         TAP(status_and_spec_stay_apart),
         TAP(services_get_addresses),
-        TAP(version_one_autoscalers_are_a_view),
+        TAP(version_one_autoscalers_convert),
         TAP(scales_are_read_and_written),
         TAP(fields_can_be_selected),
         { 0 },

@@ -37,7 +37,7 @@ static void documents_have_paths_and_schemas(void)
     OK(json_get(schemas_of(d), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
 }
 
-/* Every reference leads somewhere. */
+/* Every reference resolves. */
 static void check_refs(struct arena *a, const struct json *node, const struct json *schemas)
 {
     if (json_is(node, JSON_ARR))
@@ -54,7 +54,7 @@ static void check_refs(struct arena *a, const struct json *node, const struct js
     }
 }
 
-static void references_lead_somewhere(void)
+static void references_resolve(void)
 {
     auto_arena struct arena a = { 0 };
     size_t n = 0;
@@ -65,7 +65,7 @@ static void references_lead_somewhere(void)
     }
 }
 
-static void custom_resources_are_described_as_written(void)
+static void custom_resources_keep_their_schema(void)
 {
     auto_arena struct arena a = { 0 };
     struct json *crd = NULL;
@@ -112,8 +112,8 @@ static void the_index_names_documents_by_their_hash(void)
            openapi_hash(&a, buf_str(&text)));
 }
 
-/* The bytes of a real server's document have this form. */
-static void version_two_is_protobuf_too(void)
+/* The form of a document that kube-apiserver sends. */
+static void version_two_has_a_protobuf_form(void)
 {
     static const char text[] =
         "{\"swagger\":\"2.0\",\"info\":{\"title\":\"T\",\"version\":\"v\"},\"definitions\":"
@@ -132,7 +132,7 @@ static void version_two_is_protobuf_too(void)
     EQ_STR(buf_str(&out), ((str){ wanted, sizeof(wanted) - 1 }));
 }
 
-static void version_two_refers_plainly(void)
+static void version_two_has_plain_references(void)
 {
     auto_arena struct arena a = { 0 };
     size_t n = 0;
@@ -150,11 +150,11 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(documents_have_paths_and_schemas),
-        TAP(references_lead_somewhere),
-        TAP(custom_resources_are_described_as_written),
+        TAP(references_resolve),
+        TAP(custom_resources_keep_their_schema),
         TAP(the_index_names_documents_by_their_hash),
-        TAP(version_two_is_protobuf_too),
-        TAP(version_two_refers_plainly),
+        TAP(version_two_has_a_protobuf_form),
+        TAP(version_two_has_plain_references),
         { 0 },
     });
 }

@@ -4,7 +4,7 @@
 #include "apiserver/kinds/protobuf.h"
 #include "base/base64.h"
 
-/* Decodes, reads as its kind, and compares with the JSON it stands for. */
+/* Decodes a body as its kind and compares it with the same object in JSON. */
 static void reads(const char *base64, const char *plural, const char *want)
 {
     auto_arena struct arena a = { 0 };
@@ -30,7 +30,7 @@ static void reads(const char *base64, const char *plural, const char *want)
                      STR_ARG(json_to_str(&a, m->value)));
 }
 
-static void bodies_of_real_clients(void)
+static void bodies_of_real_clients_decode(void)
 {
     reads(
         "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEiYKHAoCcGISABoAIgAqADIAOABCAFoICgNhcHASAXgSBgoBaxIBdhoAIgA=",
@@ -52,7 +52,7 @@ static void bodies_of_real_clients(void)
         "\"resource\":\"pods\"}}}");
 }
 
-static void templates_and_embedded_fields(void)
+static void templates_and_embedded_fields_decode(void)
 {
     reads(
         "azhzAAoVCgdhcHBzL3YxEgpEZXBsb3ltZW50ElAKEQoBZBIAGgAiACoAMgA4AEIAEjsIABIKCggKA2FwcBIBZBopCgpa"
@@ -70,7 +70,7 @@ static void templates_and_embedded_fields(void)
         "\"paused\":true,\"progressDeadlineSeconds\":600}}");
 }
 
-/* A message by hand: number, then text or message. */
+/* Builds a message: number, then text or message. */
 static void put(struct buf *out, unsigned number, str bytes)
 {
     assert(number < 16 && bytes.n < 128);
@@ -91,7 +91,7 @@ static int decode(struct arena *a, const char *version, const char *kind, str ra
     return protobuf_decode(a, buf_str(&body), ret, e);
 }
 
-static void wrapped_values(void)
+static void wrapped_values_decode(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf service = { 0 }, spec = { 0 }, port = { 0 };
@@ -116,7 +116,7 @@ static void wrapped_values(void)
     EQ_INT(json_int(json_get(object, "gracePeriodSeconds"), 0), 5);
 }
 
-static void damage_is_an_error(void)
+static void malformed_bodies_are_refused(void)
 {
     static const str bodies[] = {
         { "k8s", 4 },           { "k8s\0\x0a\x7f", 6 }, { "junk", 4 },
@@ -131,17 +131,17 @@ static void damage_is_an_error(void)
     EQ_INT(decode(&a, "example.com/v1", "Widget", S(""), &object, &e), -ENOTSUP);
     EQ_INT(decode(&a, "v1", "ConfigMap", (str){ "\x0a\x7f", 2 }, &object, &e), -EINVAL);
     EQ_INT(decode(&a, "v1", "ConfigMap", (str){ "\x08\x01", 2 }, &object, &e), -EINVAL);
-    /* numbers nobody knows are skipped */
+    /* unknown field numbers are skipped */
     OK_CALL(decode(&a, "v1", "ConfigMap", (str){ "\xf8\x07\x01", 3 }, &object, &e), &e);
 }
 
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(bodies_of_real_clients),
-        TAP(templates_and_embedded_fields),
-        TAP(wrapped_values),
-        TAP(damage_is_an_error),
+        TAP(bodies_of_real_clients_decode),
+        TAP(templates_and_embedded_fields_decode),
+        TAP(wrapped_values_decode),
+        TAP(malformed_bodies_are_refused),
         { 0 },
     });
 }

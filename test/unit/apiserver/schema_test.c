@@ -10,7 +10,7 @@ static struct json *parse(struct arena *a, const char *text)
     return v;
 }
 
-/* Quotes are single here, for the reader's sake. */
+/* Parses JSON with single quotes, which need no escapes in C. */
 static struct json *quoted(struct arena *a, const char *text)
 {
     char *copy = mem_dup(text, strlen(text));
@@ -32,7 +32,7 @@ static const struct schema *schema_of(struct arena *a, const char *properties)
     return s;
 }
 
-/* "path:Reason path:Reason" of all that is wrong. */
+/* All errors as "path:Reason path:Reason". */
 static str faults(struct arena *a, const struct field_errors *errors)
 {
     auto_buf struct buf text = { 0 };
@@ -99,7 +99,7 @@ static void values_are_validated(void)
     }
 }
 
-static void what_has_not_changed_is_forgiven(void)
+static void unchanged_values_are_not_reported(void)
 {
     auto_arena struct arena a = { 0 };
     const struct schema *s = schema_of(
@@ -242,7 +242,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(values_are_validated),
-        TAP(what_has_not_changed_is_forgiven),
+        TAP(unchanged_values_are_not_reported),
         TAP(unknown_fields_are_dropped),
         TAP(absent_fields_get_their_default),
         TAP(definitions_must_be_structural),

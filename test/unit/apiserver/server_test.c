@@ -1,5 +1,5 @@
-/* What the transcripts of a real server do not reach: watches that fall behind, pages of an old version,
- * failing disks, collection across restarts, and who may do what. */
+/* The API server without sockets, for what the recordings in test/conformance do not cover: watches that fall
+ * behind, pages of an old version, garbage collection, terminating namespaces, tokens and permissions. */
 #include "tap.h"
 
 #include "apiserver/controllers/controllers.h"
@@ -23,13 +23,13 @@ static struct server *open_server(size_t history_events)
     return s;
 }
 
-static struct inproc_answer ask(struct server *s, const char *method, const char *path,
-                                const char *query, const char *body)
+static struct inproc_answer send_request(struct server *s, const char *method, const char *path,
+                                         const char *query, const char *body)
 {
     return inproc_send(s, &arena, &(struct inproc_request){ method, path, query, body });
 }
 
-static struct inproc_answer patch(struct server *s, const char *path, const char *body)
+static struct inproc_answer send_patch(struct server *s, const char *path, const char *body)
 {
     return inproc_send(s, &arena,
                        &(struct inproc_request){ .method = "PATCH",
@@ -38,254 +38,263 @@ static struct inproc_answer patch(struct server *s, const char *path, const char
                                                  .content_type = "application/merge-patch+json" });
 }
 
-static str at(const struct inproc_answer *a, const char *x, const char *y)
+static str text_at(const struct inproc_answer *a, const char *x, const char *y)
 {
     return json_text(json_at(a->body, x, y, NULL));
 }
 
-static void make_map(struct server *s, const char *name, const char *more)
+static void create_map(struct server *s, const char *name, const char *more)
 {
     char body[400];
     snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"%s}}", name, more);
-    EQ_INT(ask(s, "POST", MAPS, NULL, body).status, 201);
+    EQ_INT(send_request(s, "POST", MAPS, NULL, body).status, 201);
 }
 
-static void done(struct server *s)
+static void close_server(struct server *s)
 {
     server_free(s);
     arena_reset(&arena, (struct arena_mark){ 0 });
 }
 
-static void tells_who_asks_and_what_they_may(void)
+static void reviews_report_user_and_rules(void)
 {
     struct server *s = open_server(0);
     struct inproc_answer a =
-        ask(s, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", NULL, "{}");
+        send_request(s, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", NULL, "{}");
     EQ_INT(a.status, 201);
     const struct json *groups = json_at(a.body, "status", "userInfo", "groups", NULL);
     EQ_STR(json_text(json_item(groups, json_len(groups) - 1)), S("system:authenticated"));
     static const char rules[] = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    a = ask(s, "POST", rules, NULL, "{\"spec\":{\"namespace\":\"default\"}}");
+    a = send_request(s, "POST", rules, NULL, "{\"spec\":{\"namespace\":\"default\"}}");
     EQ_INT(a.status, 201);
     const struct json *first = json_item(json_at(a.body, "status", "resourceRules", NULL), 0);
     EQ_STR(json_text(json_item(json_get(first, "verbs"), 0)), S("*"));
-    EQ_INT(ask(s, "POST", rules, NULL, "{}").status, 400);
-    done(s);
+    EQ_INT(send_request(s, "POST", rules, NULL, "{}").status, 400);
+    close_server(s);
 }
 
-static void seeds_namespaces_and_their_accounts(void)
+static void default_namespaces_have_service_accounts(void)
 {
     struct server *s = open_server(0);
-    EQ_INT(json_len(json_get(ask(s, "GET", "/api/v1/namespaces", NULL, NULL).body, "items")), 4);
-    EQ_INT(
-        ask(s, "GET", "/api/v1/namespaces/kube-system/serviceaccounts/default", NULL, NULL).status,
-        200);
-    struct inproc_answer a = ask(s, "DELETE", "/api/v1/namespaces/default", NULL, NULL);
+    EQ_INT(json_len(
+               json_get(send_request(s, "GET", "/api/v1/namespaces", NULL, NULL).body, "items")),
+           4);
+    EQ_INT(send_request(s, "GET", "/api/v1/namespaces/kube-system/serviceaccounts/default", NULL,
+                        NULL)
+               .status,
+           200);
+    struct inproc_answer a = send_request(s, "DELETE", "/api/v1/namespaces/default", NULL, NULL);
     EQ_INT(a.status, 403);
-    done(s);
+    close_server(s);
 }
 
-static void a_slow_watch_ends_with_410(void)
+static void slow_watch_ends_with_410(void)
 {
     struct server *s = open_server(16);
-    make_map(s, "a", "");
-    struct inproc_answer list = ask(s, "GET", MAPS, NULL, NULL);
+    create_map(s, "a", "");
+    struct inproc_answer list = send_request(s, "GET", MAPS, NULL, NULL);
     char query[80];
     snprintf(query, sizeof(query), "watch=true&resourceVersion=%s",
-             at(&list, "metadata", "resourceVersion").p);
-    struct inproc_answer w = ask(s, "GET", MAPS, query, NULL);
+             text_at(&list, "metadata", "resourceVersion").p);
+    struct inproc_answer w = send_request(s, "GET", MAPS, query, NULL);
     bool end = false;
     OK(w.stream.pull != NULL);
     EQ_STR(inproc_pull(&arena, &w.stream, 1000, &end), S(""));
     for (int i = 0; i < 20; i++) {
         char body[60];
         snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
-        EQ_INT(patch(s, MAPS "/a", body).status, 200);
+        EQ_INT(send_patch(s, MAPS "/a", body).status, 200);
     }
-    str said = inproc_pull(&arena, &w.stream, 1000, &end);
+    str sent = inproc_pull(&arena, &w.stream, 1000, &end);
     OK(end);
-    OK(str_find(said, S("\"type\":\"ERROR\"")) != SIZE_MAX);
-    OK(str_find(said, S("\"code\":410")) != SIZE_MAX);
+    OK(str_find(sent, S("\"type\":\"ERROR\"")) != SIZE_MAX);
+    OK(str_find(sent, S("\"code\":410")) != SIZE_MAX);
     EQ_INT(s->n_watches, 0);
-    /* and one that starts from there again is told so at once */
-    w = ask(s, "GET", MAPS, query, NULL);
+    /* a new watch from the same version ends at once */
+    w = send_request(s, "GET", MAPS, query, NULL);
     OK(str_find(inproc_pull(&arena, &w.stream, 1000, &end), S("Expired")) != SIZE_MAX);
     OK(end);
-    done(s);
+    close_server(s);
 }
 
-static void an_idle_watch_does_not_fall_behind(void)
+static void idle_watch_does_not_fall_behind(void)
 {
     struct server *s = open_server(16);
     struct inproc_answer w =
-        ask(s, "GET", "/api/v1/namespaces/default/secrets", "watch=true", NULL);
+        send_request(s, "GET", "/api/v1/namespaces/default/secrets", "watch=true", NULL);
     bool end = false;
     inproc_pull(&arena, &w.stream, 1000, &end);
-    make_map(s, "a", "");
+    create_map(s, "a", "");
     for (int i = 0; i < 50; i++) {
         char body[60];
         snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
-        patch(s, MAPS "/a", body);
+        send_patch(s, MAPS "/a", body);
     }
-    EQ_INT(ask(s, "POST", "/api/v1/namespaces/default/secrets", NULL,
-               "{\"metadata\":{\"name\":\"s\"}}")
+    EQ_INT(send_request(s, "POST", "/api/v1/namespaces/default/secrets", NULL,
+                        "{\"metadata\":{\"name\":\"s\"}}")
                .status,
            201);
-    str said = inproc_pull(&arena, &w.stream, 1000, &end);
+    str sent = inproc_pull(&arena, &w.stream, 1000, &end);
     OK(!end);
-    OK(str_starts(said, S("{\"type\":\"ADDED\"")));
+    OK(str_starts(sent, S("{\"type\":\"ADDED\"")));
     w.stream.closed(w.stream.context, true);
-    done(s);
+    close_server(s);
 }
 
-static void a_watch_stops_when_there_is_no_room(void)
+static void watch_stops_when_there_is_no_room(void)
 {
     struct server *s = open_server(0);
     for (int i = 0; i < 10; i++) {
         char name[20];
         snprintf(name, sizeof(name), "m%d", i);
-        make_map(s, name, "");
+        create_map(s, name, "");
     }
-    struct inproc_answer w = ask(s, "GET", MAPS, "watch=true", NULL);
+    struct inproc_answer w = send_request(s, "GET", MAPS, "watch=true", NULL);
     auto_buf struct buf out = { 0 };
     int pulls = 0;
     while (w.stream.pull(w.stream.context, &out, 100) == STREAM_MORE)
         pulls++;
     OK(pulls >= 9);
     w.stream.closed(w.stream.context, false);
-    done(s);
+    close_server(s);
 }
 
-static void pages_are_cut_from_one_version(void)
+static void pages_show_one_version(void)
 {
     struct server *s = open_server(0);
-    make_map(s, "a", "");
-    make_map(s, "b", ",\"labels\":{\"v\":\"old\"}");
-    make_map(s, "c", "");
-    struct inproc_answer first = ask(s, "GET", MAPS, "limit=1", NULL);
+    create_map(s, "a", "");
+    create_map(s, "b", ",\"labels\":{\"v\":\"old\"}");
+    create_map(s, "c", "");
+    struct inproc_answer first = send_request(s, "GET", MAPS, "limit=1", NULL);
     char query[200];
-    snprintf(query, sizeof(query), "continue=%s", at(&first, "metadata", "continue").p);
-    ask(s, "DELETE", MAPS "/c", NULL, NULL);
-    patch(s, MAPS "/b", "{\"metadata\":{\"labels\":{\"v\":\"new\"}}}");
-    make_map(s, "aa", "");
-    struct inproc_answer rest = ask(s, "GET", MAPS, query, NULL);
+    snprintf(query, sizeof(query), "continue=%s", text_at(&first, "metadata", "continue").p);
+    send_request(s, "DELETE", MAPS "/c", NULL, NULL);
+    send_patch(s, MAPS "/b", "{\"metadata\":{\"labels\":{\"v\":\"new\"}}}");
+    create_map(s, "aa", "");
+    struct inproc_answer rest = send_request(s, "GET", MAPS, query, NULL);
     struct json *items = json_get(rest.body, "items");
     EQ_INT(json_len(items), 2);
     EQ_STR(json_text(json_at(json_item(items, 0), "metadata", "labels", "v", NULL)), S("old"));
     EQ_STR(json_text(json_at(json_item(items, 1), "metadata", "name", NULL)), S("c"));
-    EQ_STR(at(&rest, "metadata", "resourceVersion"), at(&first, "metadata", "resourceVersion"));
-    done(s);
+    EQ_STR(text_at(&rest, "metadata", "resourceVersion"),
+           text_at(&first, "metadata", "resourceVersion"));
+    close_server(s);
 }
 
-static void an_expired_page_offers_to_go_on(void)
+static void expired_page_returns_a_new_token(void)
 {
     struct server *s = open_server(8);
-    make_map(s, "a", "");
-    make_map(s, "b", "");
-    struct inproc_answer first = ask(s, "GET", MAPS, "limit=1", NULL);
+    create_map(s, "a", "");
+    create_map(s, "b", "");
+    struct inproc_answer first = send_request(s, "GET", MAPS, "limit=1", NULL);
     char query[200];
-    snprintf(query, sizeof(query), "limit=1&continue=%s", at(&first, "metadata", "continue").p);
+    snprintf(query, sizeof(query), "limit=1&continue=%s",
+             text_at(&first, "metadata", "continue").p);
     for (int i = 0; i < 12; i++) {
         char body[60];
         snprintf(body, sizeof(body), "{\"data\":{\"n\":\"%d\"}}", i);
-        patch(s, MAPS "/a", body);
+        send_patch(s, MAPS "/a", body);
     }
-    struct inproc_answer gone = ask(s, "GET", MAPS, query, NULL);
+    struct inproc_answer gone = send_request(s, "GET", MAPS, query, NULL);
     EQ_INT(gone.status, 410);
-    snprintf(query, sizeof(query), "limit=1&continue=%s", at(&gone, "metadata", "continue").p);
-    struct inproc_answer rest = ask(s, "GET", MAPS, query, NULL);
+    snprintf(query, sizeof(query), "limit=1&continue=%s", text_at(&gone, "metadata", "continue").p);
+    struct inproc_answer rest = send_request(s, "GET", MAPS, query, NULL);
     EQ_INT(rest.status, 200);
     EQ_STR(json_text(json_at(json_item(json_get(rest.body, "items"), 0), "metadata", "name", NULL)),
            S("b"));
-    done(s);
+    close_server(s);
 }
 
-static void collected_after_the_owner(void)
+static void dependents_are_deleted_after_their_owner(void)
 {
     struct server *s = open_server(0);
-    make_map(s, "owner", "");
-    struct inproc_answer owner = ask(s, "GET", MAPS "/owner", NULL, NULL);
+    create_map(s, "owner", "");
+    struct inproc_answer owner = send_request(s, "GET", MAPS "/owner", NULL, NULL);
     char more[300];
     snprintf(
         more, sizeof(more),
         ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
         "\"%s\"}]",
-        at(&owner, "metadata", "uid").p);
-    make_map(s, "child", more);
-    EQ_INT(ask(s, "GET", MAPS "/child", NULL, NULL).status, 200);
-    EQ_INT(ask(s, "DELETE", MAPS "/owner", NULL, NULL).status, 200);
-    EQ_INT(ask(s, "GET", MAPS "/child", NULL, NULL).status, 404);
-    /* an owner that never was */
-    make_map(
+        text_at(&owner, "metadata", "uid").p);
+    create_map(s, "child", more);
+    EQ_INT(send_request(s, "GET", MAPS "/child", NULL, NULL).status, 200);
+    EQ_INT(send_request(s, "DELETE", MAPS "/owner", NULL, NULL).status, 200);
+    EQ_INT(send_request(s, "GET", MAPS "/child", NULL, NULL).status, 404);
+    /* an owner that does not exist */
+    create_map(
         s, "stray",
         ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
         "\"11111111-2222-3333-4444-555555555555\"}]");
-    EQ_INT(ask(s, "GET", MAPS "/stray", NULL, NULL).status, 404);
-    done(s);
+    EQ_INT(send_request(s, "GET", MAPS "/stray", NULL, NULL).status, 404);
+    close_server(s);
 }
 
-static void orphans_forget_their_owner(void)
+static void orphans_lose_their_owner_reference(void)
 {
     struct server *s = open_server(0);
-    make_map(s, "owner", "");
-    struct inproc_answer owner = ask(s, "GET", MAPS "/owner", NULL, NULL);
+    create_map(s, "owner", "");
+    struct inproc_answer owner = send_request(s, "GET", MAPS "/owner", NULL, NULL);
     char more[300];
     snprintf(
         more, sizeof(more),
         ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"name\":\"owner\",\"uid\":"
         "\"%s\"}]",
-        at(&owner, "metadata", "uid").p);
-    make_map(s, "child", more);
-    EQ_INT(ask(s, "DELETE", MAPS "/owner", "propagationPolicy=Orphan", NULL).status, 200);
-    EQ_INT(ask(s, "GET", MAPS "/owner", NULL, NULL).status, 404);
-    struct inproc_answer child = ask(s, "GET", MAPS "/child", NULL, NULL);
+        text_at(&owner, "metadata", "uid").p);
+    create_map(s, "child", more);
+    EQ_INT(send_request(s, "DELETE", MAPS "/owner", "propagationPolicy=Orphan", NULL).status, 200);
+    EQ_INT(send_request(s, "GET", MAPS "/owner", NULL, NULL).status, 404);
+    struct inproc_answer child = send_request(s, "GET", MAPS "/child", NULL, NULL);
     EQ_INT(child.status, 200);
     OK(!json_at(child.body, "metadata", "ownerReferences", NULL));
-    done(s);
+    close_server(s);
 }
 
-static void dying_namespaces_are_emptied(void)
+static void terminating_namespaces_are_emptied(void)
 {
     struct server *s = open_server(0);
-    EQ_INT(ask(s, "POST", "/api/v1/namespaces", NULL, "{\"metadata\":{\"name\":\"x\"}}").status,
-           201);
-    EQ_INT(ask(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
-               "{\"metadata\":{\"name\":\"held\",\"finalizers\":[\"example.com/a\"]}}")
+    EQ_INT(send_request(s, "POST", "/api/v1/namespaces", NULL, "{\"metadata\":{\"name\":\"x\"}}")
                .status,
            201);
-    EQ_INT(ask(s, "DELETE", "/api/v1/namespaces/x", NULL, NULL).status, 200);
-    struct inproc_answer a = ask(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
-                                 "{\"metadata\":{\"name\":\"late\"}}");
+    EQ_INT(send_request(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
+                        "{\"metadata\":{\"name\":\"held\",\"finalizers\":[\"example.com/a\"]}}")
+               .status,
+           201);
+    EQ_INT(send_request(s, "DELETE", "/api/v1/namespaces/x", NULL, NULL).status, 200);
+    struct inproc_answer a = send_request(s, "POST", "/api/v1/namespaces/x/configmaps", NULL,
+                                          "{\"metadata\":{\"name\":\"late\"}}");
     EQ_INT(a.status, 403);
     EQ_STR(json_text(
                json_at(json_item(json_at(a.body, "details", "causes", NULL), 0), "reason", NULL)),
            S("NamespaceTerminating"));
-    a = ask(s, "GET", "/api/v1/namespaces/x", NULL, NULL);
-    EQ_STR(at(&a, "status", "phase"), S("Terminating"));
+    a = send_request(s, "GET", "/api/v1/namespaces/x", NULL, NULL);
+    EQ_STR(text_at(&a, "status", "phase"), S("Terminating"));
     OK(json_len(json_at(a.body, "status", "conditions", NULL)) == 5);
-    EQ_INT(patch(s, "/api/v1/namespaces/x/configmaps/held", "{\"metadata\":{\"finalizers\":null}}")
+    EQ_INT(send_patch(s, "/api/v1/namespaces/x/configmaps/held",
+                      "{\"metadata\":{\"finalizers\":null}}")
                .status,
            200);
-    EQ_INT(ask(s, "GET", "/api/v1/namespaces/x", NULL, NULL).status, 404);
-    EQ_INT(ask(s, "GET", "/api/v1/namespaces/x/serviceaccounts/default", NULL, NULL).status, 404);
-    done(s);
+    EQ_INT(send_request(s, "GET", "/api/v1/namespaces/x", NULL, NULL).status, 404);
+    EQ_INT(
+        send_request(s, "GET", "/api/v1/namespaces/x/serviceaccounts/default", NULL, NULL).status,
+        404);
+    close_server(s);
 }
 
-static void conflicts_count_writes_under_way(void)
+static void conflicts_include_staged_writes(void)
 {
     struct server *s = open_server(0);
-    make_map(s, "a", "");
-    struct inproc_answer old = ask(s, "GET", MAPS "/a", NULL, NULL);
+    create_map(s, "a", "");
+    struct inproc_answer old = send_request(s, "GET", MAPS "/a", NULL, NULL);
     char body[200];
     snprintf(body, sizeof(body),
              "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"%s\"},\"data\":{\"k\":\"1\"}}",
-             at(&old, "metadata", "resourceVersion").p);
-    EQ_INT(ask(s, "PUT", MAPS "/a", NULL, body).status, 200);
-    EQ_INT(ask(s, "PUT", MAPS "/a", NULL, body).status, 409);
-    done(s);
+             text_at(&old, "metadata", "resourceVersion").p);
+    EQ_INT(send_request(s, "PUT", MAPS "/a", NULL, body).status, 200);
+    EQ_INT(send_request(s, "PUT", MAPS "/a", NULL, body).status, 409);
+    close_server(s);
 }
 
-static void roles_hold(void)
+static void users_are_limited_to_their_roles(void)
 {
     static const struct {
         const char *bearer, *method, *path;
@@ -322,7 +331,7 @@ static void roles_hold(void)
                      t[i].bearer ? t[i].bearer : "nobody", a.status, t[i].want);
     }
     auth_free(s->auth);
-    done(s);
+    close_server(s);
 }
 
 static int status_of(struct server *s, str token, const char *method, const char *path)
@@ -332,7 +341,7 @@ static int status_of(struct server *s, str token, const char *method, const char
     return inproc_send(s, &arena, &q).status;
 }
 
-static void tokens_of_accounts_hold(void)
+static void account_tokens_are_checked(void)
 {
     static const char account[] = "/api/v1/namespaces/default/serviceaccounts/default";
     struct server *s = open_server(0);
@@ -346,8 +355,8 @@ static void tokens_of_accounts_hold(void)
                                 .bearer = "Bearer admin-token" };
     struct inproc_answer a = inproc_send(s, &arena, &q);
     EQ_INT(a.status, 201);
-    str token = at(&a, "status", "token");
-    EQ_INT(status_of(s, token, "GET", "/apis"), 200); /* known, and no more */
+    str token = text_at(&a, "status", "token");
+    EQ_INT(status_of(s, token, "GET", "/apis"), 200); /* authenticated, without any other role */
     EQ_INT(status_of(s, token, "GET", MAPS), 403);
     EQ_INT(status_of(s, str_upto(token, token.n - 1), "GET", "/apis"), 401);
     auth_set_key(s->auth, S("another key"));
@@ -363,37 +372,40 @@ static void tokens_of_accounts_hold(void)
     EQ_INT(status_of(s, S("admin-token"), "DELETE", account), 200);
     EQ_INT(status_of(s, token, "GET", "/apis"), 401);
     auth_free(s->auth);
-    done(s);
+    close_server(s);
 }
 
-static void claims_in_use_stay(void)
+static void claims_in_use_are_kept(void)
 {
     static const char claims[] = "/api/v1/namespaces/default/persistentvolumeclaims";
     static const char claim[] = "/api/v1/namespaces/default/persistentvolumeclaims/c";
     static const char pods[] = "/api/v1/namespaces/default/pods";
     struct server *s = open_server(0);
-    EQ_INT(ask(s, "POST", claims, NULL,
-               "{\"metadata\":{\"name\":\"c\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
-               "\"resources\":{\"requests\":{\"storage\":\"1\"}}}}")
-               .status,
-           201);
     EQ_INT(
-        ask(s, "POST", pods, NULL,
+        send_request(s, "POST", claims, NULL,
+                     "{\"metadata\":{\"name\":\"c\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+                     "\"resources\":{\"requests\":{\"storage\":\"1\"}}}}")
+            .status,
+        201);
+    EQ_INT(
+        send_request(
+            s, "POST", pods, NULL,
             "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":"
             "\"c\",\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
             "\"claimName\":\"c\"}}]}}")
             .status,
         201);
-    EQ_INT(ask(s, "DELETE", claim, NULL, NULL).status, 200);
-    EQ_INT(ask(s, "GET", claim, NULL, NULL).status, 200);
-    EQ_INT(
-        ask(s, "DELETE", "/api/v1/namespaces/default/pods/p", "gracePeriodSeconds=0", NULL).status,
-        200);
-    EQ_INT(ask(s, "GET", claim, NULL, NULL).status, 404);
-    done(s);
+    EQ_INT(send_request(s, "DELETE", claim, NULL, NULL).status, 200);
+    EQ_INT(send_request(s, "GET", claim, NULL, NULL).status, 200);
+    EQ_INT(send_request(s, "DELETE", "/api/v1/namespaces/default/pods/p", "gracePeriodSeconds=0",
+                        NULL)
+               .status,
+           200);
+    EQ_INT(send_request(s, "GET", claim, NULL, NULL).status, 404);
+    close_server(s);
 }
 
-static void token_files_are_read(void)
+static void token_files_are_parsed(void)
 {
     static const struct {
         const char *text;
@@ -426,51 +438,52 @@ static void large_and_deep_bodies_are_refused(void)
     while (body.n < (3 << 19))
         buf_put(&body, S("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"));
     buf_put(&body, S("\"}}"));
-    int status = ask(s, "POST", MAPS, NULL, body.p).status;
+    int status = send_request(s, "POST", MAPS, NULL, body.p).status;
     OK(status == 413 || status == 422);
     buf_clear(&body);
     for (int i = 0; i < 100000; i++)
         buf_putc(&body, '[');
-    EQ_INT(ask(s, "POST", MAPS, NULL, body.p).status, 400);
-    done(s);
+    EQ_INT(send_request(s, "POST", MAPS, NULL, body.p).status, 400);
+    close_server(s);
 }
 
-static void old_events_are_forgotten(void)
+static void old_events_are_deleted(void)
 {
     struct server *s = open_server(0);
-    EQ_INT(ask(s, "POST", "/api/v1/namespaces/default/events", NULL,
+    EQ_INT(send_request(
+               s, "POST", "/api/v1/namespaces/default/events", NULL,
                "{\"metadata\":{\"name\":\"e\"},\"involvedObject\":{\"namespace\":\"default\"}}")
                .status,
            201);
     server_expire_events(s);
-    server_settle(s);
-    EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
+    server_run_until_idle(s);
+    EQ_INT(send_request(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 200);
     store_get(s->store, S("/events/default/e"))->written_s -= 3700;
     server_expire_events(s);
-    server_settle(s);
-    EQ_INT(ask(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
-    done(s);
+    server_run_until_idle(s);
+    EQ_INT(send_request(s, "GET", "/api/v1/namespaces/default/events/e", NULL, NULL).status, 404);
+    close_server(s);
 }
 
 int main(void)
 {
-    int result = tap_run((struct tap_case[]){ TAP(seeds_namespaces_and_their_accounts),
-                                              TAP(tells_who_asks_and_what_they_may),
-                                              TAP(a_slow_watch_ends_with_410),
-                                              TAP(an_idle_watch_does_not_fall_behind),
-                                              TAP(a_watch_stops_when_there_is_no_room),
-                                              TAP(pages_are_cut_from_one_version),
-                                              TAP(an_expired_page_offers_to_go_on),
-                                              TAP(collected_after_the_owner),
-                                              TAP(orphans_forget_their_owner),
-                                              TAP(dying_namespaces_are_emptied),
-                                              TAP(conflicts_count_writes_under_way),
-                                              TAP(roles_hold),
-                                              TAP(tokens_of_accounts_hold),
-                                              TAP(claims_in_use_stay),
-                                              TAP(token_files_are_read),
+    int result = tap_run((struct tap_case[]){ TAP(default_namespaces_have_service_accounts),
+                                              TAP(reviews_report_user_and_rules),
+                                              TAP(slow_watch_ends_with_410),
+                                              TAP(idle_watch_does_not_fall_behind),
+                                              TAP(watch_stops_when_there_is_no_room),
+                                              TAP(pages_show_one_version),
+                                              TAP(expired_page_returns_a_new_token),
+                                              TAP(dependents_are_deleted_after_their_owner),
+                                              TAP(orphans_lose_their_owner_reference),
+                                              TAP(terminating_namespaces_are_emptied),
+                                              TAP(conflicts_include_staged_writes),
+                                              TAP(users_are_limited_to_their_roles),
+                                              TAP(account_tokens_are_checked),
+                                              TAP(claims_in_use_are_kept),
+                                              TAP(token_files_are_parsed),
                                               TAP(large_and_deep_bodies_are_refused),
-                                              TAP(old_events_are_forgotten),
+                                              TAP(old_events_are_deleted),
                                               { 0 } });
     arena_done(&arena);
     return result;

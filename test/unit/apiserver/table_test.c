@@ -17,7 +17,7 @@ static struct json *quoted(struct arena *a, const char *text)
     return v;
 }
 
-static void ages_read_as_kubectl_writes_them(void)
+static void ages_have_the_form_of_kubectl(void)
 {
     static const struct {
         int64_t seconds;
@@ -47,7 +47,7 @@ static str cells_of(struct arena *a, const char *group, const char *plural, cons
     return json_to_str(a, cells);
 }
 
-static void cells_of_built_in_kinds(void)
+static void built_in_kinds_have_cells(void)
 {
     auto_arena struct arena a = { 0 };
     EQ_STR(cells_of(&a, "", "configmaps",
@@ -67,7 +67,7 @@ static void cells_of_built_in_kinds(void)
            S("[\"d\",\"1/3\",0,0,\"<unknown>\",\"x,y\",\"i,j\",\"a=1\"]"));
 }
 
-static void pods_show_what_matters(void)
+static void pods_show_their_status(void)
 {
     static const struct {
         const char *pod, *want;
@@ -97,7 +97,7 @@ static void pods_show_what_matters(void)
     }
 }
 
-static void rows_carry_what_was_asked_for(void)
+static void rows_include_the_requested_object(void)
 {
     auto_arena struct arena a = { 0 };
     const struct kind *k = kinds_find(S(""), S("v1"), S("configmaps"));
@@ -118,10 +118,10 @@ static void rows_carry_what_was_asked_for(void)
 int main(void)
 {
     return tap_run((struct tap_case[]){
-        TAP(ages_read_as_kubectl_writes_them),
-        TAP(cells_of_built_in_kinds),
-        TAP(pods_show_what_matters),
-        TAP(rows_carry_what_was_asked_for),
+        TAP(ages_have_the_form_of_kubectl),
+        TAP(built_in_kinds_have_cells),
+        TAP(pods_show_their_status),
+        TAP(rows_include_the_requested_object),
         { 0 },
     });
 }

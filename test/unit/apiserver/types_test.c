@@ -19,13 +19,40 @@ static void every_type_is_complete(void)
             for (uint32_t k = 0; k < j; k++)
                 if (str_eq(m->fields[k].name, f->name) ||
                     (f->number && m->fields[k].number == f->number))
-                    tap_note(__FILE__, __LINE__, STR_FMT "." STR_FMT " is there twice",
+                    tap_note(__FILE__, __LINE__, STR_FMT "." STR_FMT " is declared twice",
                              STR_ARG(m->name), STR_ARG(f->name));
         }
     }
 }
 
-static void fields_say_what_the_text_says(void)
+/* An unknown format would accept everything. */
+static void every_format_is_known(void)
+{
+    static const char *const known[] = { "dns-label",  "dns-subdomain", "qualified-name",
+                                         "config-key", "env-name",      "ip",
+                                         "cidr",       "sysctl",        "port" };
+    size_t n = 0, used = 0;
+    const struct schema_message *const *all = types_all(&n);
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < all[i]->n_fields; j++) {
+            const struct schema *s = &all[i]->fields[j].schema;
+            const struct schema_limits *own = s->limits,
+                                       *item = s->element ? s->element->limits : NULL;
+            const str formats[] = { own ? own->format : S(""), own ? own->key_format : S(""),
+                                    item ? item->format : S("") };
+            for (size_t k = 0; k < countof(formats); k++) {
+                bool found = !formats[k].n;
+                for (size_t l = 0; l < countof(known); l++)
+                    found = found || str_eqc(formats[k], known[l]);
+                OK(found);
+                used += formats[k].n > 0;
+            }
+        }
+    }
+    OK(used > 30);
+}
+
+static void fields_have_what_the_table_declares(void)
 {
     const struct schema_message *port = types_message("core.v1.ServicePort");
     const struct schema_field *protocol =
@@ -57,7 +84,8 @@ int main(void)
 {
     return tap_run((struct tap_case[]){
         TAP(every_type_is_complete),
-        TAP(fields_say_what_the_text_says),
+        TAP(every_format_is_known),
+        TAP(fields_have_what_the_table_declares),
         { 0 },
     });
 }

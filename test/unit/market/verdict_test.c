@@ -210,11 +210,16 @@ static void of_two_for_one_pod_the_first_governs(void)
     world_pass_time(&c, 60);
     world_expect_status(&c, "zzz", "Failed", "Duplicate");
     EQ_STR(world_container_cpu(&c, "a", "app"), S("808m/727m"));
+    size_t writes = c.operator_writes;
     cluster_do(&c, KUBE_DELETE, &podallocation_resource, WORLD_NS, "default-a", S(""));
     world_pass_time(&c, 10);
     world_enact(&c, "a");
     world_pass_time(&c, 10);
     EQ_STR(world_container_cpu(&c, "a", "app"), S("100m/90m"));
+    OK(c.operator_writes - writes < 8); /* the two do not undo each other's resizes */
+    const struct json *status =
+        json_get(cluster_get(&c, &podallocation_resource, WORLD_NS, "default-zzz"), "status");
+    OK(json_len(json_get(status, "originalResources")) > 0);
     cluster_stop(&c);
 }
 

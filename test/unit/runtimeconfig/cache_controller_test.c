@@ -29,38 +29,38 @@ static struct json *get(struct cluster *c, const struct resource *resource, cons
 }
 
 #define WORD(k, name, want)                                                                        \
-    EQ_STR(json_text(json_get(status_of(&c, k, ns, name), "status")), S(want))
+    EQ_STR(json_text(json_get(aim_test_status(&c, k, ns, name), "status")), S(want))
 
-static void start(struct cluster *c)
+static void start_world(struct cluster *c)
 {
-    world_start(c);
-    world_operate(c);
+    aim_test_start(c);
+    aim_test_start_operator(c);
 }
 
 /* A cache of the template with its volume bound. */
 static void begin_cache(struct cluster *c)
 {
-    start(c);
-    create(c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
-    settle(c);
-    set_status(c, &aim_resource_claims, ns, claim, "{phase: Bound}");
+    start_world(c);
+    aim_test_create(c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    aim_test_wait(c);
+    aim_test_set_status(c, &aim_resource_claims, ns, claim, "{phase: Bound}");
 }
 
-static void a_download_that_fails_is_told_and_tried_again(void)
+static void a_failed_download_is_reported_and_retried(void)
 {
     struct cluster c;
     begin_cache(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
-    set_status(&c, &aim_resource_jobs, ns, job, BROKEN);
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, BROKEN);
     WORD(AIM_MODEL_CACHE, model_cache, "Failed");
     WORD(AIM_TEMPLATE_CACHE, "warm", "Failed");
-    const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, model_cache);
+    const struct json *status = aim_test_status(&c, AIM_MODEL_CACHE, ns, model_cache);
     const struct json *failure = aim_status_find(status, "Failure");
     EQ_STR(json_text(json_get(failure, "message")), S("The download failed: no token"));
     delete (&c, &aim_resource_jobs, job); /* as its time to live would */
     OK(get(&c, &aim_resource_jobs, job));
     WORD(AIM_MODEL_CACHE, model_cache, "Progressing");
-    set_status(&c, &aim_resource_jobs, ns, job, DONE);
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, DONE);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     delete (&c, &aim_resource_jobs, job); /* and its work is remembered */
     OK(!get(&c, &aim_resource_jobs, job));
@@ -72,13 +72,12 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
 {
     struct cluster c;
     begin_cache(&c);
-    set_status(&c, &aim_resource_jobs, ns, job, DONE);
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, DONE);
     WORD(AIM_MODEL_CACHE, model_cache, "Available");
     delete (&c, &aim_resource_jobs, job);
     delete (&c, &aim_resource_claims, claim);
     OK(get(&c, &aim_resource_claims, claim));
-    OK(get(&c, &aim_resource_jobs,
-           job)); /* of a class that nobody knows, it may wait for its first pod */
+    OK(get(&c, &aim_resource_jobs, job)); /* an unknown class may bind late */
     WORD(AIM_TEMPLATE_CACHE, "warm", "Progressing");
     cluster_stop(&c);
 }
@@ -86,37 +85,40 @@ static void a_volume_lost_by_hand_is_made_and_filled_anew(void)
 static void caches_are_shared_and_not_made_twice(void)
 {
     struct cluster c;
-    start(&c);
-    create(&c, kind(AIM_MODEL_CACHE), ns,
-           "{metadata: {name: mine}, spec: {sourceUri: 'hf://meta-llama/Llama-3-8B', size: 16Gi}}");
-    settle(&c);
+    start_world(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_MODEL_CACHE), ns,
+        "{metadata: {name: mine}, spec: {sourceUri: 'hf://meta-llama/Llama-3-8B', size: 16Gi}}");
+    aim_test_wait(&c);
     OK(get(&c, &aim_resource_claims, "mine-cache"));
-    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
-    settle(&c);
-    OK(!get(&c, kind(AIM_MODEL_CACHE), model_cache));
-    const struct json *status = status_of(&c, AIM_TEMPLATE_CACHE, ns, "warm");
+    aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    aim_test_wait(&c);
+    OK(!get(&c, aim_test_kind(AIM_MODEL_CACHE), model_cache));
+    const struct json *status = aim_test_status(&c, AIM_TEMPLATE_CACHE, ns, "warm");
     const struct json *entry = json_get(json_get(status, "modelCaches"), "meta-llama/Llama-3-8B");
     EQ_STR(json_text(json_get(entry, "name")), S("mine"));
     EQ_STR(json_text(json_get(entry, "persistentVolumeClaim")), S("mine-cache"));
-    delete (&c, kind(AIM_TEMPLATE_CACHE), "warm");
-    OK(!get(&c, kind(AIM_TEMPLATE_CACHE), "warm"));
-    OK(get(&c, kind(AIM_MODEL_CACHE), "mine")); /* not ours to delete */
+    delete (&c, aim_test_kind(AIM_TEMPLATE_CACHE), "warm");
+    OK(!get(&c, aim_test_kind(AIM_TEMPLATE_CACHE), "warm"));
+    OK(get(&c, aim_test_kind(AIM_MODEL_CACHE), "mine")); /* not ours to delete */
     cluster_stop(&c);
 }
 
 static void a_name_that_is_taken_is_left_alone(void)
 {
     struct cluster c;
-    start(&c);
-    create(&c, kind(AIM_MODEL_CACHE), ns,
-           "{metadata: {name: meta-llama-llama-3-8b}, spec: {sourceUri: 's3://elsewhere', size: "
-           "1Gi}}");
-    settle(&c);
-    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
-    settle(&c);
-    const struct json *other = get(&c, kind(AIM_MODEL_CACHE), model_cache);
+    start_world(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_MODEL_CACHE), ns,
+        "{metadata: {name: meta-llama-llama-3-8b}, spec: {sourceUri: 's3://elsewhere', size: "
+        "1Gi}}");
+    aim_test_wait(&c);
+    aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    aim_test_wait(&c);
+    const struct json *other = get(&c, aim_test_kind(AIM_MODEL_CACHE), model_cache);
     EQ_STR(json_text(json_at(other, "spec", "sourceUri", NULL)), S("s3://elsewhere"));
-    struct cluster_answer a = cluster_do(&c, KUBE_LIST, kind(AIM_MODEL_CACHE), ns, NULL, S(""));
+    struct cluster_answer a =
+        cluster_do(&c, KUBE_LIST, aim_test_kind(AIM_MODEL_CACHE), ns, NULL, S(""));
     EQ_INT(json_len(json_get(a.object, "items")), 2);
     cluster_stop(&c);
 }
@@ -125,24 +127,26 @@ static void a_name_that_is_taken_is_left_alone(void)
 static void storage_follows_its_precedence_and_stays(void)
 {
     struct cluster c;
-    start(&c);
-    create(
-        &c, kind(AIM_CONFIG), ns,
+    start_world(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_CONFIG), ns,
         "{metadata: {name: default}, spec: {defaultStorageClassName: team-ssd, pvcHeadroomPercent: "
         "50}}");
-    create(&c, kind(AIM_SERVICE), ns,
-           "{metadata: {name: own}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true, "
-           "defaultStorageClassName: mine}}");
-    create(&c, kind(AIM_SERVICE), ns,
-           "{metadata: {name: plain}, spec: {model: {ref: meta-llama-3-8b}}}");
-    settle(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_SERVICE), ns,
+        "{metadata: {name: own}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true, "
+        "defaultStorageClassName: mine}}");
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns,
+                    "{metadata: {name: plain}, spec: {model: {ref: meta-llama-3-8b}}}");
+    aim_test_wait(&c);
     const struct json *own = json_get(get(&c, &aim_resource_claims, claim), "spec");
     const struct json *plain = json_get(get(&c, &aim_resource_claims, "plain-temp-cache"), "spec");
     EQ_STR(json_text(json_get(own, "storageClassName")), S("mine"));
     EQ_STR(json_text(json_at(own, "resources", "requests", "storage", NULL)), S("24Gi"));
     EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
-    change(&c, kind(AIM_CONFIG), ns, "default", "{spec: {defaultStorageClassName: other}}");
-    settle(&c);
+    aim_test_patch(&c, aim_test_kind(AIM_CONFIG), ns, "default",
+                   "{spec: {defaultStorageClassName: other}}");
+    aim_test_wait(&c);
     plain = json_get(get(&c, &aim_resource_claims, "plain-temp-cache"), "spec");
     EQ_STR(json_text(json_get(plain, "storageClassName")), S("team-ssd"));
     cluster_stop(&c);
@@ -151,16 +155,16 @@ static void storage_follows_its_precedence_and_stays(void)
 static void a_missing_configuration_makes_no_volume(void)
 {
     struct cluster c;
-    start(&c);
-    create(
-        &c, kind(AIM_MODEL_CACHE), ns,
+    start_world(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_MODEL_CACHE), ns,
         "{metadata: {name: mine}, spec: {sourceUri: 'hf://x', size: 1Gi, runtimeConfigName: gone}}");
-    settle(&c);
+    aim_test_wait(&c);
     OK(!get(&c, &aim_resource_claims, "mine-cache"));
-    const struct json *status = status_of(&c, AIM_MODEL_CACHE, ns, "mine");
-    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
-    create(&c, kind(AIM_CONFIG), ns, "{metadata: {name: gone}, spec: {}}");
-    settle(&c);
+    const struct json *status = aim_test_status(&c, AIM_MODEL_CACHE, ns, "mine");
+    EQ_STR(aim_test_reason(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), ns, "{metadata: {name: gone}, spec: {}}");
+    aim_test_wait(&c);
     OK(get(&c, &aim_resource_claims, "mine-cache"));
     cluster_stop(&c);
 }
@@ -168,17 +172,18 @@ static void a_missing_configuration_makes_no_volume(void)
 static void a_cache_waits_for_its_template(void)
 {
     struct cluster c;
-    start(&c);
-    create(&c, kind(AIM_TEMPLATE_CACHE), ns,
-           "{metadata: {name: early}, spec: {templateRef: later}}");
-    settle(&c);
-    const struct json *status = status_of(&c, AIM_TEMPLATE_CACHE, ns, "early");
-    EQ_STR(reason_of(status, "Ready"), S("AwaitingTemplate"));
-    create(&c, kind(AIM_TEMPLATE), ns,
-           "{metadata: {name: later}, spec: {modelName: m, modelSources: [{name: a, sourceUri: "
-           "'hf://a', size: 1Gi}]}}");
-    settle(&c);
-    OK(get(&c, kind(AIM_MODEL_CACHE), "a"));
+    start_world(&c);
+    aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns,
+                    "{metadata: {name: early}, spec: {templateRef: later}}");
+    aim_test_wait(&c);
+    const struct json *status = aim_test_status(&c, AIM_TEMPLATE_CACHE, ns, "early");
+    EQ_STR(aim_test_reason(status, "Ready"), S("AwaitingTemplate"));
+    aim_test_create(
+        &c, aim_test_kind(AIM_TEMPLATE), ns,
+        "{metadata: {name: later}, spec: {modelName: m, modelSources: [{name: a, sourceUri: "
+        "'hf://a', size: 1Gi}]}}");
+    aim_test_wait(&c);
+    OK(get(&c, aim_test_kind(AIM_MODEL_CACHE), "a"));
     cluster_stop(&c);
 }
 
@@ -186,16 +191,18 @@ static void a_cache_waits_for_its_template(void)
 static void who_is_left_keeps_the_cache(void)
 {
     struct cluster c;
-    start(&c);
-    create(&c, kind(AIM_SERVICE), ns,
-           "{metadata: {name: one}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
-    settle(&c);
-    create(&c, kind(AIM_SERVICE), ns,
-           "{metadata: {name: two}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
-    settle(&c);
-    delete (&c, kind(AIM_SERVICE), "one");
-    OK(!get(&c, kind(AIM_SERVICE), "one"));
-    OK(get(&c, kind(AIM_TEMPLATE_CACHE), "llama-latency"));
+    start_world(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_SERVICE), ns,
+        "{metadata: {name: one}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
+    aim_test_wait(&c);
+    aim_test_create(
+        &c, aim_test_kind(AIM_SERVICE), ns,
+        "{metadata: {name: two}, spec: {model: {ref: meta-llama-3-8b}, cacheModel: true}}");
+    aim_test_wait(&c);
+    delete (&c, aim_test_kind(AIM_SERVICE), "one");
+    OK(!get(&c, aim_test_kind(AIM_SERVICE), "one"));
+    OK(get(&c, aim_test_kind(AIM_TEMPLATE_CACHE), "llama-latency"));
     cluster_stop(&c);
 }
 
@@ -205,11 +212,11 @@ static void a_restart_writes_nothing_and_goes_on(void)
     begin_cache(&c);
     cluster_operator_down(&c);
     buf_clear(&c.log);
-    world_operate(&c);
+    aim_test_start_operator(&c);
     EQ_STR(buf_str(&c.log), S(""));
     cluster_operator_down(&c);
-    set_status(&c, &aim_resource_jobs, ns, job, DONE);
-    world_operate(&c);
+    aim_test_set_status(&c, &aim_resource_jobs, ns, job, DONE);
+    aim_test_start_operator(&c);
     WORD(AIM_TEMPLATE_CACHE, "warm", "Available");
     cluster_stop(&c);
 }
@@ -217,11 +224,11 @@ static void a_restart_writes_nothing_and_goes_on(void)
 static void writes_that_fail_are_tried_again(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     c.failures = 4;
     c.fail_path = "persistentvolumeclaims";
-    create(&c, kind(AIM_TEMPLATE_CACHE), ns, CACHE);
-    settle(&c);
+    aim_test_create(&c, aim_test_kind(AIM_TEMPLATE_CACHE), ns, CACHE);
+    aim_test_wait(&c);
     EQ_INT(c.failures, 0);
     OK(get(&c, &aim_resource_claims, claim));
     cluster_stop(&c);
@@ -229,7 +236,7 @@ static void writes_that_fail_are_tried_again(void)
 
 int main(void)
 {
-    return tap_run((struct tap_case[]){ TAP(a_download_that_fails_is_told_and_tried_again),
+    return tap_run((struct tap_case[]){ TAP(a_failed_download_is_reported_and_retried),
                                         TAP(a_volume_lost_by_hand_is_made_and_filled_anew),
                                         TAP(caches_are_shared_and_not_made_twice),
                                         TAP(a_name_that_is_taken_is_left_alone),

@@ -1,4 +1,4 @@
-/* Names beyond the golden vectors: what strangers may write must still give names that a server takes. */
+/* Names beyond the golden vectors: any input gives names that a server accepts. */
 #include "base/random.h"
 #include "runtimeconfig/names_core.h"
 #include "tap.h"

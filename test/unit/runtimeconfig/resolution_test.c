@@ -17,45 +17,47 @@ static void is_governed(const struct json *status, const char *ref, const char *
     EQ_STR(json_text(json_at(effective, ref, "name", NULL)), str_c(name));
     OK(!json_get(effective, other));
     EQ_INT(json_text(json_get(effective, "hash")).n, 64);
-    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigResolved"));
+    EQ_STR(aim_test_reason(status, "ConfigResolved"), S("RuntimeConfigResolved"));
 }
 
 static void the_examples_of_the_seed(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CLUSTER_CONFIG), NULL,
-           "{metadata: {name: default}, spec: {defaultStorageClassName: fast-nvme}}");
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
-    create(&c, kind(AIM_SERVICE), "ml-team",
-           SERVICE("custom", ", routing: {pathTemplate: '/custom/{.metadata.name}'}"));
-    create(&c, kind(AIM_SERVICE), "other", SERVICE("fallback", ""));
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("lost", ", runtimeConfigName: non-existent"));
-    world_operate(&c);
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CLUSTER_CONFIG), NULL,
+                    "{metadata: {name: default}, spec: {defaultStorageClassName: fast-nvme}}");
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", CONFIG);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team",
+                    SERVICE("custom", ", routing: {pathTemplate: '/custom/{.metadata.name}'}"));
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "other", SERVICE("fallback", ""));
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team",
+                    SERVICE("lost", ", runtimeConfigName: non-existent"));
+    aim_test_start_operator(&c);
 
-    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "llama-chat");
+    const struct json *status = aim_test_status(&c, AIM_SERVICE, "ml-team", "llama-chat");
     is_governed(status, "namespaceRef", "clusterRef", "default");
     const struct json *ref = json_at(status, "effectiveRuntimeConfig", "namespaceRef", NULL);
     EQ_STR(json_text(json_get(ref, "kind")), S("AIMRuntimeConfig"));
     EQ_STR(json_text(json_get(ref, "namespace")), S("ml-team"));
     EQ_STR(json_text(json_get(ref, "scope")), S("Namespace"));
-    EQ_STR(path_of(status), S("/ml/ml-team/conversational-ai"));
-    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    EQ_STR(aim_test_path(status), S("/ml/ml-team/conversational-ai"));
+    EQ_STR(aim_test_route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
     EQ_INT(json_int(json_get(status, "observedGeneration"), 0), 1);
-    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "custom")), S("/custom/custom"));
+    EQ_STR(aim_test_path(aim_test_status(&c, AIM_SERVICE, "ml-team", "custom")),
+           S("/custom/custom"));
 
-    status = status_of(&c, AIM_SERVICE, "other", "fallback");
+    status = aim_test_status(&c, AIM_SERVICE, "other", "fallback");
     is_governed(status, "clusterRef", "namespaceRef", "default");
     OK(!json_get(status, "routing"));
 
-    status = status_of(&c, AIM_SERVICE, "ml-team", "lost");
+    status = aim_test_status(&c, AIM_SERVICE, "ml-team", "lost");
     OK(!json_get(status, "effectiveRuntimeConfig"));
-    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    EQ_STR(aim_test_reason(status, "ConfigResolved"), S("RuntimeConfigMissing"));
     EQ_STR(json_text(json_get(aim_status_find(status, "ConfigResolved"), "status")), S("False"));
     EQ_STR(json_text(json_get(status, "status")), S("Degraded"));
-    EQ_INT(events(&c, "ml-team", "lost", "RuntimeConfigMissing"), 1);
-    EQ_INT(events(&c, "ml-team", "llama-chat", "RuntimeConfigResolved"), 1);
+    EQ_INT(aim_test_count_events(&c, "ml-team", "lost", "RuntimeConfigMissing"), 1);
+    EQ_INT(aim_test_count_events(&c, "ml-team", "llama-chat", "RuntimeConfigResolved"), 1);
     cluster_stop(&c);
 }
 
@@ -80,26 +82,28 @@ static void all_six_kinds(void)
           "{metadata: {name: x}, spec: {templateRef: t, runtimeConfigName: gpu}}", "ml-team" },
     };
     struct cluster c;
-    world_start(&c);
+    aim_test_start(&c);
     for (size_t i = 0; i < countof(table); i++)
-        create(&c, kind(table[i].kind), table[i].ns, table[i].text);
-    world_operate(&c);
+        aim_test_create(&c, aim_test_kind(table[i].kind), table[i].ns, table[i].text);
+    aim_test_start_operator(&c);
     for (size_t i = 0; i < countof(table); i++) {
-        const struct json *status = status_of(&c, table[i].kind, table[i].ns, "x");
+        const struct json *status = aim_test_status(&c, table[i].kind, table[i].ns, "x");
         bool cache = table[i].kind == AIM_TEMPLATE_CACHE;
-        EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+        EQ_STR(aim_test_reason(status, "ConfigResolved"), S("RuntimeConfigMissing"));
         EQ_STR(json_text(json_get(status, "status")), cache ? S("Failed") : S("Degraded"));
     }
-    create(&c, kind(AIM_CLUSTER_CONFIG), NULL, "{metadata: {name: gpu}, spec: {}}");
-    settle(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CLUSTER_CONFIG), NULL,
+                    "{metadata: {name: gpu}, spec: {}}");
+    aim_test_wait(&c);
     for (size_t i = 0; i < countof(table); i++)
-        is_governed(status_of(&c, table[i].kind, table[i].ns, "x"), "clusterRef", "namespaceRef",
-                    "gpu");
-    create(&c, kind(AIM_CONFIG), "ml-team", "{metadata: {name: gpu}, spec: {}}");
-    create(&c, kind(AIM_CONFIG), "kaiwo-system", "{metadata: {name: gpu}, spec: {}}");
-    settle(&c);
+        is_governed(aim_test_status(&c, table[i].kind, table[i].ns, "x"), "clusterRef",
+                    "namespaceRef", "gpu");
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", "{metadata: {name: gpu}, spec: {}}");
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "kaiwo-system",
+                    "{metadata: {name: gpu}, spec: {}}");
+    aim_test_wait(&c);
     for (size_t i = 0; i < countof(table); i++) {
-        const struct json *status = status_of(&c, table[i].kind, table[i].ns, "x");
+        const struct json *status = aim_test_status(&c, table[i].kind, table[i].ns, "x");
         is_governed(status, "namespaceRef", "clusterRef", "gpu");
         EQ_STR(json_text(
                    json_at(status, "effectiveRuntimeConfig", "namespaceRef", "namespace", NULL)),
@@ -110,88 +114,95 @@ static void all_six_kinds(void)
     cluster_stop(&c);
 }
 
-static void a_missing_default_is_told_once(void)
+static void a_missing_default_is_reported_once(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("plain", ""));
-    world_operate(&c);
-    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "plain");
-    EQ_STR(reason_of(status, "ConfigResolved"), S("DefaultRuntimeConfigNotFound"));
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team", SERVICE("plain", ""));
+    aim_test_start_operator(&c);
+    const struct json *status = aim_test_status(&c, AIM_SERVICE, "ml-team", "plain");
+    EQ_STR(aim_test_reason(status, "ConfigResolved"), S("DefaultRuntimeConfigNotFound"));
     OK(!json_get(status, "effectiveRuntimeConfig"));
-    EQ_INT(events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
-    change(&c, kind(AIM_SERVICE), "ml-team", "plain", "{metadata: {labels: {a: b}}}");
+    EQ_INT(aim_test_count_events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), "ml-team", "plain",
+                   "{metadata: {labels: {a: b}}}");
     cluster_until(&c, cluster_now(&c) + 3600);
-    EQ_INT(events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
+    EQ_INT(aim_test_count_events(&c, "ml-team", "plain", "DefaultRuntimeConfigNotFound"), 1);
     cluster_stop(&c);
 }
 
 static void configurations_come_and_go(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("late", ", runtimeConfigName: gpu-fast"));
-    world_operate(&c);
-    EQ_STR(reason_of(status_of(&c, AIM_SERVICE, "ml-team", "late"), "ConfigResolved"),
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team",
+                    SERVICE("late", ", runtimeConfigName: gpu-fast"));
+    aim_test_start_operator(&c);
+    EQ_STR(aim_test_reason(aim_test_status(&c, AIM_SERVICE, "ml-team", "late"), "ConfigResolved"),
            S("RuntimeConfigMissing"));
-    create(&c, kind(AIM_CLUSTER_CONFIG), NULL,
-           "{metadata: {name: gpu-fast}, spec: {routing: {enabled: true, gatewayRef: {name: "
-           "inference-gateway, namespace: gateways}, pathTemplate: '/fast/{.metadata.name}'}}}");
-    settle(&c);
-    is_governed(status_of(&c, AIM_SERVICE, "ml-team", "late"), "clusterRef", "namespaceRef",
+    aim_test_create(
+        &c, aim_test_kind(AIM_CLUSTER_CONFIG), NULL,
+        "{metadata: {name: gpu-fast}, spec: {routing: {enabled: true, gatewayRef: {name: "
+        "inference-gateway, namespace: gateways}, pathTemplate: '/fast/{.metadata.name}'}}}");
+    aim_test_wait(&c);
+    is_governed(aim_test_status(&c, AIM_SERVICE, "ml-team", "late"), "clusterRef", "namespaceRef",
                 "gpu-fast");
-    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late"));
-    create(&c, kind(AIM_CONFIG), "ml-team", "{metadata: {name: gpu-fast}, spec: {}}");
-    settle(&c);
-    is_governed(status_of(&c, AIM_SERVICE, "ml-team", "late"), "namespaceRef", "clusterRef",
+    EQ_STR(aim_test_route_path(&c, "ml-team", "late"), S("/fast/late"));
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team",
+                    "{metadata: {name: gpu-fast}, spec: {}}");
+    aim_test_wait(&c);
+    is_governed(aim_test_status(&c, AIM_SERVICE, "ml-team", "late"), "namespaceRef", "clusterRef",
                 "gpu-fast");
     OK(!cluster_get(&c, &aim_resource_httproutes, "ml-team",
                     "late")); /* exclusive, even when empty */
-    cluster_do(&c, KUBE_DELETE, kind(AIM_CONFIG), "ml-team", "gpu-fast", S(""));
-    settle(&c);
-    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late"));
-    cluster_do(&c, KUBE_DELETE, kind(AIM_CLUSTER_CONFIG), NULL, "gpu-fast", S(""));
-    settle(&c);
-    const struct json *status = status_of(&c, AIM_SERVICE, "ml-team", "late");
-    EQ_STR(reason_of(status, "ConfigResolved"), S("RuntimeConfigMissing"));
-    EQ_STR(route_path(&c, "ml-team", "late"), S("/fast/late")); /* what runs is left alone */
-    EQ_STR(path_of(status), S("/fast/late"));
-    EQ_INT(events(&c, "ml-team", "late", "RuntimeConfigMissing"), 2);
-    EQ_INT(events(&c, "ml-team", "gpu-fast", "RuntimeConfigInUse"), 1);
+    cluster_do(&c, KUBE_DELETE, aim_test_kind(AIM_CONFIG), "ml-team", "gpu-fast", S(""));
+    aim_test_wait(&c);
+    EQ_STR(aim_test_route_path(&c, "ml-team", "late"), S("/fast/late"));
+    cluster_do(&c, KUBE_DELETE, aim_test_kind(AIM_CLUSTER_CONFIG), NULL, "gpu-fast", S(""));
+    aim_test_wait(&c);
+    const struct json *status = aim_test_status(&c, AIM_SERVICE, "ml-team", "late");
+    EQ_STR(aim_test_reason(status, "ConfigResolved"), S("RuntimeConfigMissing"));
+    EQ_STR(aim_test_route_path(&c, "ml-team", "late"),
+           S("/fast/late")); /* what runs is left alone */
+    EQ_STR(aim_test_path(status), S("/fast/late"));
+    EQ_INT(aim_test_count_events(&c, "ml-team", "late", "RuntimeConfigMissing"), 2);
+    EQ_INT(aim_test_count_events(&c, "ml-team", "gpu-fast", "RuntimeConfigInUse"), 1);
     cluster_stop(&c);
 }
 
 static void an_outage_during_an_edit(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
-    world_operate(&c);
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", CONFIG);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    aim_test_start_operator(&c);
     c.operator_cut = true;
-    change(&c, kind(AIM_CONFIG), "ml-team", "default",
-           "{spec: {routing: {pathTemplate: '/new/{.metadata.name}'}}}");
-    settle(&c);
-    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    aim_test_patch(&c, aim_test_kind(AIM_CONFIG), "ml-team", "default",
+                   "{spec: {routing: {pathTemplate: '/new/{.metadata.name}'}}}");
+    aim_test_wait(&c);
+    EQ_STR(aim_test_route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
     c.operator_cut = false;
     cluster_until(&c, cluster_now(&c) + 30);
-    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/new/llama-chat"));
-    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "llama-chat")), S("/new/llama-chat"));
+    EQ_STR(aim_test_route_path(&c, "ml-team", "llama-chat"), S("/new/llama-chat"));
+    EQ_STR(aim_test_path(aim_test_status(&c, AIM_SERVICE, "ml-team", "llama-chat")),
+           S("/new/llama-chat"));
     cluster_stop(&c);
 }
 
 static void a_restart_writes_nothing(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("lost", ", runtimeConfigName: nope"));
-    world_operate(&c);
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", CONFIG);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team",
+                    SERVICE("lost", ", runtimeConfigName: nope"));
+    aim_test_start_operator(&c);
     cluster_operator_down(&c);
     buf_clear(&c.log);
     size_t before = c.operator_writes;
-    world_operate(&c);
+    aim_test_start_operator(&c);
     if (!EQ_INT(c.operator_writes, before))
         printf("# " STR_FMT "\n", STR_ARG(buf_str(&c.log)));
     cluster_stop(&c);
@@ -202,7 +213,7 @@ static void the_newer_group(void)
     static const char *const settings[] = { "aim-group", AIM_GROUP_NEWER, NULL };
     const struct aim_kinds *newer = aim_kinds(AIM_GROUP_NEWER);
     struct cluster c;
-    world_start(&c);
+    aim_test_start(&c);
     for (const struct manifest *m = manifests_crds; m->name; m++) {
         auto_buf struct buf text = { 0 }, original = { 0 };
         manifest_text(m, &original);
@@ -215,15 +226,15 @@ static void the_newer_group(void)
             rest = str_from(rest, at + strlen(AIM_GROUP));
         }
         buf_put(&text, rest);
-        cluster_create(&c, &resource_crds, NULL, yaml(&c, text.p));
+        cluster_create(&c, &resource_crds, NULL, aim_test_yaml(&c, text.p));
     }
-    create(&c, &newer->at[AIM_CONFIG], "ml-team", CONFIG);
-    create(&c, &newer->at[AIM_CLUSTER_MODEL], NULL, WORLD_MODEL);
-    create(&c, &newer->at[AIM_CLUSTER_TEMPLATE], NULL, WORLD_TEMPLATE);
-    create(&c, &newer->at[AIM_SERVICE], "ml-team", SERVICE("llama-chat", ""));
+    aim_test_create(&c, &newer->at[AIM_CONFIG], "ml-team", CONFIG);
+    aim_test_create(&c, &newer->at[AIM_CLUSTER_MODEL], NULL, WORLD_MODEL);
+    aim_test_create(&c, &newer->at[AIM_CLUSTER_TEMPLATE], NULL, WORLD_TEMPLATE);
+    aim_test_create(&c, &newer->at[AIM_SERVICE], "ml-team", SERVICE("llama-chat", ""));
     cluster_operator(&c, &runtimeconfig_feature, settings);
-    settle(&c);
-    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    aim_test_wait(&c);
+    EQ_STR(aim_test_route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
     const struct json *route = cluster_get(&c, &aim_resource_httproutes, "ml-team", "llama-chat");
     EQ_STR(json_text(json_at(route, "metadata", "labels", AIM_GROUP_NEWER "/service-name", NULL)),
            S("llama-chat"));
@@ -235,17 +246,17 @@ static void the_newer_group(void)
 static void a_paused_service_is_left_alone(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
-    change(&c, kind(AIM_SERVICE), "ml-team", "llama-chat",
-           "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: 'true'}}}");
-    world_operate(&c);
-    OK(!status_of(&c, AIM_SERVICE, "ml-team", "llama-chat"));
-    change(&c, kind(AIM_SERVICE), "ml-team", "llama-chat",
-           "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: null}}}");
-    settle(&c);
-    EQ_STR(route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", CONFIG);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "ml-team", SERVICE("llama-chat", ""));
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), "ml-team", "llama-chat",
+                   "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: 'true'}}}");
+    aim_test_start_operator(&c);
+    OK(!aim_test_status(&c, AIM_SERVICE, "ml-team", "llama-chat"));
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), "ml-team", "llama-chat",
+                   "{metadata: {annotations: {aim.silogen.ai/reconciliation-paused: null}}}");
+    aim_test_wait(&c);
+    EQ_STR(aim_test_route_path(&c, "ml-team", "llama-chat"), S("/ml/ml-team/conversational-ai"));
     cluster_stop(&c);
 }
 
@@ -253,7 +264,7 @@ int main(void)
 {
     return tap_run((struct tap_case[]){ TAP(the_examples_of_the_seed),
                                         TAP(all_six_kinds),
-                                        TAP(a_missing_default_is_told_once),
+                                        TAP(a_missing_default_is_reported_once),
                                         TAP(configurations_come_and_go),
                                         TAP(an_outage_during_an_edit),
                                         TAP(a_restart_writes_nothing),

@@ -1,4 +1,4 @@
-/* The pure parts of routing: timeouts, templates that nobody could use, claims, what others' routes
+/* The pure parts of routing: timeouts, templates that are never valid, claims, what others' routes
  * take, where a gateway is, labels that are handed on, and statuses of several hands. */
 #include "runtimeconfig/aim.h"
 #include "runtimeconfig/gateway_core.h"
@@ -94,7 +94,7 @@ static void the_oldest_has_a_place(void)
     EQ_INT(told, 1);
     OK(aim_claims_find_older(&c, &young, &here) == &old);
     OK(!aim_claims_find_older(&c, &old, &section));
-    aim_claims_set(&c, &old, &section, 1, count, &told); /* the same: nobody is told */
+    aim_claims_set(&c, &old, &section, 1, count, &told); /* the same: no notification */
     EQ_INT(told, 1);
     aim_claims_set(&c, &old, NULL, 0, count, &told);
     EQ_INT(told, 2);

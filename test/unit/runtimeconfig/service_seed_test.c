@@ -21,34 +21,34 @@ static void accept(struct cluster *c, const char *status, const char *reason)
     str text = arena_printf(
         &c->arena,
         "{parents: [{parentRef: {name: inference-gateway}, controllerName: example.org/test, "
-        "conditions: [{type: Accepted, status: '%s', reason: %s, message: said the gateway, "
+        "conditions: [{type: Accepted, status: '%s', reason: %s, message: from the gateway, "
         "observedGeneration: %lld, lastTransitionTime: '2026-05-28T20:00:00Z'}]}]}",
         status, reason, (long long)generation);
-    set_status(c, &aim_resource_httproutes, ns, chat, text.p);
+    aim_test_set_status(c, &aim_resource_httproutes, ns, chat, text.p);
 }
 
 static const struct json *status(struct cluster *c)
 {
-    return status_of(c, AIM_SERVICE, ns, chat);
+    return aim_test_status(c, AIM_SERVICE, ns, chat);
 }
 
 #define IS(word, type, reason)                                                                     \
     do {                                                                                           \
         EQ_STR(json_text(json_get(status(&c), "status")), S(word));                                \
-        EQ_STR(reason_of(status(&c), type), S(reason));                                            \
+        EQ_STR(aim_test_reason(status(&c), type), S(reason));                                      \
     } while (0)
 
 /* A service that runs behind its route, governed by the namespace's configuration. */
 static void run_chat(struct cluster *c)
 {
-    world_start(c);
-    world_operate(c);
-    create(c, kind(AIM_CLUSTER_CONFIG), NULL, CLUSTER_CONFIG);
-    create(c, kind(AIM_CONFIG), ns, TEAM_CONFIG);
-    create(c, kind(AIM_SERVICE), ns, LLAMA_CHAT);
-    settle(c);
-    set_status(c, &aim_resource_inference_services, ns, chat,
-               "{conditions: [{type: Ready, status: 'True'}]}");
+    aim_test_start(c);
+    aim_test_start_operator(c);
+    aim_test_create(c, aim_test_kind(AIM_CLUSTER_CONFIG), NULL, CLUSTER_CONFIG);
+    aim_test_create(c, aim_test_kind(AIM_CONFIG), ns, TEAM_CONFIG);
+    aim_test_create(c, aim_test_kind(AIM_SERVICE), ns, LLAMA_CHAT);
+    aim_test_wait(c);
+    aim_test_set_status(c, &aim_resource_inference_services, ns, chat,
+                        "{conditions: [{type: Ready, status: 'True'}]}");
     accept(c, "True", "Accepted");
 }
 
@@ -61,12 +61,12 @@ static void the_namespace_governs_alone_and_the_service_runs(void)
     EQ_STR(json_text(json_at(effective, "namespaceRef", "namespace", NULL)), S("ml-team"));
     OK(!json_get(effective, "clusterRef"));
     EQ_INT(json_text(json_get(effective, "hash")).n, 64);
-    EQ_STR(path_of(status(&c)), S("/ml/ml-team/conversational-ai"));
-    EQ_STR(route_path(&c, ns, chat), S("/ml/ml-team/conversational-ai"));
+    EQ_STR(aim_test_path(status(&c)), S("/ml/ml-team/conversational-ai"));
+    EQ_STR(aim_test_route_path(&c, ns, chat), S("/ml/ml-team/conversational-ai"));
     const struct json *claim = cluster_get(&c, &aim_resource_claims, ns, "llama-chat-temp-cache");
     EQ_STR(json_text(json_at(claim, "spec", "storageClassName", NULL)), S("team-ssd"));
     /* all that makes a service publishes what governs it */
-    const struct json *model = status_of(&c, AIM_CLUSTER_MODEL, NULL, "meta-llama-3-8b");
+    const struct json *model = aim_test_status(&c, AIM_CLUSTER_MODEL, NULL, "meta-llama-3-8b");
     EQ_STR(json_text(json_at(model, "effectiveRuntimeConfig", "clusterRef", "name", NULL)),
            S("default"));
     cluster_stop(&c);
@@ -76,11 +76,11 @@ static void the_service_overrides_the_path(void)
 {
     struct cluster c;
     run_chat(&c);
-    change(&c, kind(AIM_SERVICE), ns, chat,
-           "{spec: {routing: {pathTemplate: '/custom/{.metadata.name}'}}}");
-    settle(&c);
-    EQ_STR(route_path(&c, ns, chat), S("/custom/llama-chat"));
-    IS("Starting", "RoutingReady", "ConfiguringRoute"); /* the gateway has yet to say yes */
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, chat,
+                   "{spec: {routing: {pathTemplate: '/custom/{.metadata.name}'}}}");
+    aim_test_wait(&c);
+    EQ_STR(aim_test_route_path(&c, ns, chat), S("/custom/llama-chat"));
+    IS("Starting", "RoutingReady", "ConfiguringRoute"); /* the gateway has not accepted it yet */
     accept(&c, "True", "Accepted");
     IS("Running", "RoutingReady", "RouteReady");
     cluster_stop(&c);
@@ -93,18 +93,21 @@ static void a_path_that_cannot_be_rendered_degrades_and_takes_nothing_down(void)
     struct cluster c;
     run_chat(&c);
     const struct json *before = cluster_get(&c, &aim_resource_inference_services, ns, chat);
-    change(&c, kind(AIM_SERVICE), ns, chat, "{metadata: {labels: {project: null}}}");
-    settle(&c);
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, chat,
+                   "{metadata: {labels: {project: null}}}");
+    aim_test_wait(&c);
     IS("Degraded", "RoutingReady", "PathTemplateInvalid");
-    EQ_STR(reason_of(status(&c), "RuntimeReady"), S("RuntimeReady"));
-    EQ_STR(route_path(&c, ns, chat), S("/ml/ml-team/conversational-ai")); /* the last good one */
+    EQ_STR(aim_test_reason(status(&c), "RuntimeReady"), S("RuntimeReady"));
+    EQ_STR(aim_test_route_path(&c, ns, chat),
+           S("/ml/ml-team/conversational-ai")); /* the last good one */
     const struct json *after = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     OK(after && json_eq(json_get(before, "spec"), json_get(after, "spec")));
-    change(&c, kind(AIM_SERVICE), ns, chat, "{metadata: {labels: {project: next}}}");
-    settle(&c);
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, chat,
+                   "{metadata: {labels: {project: next}}}");
+    aim_test_wait(&c);
     accept(&c, "True", "Accepted");
     IS("Running", "Failure", "Resolved");
-    EQ_STR(path_of(status(&c)), S("/ml/ml-team/next"));
+    EQ_STR(aim_test_path(status(&c)), S("/ml/ml-team/next"));
     cluster_stop(&c);
 }
 
@@ -114,7 +117,7 @@ static void a_gateway_that_refuses_degrades(void)
     run_chat(&c);
     accept(&c, "False", "NotAllowedByListeners");
     IS("Degraded", "RoutingReady", "NotAllowedByListeners");
-    EQ_STR(reason_of(status(&c), "Failure"), S("NotAllowedByListeners"));
+    EQ_STR(aim_test_reason(status(&c), "Failure"), S("NotAllowedByListeners"));
     accept(&c, "True", "Accepted");
     IS("Running", "Failure", "Resolved");
     cluster_stop(&c);
@@ -125,15 +128,16 @@ static void a_named_configuration_must_exist(void)
 {
     struct cluster c;
     run_chat(&c);
-    change(&c, kind(AIM_SERVICE), ns, chat,
-           "{spec: {runtimeConfigName: non-existent, replicas: 5}}");
-    settle(&c);
+    aim_test_patch(&c, aim_test_kind(AIM_SERVICE), ns, chat,
+                   "{spec: {runtimeConfigName: non-existent, replicas: 5}}");
+    aim_test_wait(&c);
     IS("Degraded", "ConfigResolved", "RuntimeConfigMissing");
     const struct json *isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     EQ_INT(json_int(json_at(isvc, "spec", "predictor", "maxReplicas", NULL), 0), 1);
     OK(cluster_get(&c, &aim_resource_httproutes, ns, chat));
-    create(&c, kind(AIM_CLUSTER_CONFIG), NULL, "{metadata: {name: non-existent}, spec: {}}");
-    settle(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CLUSTER_CONFIG), NULL,
+                    "{metadata: {name: non-existent}, spec: {}}");
+    aim_test_wait(&c);
     IS("Running", "ConfigResolved", "RuntimeConfigResolved");
     isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     EQ_INT(json_int(json_at(isvc, "spec", "predictor", "maxReplicas", NULL), 0), 5);
@@ -144,15 +148,15 @@ static void a_named_configuration_must_exist(void)
 static void without_a_default_the_service_runs_all_the_same(void)
 {
     struct cluster c;
-    world_start(&c);
-    world_operate(&c);
-    create(&c, kind(AIM_SERVICE), ns, LLAMA_CHAT);
-    settle(&c);
-    set_status(&c, &aim_resource_inference_services, ns, chat,
-               "{conditions: [{type: Ready, status: 'True'}]}");
+    aim_test_start(&c);
+    aim_test_start_operator(&c);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), ns, LLAMA_CHAT);
+    aim_test_wait(&c);
+    aim_test_set_status(&c, &aim_resource_inference_services, ns, chat,
+                        "{conditions: [{type: Ready, status: 'True'}]}");
     IS("Running", "ConfigResolved", "DefaultRuntimeConfigNotFound");
     OK(!json_get(status(&c), "effectiveRuntimeConfig"));
-    EQ_INT(events(&c, ns, chat, "DefaultRuntimeConfigNotFound"), 1);
+    EQ_INT(aim_test_count_events(&c, ns, chat, "DefaultRuntimeConfigNotFound"), 1);
     cluster_stop(&c);
 }
 
@@ -161,9 +165,9 @@ static void credentials_reach_the_runtime(void)
 {
     struct cluster c;
     run_chat(&c);
-    change(&c, kind(AIM_CONFIG), ns, "default",
-           "{spec: {imagePullSecrets: [{name: registry}], serviceAccountName: puller}}");
-    settle(&c);
+    aim_test_patch(&c, aim_test_kind(AIM_CONFIG), ns, "default",
+                   "{spec: {imagePullSecrets: [{name: registry}], serviceAccountName: puller}}");
+    aim_test_wait(&c);
     const struct json *isvc = cluster_get(&c, &aim_resource_inference_services, ns, chat);
     const struct json *p = json_at(isvc, "spec", "predictor", NULL);
     const struct json *secret = json_item(json_get(p, "imagePullSecrets"), 0);

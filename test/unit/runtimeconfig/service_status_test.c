@@ -1,4 +1,4 @@
-/* What a service says of itself, beyond the golden vectors: caches, the grace of a server that fails, and laws that hold
+/* The status of a service beyond the golden vectors: caches, the grace period of a failing server, and laws that hold
  * for any facts. */
 #include "base/random.h"
 #include "runtimeconfig/service_status_core.h"
@@ -74,7 +74,7 @@ static void a_missing_configuration_degrades_whatever_else_is_wrong(void)
     EQ_STR(str_c(aim_service_status(&a, &f).status), S("Failed"));
 }
 
-/* Laws: exactly one word; Ready only when Running; what has failed does not progress; a failure is told with its reason;
+/* Laws: exactly one word; Ready only when Running; what has failed does not progress; a failure has a reason;
  * the same facts give the same answer whatever was before, but for the condition Failure that is left away. */
 static void laws_hold_for_any_facts(void)
 {
@@ -117,7 +117,7 @@ static void laws_hold_for_any_facts(void)
     }
 }
 
-static void pull_errors_are_told_apart(void)
+static void pull_errors_are_distinguished(void)
 {
     EQ_INT(aim_service_pull_cause(S("pull access denied for x")), SERVICE_PULL_AUTH);
     EQ_INT(aim_service_pull_cause(S("failed: 401 Unauthorized")), SERVICE_PULL_AUTH);
@@ -133,6 +133,6 @@ int main(void)
                              TAP(a_failing_server_has_ten_seconds),
                              TAP(a_missing_configuration_degrades_whatever_else_is_wrong),
                              TAP(laws_hold_for_any_facts),
-                             TAP(pull_errors_are_told_apart),
+                             TAP(pull_errors_are_distinguished),
                              { 0 } });
 }

@@ -87,13 +87,12 @@ static void the_report_says_what_stands_against_each(void)
     const struct json *gpus = parse(&a, "[MI300X]");
     struct aim_template_selection s = aim_template_select(&a, S("m"), list, countof(list), gpus);
     aim_template_report(&out, &s, list, countof(list), gpus);
-    EQ_STR(buf_str(&out),
-           S("    * mine, any GPU, latency, fp8: chosen\n"
-             "      slow, any GPU, throughput: ranks lower\n"
-             "      big of the cluster, MI325X, latency, fp8: no node has its GPU\n"
-             "      late, any GPU: not ready\n"
-             "      other of the cluster, any GPU, latency, fp8: the namespace's own "
-             "come first\n"));
+    EQ_STR(buf_str(&out), S("    * mine, any GPU, latency, fp8: chosen\n"
+                            "      slow, any GPU, throughput: ranks lower\n"
+                            "      big of the cluster, MI325X, latency, fp8: no node has its GPU\n"
+                            "      late, any GPU: not ready\n"
+                            "      other of the cluster, any GPU, latency, fp8: templates of the "
+                            "namespace take precedence\n"));
 }
 
 static void gpus_are_read_from_the_labels_of_nodes(void)

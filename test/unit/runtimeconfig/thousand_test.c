@@ -1,5 +1,5 @@
-/* A thousand services on one configuration: an edit that changes nothing touches nobody, one that
- * does touches each of them once, and nobody else. */
+/* A thousand services on one configuration: an edit that changes nothing writes nothing, one that
+ * does touches each of them once, and no other object. */
 #include "aim_world.h"
 
 #define CONFIG                                                                                     \
@@ -12,12 +12,13 @@ enum { MANY = 1000 };
 static void make_many(struct cluster *c)
 {
     for (int i = 0; i < MANY; i++)
-        create(c, kind(AIM_SERVICE), "ml-team",
-               arena_printf(&c->arena,
-                            "{metadata: {name: s%d, labels: {project: p%d}}, spec: {model: {ref: "
-                            "meta-llama-3-8b}, templateRef: llama-latency}}",
-                            i, i)
-                   .p);
+        aim_test_create(
+            c, aim_test_kind(AIM_SERVICE), "ml-team",
+            arena_printf(&c->arena,
+                         "{metadata: {name: s%d, labels: {project: p%d}}, spec: {model: {ref: "
+                         "meta-llama-3-8b}, templateRef: llama-latency}}",
+                         i, i)
+                .p);
 }
 
 static size_t count_in(str text, const char *needle)
@@ -31,37 +32,38 @@ static size_t count_in(str text, const char *needle)
 static void one_edit_reaches_a_thousand(void)
 {
     struct cluster c;
-    world_start(&c);
-    create(&c, kind(AIM_CONFIG), "ml-team", CONFIG);
-    create(&c, kind(AIM_SERVICE), "other",
-           "{metadata: {name: bystander}, spec: {model: {ref: meta-llama-3-8b}}}");
+    aim_test_start(&c);
+    aim_test_create(&c, aim_test_kind(AIM_CONFIG), "ml-team", CONFIG);
+    aim_test_create(&c, aim_test_kind(AIM_SERVICE), "other",
+                    "{metadata: {name: bystander}, spec: {model: {ref: meta-llama-3-8b}}}");
     make_many(&c);
-    world_operate(&c);
-    EQ_STR(route_path(&c, "ml-team", "s999"), S("/ml/ml-team/p999"));
+    aim_test_start_operator(&c);
+    EQ_STR(aim_test_route_path(&c, "ml-team", "s999"), S("/ml/ml-team/p999"));
     size_t before = c.operator_writes;
-    change(&c, kind(AIM_CONFIG), "ml-team", "default", "{metadata: {labels: {seen: 'true'}}}");
-    settle(&c);
-    EQ_INT(c.operator_writes, before); /* the hash is the same: nobody is touched */
+    aim_test_patch(&c, aim_test_kind(AIM_CONFIG), "ml-team", "default",
+                   "{metadata: {labels: {seen: 'true'}}}");
+    aim_test_wait(&c);
+    EQ_INT(c.operator_writes, before); /* the hash is the same: no writes */
 
     buf_clear(&c.log);
     int64_t start_ns = loop_mono_ns(c.loop);
-    change(&c, kind(AIM_CONFIG), "ml-team", "default",
-           "{spec: {routing: {pathTemplate: \"/new/{.metadata.labels['project']}\"}}}");
+    aim_test_patch(&c, aim_test_kind(AIM_CONFIG), "ml-team", "default",
+                   "{spec: {routing: {pathTemplate: \"/new/{.metadata.labels['project']}\"}}}");
     while (c.operator_writes < before + 2 * MANY && loop_mono_ns(c.loop) < start_ns + NS_PER_S)
         loop_turn(c.loop);
     OK(loop_mono_ns(c.loop) - start_ns < 100 * NS_PER_MS);
-    settle(&c);
+    aim_test_wait(&c);
     EQ_INT(count_in(buf_str(&c.log), "/aimservices/s"), MANY);
     EQ_INT(count_in(buf_str(&c.log), "/httproutes/s"), MANY);
     EQ_INT(count_in(buf_str(&c.log), "bystander"), 0);
-    EQ_STR(route_path(&c, "ml-team", "s0"), S("/new/p0"));
-    EQ_STR(path_of(status_of(&c, AIM_SERVICE, "ml-team", "s999")), S("/new/p999"));
-    EQ_INT(json_int(json_at(status_of(&c, AIM_CONFIG, "ml-team", "default"), "consumers", "total",
-                            NULL),
+    EQ_STR(aim_test_route_path(&c, "ml-team", "s0"), S("/new/p0"));
+    EQ_STR(aim_test_path(aim_test_status(&c, AIM_SERVICE, "ml-team", "s999")), S("/new/p999"));
+    EQ_INT(json_int(json_at(aim_test_status(&c, AIM_CONFIG, "ml-team", "default"), "consumers",
+                            "total", NULL),
                     -1),
            MANY);
     before = c.operator_writes;
-    settle(&c);
+    aim_test_wait(&c);
     EQ_INT(c.operator_writes, before);
     cluster_stop(&c);
 }

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 
-enum { SEQUENCES = 10000, STEPS_MAX = 40 };
+enum { SEQUENCES = 10000, STEPS_SHORT = 14, STEPS_LONG = 110 };
 
 static const struct slo_config config = { .ttft = 2, .itl = 0.06, .goal = 0.99, .cycle = 15 };
 
@@ -90,9 +90,11 @@ static void follow(struct world *w, const struct slo_output *out)
         w->variants[i].current = out->targets[i];
 }
 
+/* One in forty lasts until there are forecasts enough to choose from. */
 static int steps_of(struct world *w)
 {
-    return 1 + (int)random_below(&w->random, STEPS_MAX);
+    bool is_long = random_below(&w->random, 40) == 0;
+    return 1 + (int)random_below(&w->random, is_long ? STEPS_LONG : STEPS_SHORT);
 }
 
 static int total_of(const struct slo_output *out, size_t n)

@@ -59,7 +59,7 @@ static void make_namespace(struct cluster *c, const char *name)
 }
 
 /* With or without the Gateway API. */
-static void start(struct cluster *c, bool grants, const char *const *settings)
+static void start_world(struct cluster *c, bool grants, const char *const *settings)
 {
     err_t e;
     log_setup(LOG_ERROR, LOG_TEXT);
@@ -118,7 +118,7 @@ static size_t writes_to(const struct cluster *c, const char *path)
 static void nothing_happens_by_default(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     create(&c, &schedule_resource, "a",
            SCHEDULE("zero", "HPAObjectRef: {name: web, namespace: shop}, triggers: [{name: day, "
@@ -150,7 +150,7 @@ static void nothing_happens_by_default(void)
 static void what_is_there_and_what_is_not_look_the_same(void)
 {
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     create(&c, &schedule_resource, "a",
            SCHEDULE("none", "HPAObjectRef: {name: nothing, namespace: shop}, " TRIGGERS(40, 45)));
@@ -166,7 +166,7 @@ static void what_is_there_and_what_is_not_look_the_same(void)
 static void the_own_namespace_needs_no_consent(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(&c, &schedule_resource, "shop",
            SCHEDULE("near", "HPAObjectRef: {name: web, namespace: shop}, " TRIGGERS(3, 4)));
     pass(&c, 2);
@@ -175,11 +175,11 @@ static void the_own_namespace_needs_no_consent(void)
     cluster_stop(&c);
 }
 
-/* Somebody else's schedule that may not govern does not come first either, however old it is. */
-static void a_stranger_is_no_rival(void)
+/* A schedule without consent does not take precedence, however old it is. */
+static void a_schedule_without_consent_has_no_precedence(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     pass(&c, 5);
     create(&c, &schedule_resource, "shop",
@@ -211,7 +211,7 @@ static void annotations_permit_and_withdraw(void)
     };
     for (int on_object = 0; on_object < 2; on_object++) {
         struct cluster c;
-        start(&c, false, NULL);
+        start_world(&c, false, NULL);
         create(&c, &schedule_resource, "a", ABROAD);
         pass(&c, 2);
         for (size_t i = 0; i < countof(t); i++) {
@@ -242,7 +242,7 @@ static void annotations_permit_and_withdraw(void)
 static void one_hpa_does_not_speak_for_another(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(
         &c, &resource_hpas, "shop",
         "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: other, "
@@ -259,7 +259,7 @@ static void one_hpa_does_not_speak_for_another(void)
 static void nobody_permits_himself(void)
 {
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     annotate(&c, &resource_namespaces, NULL, "a", "\"a,shop,*\"");
     create(&c, &schedule_resource, "a",
            "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
@@ -276,7 +276,7 @@ static void nobody_permits_himself(void)
 static void a_namespace_or_hpa_that_comes_again_has_not_consented(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     annotate(&c, &resource_hpas, "shop", "web", "\"a\"");
     create(&c, &schedule_resource, "a", ABROAD);
     pass(&c, 2);
@@ -308,7 +308,7 @@ static void grants_permit_and_withdraw(void)
     const struct resource *const versions[] = { &resource_grants_beta, &resource_grants };
     for (size_t i = 0; i < countof(versions); i++) {
         struct cluster c;
-        start(&c, true, NULL);
+        start_world(&c, true, NULL);
         create(&c, &schedule_resource, "a", ABROAD);
         pass(&c, 2);
         SAYS(&c, "a", "far", "RefNotPermitted");
@@ -342,7 +342,7 @@ static void grants_for_something_else_permit_nothing(void)
         GRANT("g6", "SmartHorizontalPodAutoscaler", "'*'", TO_HPAS),
     };
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     for (size_t i = 0; i < countof(other); i++)
         create(&c, &resource_grants_beta, "shop", other[i]);
@@ -361,7 +361,7 @@ static void grants_for_something_else_permit_nothing(void)
 static void the_last_consent_counts(void)
 {
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     create(&c, &resource_grants_beta, "shop",
            GRANT("one", "SmartHorizontalPodAutoscaler", "a", TO_HPAS));
@@ -386,7 +386,7 @@ static void the_last_consent_counts(void)
 static void the_gateway_api_may_come_late(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     pass(&c, 5);
     SAYS(&c, "a", "far", "RefNotPermitted");
@@ -399,11 +399,11 @@ static void the_gateway_api_may_come_late(void)
     cluster_stop(&c);
 }
 
-/* Nothing tells of a deletion while the server is away; the new list does. */
+/* A deletion while the server is down is seen in the new list, not as an event. */
 static void withdrawn_while_the_operator_is_cut_off(void)
 {
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     create(&c, &resource_grants_beta, "shop",
            GRANT("ok", "SmartHorizontalPodAutoscaler", "a", TO_HPAS));
@@ -425,7 +425,7 @@ static void withdrawn_while_the_operator_is_cut_off(void)
 static void a_thousand_grants_are_no_burden(void)
 {
     struct cluster c;
-    start(&c, true, NULL);
+    start_world(&c, true, NULL);
     create(&c, &schedule_resource, "a", ABROAD);
     for (int i = 0; i < 1000; i++) {
         str text = arena_printf(
@@ -452,7 +452,7 @@ static void a_thousand_grants_are_no_burden(void)
 static void a_deletion_without_consent_restores_nothing(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     allow_shop(&c, "\"a\"");
     create(
         &c, &schedule_resource, "a",
@@ -472,7 +472,7 @@ static void a_deletion_without_consent_restores_nothing(void)
 static void the_operator_may_forbid_it_altogether(void)
 {
     struct cluster c;
-    start(&c, true, (const char *[]){ "restrict-cross-namespace", "true", NULL });
+    start_world(&c, true, (const char *[]){ "restrict-cross-namespace", "true", NULL });
     allow_shop(&c, "\"*\"");
     create(&c, &resource_grants_beta, "shop",
            GRANT("ok", "SmartHorizontalPodAutoscaler", "a", TO_HPAS));
@@ -490,7 +490,7 @@ static void the_operator_may_forbid_it_altogether(void)
 static void a_query_that_cannot_be_confined_is_a_condition(void)
 {
     struct cluster c;
-    start(&c, false, NULL);
+    start_world(&c, false, NULL);
     create(&c, &schedule_resource, "shop",
            SCHEDULE("own", "HPAObjectRef: {name: web}, smartRecommendation: {enabled: true, query: "
                            "'sum(up) + frobnicate(up)'}, " TRIGGERS(3, 4)));
@@ -511,7 +511,7 @@ static void a_query_that_cannot_be_confined_is_a_condition(void)
 static void free_queries_are_the_operators_to_allow(void)
 {
     struct cluster c;
-    start(&c, false, (const char *[]){ "smarthpa-allow-free-queries", "true", NULL });
+    start_world(&c, false, (const char *[]){ "smarthpa-allow-free-queries", "true", NULL });
     create(&c, &schedule_resource, "shop",
            SCHEDULE("own", "HPAObjectRef: {name: web}, smartRecommendation: {enabled: true, query: "
                            "'frobnicate(up)'}, " TRIGGERS(3, 4)));
@@ -526,7 +526,7 @@ int main(void)
         TAP(nothing_happens_by_default),
         TAP(what_is_there_and_what_is_not_look_the_same),
         TAP(the_own_namespace_needs_no_consent),
-        TAP(a_stranger_is_no_rival),
+        TAP(a_schedule_without_consent_has_no_precedence),
         TAP(annotations_permit_and_withdraw),
         TAP(one_hpa_does_not_speak_for_another),
         TAP(nobody_permits_himself),

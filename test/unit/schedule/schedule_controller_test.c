@@ -41,7 +41,7 @@ static void create(struct cluster *c, const struct resource *resource, const cha
 }
 
 /* Wednesday 08:00 with an HPA, a workload and a running operator. */
-static void start(struct cluster *c)
+static void start_world(struct cluster *c)
 {
     log_setup(LOG_ERROR, LOG_TEXT);
     cluster_start(c, at("2026-06-03T08:00:00Z"));
@@ -98,7 +98,7 @@ static size_t writes_to(const struct cluster *c, const char *path)
 static void windows_are_applied_at_their_second(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T08:59:59Z"));
     has_bounds(&c, 2, 9);
@@ -118,7 +118,7 @@ static void windows_are_applied_at_their_second(void)
 static void status_churn_costs_no_request(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     size_t before = c.operator_writes, requests = c.operator_requests;
@@ -167,7 +167,7 @@ static void patch_status(struct cluster *c, const char *name, const char *body)
 static void a_status_that_is_not_so_is_put_right(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     size_t writes = writes_to(&c, "/status");
@@ -185,7 +185,7 @@ static void a_status_that_is_not_so_is_put_right(void)
 static void an_edit_in_an_open_window_counts_at_once(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     cluster_do(&c, KUBE_JSON_PATCH, &schedule_resource, ns, "office",
@@ -199,7 +199,7 @@ static void an_edit_in_an_open_window_counts_at_once(void)
 static void an_hpa_that_goes_and_comes_back(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     cluster_do(&c, KUBE_DELETE, &resource_hpas, ns, "web", S(""));
@@ -217,7 +217,7 @@ static void an_hpa_that_goes_and_comes_back(void)
 static void a_storm_of_conflicts_is_outlived(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T08:30:00Z"));
     c.failures = 10;
@@ -232,7 +232,7 @@ static void a_storm_of_conflicts_is_outlived(void)
 static void a_boundary_while_the_server_is_away(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T08:55:00Z"));
     c.deaf = true;
@@ -247,7 +247,7 @@ static void a_boundary_while_the_server_is_away(void)
 static void a_right_that_comes_late_is_used_soon(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", "deletionPolicy: Restore, " DAY));
     cluster_until(&c, at("2026-06-03T08:59:59Z"));
     c.fail_path = "/horizontalpodautoscalers/";
@@ -267,11 +267,11 @@ static void a_right_that_comes_late_is_used_soon(void)
     cluster_stop(&c);
 }
 
-/* Without being told, the controller would sleep on for up to five minutes. */
+/* Without the notification, the controller would sleep for up to five minutes. */
 static void the_wall_clock_is_set(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     pass(&c, 5);
     has_bounds(&c, 2, 9); /* older than no window */
@@ -292,7 +292,7 @@ static void the_wall_clock_is_set(void)
 static void the_older_of_two_governs(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("older", DAY));
     pass(&c, 2);
     create(&c, &schedule_resource,
@@ -312,7 +312,7 @@ static void the_older_of_two_governs(void)
 static void deletion_restores_when_asked_to(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", "deletionPolicy: Restore, " DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     has_bounds(&c, 8, 20);
@@ -327,7 +327,7 @@ static void deletion_restores_when_asked_to(void)
 static void a_template_makes_an_owned_hpa(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource,
            "{apiVersion: autoscaling.sarabala.io/v1alpha1, kind: SmartHorizontalPodAutoscaler, "
            "metadata: {name: made}, spec: {HPASpecTemplate: {metadata: {labels: {a: b}}, spec: "
@@ -350,7 +350,7 @@ static void a_template_makes_an_owned_hpa(void)
 static void a_night_at_zero(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource,
            SCHEDULE("office",
                     "triggers: [{name: day, interval: {recurring: 'M,TU,W,TH,F'}, startTime: "
@@ -367,7 +367,7 @@ static void a_night_at_zero(void)
 static void every_problem_is_a_condition_and_an_event(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource,
            SCHEDULE(
                "office",
@@ -403,7 +403,7 @@ static void every_problem_is_a_condition_and_an_event(void)
 static void a_restart_writes_nothing(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     create(&c, &schedule_resource, SCHEDULE("office", DAY));
     cluster_until(&c, at("2026-06-03T10:00:00Z"));
     size_t writes = c.operator_writes;
@@ -419,7 +419,7 @@ static void a_restart_writes_nothing(void)
 static void another_namespace_can_be_forbidden(void)
 {
     struct cluster c;
-    start(&c);
+    start_world(&c);
     cluster_operator_down(&c);
     cluster_operator(&c, &schedule_feature,
                      (const char *[]){ "restrict-cross-namespace", "true", NULL });

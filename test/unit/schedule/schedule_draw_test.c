@@ -1,4 +1,4 @@
-/* The pictures: what a reader sees must be what the core said. */
+/* Drawings show what the core decided. */
 #include "base/rfc3339.h"
 #include "schedule/schedule_draw.h"
 #include "tap.h"

@@ -71,7 +71,7 @@ static void problems(void)
           "InvalidDate",
           "trigger w: interval.excludeDates \"tomorrow\" is not a date; want YYYY-MM-DD",
           SCHEDULE_USED },
-        { "triggers: [nonsense]", "InvalidField",
+        { "triggers: [text]", "InvalidField",
           "trigger trigger-0: the entry has type string; want an object", SCHEDULE_INVALID },
         { "{hpaObjectRef: {name: web}, triggers: [" TRIGGER(DAYS) "]}", "AliasField",
           "spec: hpaObjectRef is an alias of HPAObjectRef", SCHEDULE_USED },

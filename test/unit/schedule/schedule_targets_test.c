@@ -123,8 +123,8 @@ static void the_oldest_claim_counts(void)
     kept_stop(&k);
 }
 
-/* However old and many: who may not govern keeps nobody from it, and is asked about once. */
-static void who_may_not_govern_is_no_rival(void)
+/* Schedules without consent, however old and many, do not block the target, and consent is evaluated once. */
+static void schedules_without_consent_have_no_precedence(void)
 {
     struct kept k;
     kept_start(&k);
@@ -188,7 +188,7 @@ int main(void)
     return tap_run((struct tap_case[]){
         TAP(targets_are_found_by_every_spelling),
         TAP(the_oldest_claim_counts),
-        TAP(who_may_not_govern_is_no_rival),
+        TAP(schedules_without_consent_have_no_precedence),
         TAP(records_become_objects),
         TAP(an_echo_holds_until_the_cache_moves),
         { 0 },
