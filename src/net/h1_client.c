@@ -7,7 +7,7 @@
  * Flow control is the socket's: while the owner has paused and bytes wait in the call, `full` stops
  * the link from reading. A canceled call ends the connection, because the rest of its response
  * cannot be distinguished from the next one. 1xx responses are skipped; 101 is an error, because no
- * call requests an upgrade; trailers are ignored.
+ * call offers an upgrade; trailers are ignored.
  *
  * Invariant: `call` is set exactly while base.carried is 1. It is cleared before the owner's code
  * runs. */
