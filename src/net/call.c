@@ -7,20 +7,21 @@
  *                       |          ^          (owner paused)
  *                       +- retry --+
  *
- * The session reports what arrives (http_call_receive_head, _receive_data, _complete, _fail). Bytes go
- * through gzip to the owner's on_data. While the owner has paused, raw bytes collect in `waiting` and
- * are not returned to the flow-control window, so at most one window waits in memory. The end
- * of the response is reported only after `waiting` is empty.
+ * The session reports what arrives (http_call_receive_head, _receive_data, _complete, _fail). Bytes
+ * go through gzip to the owner's on_data. While the owner has paused, raw bytes collect in
+ * `waiting` and are not returned to the flow-control window, so at most one window waits in memory.
+ * The end of the response is reported only after `waiting` is empty.
  *
- * Invariants: on_done runs exactly once unless the call is canceled, and nothing runs after it. Every
- * callback may cancel this call or any other and may free the client, so functions check `dead`
- * after each callback. A dead call is freed at the end of the turn.
+ * Invariants: on_done runs exactly once unless the call is canceled, and nothing runs after it.
+ * Every callback may cancel this call or any other and may free the client, so functions check
+ * `dead` after each callback. A dead call is freed at the end of the turn.
  *
- * Retries happen only before the first byte of a response: always if the server promised not to have
- * processed the request; on a reused connection that turned out dead if nothing was written or the
- * method is idempotent. The limit is ATTEMPTS_MAX.
+ * Retries happen only before the first byte of a response: always if the server promised not to
+ * have processed the request; on a reused connection that turned out dead if nothing was written or
+ * the method is idempotent. The limit is ATTEMPTS_MAX.
  *
- * Ownership: the call's arena holds copies of all texts of the request; the client owns the call. */
+ * Ownership: the call's arena holds copies of all texts of the request; the client owns the call.
+ */
 #include "client_internal.h"
 #include "loop_internal.h"
 
@@ -93,7 +94,8 @@ static void free_call(struct loop_garbage *garbage)
     free(call);
 }
 
-/* Takes the call out of every list. Only callbacks on the stack may still refer to it afterwards. */
+/* Takes the call out of every list. Only callbacks on the stack may still refer to it afterwards.
+ */
 static void detach_call(struct http_call *call)
 {
     struct http_client *c = call->client;
@@ -155,7 +157,8 @@ static int check_request(const struct http_request *r, err_t *e)
     return 0;
 }
 
-/* Copies every text into the call's arena and prefixes the target with the path of the client's URL. */
+/* Copies every text into the call's arena and prefixes the target with the path of the client's
+ * URL. */
 static void copy_request(struct http_call *call, const struct http_request *r)
 {
     struct arena *a = &call->arena;
@@ -218,7 +221,8 @@ static void fail_bad_gzip(struct http_call *call)
     http_call_finish(call, &e);
 }
 
-/* Passes bytes to the owner, decompressed, until it pauses or cancels. Returns how many were consumed. */
+/* Passes bytes to the owner, decompressed, until it pauses or cancels. Returns how many were
+ * consumed. */
 static size_t deliver_bytes(struct http_call *call, str bytes)
 {
     str rest = bytes;

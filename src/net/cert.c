@@ -1,8 +1,9 @@
 /* Creates, reads and checks certificates, on OpenSSL: see cert.h.
  *
- * Serial numbers are random (127 bits). A certificate is valid from one hour before `now_ns`, so that
- * clocks may differ a little. OpenSSL objects are freed by the function that created them; its error queue
- * is empty when a function here returns, because a stale entry would be reported for a later failure. */
+ * Serial numbers are random (127 bits). A certificate is valid from one hour before `now_ns`, so
+ * that clocks may differ a little. OpenSSL objects are freed by the function that created them; its
+ * error queue is empty when a function here returns, because a stale entry would be reported for a
+ * later failure. */
 #include "cert.h"
 
 #include "../base/clock.h"

@@ -34,7 +34,8 @@ struct cert_info {
 };
 
 int cert_read(str pem, struct cert_info *ret, err_t *e);
-/* Whether a stored certificate can still be used: valid at `now`, matching its key, signed by `ca`. */
+/* Whether a stored certificate can still be used: valid at `now`, matching its key, signed by `ca`.
+ */
 bool cert_is_usable(const struct cert_pair *pair, str ca_pem, int64_t now_ns);
 
 #endif

@@ -1,12 +1,12 @@
 /* Child processes whose output is collected: credential plugins. See loop.h.
  *
- * Five libuv handles live in one block: the process, three pipes, and a timer on the machine's clock
- * (a child does not know virtual time). The block is freed when all of them are closed.
+ * Five libuv handles live in one block: the process, three pipes, and a timer on the machine's
+ * clock (a child does not know virtual time). The block is freed when all of them are closed.
  *
  *      exited, and both output pipes at EOF (or killed)  ->  on_exit()  ->  close handles  ->  free
  *
- * After a kill the pipes are not waited for, because a grandchild may keep them open. Invariant: on_exit
- * runs exactly once, unless child_kill() cleared it. */
+ * After a kill the pipes are not waited for, because a grandchild may keep them open. Invariant:
+ * on_exit runs exactly once, unless child_kill() cleared it. */
 #include "../base/buf.h"
 #include "loop_internal.h"
 

@@ -17,8 +17,8 @@ static void set_defaults(struct http_client_options *o)
 #undef DEFAULT
 }
 
-/* Sets `authority` ("host", "host:8080", "[::1]:6443") for the Host header, and `name`, the same with
- * the scheme, for errors. */
+/* Sets `authority` ("host", "host:8080", "[::1]:6443") for the Host header, and `name`, the same
+ * with the scheme, for errors. */
 static void set_names(struct http_client *c)
 {
     const struct uri *u = &c->uri;

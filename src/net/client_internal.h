@@ -1,11 +1,11 @@
 /* The client's internals: calls (call.c), connections (pool.c) and the two protocols (h1_client.c,
  * h2_client.c). For the files of net only.
  *
- * A call is queued, then carried by one session, then ended: its response is complete, but its owner has
- * paused or has not been notified yet. The session passes to the call what arrives
- * (http_call_receive_head, http_call_receive_data, http_call_complete, http_call_fail). Each of these may
- * run the owner's code, which may cancel this or any other call and send new ones, so a session must
- * not rely on what it knew before. */
+ * A call is queued, then carried by one session, then ended: its response is complete, but its
+ * owner has paused or has not been notified yet. The session passes to the call what arrives
+ * (http_call_receive_head, http_call_receive_data, http_call_complete, http_call_fail). Each of
+ * these may run the owner's code, which may cancel this or any other call and send new ones, so a
+ * session must not rely on what it knew before. */
 #ifndef FLYBALL_CLIENT_INTERNAL_H
 #define FLYBALL_CLIENT_INTERNAL_H
 

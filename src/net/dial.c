@@ -1,5 +1,5 @@
-/* Name lookups for the client, on libuv's thread pool (getaddrinfo blocks). Numeric addresses need no
- * lookup, but are also reported later in the turn, so that callers see one order of events. */
+/* Name lookups for the client, on libuv's thread pool (getaddrinfo blocks). Numeric addresses need
+ * no lookup, but are also reported later in the turn, so that callers see one order of events. */
 #include "client_internal.h"
 #include "loop_internal.h"
 

@@ -1,5 +1,5 @@
-/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. http_server.h is the handler's
- * view, exchange.h the protocols'.
+/* Exchanges: one request and its answer, the same for HTTP/1.1 and HTTP/2. http_server.h is the
+ * handler's view, exchange.h the protocols'.
  *
  *      protocol --exchange_put_*()--> request --deliver--> handler
  *                                                             |
@@ -7,12 +7,13 @@
  *      protocol --exchange_read()--> pending <--pull()-- source
  *                                       '-- gzip, if the client accepts it
  *
- * The head of an answer goes to the protocol at once. The body is read from here when the client has
- * room, and a stream's source is pulled only then. So an idle watch costs this struct and nghttp2's
- * stream, and a slow client holds at most one pull (PULL_BYTES) of a stream.
+ * The head of an answer goes to the protocol at once. The body is read from here when the client
+ * has room, and a stream's source is pulled only then. So an idle watch costs this struct and
+ * nghttp2's stream, and a slow client holds at most one pull (PULL_BYTES) of a stream.
  *
  * Invariants:
- *   - An exchange belongs to the protocol while RECEIVING and ANSWERING, and to the handler while HANDLED.
+ *   - An exchange belongs to the protocol while RECEIVING and ANSWERING, and to the handler while
+ *     HANDLED.
  *   - `session` is NULL once the client has disconnected. Answering such an exchange just frees it.
  *   - The memory held for the client is counted in the session and in the server after every change
  *     (count_held), and uncounted by session_remove().
@@ -427,8 +428,8 @@ void exchange_end_stream(struct exchange *x, bool cut)
     }
 }
 
-/* Pulls the source once into `pending`, compressed if negotiated. A source that does not keep the length
- * it announced is cut: the client must not take a wrong body for a complete one. */
+/* Pulls the source once into `pending`, compressed if negotiated. A source that does not keep the
+ * length it announced is cut: the client must not take a wrong body for a complete one. */
 static void pull_source(struct exchange *x, size_t room)
 {
     auto_buf struct buf raw = { 0 };

@@ -1,9 +1,10 @@
 /* Exchanges as the two server protocols see them. For the files of net only.
  *
- * Life: RECEIVING (the protocol fills in the request) -> HANDLED (owned by the handler) -> ANSWERING (the
- * protocol reads the body through exchange_read()) -> freed by exchange_finish(). If the connection is lost
- * in between, the protocol calls exchange_disconnect(): a receiving or answering exchange ends at once; a
- * handled one continues without a session until its handler answers. */
+ * Life: RECEIVING (the protocol fills in the request) -> HANDLED (owned by the handler) ->
+ * ANSWERING (the protocol reads the body through exchange_read()) -> freed by exchange_finish(). If
+ * the connection is lost in between, the protocol calls exchange_disconnect(): a receiving or
+ * answering exchange ends at once; a handled one continues without a session until its handler
+ * answers. */
 #ifndef FLYBALL_EXCHANGE_H
 #define FLYBALL_EXCHANGE_H
 
@@ -73,8 +74,8 @@ struct exchange *exchange_new(struct session *session, struct loop *loop, struct
 bool exchange_put_header(struct exchange *x, str name, str value, size_t limit);
 bool exchange_put_body(struct exchange *x, str bytes, size_t limit);
 
-/* Takes up to `room` bytes of the answer's body. *ret: STREAM_MORE (also if room was short), _WAIT, _END
- * or _CUT. */
+/* Takes up to `room` bytes of the answer's body. *ret: STREAM_MORE (also if room was short), _WAIT,
+ * _END or _CUT. */
 size_t exchange_read(struct exchange *x, char *to, size_t room, enum stream_more *ret);
 
 /* Frees what waits for the client: the answer will not be completed. */

@@ -1,6 +1,6 @@
-/* gzip on zlib: see gzip.h. The writer uses level 1, as kube-apiserver does: lists shrink to a tenth with
- * it, and a higher level would hold up the event loop for little gain. Memory is only allocated by zlib
- * when a stream begins; running out of it aborts, as everywhere. */
+/* gzip on zlib: see gzip.h. The writer uses level 1, as kube-apiserver does: lists shrink to a
+ * tenth with it, and a higher level would hold up the event loop for little gain. Memory is only
+ * allocated by zlib when a stream begins; running out of it aborts, as everywhere. */
 #include "gzip.h"
 
 #include <zlib.h>
@@ -45,7 +45,8 @@ void gzip_free(struct gzip *z)
     free(z);
 }
 
-/* Runs zlib once, with STEP bytes of room at the end of `out`. Returns how many bytes it appended. */
+/* Runs zlib once, with STEP bytes of room at the end of `out`. Returns how many bytes it appended.
+ */
 static size_t run_step(struct gzip *z, int (*work)(z_stream *, int), int flush, struct buf *out,
                        int *ret_code)
 {

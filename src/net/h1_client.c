@@ -4,12 +4,13 @@
  * server that sends more than was requested cannot be trusted to be in step, and the connection is
  * not reused. The same holds if the response ended before the request was sent completely.
  *
- * Flow control is the socket's: while the owner has paused and bytes wait in the call, `full` stops the
- * link from reading. A canceled call ends the connection, because the rest of its response cannot be
- * distinguished from the next one. 1xx responses are skipped; 101 is an error, because no call requests an
- * upgrade; trailers are ignored.
+ * Flow control is the socket's: while the owner has paused and bytes wait in the call, `full` stops
+ * the link from reading. A canceled call ends the connection, because the rest of its response
+ * cannot be distinguished from the next one. 1xx responses are skipped; 101 is an error, because no
+ * call offers an upgrade; trailers are ignored.
  *
- * Invariant: `call` is set exactly while base.carried is 1. It is cleared before the owner's code runs. */
+ * Invariant: `call` is set exactly while base.carried is 1. It is cleared before the owner's code
+ * runs. */
 #include "client_internal.h"
 
 #include <llhttp.h>
@@ -136,7 +137,8 @@ static const llhttp_settings_t settings = {
 
 /* --- the session --- */
 
-/* The response is complete. The connection is reused only if the request was sent completely as well. */
+/* The response is complete. The connection is reused only if the request was sent completely as
+ * well. */
 static void end_call(struct h1_client *h, bool reusable)
 {
     struct http_call *call = h->call;

@@ -5,19 +5,21 @@
  *                   '-> later bytes (pipelining) wait in `in`
  *      fill() <-- out (heads, refusals) <-- exchange_read() in chunks of 16 KiB
  *
- * One request at a time: the parser pauses at the end of each, and later bytes wait until its answer is
- * sent. When WAITING_BYTES of them wait, reading stops, so pipelining costs bounded memory.
+ * One request at a time: the parser pauses at the end of each, and later bytes wait until its
+ * answer is sent. When WAITING_BYTES of them wait, reading stops, so pipelining costs bounded
+ * memory.
  *
- * The parser is strict. A request that it rejects or that exceeds a limit gets one answer and ends the
- * connection, because it is uncertain where the next request would begin. For the same reason,
+ * The parser is strict. A request that it rejects or that exceeds a limit gets one answer and ends
+ * the connection, because it is uncertain where the next request would begin. For the same reason,
  * requests that an intermediary might read differently are rejected: more than one Host, and
  * Transfer-Encoding with HTTP/1.0 (request smuggling).
  *
  * Time: `since_ns` is the start of what the client owes: the idle time, the head or the body of a
- * request. Nothing is owed while an exchange is handled or answered; then link.c notices a client that
- * does not read.
+ * request. Nothing is owed while an exchange is handled or answered; then link.c notices a client
+ * that does not read.
  *
- * Invariant: `x` is the only exchange. It is cleared before exchange_finish(), which may run a handler. */
+ * Invariant: `x` is the only exchange. It is cleared before exchange_finish(), which may run a
+ * handler. */
 #include "http.h"
 #include "loop_internal.h"
 #include "session.h"
@@ -129,7 +131,8 @@ static int on_value_end(llhttp_t *parser)
     return end_header(h1_of(parser));
 }
 
-/* Accepts the absolute form for proxies: "http://host/path" means "/path". False: invalid target. */
+/* Accepts the absolute form for proxies: "http://host/path" means "/path". False: invalid target.
+ */
 static bool set_target(struct h1_server *h)
 {
     struct request *r = h->x->request;
@@ -266,7 +269,8 @@ static void put_headers(struct buf *out, struct http_headers headers)
     }
 }
 
-/* Writes the head. The length decides between Content-Length, chunks, and (HTTP/1.0) the connection's end. */
+/* Writes the head. The length decides between Content-Length, chunks, and (HTTP/1.0) the
+ * connection's end. */
 static void h1_begin_answer(struct session *s, struct exchange *x, const struct answer_head *head)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);
@@ -293,7 +297,8 @@ static void h1_begin_answer(struct session *s, struct exchange *x, const struct 
     s->host.want_fill(s->host.owner);
 }
 
-/* Appends part of the body and finishes the exchange after the last one. False: nothing more now. */
+/* Appends part of the body and finishes the exchange after the last one. False: nothing more now.
+ */
 static bool put_body_part(struct h1_server *h, struct buf *out)
 {
     enum stream_more more;
@@ -381,7 +386,8 @@ static bool h1_feed(struct session *s, str bytes)
     return !s->over;
 }
 
-/* Alternates between output and parsing: the end of an answer lets the next pipelined request begin. */
+/* Alternates between output and parsing: the end of an answer lets the next pipelined request
+ * begin. */
 static void h1_fill(struct session *s, struct buf *out, size_t room)
 {
     struct h1_server *h = container_of(s, struct h1_server, base);

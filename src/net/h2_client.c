@@ -1,10 +1,10 @@
 /* HTTP/2 for the client, on nghttp2: many calls on one connection.
  *
- * The problem: watches that last for hours, large lists and short calls share one TCP connection. A call
- * whose owner has paused must stop the server from sending more of that response, without stopping
- * any other call; a call that ends early (reset, GOAWAY, canceled) must not leak flow-control credit; and
- * it must be certain whether the server may have acted on a request, because only requests that it did
- * not process are retried.
+ * The problem: watches that last for hours, large lists and short calls share one TCP connection. A
+ * call whose owner has paused must stop the server from sending more of that response, without
+ * stopping any other call; a call that ends early (reset, GOAWAY, canceled) must not leak
+ * flow-control credit; and it must be certain whether the server may have acted on a request,
+ * because only requests that it did not process are retried.
  *
  *      link bytes --h2_feed()--> nghttp2 --on_header()--> headers --on_frame()--> receive_head()
  *                                   |----on_data()-----------------------------> call
@@ -20,24 +20,25 @@
  *      stream (1 MiB)        when the owner of the call has taken them
  *
  * So a paused call stops its own stream after at most 1 MiB and no other stream. Returning both
- * windows when the owner takes the bytes was rejected: a few paused streams would use up the connection
- * window and stop all of them. Returning neither for streams that are already closed would lose those
- * bytes from the connection window for good; nghttp2's automatic updates are off, so on_data() does
- * it for every byte.
+ * windows when the owner takes the bytes was rejected: a few paused streams would use up the
+ * connection window and stop all of them. Returning neither for streams that are already closed
+ * would lose those bytes from the connection window for good; nghttp2's automatic updates are off,
+ * so on_data() does it for every byte.
  *
  * Invariants:
- *   - A call is in `calls` from attach_call() to detach_call(), and base.carried counts them. nghttp2's
- *     user data for the stream points to the call in that time only. A call that a callback ended
- *     is therefore not found again, and late frames of its stream are ignored.
+ *   - A call is in `calls` from attach_call() to detach_call(), and base.carried counts them.
+ *     nghttp2's user data for the stream points to the call in that time only. A call that a
+ *     callback ended is therefore not found again, and late frames of its stream are ignored.
  *   - nghttp2 creates the stream when the HEADERS frame leaves. Before that only `calls` knows the
  *     call, so on_frame_not_sent() searches the list.
- *   - detach_call() comes before http_call_complete() and http_call_fail(), which run the owner's code.
+ *   - detach_call() comes before http_call_complete() and http_call_fail(), which run the owner's
+ *     code.
  *   - One header block at a time: HTTP/2 does not interleave blocks, so one list in the session is
  *     enough.
  *
  * Retries: a request is "unprocessed" if the server reset it with REFUSED_STREAM, or if GOAWAY came
- * before it could leave. (nghttp2 closes streams above GOAWAY's last stream id with REFUSED_STREAM.)
- * call.c decides with that whether to send it again.
+ * before it could leave. (nghttp2 closes streams above GOAWAY's last stream id with
+ * REFUSED_STREAM.) call.c decides with that whether to send it again.
  *
  * Stream limit: until the server's SETTINGS arrive, STREAMS_BEFORE_SETTINGS calls are allowed and
  * `awaiting_settings` keeps the pool from dialing another connection. */
@@ -112,8 +113,8 @@ static void reset_head(struct h2_client *h)
 
 /* --- receiving --- */
 
-/* Collects one header of a response. A response whose headers exceed the limit fails its call and resets
- * the stream; the connection stays. */
+/* Collects one header of a response. A response whose headers exceed the limit fails its call and
+ * resets the stream; the connection stays. */
 /* NOLINTNEXTLINE(readability-function-size): nghttp2 decides the parameters */
 static int on_header(nghttp2_session *ng UNUSED, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags UNUSED,
@@ -154,8 +155,8 @@ static void receive_head(struct h2_client *h, struct http_call *call)
     }
 }
 
-/* The response is complete. If the server answered before it read the whole request body, the rest of
- * the body is canceled. */
+/* The response is complete. If the server answered before it read the whole request body, the rest
+ * of the body is canceled. */
 static void receive_end(struct h2_client *h, int32_t stream_id)
 {
     struct http_call *call = call_of(h, stream_id);

@@ -5,25 +5,25 @@
  *                    '-----on_frame(END_STREAM)----> parked, or delivered to the handler
  *      fill() <-- nghttp2 <--read_body()-- exchange_read()
  *
- * nghttp2 does the framing, header compression and windows; each stream is an exchange. An idle watch
- * is a deferred data source: it costs a stream of nghttp2 and the exchange. Priorities are declined and
- * closed streams are not kept, because both only cost memory.
+ * nghttp2 does the framing, header compression and windows; each stream is an exchange. An idle
+ * watch is a deferred data source: it costs a stream of nghttp2 and the exchange. Priorities are
+ * declined and closed streams are not kept, because both only cost memory.
  *
  * What a client can cost is bounded:
  *   - Answers that it does not read: beyond max_unread_connection, complete requests are parked and
  *     delivered, oldest first, when the client has read.
- *   - Streams whose window stays closed are reset after write_timeout_ns. Only streams that the client
- *     itself blocks count, not those that wait behind others.
- *   - Header blocks above the limit are decoded to their end and answered with 431, because the state of
- *     the header compression must be kept; a block of BOMB_FACTOR times the limit, or OVERSIZED_MAX such
- *     requests, ends the connection.
- *   - Frames that cause work but carry none use up a budget (CHEAP_*) that refills with time and with
- *     the data that the client is sent. Running out ends the connection with ENHANCE_YOUR_CALM.
- *   - Bodies of refused requests are ignored up to IGNORED_BYTES. An immediate reset would be allowed, but
- *     makes clients lose the answer with the reason.
+ *   - Streams whose window stays closed are reset after write_timeout_ns. Only streams that the
+ *     client itself blocks count, not those that wait behind others.
+ *   - Header blocks above the limit are decoded to their end and answered with 431, because the
+ *     state of the header compression must be kept; a block of BOMB_FACTOR times the limit, or
+ *     OVERSIZED_MAX such requests, ends the connection.
+ *   - Frames that cause work but carry none use up a budget (CHEAP_*) that refills with time and
+ *     with the data that the client is sent. Running out ends the connection.
+ *   - Bodies of refused requests are ignored up to IGNORED_BYTES. An immediate reset would be
+ *     allowed, but makes clients lose the answer with the reason.
  *
- * Invariant: nghttp2's user data of a stream is its exchange until on_stream_close(). `receiving` counts
- * exchanges in RECEIVING (parked ones included), `alive` those with a stream. */
+ * Invariant: nghttp2's user data of a stream is its exchange until on_stream_close(). `receiving`
+ * counts exchanges in RECEIVING (parked ones included), `alive` those with a stream. */
 #include "http.h"
 #include "loop_internal.h"
 #include "session.h"
@@ -37,9 +37,9 @@ enum {
     IGNORED_BYTES = 16 * 1024 * 1024, /* of a refused request; then its stream is reset */
     BOMB_FACTOR = 8,                  /* times max_header_bytes: not a mistake any more */
     OVERSIZED_MAX = 32,               /* requests with too large headers per connection */
-    /* Cheap frames are empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE and unknown ones. A client may
-     * save up CHEAP_FRAMES; the budget grows by CHEAP_PER_SECOND, and by CHEAP_PER_DATA for each DATA
-     * frame that it is sent (to which it may reply with two WINDOW_UPDATEs). */
+    /* Cheap frames are empty DATA, PING, SETTINGS, PRIORITY, WINDOW_UPDATE and unknown ones. A
+     * client may save up CHEAP_FRAMES; the budget grows by CHEAP_PER_SECOND, and by CHEAP_PER_DATA
+     * for each DATA frame that it is sent (to which it may reply with two WINDOW_UPDATEs). */
     CHEAP_FRAMES = 2000,
     CHEAP_PER_SECOND = 200,
     CHEAP_PER_DATA = 4,
@@ -217,8 +217,8 @@ static int on_data(nghttp2_session *ng, uint8_t flags UNUSED, int32_t stream_id,
     return 0;
 }
 
-/* :authority is stored as Host. A Host header next to it must be equal: an intermediary may have acted on
- * the other one. */
+/* :authority is stored as Host. A Host header next to it must be equal: an intermediary may have
+ * acted on the other one. */
 static bool has_two_hosts(const struct exchange *x)
 {
     struct http_headers all = exchange_headers(x);

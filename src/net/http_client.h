@@ -8,18 +8,19 @@
  *         .on_head = head, .on_data = data, .on_done = done, .context = watch });
  *
  * Connections: HTTP/2 if TLS negotiates it; a connection is filled to the server's
- * MAX_CONCURRENT_STREAMS before another one is opened. Otherwise HTTP/1.1, one call at a time on each
- * connection, with reuse. Name lookups run on threads; all addresses of a name are tried in turn.
- * TCP_NODELAY and keep-alive are on. HTTP/2 connections are pinged after 30 s without a frame and closed
- * 15 s later if nothing arrives. After GOAWAY, accepted calls continue and new ones use another connection.
+ * MAX_CONCURRENT_STREAMS before another one is opened. Otherwise HTTP/1.1, one call at a time on
+ * each connection, with reuse. Name lookups run on threads; all addresses of a name are tried in
+ * turn. TCP_NODELAY and keep-alive are on. HTTP/2 connections are pinged after 30 s without a frame
+ * and closed 15 s later if nothing arrives. After GOAWAY, accepted calls continue and new ones use
+ * another connection.
  *
  * Retries are automatic and happen only before the first byte of a response: a call that the server
- * did not process (REFUSED_STREAM, GOAWAY), with any method; a call on a reused connection that turns out
- * to be dead, if nothing of it was written or its method is GET, HEAD or OPTIONS. All other failures are
- * reported to the caller.
+ * did not process (REFUSED_STREAM, GOAWAY), with any method; a call on a reused connection that
+ * turns out to be dead, if nothing of it was written or its method is GET, HEAD or OPTIONS. All
+ * other failures are reported to the caller.
  *
- * gzip bodies are decompressed. Redirects are not followed. Proxies (including the environment's proxy
- * variables) and Unix sockets are not supported. */
+ * gzip bodies are decompressed. Redirects are not followed. Proxies (including the environment's
+ * proxy variables) and Unix sockets are not supported. */
 #ifndef FLYBALL_HTTP_CLIENT_H
 #define FLYBALL_HTTP_CLIENT_H
 
@@ -66,8 +67,8 @@ int http_client_new(struct loop *loop, const struct http_client_options *options
                     struct http_client **ret_client, err_t *e);
 /* Calls in progress get on_done with ECANCELED. */
 void http_client_free(struct http_client *c);
-/* Closes idle connections and lets the others finish their calls; new calls use new connections. For
- * changed credentials or a changed endpoint. */
+/* Closes idle connections and lets the others finish their calls; new calls use new connections.
+ * For changed credentials or a changed endpoint. */
 void http_client_reconnect(struct http_client *c);
 size_t http_client_connections(const struct http_client *c);
 
@@ -86,9 +87,9 @@ struct http_request {
     int64_t deadline_ns; /* loop's mono clock, for the whole call; 0: none. ETIMEDOUT */
 
     /* Called in this order: on_head at most once, on_data any number of times, on_done exactly once
-     * unless the call is canceled. None is called from inside http_client_send(). on_head and on_data
-     * may be NULL. on_done receives NULL for a complete response (with any status), otherwise an error
-     * that names the server but not the request, which the caller knows. */
+     * unless the call is canceled. None is called from inside http_client_send(). on_head and
+     * on_data may be NULL. on_done receives NULL for a complete response (with any status),
+     * otherwise an error that names the server but not the request, which the caller knows. */
     void (*on_head)(void *context, const struct http_head *head);
     void (*on_data)(void *context, str bytes);
     void (*on_done)(void *context, const err_t *failure);
@@ -98,14 +99,14 @@ struct http_request {
 /* The call is valid until on_done returns or it is canceled. An invalid request (a line break in a
  * header) fails in on_done like everything else. */
 struct http_call *http_client_send(struct http_client *c, const struct http_request *request);
-/* No callback runs afterwards, even if called from inside one. The HTTP/2 stream is reset; an HTTP/1.1
- * connection that was waiting for the response is closed. */
+/* No callback runs afterwards, even if called from inside one. The HTTP/2 stream is reset; an
+ * HTTP/1.1 connection that was waiting for the response is closed. */
 void http_call_cancel(struct http_call *call);
 /* From now on the bytes of this call may arrive late: see `read_delay_ns`. For watches. */
 void http_call_allow_delay(struct http_call *call);
-/* Backpressure: after pause, neither on_data nor on_done is called until resume. Flow control of the stream
- * or connection stops the peer, so at most one window (1 MiB) waits in memory. Deadlines still apply.
- * Data that waited is delivered later, never from inside resume. */
+/* Backpressure: after pause, neither on_data nor on_done is called until resume. Flow control of
+ * the stream or connection stops the peer, so at most one window (1 MiB) waits in memory. Deadlines
+ * still apply. Data that waited is delivered later, never from inside resume. */
 void http_call_pause(struct http_call *call);
 void http_call_resume(struct http_call *call);
 

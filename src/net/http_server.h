@@ -16,10 +16,10 @@
  *   exchange_stream                         an answer in parts that are pulled when there is room
  *   exchange_abort                          no answer: the stream is reset or the connection closed
  *
- * Until then the handler owns the exchange, even if the client disconnects: an answer to a client that
- * is gone is dropped silently, so a handler that waits for a commit needs no bookkeeping. From then on
- * the server owns it, and the texts of the request are freed: copy what must be kept. (A handler that
- * waits for a long time can check exchange_is_gone().)
+ * Until then the handler owns the exchange, even if the client disconnects: an answer to a client
+ * that is gone is dropped silently, so a handler that waits for a commit needs no bookkeeping. From
+ * then on the server owns it, and the texts of the request are freed: copy what must be kept. (A
+ * handler that waits for a long time can check exchange_is_gone().)
  *
  * The server itself adds Date and Content-Length or chunking, and handles keep-alive, HEAD, Expect:
  * 100-continue, gzip, and 400/408/413/414/431/503 for requests that never become an exchange. */
@@ -49,9 +49,9 @@ struct http_server_options {
     size_t max_header_bytes;  /* [64 KiB] request line and headers: 431 */
     size_t max_body_bytes;    /* [3 MiB, as kube-apiserver] 413 */
     size_t max_pending_bytes; /* [256 MiB] bodies of all requests being read: 503 */
-    /* Bytes of answers that clients have not read yet. Per HTTP/2 connection: further requests wait.
-     * For the whole server: connections whose clients have read nothing for the longest time are
-     * closed. */
+    /* Bytes of answers that clients have not read yet. Per HTTP/2 connection: further requests
+     * wait. For the whole server: connections whose clients have read nothing for the longest time
+     * are closed. */
     size_t max_unread_connection; /* [64 MiB] */
     size_t max_unread_bytes;      /* [192 MiB] */
     size_t gzip_min_bytes;        /* [128 KiB] whole answers above it are compressed if accepted */
@@ -72,13 +72,13 @@ uint16_t http_server_port(const struct http_server *s);
 size_t http_server_connections(const struct http_server *s);
 
 /* Graceful shutdown: stops listening, closes idle connections, sends GOAWAY to HTTP/2 clients and
- * Connection: close with HTTP/1.1 answers. Exchanges in progress may finish; `done` is called when the
- * last connection is closed, or after `limit_ns`, when the rest are closed. Handlers must end streams that
- * do not end by themselves (exchange_end_stream). */
+ * Connection: close with HTTP/1.1 answers. Exchanges in progress may finish; `done` is called when
+ * the last connection is closed, or after `limit_ns`, when the rest are closed. Handlers must end
+ * streams that do not end by themselves (exchange_end_stream). */
 void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(void *context),
                        void *context);
-/* Closes all connections. Streams get `closed`; unanswered exchanges stay valid until answered. Not to be
- * called from inside a callback of this server. */
+/* Closes all connections. Streams get `closed`; unanswered exchanges stay valid until answered. Not
+ * to be called from inside a callback of this server. */
 void http_server_free(struct http_server *s);
 
 /* --- the request --- */
@@ -107,19 +107,19 @@ void exchange_abort(struct exchange *x);
 
 /* --- streams: pulled, so that a slow client causes no buffering ---
  *
- * When the client can take bytes, `pull` appends to `out`. It should stop after `room` bytes and may
- * exceed that by the rest of the current object (which waits in memory). It returns
+ * When the client can take bytes, `pull` appends to `out`. It should stop after `room` bytes and
+ * may exceed that by the rest of the current object (which waits in memory). It returns
  *
  *   STREAM_MORE   there is more: call again as soon as there is room
  *   STREAM_WAIT   nothing now: do not call until exchange_wake_stream()
  *   STREAM_END    the answer is complete
  *   STREAM_CUT    the answer cannot be completed: make that visible to the client
  *
- * Large answers (a list of 5,000 objects) end with STREAM_END; watches wait, are woken for each event,
- * and end at their timeout. `closed` is the last callback, called exactly once per stream for every
- * kind of end (`complete`: all of it was handed to the system for sending), never from inside
- * exchange_stream() or exchange_wake_stream(). The exchange is freed after it. `pull` may call
- * exchange_wake_stream() but not exchange_end_stream(). */
+ * Large answers (a list of 5,000 objects) end with STREAM_END; watches wait, are woken for each
+ * event, and end at their timeout. `closed` is the last callback, called exactly once per stream
+ * for every kind of end (`complete`: all of it was handed to the system for sending), never from
+ * inside exchange_stream() or exchange_wake_stream(). The exchange is freed after it. `pull` may
+ * call exchange_wake_stream() but not exchange_end_stream(). */
 enum stream_more { STREAM_MORE, STREAM_WAIT, STREAM_END, STREAM_CUT };
 
 struct stream_source {
@@ -133,8 +133,8 @@ struct stream_source {
 void exchange_stream(struct exchange *x, int status, struct http_headers headers,
                      const struct stream_source *source);
 void exchange_wake_stream(struct exchange *x); /* cheap, any number of times */
-/* Ends a stream from outside `pull`: what was pulled is still sent, then the answer is complete. With
- * `cut`, ends it at once and visibly incomplete. */
+/* Ends a stream from outside `pull`: what was pulled is still sent, then the answer is complete.
+ * With `cut`, ends it at once and visibly incomplete. */
 void exchange_end_stream(struct exchange *x, bool cut);
 
 #endif

@@ -1,8 +1,8 @@
 /* Links: bytes between one peer and one protocol session, over a plain or TLS socket.
  *
- * The problem: a server with thousands of watches must not hold output for clients that do not read,
- * must not let one fast peer starve the others, and must cost little per idle connection. Pushing
- * output into a queue per connection fails the first requirement, so a link pulls instead.
+ * The problem: a server with thousands of watches must not hold output for clients that do not
+ * read, must not let one fast peer starve the others, and must cost little per idle connection.
+ * Pushing output into a queue per connection fails the first requirement, so a link pulls instead.
  *
  *      kernel socket                 link                       owner (server.c, pool.c)
  *
@@ -31,18 +31,20 @@
  * idle link owns no buffer at all. Bytes that OpenSSL has already taken from the kernel do not make
  * the descriptor readable again, so read_input() asks OpenSSL and comes back through `resume`.
  *
- * Delayed reads: a watch that receives one event at a time wakes the process for each. The owner may
- * allow a delay (link_set_read_delay): after a turn that brought few bytes, the link stops reading for
- * that time, so the next wakeup finds several events. The first bytes after a quiet period are never
- * delayed, and a dense flow (TURN_BYTES in one turn) suspends the delay for BUSY_NS, because
- * waiting would only fill the kernel's buffers.
+ * Delayed reads: a watch that receives one event at a time wakes the process for each. The owner
+ * may allow a delay (link_set_read_delay): after a turn that brought few bytes, the link stops
+ * reading for that time, so the next wakeup finds several events. The first bytes after a quiet
+ * period are never delayed, and a dense flow (TURN_BYTES in one turn) suspends the delay for
+ * BUSY_NS, because waiting would only fill the kernel's buffers.
  *
- * Closing: after the last byte the link sends its end of stream (TLS close_notify, FIN) and then reads
- * and discards what the peer still sends, for at most LINGER_NS. Closing a socket with unread input
- * makes the kernel send RST, and the peer may lose the response it has not read yet (RFC 9112, 9.6).
+ * Closing: after the last byte the link sends its end of stream (TLS close_notify, FIN) and then
+ * reads and discards what the peer still sends, for at most LINGER_NS. Closing a socket with unread
+ * input makes the kernel send RST, and the peer may lose the response it has not read yet (RFC
+ * 9112, 9.6).
  *
- * Rejected: TLS through memory BIOs, as most event loops use it. It costs one more copy of every byte
- * and keeps buffers; on the descriptor itself OpenSSL releases its buffers when they are empty. */
+ * Rejected: TLS through memory BIOs, as most event loops use it. It costs one more copy of every
+ * byte and keeps buffers; on the descriptor itself OpenSSL releases its buffers when they are
+ * empty. */
 #include "link.h"
 
 #include "link_io.h"
@@ -220,9 +222,9 @@ int link_accept(struct loop *loop, int fd, const struct link_options *o, struct 
 
 /* --- connecting --- */
 
-/* In virtual time, joins client and server of this process by a socket pair: the kernel may delay TCP
- * even on loopback, and then a run would depend on more than its inputs. Returns the client's end,
- * or -1 if nothing in this process listens on that port. */
+/* In virtual time, joins client and server of this process by a socket pair: the kernel may delay
+ * TCP even on loopback, and then a run would depend on more than its inputs. Returns the client's
+ * end, or -1 if nothing in this process listens on that port. */
 static int connect_local(struct loop *loop, const struct sockaddr *address)
 {
     const struct sockaddr_in *in = (const void *)address;
@@ -325,7 +327,8 @@ static void read_input(struct link *l)
         }
         l->events->received(l->owner, (str){ shared_buffer, (size_t)n });
         total += (size_t)n;
-        /* The descriptor is readable again for what the kernel holds, not for what OpenSSL holds. */
+        /* The descriptor is readable again for what the kernel holds, not for what OpenSSL holds.
+         */
         bool more = l->io.session ? tls_session_has_buffered(l->io.session)
                                   : (size_t)n == sizeof(shared_buffer);
         if (!more)
@@ -394,8 +397,8 @@ static bool write_pending(struct link *l, size_t *total)
     return true;
 }
 
-/* Alternates between writing and asking the owner for more. Frees `out` when nothing is left, so that
- * an idle link holds no buffer. */
+/* Alternates between writing and asking the owner for more. Frees `out` when nothing is left, so
+ * that an idle link holds no buffer. */
 static void write_output(struct link *l)
 {
     size_t total = 0;
@@ -499,8 +502,8 @@ static void finish_connect(struct link *l)
         continue_handshake(l);
 }
 
-/* Every wakeup of a link comes through here. One call may advance the state several times, for example
- * from CONNECTING to OPEN. */
+/* Every wakeup of a link comes through here. One call may advance the state several times, for
+ * example from CONNECTING to OPEN. */
 static void on_events(void *context, unsigned events)
 {
     struct link *l = context;

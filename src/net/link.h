@@ -1,8 +1,10 @@
-/* A link: bytes to and from one peer over a nonblocking socket, plain or TLS. For the files of net only.
+/* A link: bytes to and from one peer over a nonblocking socket, plain or TLS. For the files of net
+ * only.
  *
- * The owner (a server or client connection) receives what arrives and is asked for what to send: output is
- * pulled at the end of the turn (LOOP_FLUSH) and whenever the socket accepts more, so that nothing is
- * produced for a peer that does not read. An idle link holds this block and OpenSSL's session.
+ * The owner (a server or client connection) receives what arrives and is asked for what to send:
+ * output is pulled at the end of the turn (LOOP_FLUSH) and whenever the socket accepts more, so
+ * that nothing is produced for a peer that does not read. An idle link holds this block and
+ * OpenSSL's session.
  *
  * link_free() may be called from any callback; no callback runs after it. */
 #ifndef FLYBALL_LINK_H
@@ -47,8 +49,9 @@ void link_free(struct link *l);
 
 void link_want_fill(struct link *l);                 /* fill() has something to append */
 void link_set_reading(struct link *l, bool reading); /* false: input stays in the kernel */
-/* After a turn that brought few bytes, leaves input in the kernel for this time, because a wakeup costs
- * more than one watch event. The first bytes after a quiet period are never delayed. 0: no delay. */
+/* After a turn that brought few bytes, leaves input in the kernel for this time, because a wakeup
+ * costs more than one watch event. The first bytes after a quiet period are never delayed. 0: no
+ * delay. */
 void link_set_read_delay(struct link *l, int64_t read_delay_ns);
 /* Sends what `fill` still gives and the end of stream, waits briefly for the peer's (which might
  * otherwise lose the last bytes), then calls `closed`. Nothing is received any more. */

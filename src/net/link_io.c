@@ -1,5 +1,6 @@
-/* Socket operations of a link: see link_io.h. OpenSSL reports failures through errno and a queue of its own;
- * both are cleared before each call, because a stale entry would be read as this call's failure. */
+/* Socket operations of a link: see link_io.h. OpenSSL reports failures through errno and a queue of
+ * its own; both are cleared before each call, because a stale entry would be read as this call's
+ * failure. */
 #include "link_io.h"
 
 #include <openssl/err.h>

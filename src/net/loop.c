@@ -1,5 +1,5 @@
-/* The event loop: one turn waits, fires timers, runs deferred calls and frees what has ended. loop.h is
- * the contract.
+/* The event loop: one turn waits, fires timers, runs deferred calls and frees what has ended.
+ * loop.h is the contract.
  *
  *      loop_turn():  begin_turn()        wait in libuv; callbacks of descriptors, signals, children
  *                    loop_fire_timers()  timer.c
@@ -7,15 +7,16 @@
  *                    free_garbage()      objects that ended in this turn
  *
  * libuv waits for descriptors, signals, children and its thread pool. Timers are our own (timer.c),
- * because libuv's know only the machine's clock, and tests and simulations need scaled and virtual time.
- * A single libuv timer wakes the loop for the earliest of ours.
+ * because libuv's know only the machine's clock, and tests and simulations need scaled and virtual
+ * time. A single libuv timer wakes the loop for the earliest of ours.
  *
  * Invariants:
- *   - Time changes only in begin_turn() and in the first callback of a wait (loop_note_activity), so
- *     that everything in one turn sees the same time.
- *   - Every callback from libuv counts in `activity`. That is how virtual time knows that a poll found
- *     nothing, and may jump.
- *   - Objects whose callbacks may be on the stack are freed by free_garbage(), after everything else. */
+ *   - Time changes only in begin_turn() and in the first callback of a wait (loop_note_activity),
+ *     so that everything in one turn sees the same time.
+ *   - Every callback from libuv counts in `activity`. That is how virtual time knows that a poll
+ *     found nothing, and may jump.
+ *   - Objects whose callbacks may be on the stack are freed by free_garbage(), after everything
+ *     else. */
 #include "loop_internal.h"
 
 #include <signal.h>
@@ -61,7 +62,8 @@ int loop_new(const struct loop_options *options, struct loop **ret_loop, err_t *
     }
     uv_async_init(&loop->uv, &loop->keep, on_keep);
     uv_timer_init(&loop->uv, &loop->alarm);
-    /* Writing to a closed connection or beyond a file size limit must fail, not kill the process. */
+    /* Writing to a closed connection or beyond a file size limit must fail, not kill the process.
+     */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 
@@ -121,8 +123,8 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
-/* Virtual time: polls without waiting. If that finds nothing and nothing holds the loop, time jumps to the
- * next timer. Without a timer, waits for events from outside. */
+/* Virtual time: polls without waiting. If that finds nothing and nothing holds the loop, time jumps
+ * to the next timer. Without a timer, waits for events from outside. */
 static void poll_virtual(struct loop *loop)
 {
     uint64_t before = loop->activity;
@@ -144,9 +146,10 @@ void loop_note_activity(struct loop *loop)
     loop->clocks_read = true;
 }
 
-/* Waking a sleeping CPU takes longer than most answers. So after a short wait the next one begins with busy
- * polling: a client that sends one request after the other finds the loop awake. One long wait ends
- * that, at the cost of one unsuccessful busy poll. While a worker has work, the CPU is left to it. */
+/* Waking a sleeping CPU takes longer than most answers. So after a short wait the next one begins
+ * with busy polling: a client that sends one request after the other finds the loop awake. One long
+ * wait ends that, at the cost of one unsuccessful busy poll. While a worker has work, the CPU is
+ * left to it. */
 static void wait_for_events(struct loop *loop)
 {
     int64_t begin = clock_mono_ns();

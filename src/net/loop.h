@@ -16,10 +16,11 @@
  *             keep their real length.
  *   virtual   starts at `start_wall_ns` and does not advance while anything can run. When a
  *             nonblocking poll finds nothing, no deferred call is left and nothing holds the loop
- *             (work on threads, name lookups, child processes and loop_hold() do), time jumps to the
- *             next timer. A client and a server on the same virtual loop are connected by socket pairs
- *             instead of TCP (which the kernel may delay, even on loopback), so that a run depends only
- *             on its inputs. Peers in other processes do not stop time: hold the loop for them. */
+ *             (work on threads, name lookups, child processes and loop_hold() do), time jumps to
+ *             the next timer. A client and a server on the same virtual loop are connected by
+ *             socket pairs instead of TCP (which the kernel may delay, even on loopback), so that a
+ *             run depends only on its inputs. Peers in other processes do not stop time: hold the
+ *             loop for them. */
 #ifndef FLYBALL_LOOP_H
 #define FLYBALL_LOOP_H
 
@@ -35,8 +36,9 @@ struct loop_options {
     enum loop_time time;
     double speed;          /* scaled: loop seconds per real second, > 0 */
     int64_t start_wall_ns; /* scaled and virtual: the wall clock at the start; 0: the machine's */
-    /* Real time, with more than one CPU: after a wait shorter than this, the next wait begins with busy
-     * polling for this time. Requests are answered sooner; a timer may be late by as much. 0: never. */
+    /* Real time, with more than one CPU: after a wait shorter than this, the next wait begins with
+     * busy polling for this time. Requests are answered sooner; a timer may be late by as much. 0:
+     * never. */
     int64_t busy_poll_ns;
 };
 
@@ -87,8 +89,8 @@ static inline bool timer_is_set(const struct timer *timer)
 
 /* --- deferred calls: run at the end of this turn, once, however often they were requested ---
  *
- * Phases run in order. A call deferred to a phase that has already run makes the phases run again in
- * the same turn, up to a bound; the rest runs in the next turn, which then does not wait. So all
+ * Phases run in order. A call deferred to a phase that has already run makes the phases run again
+ * in the same turn, up to a bound; the rest runs in the next turn, which then does not wait. So all
  * writes of one turn share one commit, and all answers of one commit share one flush. */
 enum loop_phase {
     LOOP_SOON,   /* work caused by events: queues, reconciles */
@@ -108,9 +110,9 @@ void loop_cancel_deferred(struct deferred *call); /* no effect if not deferred *
 
 /* --- threads ---
  *
- * A worker is one thread; `struct work` lives inside its owner. `run` is called on the thread, in the
- * order of submission, then `done` on the loop. `run` must not touch the loop or anything on it. Work
- * cannot be canceled: its owner must outlive it. */
+ * A worker is one thread; `struct work` lives inside its owner. `run` is called on the thread, in
+ * the order of submission, then `done` on the loop. `run` must not touch the loop or anything on
+ * it. Work cannot be canceled: its owner must outlive it. */
 struct work {
     void (*run)(struct work *);
     void (*done)(struct work *);
@@ -131,8 +133,8 @@ void signal_watch_free(struct signal_watch *w);
 enum fd_events { FD_READ = 1, FD_WRITE = 2 };
 
 /* Level-triggered readiness of a non-blocking descriptor that the caller owns; closing it comes
- * after fd_watch_free(). A new watch waits for no event. Errors and hangups are reported as the events
- * that were requested: the following read or write returns the error. */
+ * after fd_watch_free(). A new watch waits for no event. Errors and hangups are reported as the
+ * events that were requested: the following read or write returns the error. */
 struct fd_watch;
 int fd_watch_new(struct loop *loop, int fd, void (*fn)(void *context, unsigned events),
                  void *context, struct fd_watch **ret);
@@ -141,8 +143,8 @@ void fd_watch_free(struct fd_watch *w);
 
 /* --- the wall clock being set ---
  *
- * Timers run on the monotonic clock, so a timer for a wall-clock time must be computed again when the
- * wall clock is set. If the system cannot report that, `fn` is never called. */
+ * Timers run on the monotonic clock, so a timer for a wall-clock time must be computed again when
+ * the wall clock is set. If the system cannot report that, `fn` is never called. */
 struct wall_watch;
 struct wall_watch *wall_watch_new(struct loop *loop, void (*fn)(void *context), void *context);
 void wall_watch_free(struct wall_watch *w);             /* not from inside `fn` of another watch */
@@ -151,9 +153,10 @@ void loop_set_wall(struct loop *loop, int64_t wall_ns); /* virtual time only */
 /* --- child processes: credential plugins, helpers ---
  *
  * The child reads `input` from standard input (/dev/null if empty); its output is collected. It is
- * killed when the timeout passes or when it writes more than `output_max_bytes` to stdout or stderr.
- * on_exit is called exactly once, when the child has exited and all its output was read (a grandchild
- * that keeps a pipe open does not delay it beyond the timeout); then the child object is freed. */
+ * killed when the timeout passes or when it writes more than `output_max_bytes` to stdout or
+ * stderr. on_exit is called exactly once, when the child has exited and all its output was read (a
+ * grandchild that keeps a pipe open does not delay it beyond the timeout); then the child object is
+ * freed. */
 struct child;
 
 struct child_result {

@@ -11,9 +11,9 @@
 
 struct request;
 
-/* An object that has ended while its callbacks may still be on the stack: freed at the end of the turn.
- * Counting the active callbacks of each object was tried first; this is shorter and cannot be forgotten
- * in one of them. */
+/* An object that has ended while its callbacks may still be on the stack: freed at the end of the
+ * turn. Counting the active callbacks of each object was tried first; this is shorter and cannot be
+ * forgotten in one of them. */
 struct loop_garbage {
     struct loop_garbage *next;
     void (*destroy)(struct loop_garbage *);

@@ -1,5 +1,5 @@
-/* The client's connection pool: dials, keeps alive and retires connections, and assigns queued calls
- * to them.
+/* The client's connection pool: dials, keeps alive and retires connections, and assigns queued
+ * calls to them.
  *
  * The problem: a controller sends bursts of short calls next to watches that last for hours, to one
  * endpoint whose protocol (HTTP/1.1 or HTTP/2) and stream limit are known only after the handshake.
@@ -24,27 +24,27 @@
  *
  * Invariants:
  *   - `session` is NULL exactly while dialing; client->dialing counts those connections.
- *   - While calls are queued, either a pump is scheduled, a dial is in progress, a session is waiting
- *     for SETTINGS, or max_connections is reached and some session will report free room.
+ *   - While calls are queued, either a pump is scheduled, a dial is in progress, a session is
+ *     waiting for SETTINGS, or max_connections is reached and some session will report free room.
  *     Everything that may free room ends in conn_update() or pool_pump().
- *   - A connection that ended leaves the list at once and is freed at the end of the turn, because its
- *     own callbacks may still be on the stack. `dead` marks the time between.
- *   - Calls are taken out of a list before their owner's code runs. That code may end any other call,
- *     so loops take the first element again instead of remembering a next one.
+ *   - A connection that ended leaves the list at once and is freed at the end of the turn, because
+ *     its own callbacks may still be on the stack. `dead` marks the time between.
+ *   - Calls are taken out of a list before their owner's code runs. That code may end any other
+ *     call, so loops take the first element again instead of remembering a next one.
  *
  * Which connection: the one with the most calls that still has room, so that a burst does not
- * leave many connections with one call each, and the emptier ones can become idle and close. With HTTP/2
- * a second connection is dialed only when the first one's stream limit is known and reached; until
- * SETTINGS arrive, a burst would otherwise open one connection per call. With HTTP/1.1 each queued
- * call needs its own connection, up to DIALS_MAX handshakes at a time: more at once only make each
- * of them slower.
+ * leave many connections with one call each, and the emptier ones can become idle and close. With
+ * HTTP/2 a second connection is dialed only when the first one's stream limit is known and reached;
+ * until SETTINGS arrive, a burst would otherwise open one connection per call. With HTTP/1.1 each
+ * queued call needs its own connection, up to DIALS_MAX handshakes at a time: more at once only
+ * make each of them slower.
  *
- * One timer per connection serves all its deadlines (dial, handshake, idle, ping). It is set for the
- * earliest that could matter; on_timer() checks what is really due and sets it again. Separate
+ * One timer per connection serves all its deadlines (dial, handshake, idle, ping). It is set for
+ * the earliest that could matter; on_timer() checks what is really due and sets it again. Separate
  * timers would have to be moved with every received byte; this one is not touched.
  *
- * Ownership: the client owns its connections, a connection owns its link, session and addresses. Calls
- * belong to the client (call.c); a session only refers to them. */
+ * Ownership: the client owns its connections, a connection owns its link, session and addresses.
+ * Calls belong to the client (call.c); a session only refers to them. */
 #include "client_internal.h"
 #include "loop_internal.h"
 #include "tls_internal.h"
@@ -88,8 +88,8 @@ static void free_conn(struct loop_garbage *garbage)
     free(conn);
 }
 
-/* Takes the connection out of the pool. Does not fail its calls: the caller has done that, or does it
- * next (conn_fail), or they are canceled. */
+/* Takes the connection out of the pool. Does not fail its calls: the caller has done that, or does
+ * it next (conn_fail), or they are canceled. */
 static void conn_close(struct pool_conn *conn)
 {
     struct http_client *c = conn->client;
@@ -202,7 +202,8 @@ static void on_opened(void *owner)
     pool_pump(c);
 }
 
-/* Bytes that break the protocol end the connection. On an idle one no call is affected: no error. */
+/* Bytes that break the protocol end the connection. On an idle one no call is affected: no error.
+ */
 static void on_received(void *owner, str bytes)
 {
     struct pool_conn *conn = owner;
@@ -228,8 +229,8 @@ static void on_fill(void *owner, struct buf *out, size_t room)
     conn_update(conn);
 }
 
-/* Fails the calls that waited for this dial: all queued ones, or just one with HTTP/1.1, where each call
- * has its own dial. */
+/* Fails the calls that waited for this dial: all queued ones, or just one with HTTP/1.1, where each
+ * call has its own dial. */
 static void fail_dial(struct pool_conn *conn, const err_t *why)
 {
     struct http_client *c = conn->client;
@@ -277,8 +278,8 @@ static const struct link_events conn_events = {
 
 /* --- dialing --- */
 
-/* Connects to the next address. Each gets an equal share of the remaining time, so that one that drops
- * packets does not use up the time of the others. */
+/* Connects to the next address. Each gets an equal share of the remaining time, so that one that
+ * drops packets does not use up the time of the others. */
 static void try_address(struct pool_conn *conn)
 {
     struct http_client *c = conn->client;
@@ -342,8 +343,8 @@ static void on_dial_timeout(struct pool_conn *conn)
     fail_dial(conn, &e);
 }
 
-/* HTTP/2 only: pings after ping_after_ns without a byte, and gives up ping_timeout_ns later. TCP keep-alive
- * alone would take minutes to notice that the peer is gone. */
+/* HTTP/2 only: pings after ping_after_ns without a byte, and gives up ping_timeout_ns later. TCP
+ * keep-alive alone would take minutes to notice that the peer is gone. */
 static void check_keepalive(struct pool_conn *conn)
 {
     struct http_client *c = conn->client;
@@ -408,8 +409,8 @@ static void start_call(struct pool_conn *conn, struct http_call *call)
     conn_update(conn);
 }
 
-/* Dials for calls that found no room. HTTP/1.1: one connection per queued call. HTTP/2: one more, once
- * the stream limits of the present ones are known. */
+/* Dials for calls that found no room. HTTP/1.1: one connection per queued call. HTTP/2: one more,
+ * once the stream limits of the present ones are known. */
 static void dial_for_queue(struct http_client *c)
 {
     size_t wanted = MIN(c->queue.n, c->http1 ? (size_t)DIALS_MAX : 1);

@@ -1,4 +1,5 @@
-/* The HTTP server: listens, joins links with protocol sessions, and enforces time and memory limits.
+/* The HTTP server: listens, joins links with protocol sessions, and enforces time and memory
+ * limits.
  *
  *      listener --accept_connection()--> server_conn
  *                                          |- link     (bytes, TLS)      link.c
@@ -13,15 +14,15 @@
  * per deadline would have to be moved for every read and write.
  *
  * Memory: `pending_bytes` counts request bodies, `unread_bytes` the answers that clients have not
- * read, across all connections. If unread_bytes exceeds its limit, connections are closed, those first
- * whose clients have read nothing for the longest time, until a quarter of the limit is free. A client
- * that reads, however slowly, is closed last; one that reads nothing is not protected by others that do.
- * Afterwards the freed memory is returned to the system (malloc_trim): it lies scattered between live
- * blocks, and the next peak may never come.
+ * read, across all connections. If unread_bytes exceeds its limit, connections are closed, those
+ * first whose clients have read nothing for the longest time, until a quarter of the limit is free.
+ * A client that reads, however slowly, is closed last; one that reads nothing is not protected by
+ * others that do. Afterwards the freed memory is returned to the system (malloc_trim): it lies
+ * scattered between live blocks, and the next peak may never come.
  *
  * Invariant: the server owns its connections, a connection its link and session. An exchange that
- * a handler still has survives both (exchange.h). link_finish() may call on_closed() at once and free
- * the connection, so nothing may touch it after conn_update(). */
+ * a handler still has survives both (exchange.h). link_finish() may call on_closed() at once and
+ * free the connection, so nothing may touch it after conn_update(). */
 #include "http_server.h"
 
 #include "link.h"
@@ -124,8 +125,8 @@ static void conn_close(struct server_conn *c)
     report_drained(s);
 }
 
-/* The connection whose client has read nothing for the longest time, although answers wait for it; among
- * equals, the one with the most memory. */
+/* The connection whose client has read nothing for the longest time, although answers wait for it;
+ * among equals, the one with the most memory. */
 static struct server_conn *find_stalest_conn(const struct http_server *s)
 {
     struct server_conn *found = NULL;
@@ -267,8 +268,8 @@ static const struct link_events conn_events = {
 
 /* --- time --- */
 
-/* Closes a connection that did not finish its handshake or does not take its output; otherwise lets the
- * session handle its own deadline. */
+/* Closes a connection that did not finish its handshake or does not take its output; otherwise lets
+ * the session handle its own deadline. */
 static void on_timer(struct timer *timer)
 {
     struct server_conn *c = container_of(timer, struct server_conn, timer);
@@ -507,7 +508,8 @@ void http_server_drain(struct http_server *s, int64_t limit_ns, void (*done)(voi
     s->draining = true;
     s->drained = done;
     s->drained_context = context;
-    /* `done` never runs from inside this call: without connections the timer fires in the next turn. */
+    /* `done` never runs from inside this call: without connections the timer fires in the next
+     * turn. */
     int64_t wait = s->conns.n ? loop_scale_timeout(s->loop, limit_ns) : 0;
     timer_set(s->loop, &s->drain_limit, s->loop->mono_ns + wait, on_drain_limit);
     for (struct list_item *item = s->conns.first, *next; item; item = next) {

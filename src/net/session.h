@@ -1,6 +1,6 @@
 /* A server protocol without its socket: bytes in, exchanges out, bytes out. The two are HTTP/1.1
- * (h1_server.c) and HTTP/2 (h2_server.c); a connection (server.c) or a fuzzer feeds them. For the files of
- * net only. */
+ * (h1_server.c) and HTTP/2 (h2_server.c); a connection (server.c) or a fuzzer feeds them. For the
+ * files of net only. */
 #ifndef FLYBALL_SESSION_H
 #define FLYBALL_SESSION_H
 

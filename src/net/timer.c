@@ -1,4 +1,5 @@
-/* Timers: a heap of nodes inside their owners, ordered by the loop's monotonic clock. See loop.h. */
+/* Timers: a heap of nodes inside their owners, ordered by the loop's monotonic clock. See loop.h.
+ */
 #include "loop_internal.h"
 
 void timer_set(struct loop *loop, struct timer *timer, int64_t mono_ns,
@@ -40,8 +41,8 @@ void loop_set_alarm(struct loop *loop)
         wait_ns = next->key - loop->mono_ns;
     if (loop->time == LOOP_SCALED)
         wait_ns = (int64_t)((double)wait_ns / loop->speed);
-    /* mono_ns does not include the time that this turn has taken so far, so the alarm may be late by
-     * that. Rounding up avoids waking early; an early wakeup would only cost another turn. */
+    /* mono_ns does not include the time that this turn has taken so far, so the alarm may be late
+     * by that. Rounding up avoids waking early; an early wakeup would only cost another turn. */
     uint64_t wait_ms = (uint64_t)(wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS != 0));
     uv_update_time(&loop->uv);
     /* Repeats, because libuv before 1.45 fires a due timer and then still waits, for the next one:

@@ -1,18 +1,18 @@
 /* TLS contexts and sessions: see tls.h.
  *
- * A `struct tls` keeps copies of the options it was made from and the OpenSSL context built from them.
- * A reload builds a second context and swaps it in; sessions that began with the old one keep it
- * (OpenSSL counts references). A reload that fails leaves the old context in place.
+ * A `struct tls` keeps copies of the options it was made from and the OpenSSL context built from
+ * them. A reload builds a second context and swaps it in; sessions that began with the old one keep
+ * it (OpenSSL counts references). A reload that fails leaves the old context in place.
  *
  *      options -> pem (bytes or file) -> build_context() -> SSL_CTX -> tls_session_new() -> SSL
  *                   ^                                                        |
  *                   '--- files changed? at most every reload_ns -------------'
  *
- * Settings chosen by measurement: no session cache, no tickets, buffers released when empty. An idle
- * connection costs about 14 KB instead of 50.
+ * Settings chosen by measurement: no session cache, no tickets, buffers released when empty. An
+ * idle connection costs about 14 KB instead of 50.
  *
- * Invariant: `pem` holds what the current context was built from, or a newer set that was unusable; file
- * stamps are taken before the file is read, so that a change during the read is noticed later.
+ * Invariant: `pem` holds what the current context was built from, or a newer set that was unusable;
+ * file stamps are taken before the file is read, so that a change during the read is noticed later.
  *
  * Only functions that both OpenSSL 3.0 and 3.5 have are used. */
 #include "tls_internal.h"
@@ -202,8 +202,8 @@ static int use_key(const struct pem *pem, SSL_CTX *context, err_t *e)
     return ok ? 0 : set_openssl_error(e, pem_name(pem, "private key"));
 }
 
-/* An unverifiable client certificate does not end the handshake: tls_session_peer() reports it as rejected,
- * and the client may still authenticate with a token. */
+/* An unverifiable client certificate does not end the handshake: tls_session_peer() reports it as
+ * rejected, and the client may still authenticate with a token. */
 static int accept_any_cert(int ok UNUSED, X509_STORE_CTX *store UNUSED)
 {
     return 1;
@@ -263,7 +263,8 @@ static void set_verification(struct tls *tls, SSL_CTX *context)
         SSL_CTX_set_default_verify_paths(context);
 }
 
-/* Builds a context from the current PEM texts and replaces the old one. On failure nothing changes. */
+/* Builds a context from the current PEM texts and replaces the old one. On failure nothing changes.
+ */
 static int build_context(struct tls *tls, err_t *e)
 {
     SSL_CTX *context = SSL_CTX_new(tls->server ? TLS_server_method() : TLS_client_method());
@@ -361,7 +362,8 @@ void tls_unref(struct tls *tls)
     free(tls);
 }
 
-/* A set that cannot be read or does not match changes nothing; it is tried again when a file changes. */
+/* A set that cannot be read or does not match changes nothing; it is tried again when a file
+ * changes. */
 static void reload_files(struct tls *tls)
 {
     bool changed = pem_changed(&tls->ca) || pem_changed(&tls->cert) || pem_changed(&tls->key);
@@ -425,8 +427,9 @@ int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e)
     return 0;
 }
 
-/* Reads several TLS records per system call, which halves the calls of a busy watch. OpenSSL's own read-ahead
- * would do that too, but moves all buffered bytes to the front of its buffer for every record. */
+/* Reads several TLS records per system call, which halves the calls of a busy watch. OpenSSL's own
+ * read-ahead would do that too, but moves all buffered bytes to the front of its buffer for every
+ * record. */
 static int set_read_ahead(SSL *session)
 {
     BIO *ahead = BIO_new(BIO_f_buffer()), *socket = SSL_get_rbio(session);
@@ -451,7 +454,8 @@ bool tls_session_has_buffered(SSL *session)
     return SSL_has_pending(session) || BIO_ctrl_pending(SSL_get_rbio(session)) > 0;
 }
 
-/* Copies all entries with that NID to `*at` and returns how many; with `at` NULL, returns the bytes needed. */
+/* Copies all entries with that NID to `*at` and returns how many; with `at` NULL, returns the bytes
+ * needed. */
 static size_t copy_entries(const X509_NAME *name, int nid, str *ret, char **at)
 {
     size_t bytes = 0, n = 0;

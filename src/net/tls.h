@@ -1,10 +1,10 @@
 /* TLS contexts for clients and servers, and client identities.
  *
- * A context is created once and shared; every connection takes a reference. Certificates and keys come
- * as PEM bytes or as files. Files are checked at most every `reload_ns`, when a connection or call
- * begins: if one changed, the new set is read and used from then on; if the new set is unusable
- * (half-written, key does not match), the old one stays in use until a file changes again. PEM bytes take
- * precedence over a file of the same kind. */
+ * A context is created once and shared; every connection takes a reference. Certificates and keys
+ * come as PEM bytes or as files. Files are checked at most every `reload_ns`, when a connection or
+ * call begins: if one changed, the new set is read and used from then on; if the new set is
+ * unusable (half-written, key does not match), the old one stays in use until a file changes again.
+ * PEM bytes take precedence over a file of the same kind. */
 #ifndef FLYBALL_TLS_H
 #define FLYBALL_TLS_H
 
@@ -38,7 +38,8 @@ struct tls *tls_ref(struct tls *tls);
 void tls_unref(struct tls *tls);
 
 /* The identity in a client certificate: the common name is the user, each organization a group (the
- * Kubernetes convention). A certificate that could not be verified is `rejected` and names no user. */
+ * Kubernetes convention). A certificate that could not be verified is `rejected` and names no user.
+ */
 struct tls_peer {
     str user;
     const str *groups;

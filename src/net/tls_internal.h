@@ -11,10 +11,12 @@ int tls_session_new(struct tls *tls, str host, SSL **ret_session, err_t *e);
 
 int tls_session_attach(SSL *session, int fd); /* 0 or -ENOMEM */
 
-/* Bytes taken from the kernel but not read yet: the descriptor will not become readable for them. */
+/* Bytes taken from the kernel but not read yet: the descriptor will not become readable for them.
+ */
 bool tls_session_has_buffered(SSL *session);
 
-/* Reloads changed files, at most every reload_ns. Returns a number that changes with every reload. */
+/* Reloads changed files, at most every reload_ns. Returns a number that changes with every reload.
+ */
 unsigned tls_reload_if_changed(struct tls *tls);
 
 /* The identity in the peer's certificate as one block to free(); NULL: it sent none. */

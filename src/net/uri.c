@@ -1,6 +1,6 @@
-/* Percent-encoding, queries and URLs: see http.h. Parts of a URL or query borrow the text they were parsed
- * from; only decoding copies, into the caller's arena. Errors quote the whole URL, because the user has
- * to find it in a flag or a file. */
+/* Percent-encoding, queries and URLs: see http.h. Parts of a URL or query borrow the text they were
+ * parsed from; only decoding copies, into the caller's arena. Errors quote the whole URL, because
+ * the user has to find it in a flag or a file. */
 #include "http.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
-/* Notifies when the wall clock is set: see loop.h. The kernel cancels a timerfd on that clock when it is set
- * (TFD_TIMER_CANCEL_ON_SET), which makes it readable with ECANCELED. In virtual time loop_set_wall() sets the
- * clock and notifies the watches itself. */
+/* Notifies when the wall clock is set: see loop.h. The kernel cancels a timerfd on that clock when
+ * it is set (TFD_TIMER_CANCEL_ON_SET), which makes it readable with ECANCELED. In virtual time
+ * loop_set_wall() sets the clock and notifies the watches itself. */
 #include "loop_internal.h"
 
 #include <sys/timerfd.h>

@@ -2,10 +2,10 @@
  *
  *      loop  --jobs pipe-->  thread: work->run()  --results pipe-->  loop: work->done()
  *
- * Each message is a pointer to a struct work, which belongs to its owner. libuv's pool was tried first, and
- * its wakeups cost more than the work. A writer to a pipe hints to the kernel that it is about to wait, so
- * the reader continues on the writer's CPU; a condition variable and an eventfd wake another CPU instead,
- * which takes 50 us in each direction on virtual machines. */
+ * Each message is a pointer to a struct work, which belongs to its owner. libuv's pool was tried
+ * first, and its wakeups cost more than the work. A writer to a pipe hints to the kernel that it is
+ * about to wait, so the reader continues on the writer's CPU; a condition variable and an eventfd
+ * wake another CPU instead, which takes 50 us in each direction on virtual machines. */
 #include "loop_internal.h"
 
 #include <fcntl.h>
