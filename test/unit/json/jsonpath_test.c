@@ -324,7 +324,7 @@ static void multiplying_is_bounded(void)
     err_t e;
     OK_CALL(jsonpath_parse(&a, (struct jsonpath_source){ S(".*[*][*]"), 1, 0 }, &p, &e), &e);
     EQ_INT(jsonpath_find(&a, &p, o, &values, &e), -EBADMSG);
-    EQ_STR(str_c(e.text), S("the path names more than 100000 values"));
+    EQ_STR(str_c(e.text), S("the path selects more than 100000 values"));
 }
 
 static void dotted_paths(void)

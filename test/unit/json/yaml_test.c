@@ -177,11 +177,11 @@ static void errors_have_a_place(void)
           "invalid YAML at line 2, column 2: did not find expected ',' or ']' while parsing a flow "
           "sequence");
     fails("a: *x", EINVAL,
-          "invalid YAML at line 1, column 4: an alias to an anchor that does not exist");
+          "invalid YAML at line 1, column 4: an alias refers to an unknown anchor");
     fails("a: &x [*x]", EINVAL,
-          "invalid YAML at line 1, column 8: an anchor that holds an alias to itself");
+          "invalid YAML at line 1, column 8: an anchor contains an alias to itself");
     fails("a: .inf", EINVAL,
-          "invalid YAML at line 1, column 4: infinity and not-a-number cannot be held in JSON");
+          "invalid YAML at line 1, column 4: JSON cannot represent infinity and not-a-number");
     fails("~: 1", EINVAL, "invalid YAML at line 1, column 1: a key cannot be null");
     fails("? [a]\n: 1", EINVAL,
           "invalid YAML at line 1, column 5: a key must be text, a number or a boolean");
@@ -189,12 +189,12 @@ static void errors_have_a_place(void)
         "x: {<<: 5}", EINVAL,
         "invalid YAML at line 1, column 9: a merge key (<<) takes a mapping or a list of mappings");
     fails("!!int abc", EINVAL,
-          "invalid YAML at line 1, column 1: the value is not what its tag says");
+          "invalid YAML at line 1, column 1: the value does not match its tag");
     fails("!!binary aGk=", EINVAL,
-          "invalid YAML at line 1, column 1: !!binary is not supported, write the base64 text "
+          "invalid YAML at line 1, column 1: !!binary is not supported; write the base64 text "
           "without the tag");
     fails("a: \"\x01\"", EINVAL, "invalid YAML at byte 5: control characters are not allowed");
-    fails("a: 1\n---\nb: 2\n", EINVAL, "the YAML holds more than one document, one was expected");
+    fails("a: 1\n---\nb: 2\n", EINVAL, "the YAML has more than one document, expected one");
 }
 
 static void bombs_do_not_explode(void)
