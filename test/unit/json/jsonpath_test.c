@@ -17,7 +17,7 @@ static struct json *root(struct arena *a)
     return v;
 }
 
-/* All values as one JSON list, or the error's sentence. */
+/* All values as one JSON list, or the text of the error. */
 static str found(struct arena *a, const char *path, unsigned flags)
 {
     struct jsonpath p;

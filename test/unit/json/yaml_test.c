@@ -138,7 +138,7 @@ static void copies_do_not_share(void)
     EQ_STR(json_to_str(&a, v), S("{\"a\":{\"k\":1},\"b\":{\"k\":2}}"));
 }
 
-static void many_keys_are_told_apart(void)
+static void many_keys_are_distinguished(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf text = { 0 };
@@ -157,7 +157,7 @@ static void note(void *context, str path)
     buf_printf(context, STR_FMT ";", STR_ARG(path));
 }
 
-static void duplicates_are_told_and_the_last_wins(void)
+static void duplicates_are_reported_and_the_last_wins(void)
 {
     auto_arena struct arena a = { 0 };
     auto_buf struct buf paths = { 0 };
@@ -381,8 +381,8 @@ int main(void)
                                         TAP(json_is_yaml),
                                         TAP(anchors_are_copied_and_merged),
                                         TAP(copies_do_not_share),
-                                        TAP(many_keys_are_told_apart),
-                                        TAP(duplicates_are_told_and_the_last_wins),
+                                        TAP(many_keys_are_distinguished),
+                                        TAP(duplicates_are_reported_and_the_last_wins),
                                         TAP(errors_have_a_place),
                                         TAP(bombs_do_not_explode),
                                         TAP(limits_hold),
