@@ -304,7 +304,7 @@ struct json *apply_update(struct arena *a, const struct apply_request *r)
     if (typed_check(r->shape, object, true, &ignored) < 0 ||
         typed_check(r->shape, w.live, true, &ignored) < 0)
         return object;
-    if (check_readers(&w, object) < 0)
+    if (check_versions(&w, object) < 0)
         return object;
     own_changes(&w, w.live, object, manager_name(r));
     with_managed(&w, object);

@@ -1,5 +1,5 @@
-/* What becomes of a query, and what is refused where. Whether the answers are right is asked of a real Prometheus in
- * test/integration/tenants.py. */
+/* Confined queries, and the positions and messages of rejected ones. test/integration/tenants.py checks the results
+ * against a real Prometheus. */
 #include "prom/promql.h"
 
 #include "base/buf.h"
