@@ -77,7 +77,7 @@ static bool same_key(const struct set_node *member, const void *wanted)
     return str_eq(r->name, key->name) && str_eq(r->ns, key->ns);
 }
 
-static struct record *find(const struct cache *c, str ns, str name)
+static struct record *find_record(const struct cache *c, str ns, str name)
 {
     return (struct record *)set_find(&c->records, record_hash(ns, name), same_key,
                                      &(struct key){ ns, name });
@@ -85,7 +85,7 @@ static struct record *find(const struct cache *c, str ns, str name)
 
 const void *cache_get(const struct cache *c, str ns, str name)
 {
-    return find(c, ns, name);
+    return find_record(c, ns, name);
 }
 
 size_t cache_count(const struct cache *c)
@@ -123,7 +123,7 @@ const void *cache_next_in(const struct cache *c, size_t index, const void *recor
 
 /* ---- indexes */
 
-static str text_at(const struct cache *c, const struct record *r, size_t index)
+static str index_value(const struct cache *c, const struct record *r, size_t index)
 {
     return *(const str *)(const void *)((const char *)r + c->spec.indexes[index]);
 }
@@ -133,7 +133,7 @@ static void index_add(struct cache *c, struct record *r)
     for (size_t i = 0; i < c->index_count; i++) {
         struct record_link *link = &record_links(r)[i];
         *link = (struct record_link){ 0 };
-        str text = text_at(c, r, i);
+        str text = index_value(c, r, i);
         if (!text.n)
             continue;
         /* behind the first, whose text is the map's key */
@@ -155,7 +155,7 @@ static void index_remove(struct cache *c, struct record *r)
 {
     for (size_t i = 0; i < c->index_count; i++) {
         struct record_link *link = &record_links(r)[i];
-        str text = text_at(c, r, i);
+        str text = index_value(c, r, i);
         if (!text.n)
             continue;
         if (link->next)
@@ -163,7 +163,7 @@ static void index_remove(struct cache *c, struct record *r)
         if (link->previous)
             record_links(link->previous)[i].next = link->next;
         else if (link->next)
-            map_put(&c->indexes[i], text_at(c, link->next, i), link->next);
+            map_put(&c->indexes[i], index_value(c, link->next, i), link->next);
         else
             map_del(&c->indexes[i], text);
         *link = (struct record_link){ 0 };
@@ -172,7 +172,7 @@ static void index_remove(struct cache *c, struct record *r)
 
 /* ---- being told */
 
-static void tell(struct cache *c, const struct record *old, const struct record *now)
+static void notify_handlers(struct cache *c, const struct record *old, const struct record *now)
 {
     for (size_t i = 0; i < c->handlers.n; i++)
         c->handlers.at[i].fn(c->handlers.at[i].context, old, now);
@@ -190,13 +190,13 @@ void cache_handle(struct cache *c, cache_handler_fn *fn, void *context)
 
 void cache_put(struct cache *c, struct record *r)
 {
-    struct record *old = find(c, r->ns, r->name);
+    struct record *old = find_record(c, r->ns, r->name);
     r->mark = true;
     if (!old) {
         set_add(&c->records, &r->node);
         index_add(c, r);
         c->record_bytes += record_bytes(r);
-        tell(c, NULL, r);
+        notify_handlers(c, NULL, r);
         return;
     }
     if (str_eq(old->rv, r->rv) && str_eq(old->uid, r->uid)) {
@@ -209,24 +209,24 @@ void cache_put(struct cache *c, struct record *r)
     index_add(c, r);
     c->record_bytes += record_bytes(r) - record_bytes(old);
     if (c->spec.every_update || !record_same(old, r))
-        tell(c, old, r);
+        notify_handlers(c, old, r);
     record_unref(old);
 }
 
-static void drop(struct cache *c, struct record *old)
+static void remove_record(struct cache *c, struct record *old)
 {
     set_remove(&c->records, &old->node);
     index_remove(c, old);
     c->record_bytes -= record_bytes(old);
-    tell(c, old, NULL);
+    notify_handlers(c, old, NULL);
     record_unref(old);
 }
 
 void cache_delete(struct cache *c, str ns, str name)
 {
-    struct record *old = find(c, ns, name);
+    struct record *old = find_record(c, ns, name);
     if (old)
-        drop(c, old);
+        remove_record(c, old);
 }
 
 void cache_list_begin(struct cache *c)
@@ -247,7 +247,7 @@ void cache_list_end(struct cache *c)
             vec_push(&gone, r);
     }
     for (size_t i = 0; i < gone.n; i++)
-        drop(c, gone.at[i]);
+        remove_record(c, gone.at[i]);
     vec_done(&gone);
     c->listing = c->absent = false;
     c->synced = true;

@@ -107,7 +107,7 @@ struct kube_call *kube_call_new(struct kube *k, const struct kube_request *r)
     return call;
 }
 
-static void drop_attempt(struct kube_call *call)
+static void end_attempt(struct kube_call *call)
 {
     if (call->http)
         http_call_cancel(call->http);
@@ -120,15 +120,15 @@ static void drop_attempt(struct kube_call *call)
 }
 
 /* Takes the call off the client's lists: after this nothing but its owner knows it. */
-static void detach(struct kube_call *call)
+static void detach_call(struct kube_call *call)
 {
-    drop_attempt(call);
+    end_attempt(call);
     timer_stop(&call->pause);
     list_remove(&call->waiting);
     list_remove(&call->item);
 }
 
-static void destroy(struct kube_call *call)
+static void destroy_call(struct kube_call *call)
 {
     buf_done(&call->answer);
     arena_done(&call->arena);
@@ -137,41 +137,41 @@ static void destroy(struct kube_call *call)
 
 void kube_call_free(struct kube_call *call)
 {
-    detach(call);
-    destroy(call);
+    detach_call(call);
+    destroy_call(call);
 }
 
 /* The callback may do anything, also free the client; the call is ours until it returns. */
-static void finish(struct kube_call *call, const struct kube_reply *reply)
+static void finish_call(struct kube_call *call, const struct kube_reply *reply)
 {
-    detach(call);
+    detach_call(call);
     if (call->done)
         call->done(call->context, reply);
-    destroy(call);
+    destroy_call(call);
 }
 
 void kube_call_fail(struct kube_call *call, const char *why)
 {
     struct kube_reply reply;
     kube_reply_none(call, why, &reply);
-    finish(call, &reply);
+    finish_call(call, &reply);
 }
 
 /* ---- attempts */
 
-static void pause_over(struct timer *timer)
+static void on_pause_end(struct timer *timer)
 {
     kube_call_wait(container_of(timer, struct kube_call, pause));
 }
 
-static void pause_for(struct kube_call *call, int64_t ns)
+static void start_pause(struct kube_call *call, int64_t ns)
 {
-    drop_attempt(call);
-    timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, pause_over);
+    end_attempt(call);
+    timer_set(call->k->loop, &call->pause, loop_mono_ns(call->k->loop) + ns, on_pause_end);
 }
 
 /* May this be tried again, and when? Never once the caller has seen bytes of an answer. */
-static bool try_again(struct kube_call *call, const err_t *failure)
+static bool retry_if_allowed(struct kube_call *call, const err_t *failure)
 {
     int64_t now = loop_mono_ns(call->k->loop), pause_ns;
     if (call->streamed)
@@ -191,12 +191,12 @@ static bool try_again(struct kube_call *call, const err_t *failure)
     }
     if (call->deadline_ns && now + pause_ns >= call->deadline_ns)
         return false;
-    pause_for(call, pause_ns);
+    start_pause(call, pause_ns);
     return true;
 }
 
 /* -1: the server does not ask to come back. A date, or what is no number at all, is a wish without a time. */
-static int retry_after_of(str header)
+static int parse_retry_after(str header)
 {
     int64_t seconds = 0;
     if (!str_trim(header).n)
@@ -214,8 +214,8 @@ static void on_head(void *context, const struct http_head *head)
 {
     struct kube_call *call = context;
     call->status = head->status;
-    kube_heard(call->k, head->status);
-    call->retry_after_s = retry_after_of(http_header_get(head->headers, S("retry-after")));
+    kube_note_status(call->k, head->status);
+    call->retry_after_s = parse_retry_after(http_header_get(head->headers, S("retry-after")));
 }
 
 static void on_data(void *context, str bytes)
@@ -234,7 +234,7 @@ static void on_data(void *context, str bytes)
         buf_put(&call->answer, bytes);
 }
 
-static void count(const struct kube_call *call, int status)
+static void count_request(const struct kube_call *call, int status)
 {
     struct kube *k = call->k;
     char code[16];
@@ -250,19 +250,19 @@ static void on_done(void *context, const err_t *failure)
     struct kube_call *call = context;
     struct kube *k = call->k;
     call->http = NULL; /* over: nothing to cancel */
-    count(call, failure ? 0 : call->status);
+    count_request(call, failure ? 0 : call->status);
     if (failure)
-        kube_heard(k, 0);
+        kube_note_status(k, 0);
     if (!failure && call->status == 401)
         credentials_refused(k->credentials);
-    if (try_again(call, failure))
+    if (retry_if_allowed(call, failure))
         return;
     struct kube_reply reply;
     if (failure)
         kube_reply_none(call, failure->text, &reply);
     else
         kube_reply_read(call, &reply);
-    finish(call, &reply);
+    finish_call(call, &reply);
 }
 
 void kube_call_run(struct kube_call *call)
@@ -291,6 +291,6 @@ void kube_call_run(struct kube_call *call)
                                                  .on_data = on_data,
                                                  .on_done = on_done,
                                                  .context = call });
-    if (call->patient)
+    if (call->allow_delay)
         http_call_allow_delay(call->http);
 }

@@ -4,7 +4,7 @@
 
 #include "../base/log.h"
 
-static void pump_soon(struct deferred *deferred);
+static void on_pump_deferred(struct deferred *deferred);
 
 /* A steady trickle of events in portions: at 440 a second one costs 47 us of CPU with a rest of 10 ms, and 19
  * with this, on the same busy machine. The first after a quiet while is never late. */
@@ -33,7 +33,7 @@ static void link_retire(struct kube_link *link)
     kube_link_release(link);
 }
 
-static void authorize(void *context, struct http_header_list *list)
+static void add_authorization(void *context, struct http_header_list *list)
 {
     credentials_authorize(((struct kube *)context)->credentials, list);
 }
@@ -66,7 +66,7 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
     struct http_client_options o = { .url = k->config->server,
                                      .tls = tls,
                                      .user_agent = k->user_agent,
-                                     .authorize = authorize,
+                                     .authorize = add_authorization,
                                      .context = k,
                                      .read_delay_ns = rest_ns };
     struct http_client *http;
@@ -80,7 +80,7 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
 }
 
 /* A plugin ended: what waits can go, or must be told why it cannot. */
-static void credentials_changed(void *context, const char *failure, bool cert)
+static void on_credentials_change(void *context, const char *failure, bool cert)
 {
     struct kube *k = context;
     struct kube_link *link;
@@ -97,10 +97,10 @@ static void credentials_changed(void *context, const char *failure, bool cert)
         kube_pump(k);
         return;
     }
-    struct list told = { 0 }; /* their owners may end others of them, and send new ones */
+    struct list failing = { 0 }; /* their owners may end others of them, and send new ones */
     while (k->waiting.n)
-        list_move(&told, k->waiting.first);
-    for (struct kube_call *call; (call = list_first(&told, struct kube_call, waiting));)
+        list_move(&failing, k->waiting.first);
+    for (struct kube_call *call; (call = list_first(&failing, struct kube_call, waiting));)
         kube_call_fail(call, failure);
 }
 
@@ -140,7 +140,7 @@ static struct kube_config *config_copy(const struct kube_config *c)
     return copy;
 }
 
-static void metrics_init(struct kube *k, struct metrics *given)
+static void init_metrics(struct kube *k, struct metrics *given)
 {
     static const double bounds[] = { 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60 };
     k->own_metrics = given ? NULL : metrics_new();
@@ -188,8 +188,8 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->gate_ns = INT64_MAX;
     random_init(&k->random, (uint64_t)loop_exact_ns(k->loop),
                 9); /* virtual time: the same each run */
-    metrics_init(k, o->metrics);
-    k->credentials = credentials_new(k->loop, k->config, credentials_changed, k);
+    init_metrics(k, o->metrics);
+    k->credentials = credentials_new(k->loop, k->config, on_credentials_change, k);
     if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {
         err_wrap(e, STR_FMT, STR_ARG(k->config->where));
         kube_free(k);
@@ -205,7 +205,7 @@ void kube_free(struct kube *k)
         return;
     for (struct kube_call *call; (call = list_first(&k->calls, struct kube_call, item));)
         kube_call_free(call);
-    kube_questions_free(k);
+    kube_lookups_free(k);
     loop_cancel_deferred(&k->pump);
     timer_stop(&k->pump_later);
     timer_stop(&k->gate);
@@ -252,23 +252,23 @@ static int64_t rate_wait_ns(struct kube *k)
     return (int64_t)((1 - k->tokens) / k->rate * NS_PER_S) + 1;
 }
 
-void kube_grant(struct kube *k, size_t requests)
+void kube_add_burst(struct kube *k, size_t requests)
 {
     k->granted += requests;
 }
 
-static void pump_fired(struct timer *timer)
+static void on_pump_timer(struct timer *timer)
 {
     kube_pump(container_of(timer, struct kube, pump_later));
 }
 
-static bool may_go(struct kube *k, struct kube_call *call)
+static bool can_send_call(struct kube *k, struct kube_call *call)
 {
     if (!credentials_ready(k->credentials))
         return false;
     int64_t wait_ns = call->paid ? 0 : rate_wait_ns(k);
     if (wait_ns)
-        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, pump_fired);
+        timer_set(k->loop, &k->pump_later, loop_mono_ns(k->loop) + wait_ns, on_pump_timer);
     return !wait_ns;
 }
 
@@ -279,7 +279,7 @@ void kube_pump(struct kube *k)
         int64_t now = loop_mono_ns(k->loop);
         bool shut = call->gated && now >= k->gate_ns;
         bool late = call->deadline_ns && now >= call->deadline_ns;
-        if (!shut && !late && !may_go(k, call))
+        if (!shut && !late && !can_send_call(k, call))
             return;
         list_remove(&call->waiting);
         call->paid = true;
@@ -292,7 +292,7 @@ void kube_pump(struct kube *k)
     }
 }
 
-static void pump_soon(struct deferred *deferred)
+static void on_pump_deferred(struct deferred *deferred)
 {
     kube_pump(container_of(deferred, struct kube, pump));
 }
@@ -301,22 +301,22 @@ void kube_call_wait(struct kube_call *call)
 {
     struct kube *k = call->k;
     (call->urgent ? list_prepend : list_append)(&k->waiting, &call->waiting);
-    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon);
+    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred);
 }
 
 /* ---- a server that was away */
 
-void kube_on_return(struct kube *k, struct kube_return *me)
+void kube_on_recovery(struct kube *k, struct kube_recovery *me)
 {
-    list_prepend(&k->returns, &me->item);
+    list_prepend(&k->recoveries, &me->item);
 }
 
-void kube_on_return_forget(struct kube_return *me)
+void kube_off_recovery(struct kube_recovery *me)
 {
     list_remove(&me->item);
 }
 
-void kube_heard(struct kube *k, int status)
+void kube_note_status(struct kube *k, int status)
 {
     int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
     if (!status || (status >= 502 && status <= 504)) { /* those are of a proxy without a server */
@@ -331,8 +331,8 @@ void kube_heard(struct kube *k, int status)
     k->away_ns = 0;
     if (now - since < away_least_ns)
         return;
-    list_each(struct kube_return, one, &k->returns, item)
-        one->returned(one);
+    list_each(struct kube_recovery, one, &k->recoveries, item)
+        one->recovered(one);
 }
 
 bool kube_may_be_starting(const struct kube *k)
@@ -342,7 +342,7 @@ bool kube_may_be_starting(const struct kube *k)
 
 /* ---- the gate */
 
-static void gate_shut(struct timer *timer)
+static void on_gate_closed(struct timer *timer)
 {
     struct kube *k = container_of(timer, struct kube, gate);
     if (loop_mono_ns(k->loop) < k->gate_ns)
@@ -355,7 +355,8 @@ static void gate_shut(struct timer *timer)
             kube_call_fail(call, "cut off, as this process does not lead any more");
         item = under_way ? k->calls.first : item->next;
     }
-    loop_defer(k->loop, LOOP_SOON, &k->pump, pump_soon); /* those that wait are refused there */
+    loop_defer(k->loop, LOOP_SOON, &k->pump,
+               on_pump_deferred); /* those that wait are refused there */
 }
 
 void kube_gate(struct kube *k, int64_t mono_ns)
@@ -364,7 +365,7 @@ void kube_gate(struct kube *k, int64_t mono_ns)
     if (mono_ns == INT64_MAX)
         timer_stop(&k->gate);
     else
-        timer_set(k->loop, &k->gate, mono_ns, gate_shut);
+        timer_set(k->loop, &k->gate, mono_ns, on_gate_closed);
 }
 
 /* ---- sending */
@@ -389,9 +390,9 @@ struct kube_call *kube_stream(struct kube *k, const struct kube_stream *stream)
     return call;
 }
 
-void kube_call_patient(struct kube_call *call)
+void kube_call_allow_delay(struct kube_call *call)
 {
-    call->patient = true;
+    call->allow_delay = true;
     if (call->http)
         http_call_allow_delay(call->http);
 }

@@ -118,10 +118,10 @@ struct kube_call *kube_send(struct kube *k, const struct kube_request *request);
 void kube_call_cancel(struct kube_call *call); /* NULL is fine */
 /* So many requests more may go at once, beyond the burst. For a start: how many it takes is known, they come
  * once, and each would wait for the one before. */
-void kube_grant(struct kube *k, size_t requests);
+void kube_add_burst(struct kube *k, size_t requests);
 /* A watch that only tells news from now on: what it brings may be some milliseconds late, together with
  * what comes next. */
-void kube_call_patient(struct kube_call *call);
+void kube_call_allow_delay(struct kube_call *call);
 
 /* ---- streams: lists and watches whose bodies are not collected (listwatch.h uses this) */
 
@@ -151,15 +151,15 @@ void kube_gate(struct kube *k, int64_t mono_ns);
 
 /* ---- a server that was away */
 
-struct kube_return {
+struct kube_recovery {
     struct list_item item;
-    void (*returned)(struct kube_return *me);
+    void (*recovered)(struct kube_recovery *me);
 };
 
 /* `returned` is called when the server answers again after 5 s or more in which it did not: what waits because of
  * that need not wait any longer. */
-void kube_on_return(struct kube *k, struct kube_return *me);
-void kube_on_return_forget(struct kube_return *me);
+void kube_on_recovery(struct kube *k, struct kube_recovery *me);
+void kube_off_recovery(struct kube_recovery *me);
 
 /* ---- small bodies */
 

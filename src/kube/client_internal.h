@@ -27,7 +27,7 @@ struct kube_call {
     str method, target, content_type, accept, body;
     str subject;         /* "patch deployments default/web", for sentences */
     int64_t deadline_ns; /* mono; 0: none */
-    bool gated, urgent, is_stream, patient;
+    bool gated, urgent, is_stream, allow_delay;
     bool paid; /* has passed the rate limit */
     void (*on_data)(void *context, str bytes);
     kube_reply_fn *done;
@@ -66,8 +66,8 @@ struct kube {
     struct metric_family *requests, *durations;
     int64_t away_ns;     /* mono: since then the server does not answer; 0: it does */
     int64_t starting_ns; /* mono: its first answer after that; 0: none yet, or it never was away */
-    struct list returns; /* struct kube_return: to be told when it does again */
-    struct kube_question *questions; /* discovery.c's, open */
+    struct list recoveries;      /* struct kube_recovery: to be told when it does again */
+    struct kube_lookup *lookups; /* discovery.c's, open */
     struct map discovered; /* "apps/v1 Deployment" to struct resource, in the config's arena */
 };
 
@@ -84,12 +84,12 @@ void kube_reply_read(struct kube_call *call, struct kube_reply *ret);
 void kube_reply_none(struct kube_call *call, const char *why, struct kube_reply *ret);
 
 /* discovery.c */
-void kube_questions_free(struct kube *k);
+void kube_lookups_free(struct kube *k);
 
 /* client.c */
 void kube_pump(struct kube *k);
 void kube_link_release(struct kube_link *link);
-void kube_heard(struct kube *k, int status); /* 0: nothing */
+void kube_note_status(struct kube *k, int status); /* 0: nothing */
 
 /* It was away a moment ago. Until it has read its roles a server that is starting forbids everything. */
 bool kube_may_be_starting(const struct kube *k);

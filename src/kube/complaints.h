@@ -19,11 +19,11 @@ struct complaint {
 };
 
 struct complaint_kind {
-    uint64_t sum;      /* of the text; 0: not in use */
-    int told;          /* lines */
-    uint64_t left_out; /* since the last summary */
-    bool heard;        /* likewise */
-    struct buf last;   /* error that was left out */
+    uint64_t sum;        /* of the text; 0: not in use */
+    int logged;          /* lines */
+    uint64_t suppressed; /* since the last summary */
+    bool seen;           /* likewise */
+    struct buf last;     /* error that was left out */
 };
 
 struct complaints {
@@ -34,7 +34,7 @@ struct complaints {
 };
 
 void complaints_init(struct complaints *c, struct loop *loop, const char *controller);
-void complaints_tell(struct complaints *c, const struct complaint *complaint);
+void complaints_log(struct complaints *c, const struct complaint *complaint);
 void complaints_done(struct complaints *c); /* tells what was left out so far */
 
 #endif

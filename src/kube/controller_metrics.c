@@ -64,7 +64,7 @@ static void count_up(struct metric *s, uint64_t now, uint64_t *reported)
     *reported = now;
 }
 
-static void collect(void *context)
+static void collect_metrics(void *context)
 {
     struct controller_metrics *cm = context;
     const struct workqueue *q = controller_queue(cm->c);
@@ -108,7 +108,7 @@ struct controller_metrics *controller_metrics_new(struct metrics *m, const struc
         cm->series[i] = METRIC(metrics_family(m, &spec), name);
     }
     metric_set(cm->series[MOST], workers);
-    metrics_on_read(m, collect, cm);
+    metrics_on_read(m, collect_metrics, cm);
     return cm;
 }
 

@@ -33,7 +33,7 @@ static void push_fact(struct correlate *c, struct correlate_fact *f)
     c->newest = f;
 }
 
-static void forget(struct correlate *c, struct correlate_fact *f)
+static void delete_fact(struct correlate *c, struct correlate_fact *f)
 {
     unlink_fact(c, f);
     map_del(&c->facts, f->key);
@@ -43,11 +43,11 @@ static void forget(struct correlate *c, struct correlate_fact *f)
 void correlate_done(struct correlate *c)
 {
     while (c->newest)
-        forget(c, c->newest);
+        delete_fact(c, c->newest);
     map_done(&c->facts);
 }
 
-static struct correlate_fact *fact(struct correlate *c, char kind, str a, str b)
+static struct correlate_fact *get_fact(struct correlate *c, char kind, str a, str b)
 {
     auto_buf struct buf key = { 0 };
     buf_putc(&key, kind);
@@ -61,7 +61,7 @@ static struct correlate_fact *fact(struct correlate *c, char kind, str a, str b)
         return f;
     }
     if (c->facts.n >= FACTS_MAX)
-        forget(c, c->oldest);
+        delete_fact(c, c->oldest);
     f = mem_zero(1, sizeof(*f) + key.n);
     memcpy(f + 1, key.p, key.n);
     f->key = (str){ (char *)(f + 1), key.n };
@@ -103,11 +103,11 @@ static bool is_combined(struct correlate_fact *alike, str message, int64_t now_n
 struct correlated correlate(struct correlate *c, const struct correlate_in *in, int64_t now_ns)
 {
     struct correlated out = { 0 };
-    out.combined = is_combined(fact(c, 'a', in->alike, S("")), in->message, now_ns);
-    out.drop = is_spam(fact(c, 'o', in->object, S("")), now_ns);
+    out.combined = is_combined(get_fact(c, 'a', in->alike, S("")), in->message, now_ns);
+    out.drop = is_spam(get_fact(c, 'o', in->object, S("")), now_ns);
     if (out.drop)
         return out;
-    struct correlate_fact *event = fact(c, 'e', in->alike, out.combined ? S("") : in->message);
+    struct correlate_fact *event = get_fact(c, 'e', in->alike, out.combined ? S("") : in->message);
     if (!event->count)
         event->first_ns = now_ns;
     out.count = ++event->count;

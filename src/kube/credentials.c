@@ -137,7 +137,7 @@ static bool answer_is_fresh(const struct credentials *cr)
     return cr->has_answer && loop_wall_ns(cr->loop) < cr->answer.expires_ns;
 }
 
-static void plugin_failed(struct credentials *cr, const struct child_result *result)
+static void set_plugin_failure(struct credentials *cr, const struct child_result *result)
 {
     const struct exec_plugin *x = cr->config->exec;
     str words = str_trim(result->errors);
@@ -152,7 +152,7 @@ static void plugin_failed(struct credentials *cr, const struct child_result *res
     err_wrap(&cr->plugin_failure, "credential plugin " STR_FMT, STR_ARG(x->command));
 }
 
-static void plugin_ended(void *context, const struct child_result *result)
+static void on_plugin_exit(void *context, const struct child_result *result)
 {
     struct credentials *cr = context;
     cr->plugin = NULL;
@@ -161,7 +161,7 @@ static void plugin_ended(void *context, const struct child_result *result)
     bool ok = !result->timed_out && !result->signal && !result->exit_status &&
               exec_answer_parse(&arena, result->out, &answer, &cr->plugin_failure) == 0;
     if (!ok) {
-        plugin_failed(cr, result);
+        set_plugin_failure(cr, result);
         arena_done(&arena);
         cr->plugin_pause_ns = loop_mono_ns(cr->loop) + plugin_pause_ns;
         cr->on_change(cr->context, cr->plugin_failure.text, false);
@@ -179,7 +179,7 @@ static void plugin_ended(void *context, const struct child_result *result)
     cr->on_change(cr->context, NULL, cert);
 }
 
-static str question(const struct exec_plugin *x, struct arena *a)
+static str make_exec_info(const struct exec_plugin *x, struct arena *a)
 {
     struct json *q = json_new_obj(a);
     json_set_str(a, q, "apiVersion", x->api_version);
@@ -208,12 +208,13 @@ static int plugin_start(struct credentials *cr, err_t *e)
         vec_push(&env, arena_printf(&a, STR_FMT "=" STR_FMT, STR_ARG(x->env[i].name),
                                     STR_ARG(x->env[i].value))
                            .p);
-    vec_push(&env, arena_printf(&a, "KUBERNETES_EXEC_INFO=" STR_FMT, STR_ARG(question(x, &a))).p);
+    vec_push(&env,
+             arena_printf(&a, "KUBERNETES_EXEC_INFO=" STR_FMT, STR_ARG(make_exec_info(x, &a))).p);
     for (char **var = environ; *var; var++)
         vec_push(&env, *var);
     vec_push(&env, NULL);
     struct child_options options = {
-        .argv = argv.at, .env = env.at, .on_exit = plugin_ended, .context = cr
+        .argv = argv.at, .env = env.at, .on_exit = on_plugin_exit, .context = cr
     };
     int r = child_start(cr->loop, &options, &cr->plugin, e);
     vec_done(&argv);
@@ -225,13 +226,13 @@ static int plugin_start(struct credentials *cr, err_t *e)
 }
 
 /* Told in a later turn, as all callbacks are. */
-static void tell_failure(struct timer *timer)
+static void on_failure_deferred(struct timer *timer)
 {
     struct credentials *cr = container_of(timer, struct credentials, retry);
     cr->on_change(cr->context, cr->plugin_failure.text, false);
 }
 
-static void plugin_ask(struct credentials *cr)
+static void request_plugin_run(struct credentials *cr)
 {
     if (cr->plugin || timer_is_set(&cr->retry))
         return;
@@ -239,7 +240,7 @@ static void plugin_ask(struct credentials *cr)
     if (now >= cr->plugin_pause_ns && plugin_start(cr, &cr->plugin_failure) == 0)
         return;
     cr->plugin_pause_ns = MAX(cr->plugin_pause_ns, now + plugin_pause_ns);
-    timer_set(cr->loop, &cr->retry, now, tell_failure);
+    timer_set(cr->loop, &cr->retry, now, on_failure_deferred);
 }
 
 /* ---- what the client asks */
@@ -248,7 +249,7 @@ bool credentials_ready(struct credentials *cr)
 {
     if (!cr->config->exec || answer_is_fresh(cr))
         return true;
-    plugin_ask(cr);
+    request_plugin_run(cr);
     return false;
 }
 

@@ -34,10 +34,10 @@ struct election {
     void *stopped_context;
 };
 
-static void look(struct election *el);
+static void read_lease(struct election *el);
 static void write_lease(struct election *el, bool release);
 
-static void trouble(struct election *el, const char *sentence)
+static void report_trouble(struct election *el, const char *sentence)
 {
     if (el->o.on_trouble)
         el->o.on_trouble(el->o.context, sentence);
@@ -51,10 +51,10 @@ static void timer_fired(struct timer *timer)
     if (el->state == EL_LEADER)
         write_lease(el, false);
     else
-        look(el);
+        read_lease(el);
 }
 
-static void try_later(struct election *el)
+static void schedule_retry(struct election *el)
 {
     double period = (double)el->o.retry_period_ns;
     if (el->state == EL_CANDIDATE)
@@ -62,7 +62,7 @@ static void try_later(struct election *el)
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (int64_t)period, timer_fired);
 }
 
-static void lose(struct election *el)
+static void lose_lease(struct election *el)
 {
     kube_gate(el->o.kube, 0);
     kube_call_cancel(el->call);
@@ -77,8 +77,8 @@ static void lose(struct election *el)
 static void deadline_passed(struct timer *timer)
 {
     struct election *el = container_of(timer, struct election, deadline);
-    trouble(el, "the lease could not be renewed in time");
-    lose(el);
+    report_trouble(el, "the lease could not be renewed in time");
+    lose_lease(el);
 }
 
 /* ---- what was seen */
@@ -89,7 +89,7 @@ static void set_text(struct buf *b, str text)
     buf_put(b, text);
 }
 
-static void observe(struct election *el, const struct kube_reply *reply)
+static void observe_lease(struct election *el, const struct kube_reply *reply)
 {
     const struct json *spec = json_get(reply->object, "spec");
     str holder = json_text(json_get(spec, "holderIdentity"));
@@ -120,40 +120,40 @@ static bool is_free(const struct election *el)
 
 /* ---- leading */
 
-static void lead(struct election *el)
+static void become_leader(struct election *el)
 {
     int64_t until = el->sent_ns + el->o.renew_deadline_ns;
     bool first = el->state == EL_CANDIDATE;
     el->state = EL_LEADER;
     kube_gate(el->o.kube, until);
     timer_set(el->loop, &el->deadline, until, deadline_passed);
-    try_later(el);
+    schedule_retry(el);
     if (first && el->o.on_lead)
         el->o.on_lead(el->o.context);
 }
 
-static void wrote(void *context, const struct kube_reply *reply)
+static void on_lease_written(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
     if (!reply->failure)
-        observe(el, reply);
+        observe_lease(el, reply);
     if (el->state == EL_STOPPING) {
         write_lease(el, true);
         return;
     }
     if (!reply->failure) {
-        lead(el);
+        become_leader(el);
         return;
     }
     bool raced = reply->reason == KUBE_CONFLICT || reply->reason == KUBE_ALREADY_EXISTS ||
                  reply->reason == KUBE_NOT_FOUND;
     if (!raced)
-        trouble(el, reply->failure);
+        report_trouble(el, reply->failure);
     if (raced && el->state == EL_LEADER)
-        look(el); /* somebody wrote: once, and decide again */
+        read_lease(el); /* somebody wrote: once, and decide again */
     else
-        try_later(el);
+        schedule_retry(el);
 }
 
 static struct json *lease_object(struct election *el, struct arena *a)
@@ -171,8 +171,8 @@ static struct json *lease_object(struct election *el, struct arena *a)
     return lease;
 }
 
-static void released(void *context, const struct kube_reply *reply);
-static void stop_end(struct election *el);
+static void on_lease_released(void *context, const struct kube_reply *reply);
+static void finish_stop(struct election *el);
 
 static void write_lease(struct election *el, bool release)
 {
@@ -191,29 +191,30 @@ static void write_lease(struct election *el, bool release)
     json_set_str(&a, spec, "renewTime", rfc3339_micro_text(now_us, renew));
     json_set_int(&a, spec, "leaseTransitions", transitions);
     el->sent_ns = loop_mono_ns(el->loop);
-    el->call = kube_send(el->o.kube,
-                         &(struct kube_request){ .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
-                                                 .resource = &resource_leases,
-                                                 .ns = el->o.ns,
-                                                 .name = el->o.name,
-                                                 .body = json_to_str(&a, lease),
-                                                 .no_gate = true,
-                                                 .timeout_ns = el->o.renew_deadline_ns,
-                                                 .done = release ? released : wrote,
-                                                 .context = el });
+    el->call =
+        kube_send(el->o.kube,
+                  &(struct kube_request){ .verb = el->object.n ? KUBE_UPDATE : KUBE_CREATE,
+                                          .resource = &resource_leases,
+                                          .ns = el->o.ns,
+                                          .name = el->o.name,
+                                          .body = json_to_str(&a, lease),
+                                          .no_gate = true,
+                                          .timeout_ns = el->o.renew_deadline_ns,
+                                          .done = release ? on_lease_released : on_lease_written,
+                                          .context = el });
 }
 
 static void release_if_ours(struct election *el, const struct kube_reply *reply)
 {
     if (!reply->failure)
-        observe(el, reply);
+        observe_lease(el, reply);
     if (is_ours(el))
         write_lease(el, true);
     else
-        stop_end(el);
+        finish_stop(el);
 }
 
-static void looked(void *context, const struct kube_reply *reply)
+static void on_lease_read(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
@@ -228,22 +229,22 @@ static void looked(void *context, const struct kube_reply *reply)
         return;
     }
     if (reply->failure) {
-        trouble(el, reply->failure);
-        try_later(el);
+        report_trouble(el, reply->failure);
+        schedule_retry(el);
         return;
     }
-    observe(el, reply);
+    observe_lease(el, reply);
     if (is_free(el)) {
         write_lease(el, false);
     } else if (el->state == EL_LEADER) {
-        trouble(el, "somebody else holds the lease");
-        lose(el);
+        report_trouble(el, "somebody else holds the lease");
+        lose_lease(el);
     } else {
-        try_later(el);
+        schedule_retry(el);
     }
 }
 
-static void look(struct election *el)
+static void read_lease(struct election *el)
 {
     el->call = kube_send(el->o.kube, &(struct kube_request){ .verb = KUBE_GET,
                                                              .resource = &resource_leases,
@@ -251,7 +252,7 @@ static void look(struct election *el)
                                                              .name = el->o.name,
                                                              .no_gate = true,
                                                              .timeout_ns = el->o.renew_deadline_ns,
-                                                             .done = looked,
+                                                             .done = on_lease_read,
                                                              .context = el });
 }
 
@@ -276,7 +277,7 @@ int election_start(const struct election_options *options, struct election **ret
     el->loop = kube_loop(o.kube);
     random_init(&el->random, o.seed, 2);
     kube_gate(o.kube, 0);
-    look(el);
+    read_lease(el);
     *ret = el;
     return 0;
 }
@@ -305,7 +306,7 @@ void election_free(struct election *el)
     free(el);
 }
 
-static void stop_end(struct election *el)
+static void finish_stop(struct election *el)
 {
     void (*stopped)(void *) = el->stopped;
     void *context = el->stopped_context;
@@ -313,18 +314,18 @@ static void stop_end(struct election *el)
     stopped(context);
 }
 
-static void released(void *context, const struct kube_reply *reply)
+static void on_lease_released(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
     el->call = NULL;
     if (reply->failure)
-        trouble(el, reply->failure);
-    stop_end(el);
+        report_trouble(el, reply->failure);
+    finish_stop(el);
 }
 
-static void release_late(struct timer *timer)
+static void on_release_timeout(struct timer *timer)
 {
-    stop_end(container_of(timer, struct election, timer));
+    finish_stop(container_of(timer, struct election, timer));
 }
 
 void election_stop(struct election *el, void (*done)(void *context), void *context)
@@ -338,5 +339,5 @@ void election_stop(struct election *el, void (*done)(void *context), void *conte
     if (holds && !el->call) /* a renewal under way ends first: its version is what we release */
         write_lease(el, true);
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (holds ? release_wait_ns : 0),
-              release_late);
+              on_release_timeout);
 }

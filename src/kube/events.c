@@ -42,7 +42,7 @@ struct events *events_new(struct kube *k, const char *component)
     return ev;
 }
 
-static void drop_first(struct events *ev)
+static void remove_first(struct events *ev)
 {
     struct outgoing *out = ev->first;
     if (!(ev->first = out->next))
@@ -59,7 +59,7 @@ void events_free(struct events *ev)
     kube_call_cancel(ev->call);
     timer_stop(&ev->retry);
     while (ev->first)
-        drop_first(ev);
+        remove_first(ev);
     correlate_done(&ev->correlate);
     free(ev);
 }
@@ -73,21 +73,21 @@ static void retry_fired(struct timer *timer)
     send_first(container_of(timer, struct events, retry));
 }
 
-static bool is_hopeless(const struct kube_reply *reply)
+static bool is_permanent_failure(const struct kube_reply *reply)
 {
     return reply->code >= 400 && reply->code < 500 && reply->reason != KUBE_TOO_MANY_REQUESTS &&
            reply->reason != KUBE_UNAUTHORIZED;
 }
 
-static void written(void *context, const struct kube_reply *reply)
+static void on_event_written(void *context, const struct kube_reply *reply)
 {
     struct events *ev = context;
     struct outgoing *out = ev->first;
     ev->call = NULL;
     if (reply->reason == KUBE_NOT_FOUND && out->patch.n) {
         out->patch = S(""); /* the server forgot it: anew */
-    } else if (!reply->failure || is_hopeless(reply) || ++out->tries >= TRIES_MAX) {
-        drop_first(ev);
+    } else if (!reply->failure || is_permanent_failure(reply) || ++out->tries >= TRIES_MAX) {
+        remove_first(ev);
     } else {
         timer_set(ev->loop, &ev->retry, loop_mono_ns(ev->loop) + retry_ns, retry_fired);
         return;
@@ -107,7 +107,7 @@ static void send_first(struct events *ev)
                                                            .ns = out->ns,
                                                            .name = out->name,
                                                            .body = repeat ? out->patch : out->body,
-                                                           .done = written,
+                                                           .done = on_event_written,
                                                            .context = ev });
 }
 

@@ -31,8 +31,8 @@ struct load {
 
 /* ---- typed members, with errors that say where */
 
-static int wrong_type(struct load *l, const struct entry *in, const char *key,
-                      const struct json *found, const char *wanted)
+static int fail_wrong_type(struct load *l, const struct entry *in, const char *key,
+                           const struct json *found, const char *wanted)
 {
     return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is %s %s, but must be %s",
                    STR_ARG(in->path), in->list, STR_ARG(in->name), in->inner, key,
@@ -51,7 +51,7 @@ static int get_text(struct load *l, const struct entry *in, const char *key, voi
     if (is_absent(v))
         return 0;
     if (v->type != JSON_STR)
-        return wrong_type(l, in, key, v, "a string");
+        return fail_wrong_type(l, in, key, v, "a string");
     *(str *)ret = arena_str(&l->config->arena, json_text(v));
     return 0;
 }
@@ -62,7 +62,7 @@ static int get_bool(struct load *l, const struct entry *in, const char *key, voi
     if (is_absent(v))
         return 0;
     if (v->type != JSON_BOOL)
-        return wrong_type(l, in, key, v, "true or false");
+        return fail_wrong_type(l, in, key, v, "true or false");
     *(bool *)ret = v->boolean;
     return 0;
 }
@@ -134,7 +134,8 @@ static str names_of(struct load *l, const char *list)
     return arena_str(&l->config->arena, names.n ? buf_str(&names) : S("none"));
 }
 
-static int find(struct load *l, const char *list, const char *inner, str name, struct entry *ret)
+static int find_entry(struct load *l, const char *list, const char *inner, str name,
+                      struct entry *ret)
 {
     for (size_t i = 0; i < l->n; i++) {
         const struct json *entries = json_get(l->sources[i].root, list);
@@ -159,7 +160,7 @@ static int find(struct load *l, const char *list, const char *inner, str name, s
 
 /* ---- the parts of a config */
 
-static int refuse(struct load *l, const struct entry *in, const char *key, const char *why)
+static int reject_member(struct load *l, const struct entry *in, const char *key, const char *why)
 {
     if (is_absent(json_get(in->value, key)))
         return 0;
@@ -188,7 +189,7 @@ static int read_cluster(struct load *l, const struct entry *in)
                        STR_FMT ": clusters[" STR_FMT "].cluster.server is missing; an address such "
                                "as https://10.0.0.1:6443 is expected",
                        STR_ARG(in->path), STR_ARG(in->name));
-    return refuse(l, in, "proxy-url", "proxies are not supported");
+    return reject_member(l, in, "proxy-url", "proxies are not supported");
 }
 
 static int read_exec_args(struct load *l, const struct entry *in, struct exec_plugin *x)
@@ -199,7 +200,7 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
     for (size_t i = 0; i < json_len(args); i++) {
         const struct json *arg = json_item(args, i);
         if (!json_is(arg, JSON_STR))
-            return wrong_type(l, in, "args", args, "a list of strings");
+            return fail_wrong_type(l, in, "args", args, "a list of strings");
         texts[i] = arena_str(a, json_text(arg));
     }
     struct exec_env *pairs = arena_array(a, json_len(env), sizeof(*pairs));
@@ -209,7 +210,8 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
         pairs[i].value = arena_str(a, json_text(json_get(pair, "value")));
         if (!pairs[i].name.n || str_find_char(pairs[i].name, '=') != SIZE_MAX ||
             !json_is(json_get(pair, "value"), JSON_STR))
-            return wrong_type(l, in, "env", env, "a list of names and values that are strings");
+            return fail_wrong_type(l, in, "env", env,
+                                   "a list of names and values that are strings");
     }
     x->args = texts;
     x->arg_count = json_len(args);
@@ -265,7 +267,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
     if (r < 0)
         return r;
     if (!x->command.n)
-        return wrong_type(l, &in, "command", NULL, "the name of a program");
+        return fail_wrong_type(l, &in, "command", NULL, "the name of a program");
     if (!str_eq(x->api_version, S("client.authentication.k8s.io/v1")) &&
         !str_eq(x->api_version, S("client.authentication.k8s.io/v1beta1")))
         return err_set(l->e, EINVAL,
@@ -273,7 +275,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
                                "\", but must be client.authentication.k8s.io/v1 or v1beta1",
                        STR_ARG(in.path), STR_ARG(in.name), STR_ARG(x->api_version));
     if (str_eq(json_text(json_get(exec, "interactiveMode")), S("Always")))
-        return refuse(l, &in, "interactiveMode", "there is no terminal here");
+        return reject_member(l, &in, "interactiveMode", "there is no terminal here");
     if (str_find_char(x->command, '/') != SIZE_MAX)
         x->command = resolve_path(&l->config->arena, in.path, x->command);
     if (x->provide_cluster_info)
@@ -306,7 +308,7 @@ static int read_user(struct load *l, const struct entry *in)
                        STR_FMT ": users[" STR_FMT "].user has a client %s but no client %s",
                        STR_ARG(in->path), STR_ARG(in->name), has_cert ? "certificate" : "key",
                        has_cert ? "key" : "certificate");
-    return refuse(l, in, "auth-provider", "only exec plugins are supported");
+    return reject_member(l, in, "auth-provider", "only exec plugins are supported");
 }
 
 /* ---- all together */
@@ -337,14 +339,14 @@ static int pick_context(struct load *l, const char *wanted, struct entry *ret)
                        STR_FMT
                        ": current-context is not set; name one with --context; there is: " STR_FMT,
                        STR_ARG(l->sources[0].path), STR_ARG(names_of(l, "contexts")));
-    return find(l, "contexts", "context", name, ret);
+    return find_entry(l, "contexts", "context", name, ret);
 }
 
 struct names {
     str cluster, user, ns;
 };
 
-static int build(struct load *l, const struct kube_config_options *o)
+static int build_config(struct load *l, const struct kube_config_options *o)
 {
     static const struct member members[] = {
         { "cluster", get_text, offsetof(struct names, cluster) },
@@ -358,10 +360,10 @@ static int build(struct load *l, const struct kube_config_options *o)
     int r = pick_context(l, o->context, &context);
     if (r < 0 || (r = get_members(l, &context, members, &names)) < 0)
         return r;
-    if ((r = find(l, "clusters", "cluster", names.cluster, &cluster)) < 0 ||
+    if ((r = find_entry(l, "clusters", "cluster", names.cluster, &cluster)) < 0 ||
         (r = read_cluster(l, &cluster)) < 0)
         return r;
-    if (names.user.n && ((r = find(l, "users", "user", names.user, &user)) < 0 ||
+    if (names.user.n && ((r = find_entry(l, "users", "user", names.user, &user)) < 0 ||
                          (r = read_user(l, &user)) < 0 || (r = read_exec(l, &user, &cluster)) < 0))
         return r;
     c->ns = names.ns;
@@ -382,7 +384,7 @@ int kube_config_parse(const str *texts, const str *paths, size_t n,
     struct load l = { c, arena_array(&trees, n, sizeof(struct source)), n, e ? e : &unused };
     int r = parse_all(&l, &trees, texts, paths);
     if (r >= 0)
-        r = build(&l, options);
+        r = build_config(&l, options);
     if (r < 0) {
         kube_config_free(c);
         return r;

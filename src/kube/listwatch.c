@@ -62,12 +62,12 @@ struct listwatch {
         bookmarks;      /* of this list; in a row; of this watch since its last event */
     bool answered;      /* this stream: the server is there */
     struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
-    struct kube_return returned;
+    struct kube_recovery recovery;
     struct listwatch_stats stats;
 };
 
-static void go_on(struct listwatch *w);
-static void failed(struct listwatch *w, const char *why);
+static void start_next_stream(struct listwatch *w);
+static void pause_after_failure(struct listwatch *w, const char *why);
 
 static void set_text(struct buf *b, str text)
 {
@@ -77,29 +77,29 @@ static void set_text(struct buf *b, str text)
 
 /* ---- the end of a stream */
 
-static void drop_call(struct listwatch *w)
+static void cancel_call(struct listwatch *w)
 {
     kube_call_cancel(w->call);
     w->call = NULL;
     timer_stop(&w->timer);
 }
 
-static void pause_over(struct timer *timer)
+static void on_pause_end(struct timer *timer)
 {
-    go_on(container_of(timer, struct listwatch, timer));
+    start_next_stream(container_of(timer, struct listwatch, timer));
 }
 
 /* Another was answered: no need to wait for the end of the pause. */
-static void server_returned(struct kube_return *returned)
+static void on_server_recovered(struct kube_recovery *recovery)
 {
-    struct listwatch *w = container_of(returned, struct listwatch, returned);
+    struct listwatch *w = container_of(recovery, struct listwatch, recovery);
     if (w->state != LW_PAUSED)
         return;
     timer_stop(&w->timer);
-    go_on(w);
+    start_next_stream(w);
 }
 
-static void failed(struct listwatch *w, const char *why)
+static void pause_after_failure(struct listwatch *w, const char *why)
 {
     int64_t now = loop_mono_ns(w->loop);
     if (now - w->failed_ns > quiet_ns)
@@ -115,15 +115,15 @@ static void failed(struct listwatch *w, const char *why)
     w->stats.failures++;
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
-    drop_call(w);
+    cancel_call(w);
     frame_reset(&w->frame); /* what came of an object too large is not kept for 30 s */
     if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
         cache_clear(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), pause_over);
+    timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), on_pause_end);
 }
 
-static void expired(struct listwatch *w, const char *why)
+static void handle_expired(struct listwatch *w, const char *why)
 {
     /* The new list comes at once, unless the version is of a list that was just made; and if its own
      * version is refused, once more without one. */
@@ -134,10 +134,10 @@ static void expired(struct listwatch *w, const char *why)
     w->any_version |= refused;
     w->has_list = false;
     if (at_once) {
-        drop_call(w);
-        go_on(w);
+        cancel_call(w);
+        start_next_stream(w);
     } else {
-        failed(w, why);
+        pause_after_failure(w, why);
     }
 }
 
@@ -148,7 +148,7 @@ static bool is_expired(enum kube_reason reason)
 
 /* ---- lines of a watch */
 
-static void tell_synced(struct listwatch *w)
+static void notify_synced(struct listwatch *w)
 {
     if (w->once_synced)
         return;
@@ -157,7 +157,7 @@ static void tell_synced(struct listwatch *w)
         w->o.on_synced(w->o.context);
 }
 
-static void synced(struct listwatch *w)
+static void mark_synced(struct listwatch *w)
 {
     cache_list_end(w->o.cache);
     w->has_list = true;
@@ -165,7 +165,7 @@ static void synced(struct listwatch *w)
     w->listed_ns = loop_mono_ns(w->loop);
     w->stats.lists++;
     w->expired_pages = 0;
-    tell_synced(w);
+    notify_synced(w);
 }
 
 /* A kind that need not be there is not. Once it was, a 404 is a server that is starting: what is known
@@ -178,34 +178,35 @@ static bool is_absent(const struct listwatch *w, enum kube_reason reason)
                           (reason == KUBE_FORBIDDEN && need == CACHE_IF_ALLOWED));
 }
 
-static void absent(struct listwatch *w)
+static void mark_absent(struct listwatch *w)
 {
     cache_list_none(w->o.cache);
     w->state = LW_PAUSED;
-    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, pause_over);
-    tell_synced(w);
+    timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + absent_ns, on_pause_end);
+    notify_synced(w);
 }
 
 /* How long the server may take: real time, whatever the loop's clock does. */
-static void arm(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
+static void set_stream_timeout(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
 {
     timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_scale_timeout(w->loop, ns), fire);
 }
 
-static void watch_too_long(struct timer *timer)
+static void on_watch_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
-    failed(w, "the watch did not end when its time was over; the connection seems dead");
+    pause_after_failure(w,
+                        "the watch did not end when its time was over; the connection seems dead");
 }
 
-static void become_watching(struct listwatch *w, int64_t seconds)
+static void enter_watching(struct listwatch *w, int64_t seconds)
 {
     w->state = LW_WATCHING;
-    kube_call_patient(w->call);
-    arm(w, seconds * NS_PER_S + watch_grace_ns, watch_too_long);
+    kube_call_allow_delay(w->call);
+    set_stream_timeout(w, seconds * NS_PER_S + watch_grace_ns, on_watch_timeout);
 }
 
-static int status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
+static int read_status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
 {
     (void)w;
     bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
@@ -256,8 +257,8 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
         return err_set(e, EPROTO, "the watch sends bookmarks without end");
     int r = set_version(w, line->rv, e);
     if (r == 0 && line->initial_end && w->state == LW_STREAMING) {
-        synced(w);
-        become_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
+        mark_synced(w);
+        enter_watching(w, WATCH_LEAST_S + WATCH_SPREAD_S);
     }
     return r;
 }
@@ -270,7 +271,7 @@ static int on_line(void *context, str text, err_t *e)
     if (r < 0)
         return r;
     if (line.type == WATCH_ERROR)
-        return status_line(w, &line, e);
+        return read_status_line(w, &line, e);
     w->seen++;
     w->stuck = 0;
     if (line.type == WATCH_BOOKMARK)
@@ -288,14 +289,14 @@ static int on_line(void *context, str text, err_t *e)
     return 0;
 }
 
-static void initial_silence(struct timer *timer)
+static void on_initial_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
     if (w->seen)
         w->no_streaming = true; /* events, but no end of them: it ignores what it does not know */
     w->list_next = true;
-    drop_call(w);
-    go_on(w);
+    cancel_call(w);
+    start_next_stream(w);
 }
 
 static void on_watch_data(void *context, str bytes)
@@ -304,12 +305,12 @@ static void on_watch_data(void *context, str bytes)
     err_t e;
     w->answered = true;
     if (w->state == LW_STREAMING)
-        arm(w, initial_silence_ns, initial_silence);
+        set_stream_timeout(w, initial_silence_ns, on_initial_timeout);
     int r = frame_feed(&w->frame, bytes, &e);
     if (r == -ESTALE)
-        expired(w, e.text);
+        handle_expired(w, e.text);
     else if (r < 0)
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
 }
 
 /* A server without streaming lists says so in many ways; these are the ones that mean something
@@ -331,7 +332,7 @@ static bool refuses_streaming(const struct kube_reply *reply)
 }
 
 /* The version may be what is refused; without one, it is the streaming. */
-static void streaming_refused(struct listwatch *w, const struct kube_reply *reply)
+static void handle_streaming_refused(struct listwatch *w, const struct kube_reply *reply)
 {
     if (w->rv.n && !w->any_version) {
         w->any_version = true;
@@ -339,7 +340,7 @@ static void streaming_refused(struct listwatch *w, const struct kube_reply *repl
         w->no_streaming = reply->code < 500;
         w->list_next = true;
     }
-    go_on(w);
+    start_next_stream(w);
 }
 
 static void on_watch_end(void *context, const struct kube_reply *reply)
@@ -351,21 +352,21 @@ static void on_watch_end(void *context, const struct kube_reply *reply)
     str rest;
     err_t e;
     if (reply->failure && w->state == LW_STREAMING && refuses_streaming(reply)) {
-        streaming_refused(w, reply);
+        handle_streaming_refused(w, reply);
     } else if (reply->failure && is_absent(w, reply->reason)) {
-        absent(w);
+        mark_absent(w);
     } else if (reply->failure && is_expired(reply->reason)) {
-        expired(w, reply->failure);
+        handle_expired(w, reply->failure);
     } else if (reply->failure) {
-        failed(w, reply->failure);
+        pause_after_failure(w, reply->failure);
     } else if (w->state == LW_STREAMING) {
-        failed(w, "the watch ended before its initial events did");
+        pause_after_failure(w, "the watch ended before its initial events did");
     } else if (frame_end(&w->frame, &rest, &e) < 0) {
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
     } else if (!w->seen && loop_mono_ns(w->loop) - w->started_ns < short_watch_ns) {
-        failed(w, "the watch ended at once, without an event");
+        pause_after_failure(w, "the watch ended at once, without an event");
     } else {
-        go_on(w);
+        start_next_stream(w);
     }
 }
 
@@ -387,7 +388,7 @@ static void on_list_data(void *context, str bytes)
     struct listwatch *w = context;
     err_t e;
     if (frame_feed(&w->frame, bytes, &e) < 0)
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
 }
 
 /* Which page comes next, if there can be one. */
@@ -421,24 +422,24 @@ static int read_envelope(struct listwatch *w, err_t *e)
     return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
 }
 
-static void list_refused(struct listwatch *w, const struct kube_reply *reply)
+static void handle_list_failure(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
     buf_clear(&w->continue_from);
     w->answered = reply->reason != KUBE_NO_ANSWER;
     if (is_absent(w, reply->reason)) {
-        absent(w);
+        mark_absent(w);
         return;
     }
     if (!is_expired(reply->reason)) {
-        failed(w, reply->failure);
+        pause_after_failure(w, reply->failure);
         return;
     }
     w->expired_pages += lost_page;
-    expired(w, reply->failure);
+    handle_expired(w, reply->failure);
 }
 
-static void list_page(struct listwatch *w);
+static void request_list_page(struct listwatch *w);
 
 static void on_list_end(void *context, const struct kube_reply *reply)
 {
@@ -446,16 +447,16 @@ static void on_list_end(void *context, const struct kube_reply *reply)
     w->call = NULL;
     err_t e;
     if (reply->failure) {
-        list_refused(w, reply);
+        handle_list_failure(w, reply);
     } else if (read_envelope(w, &e) < 0) {
         buf_clear(&w->continue_from);
-        failed(w, e.text);
+        pause_after_failure(w, e.text);
     } else if (w->continue_from.n) {
-        list_page(w);
+        request_list_page(w);
     } else {
-        synced(w);
+        mark_synced(w);
         w->stuck = 0;
-        go_on(w);
+        start_next_stream(w);
     }
 }
 
@@ -485,7 +486,7 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
 }
 
 /* Time must not seem to go back: another server, or one that was restored, may be behind. */
-static bool put_not_older(struct listwatch *w, struct buf *query)
+static bool put_min_version(struct listwatch *w, struct buf *query)
 {
     if (!w->rv.n || w->any_version)
         return false;
@@ -494,7 +495,7 @@ static bool put_not_older(struct listwatch *w, struct buf *query)
     return true;
 }
 
-static void list_page(struct listwatch *w)
+static void request_list_page(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };
     bool pages = w->expired_pages < EXPIRED_PAGES_MAX;
@@ -502,7 +503,7 @@ static void list_page(struct listwatch *w)
         buf_printf(&query, "limit=%lld", (long long)(w->o.page ? w->o.page : 500));
     else
         buf_put(&query, S("resourceVersion="));
-    if (pages && !w->continue_from.n && put_not_older(w, &query))
+    if (pages && !w->continue_from.n && put_min_version(w, &query))
         buf_put(&query, S("&resourceVersionMatch=NotOlderThan"));
     if (w->continue_from.n) {
         buf_put(&query, S("&continue="));
@@ -512,7 +513,7 @@ static void list_page(struct listwatch *w)
     start_stream(w, KUBE_LIST, buf_str(&query));
 }
 
-static void watch(struct listwatch *w)
+static void start_watch(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };
     int64_t seconds = WATCH_LEAST_S + random_below(&w->random, WATCH_SPREAD_S + 1);
@@ -523,29 +524,29 @@ static void watch(struct listwatch *w)
         buf_put(&query, S("&resourceVersion="));
         uri_encode(&query, buf_str(&w->rv));
         start_stream(w, KUBE_WATCH, buf_str(&query));
-        become_watching(w, seconds);
+        enter_watching(w, seconds);
     } else {
         buf_put(&query, S("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
-        put_not_older(w, &query);
+        put_min_version(w, &query);
         cache_list_begin(w->o.cache);
         w->state = LW_STREAMING;
         start_stream(w, KUBE_WATCH, buf_str(&query));
-        arm(w, initial_wait_ns, initial_silence);
+        set_stream_timeout(w, initial_wait_ns, on_initial_timeout);
     }
 }
 
-static void go_on(struct listwatch *w)
+static void start_next_stream(struct listwatch *w)
 {
     w->seen = w->items = 0;
     w->pages = w->empty_pages = w->bookmarks = 0;
     if (w->has_list || !(w->no_streaming || w->list_next)) {
-        watch(w);
+        start_watch(w);
         return;
     }
     w->list_next = false;
     cache_list_begin(w->o.cache);
     buf_clear(&w->continue_from);
-    list_page(w);
+    request_list_page(w);
 }
 
 /* ---- life */
@@ -560,9 +561,9 @@ struct listwatch *listwatch_start(const struct listwatch_options *options)
     w->no_streaming = options->no_streaming;
     random_init(&w->random, options->seed, 1);
     frame_init(&w->frame, FRAME_LIST, on_item, w);
-    w->returned.returned = server_returned;
-    kube_on_return(w->o.kube, &w->returned);
-    go_on(w);
+    w->recovery.recovered = on_server_recovered;
+    kube_on_recovery(w->o.kube, &w->recovery);
+    start_next_stream(w);
     return w;
 }
 
@@ -570,8 +571,8 @@ void listwatch_stop(struct listwatch *w)
 {
     if (!w)
         return;
-    kube_on_return_forget(&w->returned);
-    drop_call(w);
+    kube_off_recovery(&w->recovery);
+    cancel_call(w);
     frame_done(&w->frame);
     buf_done(&w->rv);
     buf_done(&w->continue_from);

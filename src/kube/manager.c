@@ -7,9 +7,9 @@
 #include "../base/vec.h"
 #include "manager_internal.h"
 
-static const int64_t stop_wait_ns = 5 * NS_PER_S, tell_again_ns = 300 * NS_PER_S;
+static const int64_t stop_wait_ns = 5 * NS_PER_S, repeat_log_ns = 300 * NS_PER_S;
 
-static void begin_if_due(struct manager *m);
+static void start_controllers_if_ready(struct manager *m);
 
 /* Of the 128 MiB of the shipped manifest 64 for caches (100,000 pods take 48); the rest is for parsing one large object
  * (36 MiB at most), buffers and the decisions themselves. Without a limit there is none here. */
@@ -63,10 +63,10 @@ static void on_synced(void *context)
     struct manager_cache *c = context;
     log_debug("cache is synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
               KV_INT("objects", cache_count(c->cache)));
-    begin_if_due(c->m);
+    start_controllers_if_ready(c->m);
 }
 
-static uint64_t progress_of(const struct manager_cache *c)
+static uint64_t count_progress(const struct manager_cache *c)
 {
     const struct listwatch_stats *s = c->listwatch ? listwatch_stats(c->listwatch) : &c->reported;
     return s->events + s->lists;
@@ -77,19 +77,20 @@ static void on_trouble(void *context, const char *sentence)
 {
     struct manager_cache *c = context;
     int64_t now = loop_mono_ns(c->m->loop);
-    bool same = c->trouble && !strcmp(c->trouble, sentence) && progress_of(c) == c->seen_then;
-    if (same && now - c->told_ns < tell_again_ns) {
-        c->untold++;
+    bool same =
+        c->trouble && !strcmp(c->trouble, sentence) && count_progress(c) == c->progress_then;
+    if (same && now - c->logged_ns < repeat_log_ns) {
+        c->suppressed++;
         return;
     }
     log_warn("watching has trouble", KV_C("error", sentence),
              KV_C("resource", cache_spec(c->cache)->resource->plural),
-             KV_INT("repeated", same ? c->untold : 0));
+             KV_INT("repeated", same ? c->suppressed : 0));
     free(c->trouble);
     c->trouble = mem_dup(sentence, strlen(sentence));
-    c->told_ns = now;
-    c->untold = 0;
-    c->seen_then = progress_of(c);
+    c->logged_ns = now;
+    c->suppressed = 0;
+    c->progress_then = count_progress(c);
 }
 
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e)
@@ -162,35 +163,35 @@ struct controller *manager_controller(struct manager *m, const struct controller
 {
     struct controller *c = controller_new(m->o.kube, spec);
     vec_push(&m->controllers, c);
-    if (m->begun)
+    if (m->controllers_started)
         controller_start(c);
     return c;
 }
 
-static int stand_if_due(struct manager *m, err_t *e);
+static int start_election_if_ready(struct manager *m, err_t *e);
 
-static void begin_if_due(struct manager *m)
+static void start_controllers_if_ready(struct manager *m)
 {
     err_t e;
     auto_buf struct buf why_not = { 0 };
-    if (m->begun || !m->running || m->stopping)
+    if (m->controllers_started || !m->running || m->stopping)
         return;
-    if (stand_if_due(m, &e) < 0) {
-        manager_give_up(m, e.text);
+    if (start_election_if_ready(m, &e) < 0) {
+        manager_fail(m, e.text);
         return;
     }
     if (!manager_leads(m) || !manager_ready(m, &why_not))
         return;
-    m->begun = true;
+    m->controllers_started = true;
     log_info("controllers begin", KV_INT("controllers", m->controllers.n),
              KV("identity", m->o.identity));
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_start(m->controllers.at[i]);
 }
 
-void manager_go_on(struct manager *m)
+void manager_recheck(struct manager *m)
 {
-    begin_if_due(m);
+    start_controllers_if_ready(m);
 }
 
 /* ---- election */
@@ -199,7 +200,7 @@ static void on_lead(void *context)
 {
     struct manager *m = context;
     log_info("this process leads", KV("identity", m->o.identity));
-    begin_if_due(m);
+    start_controllers_if_ready(m);
 }
 
 static void on_lost(void *context)
@@ -218,7 +219,7 @@ static void on_election_trouble(void *context, const char *sentence)
     log_warn("leader election has trouble", KV_C("error", sentence));
 }
 
-void manager_give_up(struct manager *m, const char *why)
+void manager_fail(struct manager *m, const char *why)
 {
     log_error("this process cannot do its work", KV_C("error", why));
     if (m->o.on_lost)
@@ -226,7 +227,7 @@ void manager_give_up(struct manager *m, const char *why)
 }
 
 /* Who is not ready must not take the lease from one who is. */
-static int stand_if_due(struct manager *m, err_t *e)
+static int start_election_if_ready(struct manager *m, err_t *e)
 {
     auto_buf struct buf why_not = { 0 };
     if (!m->o.elect || m->election || !features_ready(m, &why_not))
@@ -244,15 +245,15 @@ static int stand_if_due(struct manager *m, err_t *e)
 
 int manager_run(struct manager *m, err_t *e)
 {
-    int r = stand_if_due(m, e);
+    int r = start_election_if_ready(m, e);
     if (r < 0)
         return r;
     m->running = true;
     for (struct manager_cache *c = m->caches; c; c = c->next) {
-        kube_grant(m->o.kube, 1);
+        kube_add_burst(m->o.kube, 1);
         manager_cache_start(c);
     }
-    begin_if_due(m); /* without a cache there is nothing to wait for */
+    start_controllers_if_ready(m); /* without a cache there is nothing to wait for */
     return 0;
 }
 
@@ -263,13 +264,13 @@ bool manager_leads(const struct manager *m)
 
 /* ---- stop */
 
-static void stop_end(void *context)
+static void finish_stop(void *context)
 {
     struct manager *m = context;
     m->stopped(m->stopped_context);
 }
 
-static size_t turns_under_way(const struct manager *m)
+static size_t count_running_turns(const struct manager *m)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->controllers.n; i++)
@@ -277,7 +278,7 @@ static size_t turns_under_way(const struct manager *m)
     return n;
 }
 
-static bool features_flush(const struct manager *m)
+static bool flush_features(const struct manager *m)
 {
     bool busy = false;
     for (size_t i = 0; i < m->features.n; i++)
@@ -286,19 +287,19 @@ static bool features_flush(const struct manager *m)
     return busy;
 }
 
-static void stop_go_on(struct timer *timer)
+static void continue_stop(struct timer *timer)
 {
     struct manager *m = container_of(timer, struct manager, stop_timer);
     int64_t now = loop_mono_ns(m->loop);
-    if ((turns_under_way(m) || features_flush(m)) && now < m->stop_by_ns) {
-        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, stop_go_on);
+    if ((count_running_turns(m) || flush_features(m)) && now < m->stop_by_ns) {
+        timer_set(m->loop, &m->stop_timer, now + 10 * NS_PER_MS, continue_stop);
         return;
     }
     struct election *election = take(m->election);
     if (election)
-        election_stop(election, stop_end, m);
+        election_stop(election, finish_stop, m);
     else
-        stop_end(m);
+        finish_stop(m);
 }
 
 void manager_stop(struct manager *m, void (*done)(void *context), void *context)
@@ -311,7 +312,7 @@ void manager_stop(struct manager *m, void (*done)(void *context), void *context)
     for (struct manager_cache *c = m->caches; c; c = c->next)
         listwatch_stop(take(c->listwatch));
     m->stop_by_ns = loop_mono_ns(m->loop) + stop_wait_ns;
-    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), stop_go_on);
+    timer_set(m->loop, &m->stop_timer, loop_mono_ns(m->loop), continue_stop);
 }
 
 void manager_free(struct manager *m)
@@ -373,7 +374,7 @@ str manager_watch_namespace(const struct manager *m)
     return m->o.watch_namespace;
 }
 
-static const char *default_of(const struct feature *feature, const char *name)
+static const char *find_default(const struct feature *feature, const char *name)
 {
     for (const struct feature_setting *s = feature ? feature->settings : NULL; s && s->name; s++)
         if (!strcmp(s->name, name))
@@ -385,6 +386,6 @@ const char *manager_setting(const struct manager *m, const char *name)
 {
     const char *value = m->o.setting ? m->o.setting(m->o.context, name) : NULL;
     for (size_t i = 0; i < m->features.n && !value; i++)
-        value = default_of(m->features.at[i].feature, name);
+        value = find_default(m->features.at[i].feature, name);
     return value;
 }

@@ -31,7 +31,7 @@ struct feature {
     /* Declares caches and controllers. `*ret_state` is given to stop, also after a failure. */
     int (*start)(struct manager *m, void **ret_state, err_t *e);
     /* May the program begin? Until all say so it stands for no election and is not ready; `why_not` says
-     * what is waited for. Who said no calls manager_go_on() when that has changed. NULL: it may. */
+     * what is waited for. Who said no calls manager_recheck() when that has changed. NULL: it may. */
     bool (*ready)(void *state, struct buf *why_not);
     /* Asked to end: begins the last writes. Called again until it answers false, 5 s at most. May be
      * NULL. */
@@ -72,8 +72,8 @@ str manager_identity(const struct manager *m);
 str manager_watch_namespace(const struct manager *m);
 const char *manager_setting(const struct manager *m, const char *name); /* or its default */
 
-void manager_go_on(struct manager *m); /* a feature that was not ready may be so now */
-void manager_give_up(struct manager *m, const char *why); /* the program cannot do its work */
+void manager_recheck(struct manager *m); /* a feature that was not ready may be so now */
+void manager_fail(struct manager *m, const char *why); /* the program cannot do its work */
 
 /* A cache that the manager fills and owns. --watch-namespace applies to namespaced kinds. */
 int manager_cache(struct manager *m, const struct cache_spec *spec, struct cache **ret, err_t *e);

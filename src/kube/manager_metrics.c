@@ -45,7 +45,7 @@ static void collect_cache(struct manager_cache *c)
     metric_add(series(c, BYTES), (double)sizes.bytes);
 }
 
-static void collect(void *context)
+static void collect_metrics(void *context)
 {
     struct manager *m = context;
     for (struct manager_cache *c = m->caches; c; c = c->next) {
@@ -68,5 +68,5 @@ void manager_metrics_init(struct manager *m)
         m->cache_families[i] = metrics_family(metrics, &cache_specs[i]);
     if (m->o.elect)
         m->leads = METRIC(metrics_family(metrics, &leads), m->o.election.name);
-    metrics_on_read(metrics, collect, m);
+    metrics_on_read(metrics, collect_metrics, m);
 }

@@ -29,7 +29,7 @@ static bool same_key(const struct set_node *member, const void *wanted)
     return str_eq(a->ns, b->ns) && str_eq(a->name, b->name);
 }
 
-static struct work_key *key_of(struct workqueue *q, str ns, str name)
+static struct work_key *get_key(struct workqueue *q, str ns, str name)
 {
     uint32_t hash = set_hash(map_hash(ns) * 31 + map_hash(name));
     struct work_key wanted = { .ns = ns, .name = name };
@@ -47,7 +47,7 @@ static struct work_key *key_of(struct workqueue *q, str ns, str name)
     return key;
 }
 
-static void forget_if_idle(struct workqueue *q, struct work_key *key)
+static void free_if_idle(struct workqueue *q, struct work_key *key)
 {
     if (key->ready || key->working || key->due.place || key->failures)
         return;
@@ -79,7 +79,7 @@ static void add_now(struct workqueue *q, struct work_key *key, int64_t now_ns)
 void workqueue_add(struct workqueue *q, str ns, str name, int64_t now_ns)
 {
     q->adds++;
-    add_now(q, key_of(q, ns, name), now_ns);
+    add_now(q, get_key(q, ns, name), now_ns);
 }
 
 void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int64_t now_ns)
@@ -89,7 +89,7 @@ void workqueue_add_at(struct workqueue *q, str ns, str name, int64_t at_ns, int6
         return;
     }
     q->adds++;
-    struct work_key *key = key_of(q, ns, name);
+    struct work_key *key = get_key(q, ns, name);
     if (!key->ready && (!key->due.place || at_ns < key->due.key))
         heap_put(&q->waiting, &key->due, at_ns);
 }
@@ -122,7 +122,7 @@ void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
     if (again)
         make_ready(q, key, now_ns);
     else
-        forget_if_idle(q, key);
+        free_if_idle(q, key);
 }
 
 /* The token bucket may go into debt: the debt is how long the next retry has to wait. */
@@ -150,7 +150,7 @@ int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_n
     return at;
 }
 
-void workqueue_hurry(struct workqueue *q, int64_t now_ns)
+void workqueue_retry_now(struct workqueue *q, int64_t now_ns)
 {
     struct work_key *key;
     for (size_t at = 0; (key = (struct work_key *)set_next(&q->keys, &at));) {

@@ -46,7 +46,7 @@ void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
 int64_t workqueue_retry(struct workqueue *q, struct work_key *key, int64_t now_ns);
 
 /* What they failed of is over: failures are forgotten, and all that wait after one are ready. */
-void workqueue_hurry(struct workqueue *q, int64_t now_ns);
+void workqueue_retry_now(struct workqueue *q, int64_t now_ns);
 
 /* When workqueue_take() may have something: INT64_MAX when nothing waits, `now_ns` at once. */
 int64_t workqueue_wake(const struct workqueue *q, int64_t now_ns);

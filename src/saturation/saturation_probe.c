@@ -25,11 +25,11 @@ static void answered(void *context, const struct prom_result *result, const err_
     p->call = NULL;
     if (result) {
         p->due = false;
-        manager_go_on(s->manager);
+        manager_recheck(s->manager);
         return;
     }
     if (--p->attempts_left == 0) {
-        manager_give_up(s->manager, failure->text);
+        manager_fail(s->manager, failure->text);
         return;
     }
     log_warn("Prometheus does not answer yet, and nothing begins before",

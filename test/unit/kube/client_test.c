@@ -299,7 +299,7 @@ static void requests_are_spread(void)
     enum { GRANTED = 5, N = 70 + GRANTED };
     struct seen seen[N];
     int64_t start = loop_mono_ns(f.loop);
-    kube_grant(f.kube, GRANTED);
+    kube_add_burst(f.kube, GRANTED);
     for (int i = 0; i < N; i++) {
         seen[i] = (struct seen){ .f = &f };
         kube_send(f.kube, &(struct kube_request){ .verb = KUBE_GET,
