@@ -1,9 +1,44 @@
-/* See cache.h. The primary table is a set of pointers (8 bytes a slot). An index is a map from a field's
- * text to the first record that has it; the others hang on it, linked through places inside the
- * records themselves, so adding, replacing and removing cost the same however many records share a
- * value (a namespace may hold 100,000).
+/* The cache of one watched resource. The interface is in cache.h.
  *
- * Invariant: the map's key is the text of the chain's first record, so it lives as long as that. */
+ * The problem. A feature needs 100,000 pods in memory, by name and by a few other fields (node, owner),
+ * and must react to every change. The operator's memory limit is 128 MiB, so the cache cannot keep JSON
+ * trees, and a lookup cannot scan.
+ *
+ * A record (json/project.h) is one allocation: the feature's struct, the texts it points to, and one link
+ * per declared index. Around the records there are only tables of pointers:
+ *
+ *     records (set, 8 bytes per slot)          indexes[0] (map from text to first record)
+ *     +---+---+---+---+---+                    "node-1" --+
+ *     | * |   | * | * |   |                               |
+ *     +-|-+---+-|-+-|-+---+                               v
+ *       v       v   v                          record <-> record <-> record    links in the records
+ *     record  record record                    all with node == "node-1"
+ *
+ * An index maps a field's text to the first record that has it; the others are linked behind it through
+ * the records themselves. Add, replace and remove therefore cost the same no matter how many records
+ * share a value (one namespace may hold 100,000); with a vector of records per value, a remove would have
+ * to search it.
+ *
+ * Invariant: a map key is the text inside the first record of its chain, so the key lives as long as
+ * that record. New records are linked behind the first, which keeps the key valid; when the first leaves,
+ * the next one is put into the map and its text becomes the key.
+ *
+ * How data moves. listwatch.c calls cache_put() and cache_delete() for events, and wraps a complete list
+ * in cache_list_begin() and cache_list_end(): begin clears the mark of every record, a put sets it, and
+ * end deletes the unmarked ones. A list after an outage thus becomes the set of differences, and handlers
+ * see nothing else:
+ *
+ *     put, name unknown                   handler(NULL, new)
+ *     put, same uid and resourceVersion   nothing: the same state again
+ *     put, declared fields are equal      stored, no handler (unless every_update)
+ *     put, otherwise                      handler(old, new)
+ *     deleted, or not in the new list     handler(old, NULL)
+ *
+ * Tables are updated before handlers run, so a handler that reads the cache sees the new state. Handlers
+ * must not change the cache.
+ *
+ * Ownership: the cache holds one reference to each record and releases it after the handlers have
+ * returned; a handler that needs a record longer calls record_ref(). */
 #include "cache.h"
 
 #include "../base/map.h"
@@ -21,8 +56,10 @@ struct cache {
     struct map indexes[CACHE_INDEX_MAX];
     size_t index_count;
     VEC(struct handler) handlers;
-    bool synced, listing, absent;
-    size_t record_bytes;
+    bool synced;         /* a complete list was received */
+    bool listing;        /* between list_begin and list_end */
+    bool absent;         /* synced, but the resource is not served or not permitted */
+    size_t record_bytes; /* of all records */
 };
 
 int cache_new(struct projector *j, const struct cache_spec *spec, struct cache **ret, err_t *e)
@@ -128,6 +165,7 @@ static str index_value(const struct cache *c, const struct record *r, size_t ind
     return *(const str *)(const void *)((const char *)r + c->spec.indexes[index]);
 }
 
+/* Links the record into every index for which it has a value; an empty text is not indexed. */
 static void index_add(struct cache *c, struct record *r)
 {
     for (size_t i = 0; i < c->index_count; i++) {
@@ -136,7 +174,7 @@ static void index_add(struct cache *c, struct record *r)
         str text = index_value(c, r, i);
         if (!text.n)
             continue;
-        /* behind the first, whose text is the map's key */
+        /* link behind the first record, whose text is the key of the map */
         struct record *first = map_get(&c->indexes[i], text);
         if (!first) {
             map_put(&c->indexes[i], text, r);
@@ -151,6 +189,8 @@ static void index_add(struct cache *c, struct record *r)
     }
 }
 
+/* Unlinks the record from every index. If it was the first of its chain the next one takes over the map
+ * entry, key included. */
 static void index_remove(struct cache *c, struct record *r)
 {
     for (size_t i = 0; i < c->index_count; i++) {
@@ -170,7 +210,7 @@ static void index_remove(struct cache *c, struct record *r)
     }
 }
 
-/* ---- being told */
+/* ---- handlers */
 
 static void notify_handlers(struct cache *c, const struct record *old, const struct record *now)
 {
@@ -240,6 +280,7 @@ void cache_list_begin(struct cache *c)
 void cache_list_end(struct cache *c)
 {
     assert(c->listing);
+    /* collected first: removing a record moves the slots of the set */
     VEC(struct record *) gone = { 0 };
     for (size_t at = 0; at < c->records.cap; at++) {
         struct record *r = (struct record *)c->records.slots[at];

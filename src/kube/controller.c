@@ -1,10 +1,41 @@
-/* See controller.h. A turn is one reconcile() and the calls it asked for; it ends when reconcile() has
- * returned and the last call was on_call_reply. Turns are used again, with their arenas, so that a steady
- * state allocates nothing.
+/* Controllers: from cache changes to keys, from keys to turns, from turns to writes. How a feature uses
+ * one is in controller.h.
  *
- * Before the start changes are not noted: all that is there is looked at then, as after a restart.
- * That, and a resync, goes through a backlog (8 bytes an object) that is fed to the queue in small
- * portions: 100,000 keys at once would take 15 MB. */
+ * The problem. Changes come in bursts and out of order, writes take a round trip each, and everything runs
+ * on one thread. A controller must look at every object that changed, never work on one object twice at
+ * the same time, never overtake its own writes, and not let one failing object delay the others.
+ *
+ *     cache handler --> map or field --> key --+
+ *                                              v
+ *     backlog (start, resync) ----------->  workqueue  --take-->  turn: reconcile()
+ *                                              ^                    |  calls in flight
+ *                                              |                    v
+ *                                              +-- retry, after --  last call answered
+ *
+ * A turn is one call of reconcile() plus the API calls it asked for. It ends when reconcile() has returned
+ * and the last call was answered; only then can its key be taken from the queue again. At most
+ * `spec.workers` turns run at once.
+ *
+ * Invariants:
+ *   - one turn per key at a time (workqueue.c: a key that is added while it is worked on is remembered and
+ *     given out once after the turn);
+ *   - a turn ends exactly once, in turn_end(), and never while reconcile() or one of its callbacks is on
+ *     the stack (`running`), because a callback may ask for more calls;
+ *   - before controller_start() changes are ignored: the start looks at every record anyway, exactly as
+ *     after a restart.
+ *
+ * The backlog. A start or a resync concerns every record of a cache. Adding 100,000 keys to the queue at
+ * once would take 15 MB, so the records (8 bytes each, one reference) go into a backlog and are fed to the
+ * queue 256 at a time, whenever it has no ready key and a worker is free. Changes that arrive meanwhile
+ * are added directly and are therefore served before the rest of the backlog.
+ *
+ * Failures. A failed turn goes back to the queue with its own backoff (workqueue.c) and is logged through
+ * complaints.c, which keeps an outage from flooding the log. When the API server answers again after an
+ * outage, all keys that wait because of a failure become ready at once.
+ *
+ * Ownership: the controller owns its turns, sources and queue. Finished turns are kept on a free list
+ * together with their arenas, so a steady state allocates nothing. What reconcile() allocates in its arena
+ * lives until the turn ends. */
 #include "controller.h"
 
 #include "../base/vec.h"
@@ -17,14 +48,14 @@
 enum { FEED_KEYS = 256 };
 
 struct turn {
-    struct reconcile r; /* first: the feature holds a pointer to it */
-    struct turn *next;  /* of the running or the spare ones */
+    struct reconcile r; /* must be first: features hold a pointer to it */
+    struct turn *next;  /* in the list of running or of spare turns */
     struct work_key *key;
     struct arena arena;
     struct turn_call *calls; /* not on_call_reply yet */
     bool running;            /* reconcile() or a callback is on the stack */
-    int64_t after_ns;        /* 0: no wish */
-    const char *failure;
+    int64_t after_ns;        /* requeue after this long; 0: not requested */
+    const char *failure;     /* in the arena; NULL: success so far */
 };
 
 struct turn_call {
@@ -34,12 +65,12 @@ struct turn_call {
     void (*then)(struct reconcile *r, const struct kube_reply *reply);
 };
 
-struct source { /* a cache that leads to keys */
+struct source { /* a cache whose changes become keys */
     struct controller *c;
     struct cache *cache;
-    controller_map_fn *map;       /* NULL: by `offset` */
-    size_t offset;                /* SIZE_MAX: the object's own key */
-    VEC(struct record *) backlog; /* to be looked at; one reference each */
+    controller_map_fn *map; /* NULL: use `offset` */
+    size_t offset;          /* of the str field with the name; SIZE_MAX: the object's own key */
+    VEC(struct record *) backlog; /* records to add as keys; one reference each */
     struct source *next;
 };
 
@@ -48,7 +79,7 @@ struct controller {
     struct kube *kube;
     struct loop *loop;
     struct workqueue queue;
-    struct source *sources; /* the last is the first that was added */
+    struct source *sources; /* newest first: the last one is the primary cache */
     struct turn *turns, *spare;
     int turn_count;
     bool started;
@@ -127,7 +158,7 @@ static void backlog_clear(struct source *w)
     vec_done(&w->backlog);
 }
 
-/* A portion of what waits to be looked at; false: nothing does. */
+/* Adds the next FEED_KEYS records of the backlog to the queue. False: the backlog is empty. */
 static bool backlog_feed(struct controller *c)
 {
     struct source *w = c->sources;
@@ -224,6 +255,7 @@ static void turn_recycle(struct controller *c, struct turn *t)
     c->turn_count--;
 }
 
+/* Reports the result, hands the key back to the queue (done, retry or requeue) and recycles the turn. */
 static void turn_end(struct controller *c, struct turn *t)
 {
     int64_t now = loop_mono_ns(c->loop);
@@ -270,6 +302,8 @@ static void wake_fired(struct timer *timer)
     run_ready_keys(container_of(timer, struct controller, wake));
 }
 
+/* Starts turns until the workers are busy or there is nothing to do, then sets the timer for the next key
+ * that becomes ready by itself. */
 static void run_ready_keys(struct controller *c)
 {
     struct work_key *key;
@@ -287,7 +321,7 @@ static void run_ready_keys(struct controller *c)
         timer_stop(&c->wake);
 }
 
-/* ---- what a turn may do */
+/* ---- the interface for reconcile() */
 
 struct reconciled reconciled_failed(struct reconcile *r, const char *format, ...)
 {
@@ -322,6 +356,7 @@ void reconcile_again(struct reconcile *r, int64_t after_ns)
         t->after_ns = after_ns;
 }
 
+/* One call of a turn was answered. `then` may ask for more calls, so the turn is marked as running. */
 static void on_call_reply(void *context, const struct kube_reply *reply)
 {
     struct turn_call *call = context;

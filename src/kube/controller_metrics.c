@@ -1,5 +1,5 @@
-/* See controller_metrics.h. What happens is counted at once; what merely is (depth, workers, time under
- * way) and the queue's own counts are taken over when somebody reads. */
+/* See controller_metrics.h. Turns are counted as they end; gauges (depth, workers, running time) and the
+ * queue's own counters are collected when the registry is read. */
 #include "controller_metrics.h"
 
 #include "../base/clock.h"

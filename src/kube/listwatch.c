@@ -1,12 +1,56 @@
-/* See listwatch.h. One stream at a time: every state but the pause has a call under way.
+/* List and watch: the loop that fills one cache and keeps it current. The contract is in listwatch.h.
  *
- *   STREAMING   a watch whose initial events are still coming
- *   LISTING     a page of a list
+ * The problem. A watch is a stream of changes over a network that can cut it, repeat it, delay it or
+ * fill it with garbage, from a server that can restart, be restored from a backup or forget the version
+ * we stopped at. Controllers must still see every object's latest state, each change once, and never an
+ * older state after a newer one.
+ *
+ * The invariant. `rv` is the version of the last event, bookmark or list that was applied to the cache,
+ * and `has_list` is true only if watching from `rv` misses nothing. Both change only together with the
+ * cache, so a stream can end at any byte: whatever arrived whole was applied, and the rest is sent again.
+ *
+ * One stream at a time; every state but PAUSED has a call in flight:
+ *
+ *                    +--------------- refused, or no end of initial events -------+
+ *                    |                                                            v
+ *     start --> STREAMING                                                      LISTING --+
+ *                    |  bookmark that ends the initial events                     |      | next page
+ *                    |                                                            | <----+
+ *                    v                                                            | last page
+ *                WATCHING <-------------------------------------------------------+
+ *                    |  end of stream: watch again from `rv`
+ *                    |  410: has_list = false, list again
+ *                    v
+ *                 PAUSED    after any failure: 800 ms, doubling with jitter up to 30 s
+ *
+ *   STREAMING   a watch with sendInitialEvents whose initial events are still arriving
+ *   LISTING     one page of a list
  *   WATCHING    live events
- *   PAUSED      after a failure
  *
- * What follows a failure is decided by two facts: `has_list` (is there a version to watch from?) and
- * whether streaming works. So every 410 is has_list = false, and every cut is only a pause. */
+ * start_next_stream() decides what follows from two facts only: `has_list` (is there a version to watch
+ * from?) and whether the server supports streaming lists. So every 410, wherever it appears (list,
+ * continue token, watch, event), is `has_list = false`, and every cut connection is only a pause. A new
+ * list is compared with the cache (cache_list_begin/end), so handlers get the differences and nothing
+ * else. An event whose version the cache already has is no change either.
+ *
+ * How bytes move. A response body goes piece by piece through json/frame.c, which cuts it into lines or
+ * list items, and through json/project.c, which keeps only the declared fields. The body is never held as
+ * a whole: memory is the cache plus one object at a time.
+ *
+ * Limits. The server is not trusted with our memory or time. Objects per list, pages, empty pages,
+ * bookmarks without events, and the size of versions and tokens are limited below; none of the limits
+ * is near what a real cluster has (the largest have about 200,000 pods, the limit is a million). A limit
+ * that is reached fails this resource only.
+ *
+ * Not done, and why:
+ *   - Resuming a list from resourceVersion=0: a stale API server may answer, and the cache would go back
+ *     in time. Lists ask for the latest state, or for one not older than `rv`.
+ *   - Clearing the cache on 410: handlers would see every object deleted and added again.
+ *   - Waiting out the backoff after an outage: kube_on_recovery() ends the pause as soon as any request
+ *     of this process is answered again.
+ *
+ * Ownership: the listwatch owns its call, its frame and its buffers; the cache belongs to the caller and
+ * keeps its contents after listwatch_stop(). */
 #include "listwatch.h"
 
 #include "../base/random.h"
@@ -18,19 +62,19 @@ enum lw_state { LW_STREAMING, LW_LISTING, LW_WATCHING, LW_PAUSED };
 enum {
     WATCH_LEAST_S = 300,
     WATCH_SPREAD_S = 300,
-    STUCK_MAX = 5,         /* failures in a row without progress before we list again */
-    EXPIRED_PAGES_MAX = 2, /* continue tokens lost before we list without pages */
+    STUCK_MAX = 5,         /* failures in a row without progress before listing again */
+    EXPIRED_PAGES_MAX = 2, /* expired continue tokens before listing without pages */
 };
 
-/* What a server may send. None of these is near what a cluster has: they end what would never end. */
+/* What a server may send. No real cluster is near these limits; they end responses that never would. */
 enum {
     ITEMS_MAX =
         1 << 20,      /* of a list, or of initial events; the largest clusters have 200,000 pods */
     PAGES_MAX = 8192, /* of a list */
     EMPTY_PAGES_MAX = 64,  /* in a row; a selector may leave some pages without an item */
-    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; there is one a minute */
-    VERSION_MAX = 1 << 10, /* bytes: it is a number in practice, and part of our next request */
-    TOKEN_MAX = 16 << 10,  /* of a continue token, likewise */
+    BOOKMARKS_MAX = 10000, /* of a watch without an event in between; normally one per minute */
+    VERSION_MAX = 1 << 10, /* bytes; it is a number in practice, and part of our next request */
+    TOKEN_MAX = 16 << 10,  /* bytes of a continue token, likewise */
 };
 
 static const int64_t backoff_first_ns = 800 * NS_PER_MS, backoff_most_ns = 30 * NS_PER_S,
@@ -44,24 +88,24 @@ struct listwatch {
     struct loop *loop;
     struct random random;
     enum lw_state state;
-    struct kube_call *call;
-    struct frame frame;
-    struct buf rv;            /* watch from here; a new list may not be older */
-    struct buf continue_from; /* next page */
+    struct kube_call *call;   /* owned; NULL only while PAUSED */
+    struct frame frame;       /* cuts the body into lines or items */
+    struct buf rv;            /* version last applied; a new list may not be older */
+    struct buf continue_from; /* token of the next page; empty: first page or no more */
     bool has_list, once_synced;
-    bool any_version;  /* the server refused `rv`: whatever it has will do */
-    bool no_streaming; /* the server does not know it */
-    bool list_next;    /* it did not work this time */
+    bool any_version;  /* the server refused `rv`: accept any version */
+    bool no_streaming; /* the server does not support streaming lists */
+    bool list_next;    /* streaming failed this time: list in pages next */
     int expired_pages, failures, stuck;
     int64_t failed_ns;  /* mono: the last failure */
-    int64_t started_ns; /* mono: of this stream */
-    int64_t listed_ns;  /* mono: the last list was complete */
+    int64_t started_ns; /* mono: start of this stream */
+    int64_t listed_ns;  /* mono: end of the last complete list */
     uint64_t seen;      /* lines and items of this stream */
     uint64_t items;     /* of this list, all pages, or of the initial events */
     int pages, empty_pages,
         bookmarks;      /* of this list; in a row; of this watch since its last event */
-    bool answered;      /* this stream: the server is there */
-    struct timer timer; /* PAUSED: go on; STREAMING and WATCHING: it takes too long */
+    bool answered;      /* this stream got a response, so the server is reachable */
+    struct timer timer; /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
     struct kube_recovery recovery;
     struct listwatch_stats stats;
 };
@@ -89,7 +133,7 @@ static void on_pause_end(struct timer *timer)
     start_next_stream(container_of(timer, struct listwatch, timer));
 }
 
-/* Another was answered: no need to wait for the end of the pause. */
+/* Another request was answered, so the server is back: end the pause early. */
 static void on_server_recovered(struct kube_recovery *recovery)
 {
     struct listwatch *w = container_of(recovery, struct listwatch, recovery);
@@ -99,13 +143,15 @@ static void on_server_recovered(struct kube_recovery *recovery)
     start_next_stream(w);
 }
 
+/* Ends the stream and waits with backoff. The state that survives decides what is tried next; after
+ * STUCK_MAX failures in a row with a reachable server but no progress, `rv` itself is suspected. */
 static void pause_after_failure(struct listwatch *w, const char *why)
 {
     int64_t now = loop_mono_ns(w->loop);
     if (now - w->failed_ns > quiet_ns)
         w->failures = 0;
     if (!w->seen && w->answered && ++w->stuck >= STUCK_MAX) {
-        w->has_list = false; /* perhaps it is the version that does not work */
+        w->has_list = false; /* the version itself may be the cause */
         w->any_version = true;
     }
     double delay = (double)backoff_first_ns * (double)(UINT64_C(1) << MIN(w->failures, 10));
@@ -116,17 +162,18 @@ static void pause_after_failure(struct listwatch *w, const char *why)
     if (w->o.on_trouble)
         w->o.on_trouble(w->o.context, why);
     cancel_call(w);
-    frame_reset(&w->frame); /* what came of an object too large is not kept for 30 s */
+    frame_reset(&w->frame); /* do not hold half of a large object during the pause */
     if (!cache_synced(w->o.cache) && w->state != LW_WATCHING)
         cache_clear(w->o.cache);
     w->state = LW_PAUSED;
     timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), on_pause_end);
 }
 
+/* The server no longer has our version (410), or does not have it yet: list again. At once, unless the
+ * version is from a list that was just made, which would loop; if the list's own minimum version is
+ * refused, once more without one. */
 static void handle_expired(struct listwatch *w, const char *why)
 {
-    /* The new list comes at once, unless the version is of a list that was just made; and if its own
-     * version is refused, once more without one. */
     int64_t age_ns = loop_mono_ns(w->loop) - w->listed_ns;
     bool refused = !w->has_list && w->rv.n && !w->any_version;
     bool at_once = refused || (w->has_list && age_ns > fresh_list_ns);
@@ -168,8 +215,8 @@ static void mark_synced(struct listwatch *w)
     notify_synced(w);
 }
 
-/* A kind that need not be there is not. Once it was, a 404 is a server that is starting: what is known
- * stays. */
+/* Is an optional resource not served (404) or not permitted (403)? Once it was seen, a 404 means a
+ * server that is still starting, and the cache keeps its contents. */
 static bool is_absent(const struct listwatch *w, enum kube_reason reason)
 {
     enum cache_need need = cache_spec(w->o.cache)->need;
@@ -186,7 +233,7 @@ static void mark_absent(struct listwatch *w)
     notify_synced(w);
 }
 
-/* How long the server may take: real time, whatever the loop's clock does. */
+/* Limits how long the server may take, in real time even if the loop runs on virtual time. */
 static void set_stream_timeout(struct listwatch *w, int64_t ns, void (*fire)(struct timer *))
 {
     timer_set(w->loop, &w->timer, loop_mono_ns(w->loop) + loop_scale_timeout(w->loop, ns), fire);
@@ -196,7 +243,7 @@ static void on_watch_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
     pause_after_failure(w,
-                        "the watch did not end when its time was over; the connection seems dead");
+                        "watch did not end at its timeoutSeconds; the connection is probably dead");
 }
 
 static void enter_watching(struct listwatch *w, int64_t seconds)
@@ -212,7 +259,7 @@ static int read_status_line(struct listwatch *w, const struct watch_line *line, 
     bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
                 str_eq(line->reason, S("Gone")) ||
                 str_find(line->message, S("Too large resource version")) != SIZE_MAX;
-    return err_set(e, gone ? ESTALE : EPROTO, "watch: the server says %d " STR_FMT, line->code,
+    return err_set(e, gone ? ESTALE : EPROTO, "watch: server returned %d " STR_FMT, line->code,
                    STR_ARG(str_upto(line->message, 300)));
 }
 
@@ -221,29 +268,29 @@ static int read_status_line(struct listwatch *w, const struct watch_line *line, 
 static int set_version(struct listwatch *w, str rv, err_t *e)
 {
     if (rv.n > VERSION_MAX)
-        return err_set(e, EMSGSIZE, "a resourceVersion of %zu bytes is no resourceVersion", rv.n);
-    if (rv.n) /* an object without one does not make us forget where we are */
+        return err_set(e, EMSGSIZE, "resourceVersion of %zu bytes exceeds the limit", rv.n);
+    if (rv.n) /* an object without a version must not reset our position */
         set_text(&w->rv, rv);
     return 0;
 }
 
-/* May the cache have this record too? Takes it over either way. */
+/* Puts the record into the cache unless a limit is exceeded. Takes over the reference either way. */
 static int put_record(struct listwatch *w, struct record *record, err_t *e)
 {
     size_t most = w->o.total_max, own = cache_sizes(w->o.cache).bytes;
     size_t total = projector_bytes(projection_projector(cache_projection(w->o.cache)));
     if (w->state != LW_WATCHING && ++w->items > w->o.items_max) {
         record_unref(record);
-        return err_set(e, E2BIG, "the list has more than %llu objects; giving up on it",
+        return err_set(e, E2BIG, "list has more than %llu objects; not cached",
                        (unsigned long long)w->o.items_max);
     }
     if (most && (total > most || own > most / 2)) {
         record_unref(record);
-        /* without the numbers of the moment: the same trouble is logged once */
+        /* no current numbers in the text: identical messages are logged once */
         return err_set(
             e, ENOSPC,
-            "the cache is full: all caches together may hold %zu MiB, one of them %zu MiB; raise "
-            "the memory limit or watch fewer namespaces",
+            "cache is full: limit is %zu MiB for all caches and %zu MiB for one; raise the memory "
+            "limit or watch fewer namespaces",
             most >> 20, most >> 21);
     }
     cache_put(w->o.cache, record);
@@ -254,7 +301,7 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
 {
     w->stats.bookmarks++;
     if (++w->bookmarks > BOOKMARKS_MAX)
-        return err_set(e, EPROTO, "the watch sends bookmarks without end");
+        return err_set(e, EPROTO, "watch sends bookmarks without end");
     int r = set_version(w, line->rv, e);
     if (r == 0 && line->initial_end && w->state == LW_STREAMING) {
         mark_synced(w);
@@ -263,6 +310,8 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
     return r;
 }
 
+/* One line of a watch: applied to the cache, and `rv` moves with it. A failure ends the stream; -ESTALE
+ * means that the version expired. */
 static int on_line(void *context, str text, err_t *e)
 {
     struct listwatch *w = context;
@@ -293,7 +342,7 @@ static void on_initial_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
     if (w->seen)
-        w->no_streaming = true; /* events, but no end of them: it ignores what it does not know */
+        w->no_streaming = true; /* events but no closing bookmark: it ignores sendInitialEvents */
     w->list_next = true;
     cancel_call(w);
     start_next_stream(w);
@@ -313,8 +362,7 @@ static void on_watch_data(void *context, str bytes)
         pause_after_failure(w, e.text);
 }
 
-/* A server without streaming lists says so in many ways; these are the ones that mean something
- * else. */
+/* Servers without streaming lists refuse them with various errors; the ones below mean something else. */
 static bool refuses_streaming(const struct kube_reply *reply)
 {
     switch (reply->reason) {
@@ -331,7 +379,7 @@ static bool refuses_streaming(const struct kube_reply *reply)
     }
 }
 
-/* The version may be what is refused; without one, it is the streaming. */
+/* The refused part may be the version; if none was sent, it is the streaming list. */
 static void handle_streaming_refused(struct listwatch *w, const struct kube_reply *reply)
 {
     if (w->rv.n && !w->any_version) {
@@ -343,6 +391,8 @@ static void handle_streaming_refused(struct listwatch *w, const struct kube_repl
     start_next_stream(w);
 }
 
+/* Decides what the end of a watch means: unsupported, absent, expired, failed, or a normal timeout after
+ * which the next watch resumes. */
 static void on_watch_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
@@ -360,11 +410,11 @@ static void on_watch_end(void *context, const struct kube_reply *reply)
     } else if (reply->failure) {
         pause_after_failure(w, reply->failure);
     } else if (w->state == LW_STREAMING) {
-        pause_after_failure(w, "the watch ended before its initial events did");
+        pause_after_failure(w, "watch ended before its initial events were complete");
     } else if (frame_end(&w->frame, &rest, &e) < 0) {
         pause_after_failure(w, e.text);
     } else if (!w->seen && loop_mono_ns(w->loop) - w->started_ns < short_watch_ns) {
-        pause_after_failure(w, "the watch ended at once, without an event");
+        pause_after_failure(w, "watch ended immediately without an event");
     } else {
         start_next_stream(w);
     }
@@ -391,14 +441,14 @@ static void on_list_data(void *context, str bytes)
         pause_after_failure(w, e.text);
 }
 
-/* Which page comes next, if there can be one. */
+/* Stores the continue token of the next page, if any; fails if the list shows no sign of ending. */
 static int read_token(struct listwatch *w, const struct json *list, err_t *e)
 {
     str token = json_text(json_at(list, "metadata", "continue", NULL));
     w->empty_pages = w->seen ? 0 : w->empty_pages + 1;
     w->seen = 0;
     if (token.n > TOKEN_MAX)
-        return err_set(e, EMSGSIZE, "a continue token of %zu bytes is too long", token.n);
+        return err_set(e, EMSGSIZE, "continue token of %zu bytes exceeds the limit", token.n);
     if (token.n && str_eq(token, buf_str(&w->continue_from)))
         return err_set(e, EPROTO, "the list never ends: the server repeats its continue token");
     if (token.n && (++w->pages > PAGES_MAX || w->empty_pages > EMPTY_PAGES_MAX))
@@ -418,10 +468,12 @@ static int read_envelope(struct listwatch *w, err_t *e)
         return r;
     str rv = json_text(json_at(list, "metadata", "resourceVersion", NULL));
     if (!rv.n)
-        return err_set(e, EBADMSG, "the answer is no list: it has no metadata.resourceVersion");
+        return err_set(e, EBADMSG, "response is not a list: it has no metadata.resourceVersion");
     return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
 }
 
+/* Two expired continue tokens mean that paging is slower than the server's history: the next list is then
+ * requested in one piece. */
 static void handle_list_failure(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
@@ -441,6 +493,7 @@ static void handle_list_failure(struct listwatch *w, const struct kube_reply *re
 
 static void request_list_page(struct listwatch *w);
 
+/* The end of a page: the next page, or the list is complete and the watch starts. */
 static void on_list_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
@@ -462,6 +515,7 @@ static void on_list_end(void *context, const struct kube_reply *reply)
 
 /* ---- the next stream */
 
+/* Sends the list or watch request of `query` and points the frame at the matching callbacks. */
 static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
 {
     const struct cache_spec *spec = cache_spec(w->o.cache);
@@ -485,7 +539,7 @@ static void start_stream(struct listwatch *w, enum kube_verb verb, str query)
     w->call = kube_stream(w->o.kube, &stream);
 }
 
-/* Time must not seem to go back: another server, or one that was restored, may be behind. */
+/* Asks for a state not older than `rv`: another API server, or a restored one, may be behind. */
 static bool put_min_version(struct listwatch *w, struct buf *query)
 {
     if (!w->rv.n || w->any_version)

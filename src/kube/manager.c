@@ -1,4 +1,43 @@
-/* See manager.h. */
+/* The manager: puts client, caches, controllers, events and leader election together and runs the features
+ * of `flyball operator` and `flyball agent`. The interface is in manager.h.
+ *
+ * The problem. A process must not act before its caches are complete (it would see workloads without pods),
+ * before its features are ready, or while another process leads; and it must not take the lease away from
+ * a replica that could work while it cannot. At the end it must finish its writes and give the lease back
+ * quickly, so that the next leader does not wait for the lease to expire.
+ *
+ *     manager_add()       feature->start(): declares caches and controllers
+ *          |
+ *     manager_run()       every cache lists and watches
+ *          |
+ *          |  features ready ------------> election starts (start_election_if_ready)
+ *          |  all caches synced               |
+ *          |  = /readyz                       |  lease acquired
+ *          v                                  v
+ *     start_controllers_if_ready(): ready and leading --> controllers start, once
+ *          |
+ *          |  manager_stop()                          lease lost: controllers stop,
+ *          v                                          on_lost ends the process
+ *     no new turns; watches stop; features flush; running turns end (5 s at most)
+ *          |
+ *          v
+ *     lease released, `done` is called
+ *
+ * There is no state machine: start_controllers_if_ready() checks all conditions each time one of them may
+ * have changed (a cache synced, the lease was acquired, a feature called manager_recheck()) and does
+ * nothing unless all hold. Events may therefore arrive in any order.
+ *
+ * Invariants: controllers run only while this process leads (or runs without election), and they start at
+ * most once: a process that lost the lease does not come back but exits (on_lost). Writes are stopped earlier and independently of this file, by the client's
+ * write gate (election.h).
+ *
+ * A follower runs its caches too. That costs memory, but a failover then needs no list.
+ *
+ * Memory: all caches share one limit, by default half of the cgroup's limit, see cache_bytes_of_cgroup().
+ *
+ * Ownership: the manager owns caches, listwatches, controllers, events and election. manager_free()
+ * releases them in this order: controllers, features' own state, caches; so a feature's stop() may still
+ * read its caches. */
 #include "manager.h"
 
 #include "../base/file.h"
@@ -11,8 +50,9 @@ static const int64_t stop_wait_ns = 5 * NS_PER_S, repeat_log_ns = 300 * NS_PER_S
 
 static void start_controllers_if_ready(struct manager *m);
 
-/* Of the 128 MiB of the shipped manifest 64 for caches (100,000 pods take 48); the rest is for parsing one large object
- * (36 MiB at most), buffers and the decisions themselves. Without a limit there is none here. */
+/* Half of the cgroup's memory limit; 0 (no limit) if there is none. The shipped manifest sets 128 MiB: 64 for
+ * caches (100,000 pods take 48), the rest for parsing one large object (36 MiB at most), buffers and the
+ * decisions themselves. */
 static size_t cache_bytes_of_cgroup(void)
 {
     static const char *const files[] = { "/sys/fs/cgroup/memory.max",
@@ -22,7 +62,7 @@ static size_t cache_bytes_of_cgroup(void)
         int64_t limit;
         if (file_read(files[i], 64, &text, NULL) == 0 &&
             str_to_i64(str_trim(buf_str(&text)), &limit) == 0 && /* not "max" */
-            limit > 0 && limit < INT64_C(1) << 50)               /* the older one's "max" */
+            limit > 0 && limit < INT64_C(1) << 50)               /* cgroup v1's "max" */
             return (size_t)limit / 2;
     }
     return 0;
@@ -61,7 +101,7 @@ int manager_add(struct manager *m, const struct feature *feature, err_t *e)
 static void on_synced(void *context)
 {
     struct manager_cache *c = context;
-    log_debug("cache is synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
+    log_debug("cache synced", KV_C("resource", cache_spec(c->cache)->resource->plural),
               KV_INT("objects", cache_count(c->cache)));
     start_controllers_if_ready(c->m);
 }
@@ -72,7 +112,7 @@ static uint64_t count_progress(const struct manager_cache *c)
     return s->events + s->lists;
 }
 
-/* The same trouble, retry after retry, is one line every five minutes. */
+/* Logs a failure of list or watch; the same failure without progress in between only every 5 minutes. */
 static void on_trouble(void *context, const char *sentence)
 {
     struct manager_cache *c = context;
@@ -83,7 +123,7 @@ static void on_trouble(void *context, const char *sentence)
         c->suppressed++;
         return;
     }
-    log_warn("watching has trouble", KV_C("error", sentence),
+    log_warn("list or watch failed; retrying", KV_C("error", sentence),
              KV_C("resource", cache_spec(c->cache)->resource->plural),
              KV_INT("repeated", same ? c->suppressed : 0));
     free(c->trouble);
@@ -170,6 +210,7 @@ struct controller *manager_controller(struct manager *m, const struct controller
 
 static int start_election_if_ready(struct manager *m, err_t *e);
 
+/* Starts the controllers once all conditions hold; called whenever one of them may have changed. */
 static void start_controllers_if_ready(struct manager *m)
 {
     err_t e;
@@ -183,7 +224,7 @@ static void start_controllers_if_ready(struct manager *m)
     if (!manager_leads(m) || !manager_ready(m, &why_not))
         return;
     m->controllers_started = true;
-    log_info("controllers begin", KV_INT("controllers", m->controllers.n),
+    log_info("starting controllers", KV_INT("controllers", m->controllers.n),
              KV("identity", m->o.identity));
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_start(m->controllers.at[i]);
@@ -199,14 +240,14 @@ void manager_recheck(struct manager *m)
 static void on_lead(void *context)
 {
     struct manager *m = context;
-    log_info("this process leads", KV("identity", m->o.identity));
+    log_info("became leader", KV("identity", m->o.identity));
     start_controllers_if_ready(m);
 }
 
 static void on_lost(void *context)
 {
     struct manager *m = context;
-    log_error("leadership is lost: all writing has stopped", KV("identity", m->o.identity));
+    log_error("lost leadership; all writes are stopped", KV("identity", m->o.identity));
     for (size_t i = 0; i < m->controllers.n; i++)
         controller_stop(m->controllers.at[i]);
     if (m->o.on_lost)
@@ -216,17 +257,18 @@ static void on_lost(void *context)
 static void on_election_trouble(void *context, const char *sentence)
 {
     (void)context;
-    log_warn("leader election has trouble", KV_C("error", sentence));
+    log_warn("leader election failed; retrying", KV_C("error", sentence));
 }
 
 void manager_fail(struct manager *m, const char *why)
 {
-    log_error("this process cannot do its work", KV_C("error", why));
+    log_error("unrecoverable failure; shutting down", KV_C("error", why));
     if (m->o.on_lost)
         m->o.on_lost(m->o.context);
 }
 
-/* Who is not ready must not take the lease from one who is. */
+/* Joins the election once the features are ready: a replica that is not must not take the lease from one
+ * that is. */
 static int start_election_if_ready(struct manager *m, err_t *e)
 {
     auto_buf struct buf why_not = { 0 };
@@ -253,7 +295,7 @@ int manager_run(struct manager *m, err_t *e)
         kube_add_burst(m->o.kube, 1);
         manager_cache_start(c);
     }
-    start_controllers_if_ready(m); /* without a cache there is nothing to wait for */
+    start_controllers_if_ready(m); /* with no cache there is nothing to wait for */
     return 0;
 }
 
@@ -287,6 +329,8 @@ static bool flush_features(const struct manager *m)
     return busy;
 }
 
+/* Waits for running turns and the features' last writes, then releases the lease. A turn's end sends no
+ * notification, hence the 10 ms timer; it only runs during shutdown. */
 static void continue_stop(struct timer *timer)
 {
     struct manager *m = container_of(timer, struct manager, stop_timer);

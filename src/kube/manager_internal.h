@@ -1,4 +1,4 @@
-/* What manager.c and manager_metrics.c share; nobody else includes this. */
+/* What manager.c and manager_metrics.c share; private to them. */
 #ifndef FLYBALL_KUBE_MANAGER_INTERNAL_H
 #define FLYBALL_KUBE_MANAGER_INTERNAL_H
 
@@ -13,11 +13,11 @@ struct manager_cache {
     struct manager *m;
     struct cache *cache;             /* owned */
     struct listwatch *listwatch;     /* owned; NULL: not started */
-    struct listwatch_stats reported; /* what metrics know of it */
-    char *trouble;                   /* owned; the last, until something comes again; NULL: none */
-    int64_t logged_ns;               /* mono: when it was logged */
-    uint64_t suppressed;             /* times since */
-    uint64_t progress_then;          /* events and lists when it came */
+    struct listwatch_stats reported; /* as last added to the metrics */
+    char *trouble;                   /* owned; the last failure; NULL: none */
+    int64_t logged_ns;               /* mono: when `trouble` was logged */
+    uint64_t suppressed;             /* repetitions since then */
+    uint64_t progress_then;          /* count_progress() at that time */
     struct manager_cache *next;
 };
 

@@ -1,4 +1,4 @@
-/* What the manager shows of its caches and its leadership, taken over when somebody reads. */
+/* Metrics of the manager's caches and leadership, collected when the registry is read. */
 #include "manager_internal.h"
 
 enum { OBJECTS, BYTES, EVENTS, LISTS, FAILURES };
