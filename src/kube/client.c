@@ -1,16 +1,32 @@
-/* The client object: connections, the order in which calls go out, the rate limit and the write gate. One
- * call is call.c's. */
+/* The API client: connections, the order in which calls are sent, the rate limit, outage detection and the
+ * write gate. A single call is in call.c.
+ *
+ *     kube_send --> waiting list --> kube_pump: credentials ready? token left? gate open? --> kube_call_run
+ *
+ * Calls are sent in order of arrival; only calls without a gate (the Lease) go first. If the first call
+ * cannot be sent, none is: the pump runs again when credentials change or the next token is due.
+ *
+ * The write gate: until `gate_ns` of the monotonic clock writes may be sent. When that time passes, writes
+ * in flight are cancelled and waiting ones fail. This is what makes leader election safe (election.h).
+ *
+ * Outages: kube_note_status() sees every response. If the server responds after 5 s or more without a
+ * response, the functions registered with kube_on_recovery() are called, so nothing waits for the end of
+ * its backoff. Shorter gaps are broken connections.
+ *
+ * Ownership: the client owns a copy of the config, whose arena also holds texts that live as long as the
+ * client, and every call that has not ended. */
 #include "client_internal.h"
 
 #include "../base/log.h"
 
 static void on_pump_deferred(struct deferred *deferred);
 
-/* A steady trickle of events in portions: at 440 a second one costs 47 us of CPU with a rest of 10 ms, and 19
- * with this, on the same busy machine. The first after a quiet while is never late. */
+/* Reads a steady trickle of events in batches: at 440 events per second one costs 47 us of CPU with a delay of
+ * 10 ms and 19 us with this one, on the same busy machine. The first event after a quiet period is not
+ * delayed. */
 static const int64_t rest_ns = 50 * NS_PER_MS;
 
-static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter is a broken connection */
+static const int64_t away_least_ns = 5 * NS_PER_S; /* shorter gaps are broken connections */
 static const int64_t starting_most_ns = 30 * NS_PER_S;
 
 /* ---- connections */
@@ -79,7 +95,7 @@ static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
     return 0;
 }
 
-/* A plugin ended: what waits can go, or must be told why it cannot. */
+/* A credential plugin has exited: send the waiting calls, or fail them with the reason. */
 static void on_credentials_change(void *context, const char *failure, bool cert)
 {
     struct kube *k = context;
@@ -97,7 +113,7 @@ static void on_credentials_change(void *context, const char *failure, bool cert)
         kube_pump(k);
         return;
     }
-    struct list failing = { 0 }; /* their owners may end others of them, and send new ones */
+    struct list failing = { 0 }; /* a callback may cancel others and send new ones */
     while (k->waiting.n)
         list_move(&failing, k->waiting.first);
     for (struct kube_call *call; (call = list_first(&failing, struct kube_call, waiting));)
@@ -106,7 +122,7 @@ static void on_credentials_change(void *context, const char *failure, bool cert)
 
 /* ---- the object */
 
-/* The caller's config may go: everything is copied. */
+/* A deep copy, so that the caller may free its config. */
 static struct kube_config *config_copy(const struct kube_config *c)
 {
     struct kube_config *copy = mem_zero(1, sizeof(*copy));
@@ -165,7 +181,7 @@ static void init_metrics(struct kube *k, struct metrics *given)
     k->host = str_upto(k->host, str_find_char(k->host, '/'));
 }
 
-/* A plugin may bring a token at any time, so having one counts as a token. */
+/* Refuses to send secrets without TLS. A plugin may return a token at any time, so it counts as one. */
 static int check_secret(const struct kube_options *o, err_t *e)
 {
     const struct kube_config *c = o->config;
@@ -187,7 +203,7 @@ int kube_new(const struct kube_options *o, struct kube **ret, err_t *e)
     k->tokens_ns = loop_mono_ns(k->loop);
     k->gate_ns = INT64_MAX;
     random_init(&k->random, (uint64_t)loop_exact_ns(k->loop),
-                9); /* virtual time: the same each run */
+                9); /* virtual time gives the same seed each run */
     init_metrics(k, o->metrics);
     k->credentials = credentials_new(k->loop, k->config, on_credentials_change, k);
     if (check_secret(o, e) < 0 || link_new(k, &k->link, e) < 0) {
@@ -232,9 +248,9 @@ str kube_namespace(const struct kube *k)
     return k->config->ns;
 }
 
-/* ---- who goes next */
+/* ---- sending order and rate limit */
 
-/* Takes a token; else how long until there is one. */
+/* Takes a token and returns 0, or returns how long until the next one. */
 static int64_t rate_wait_ns(struct kube *k)
 {
     if (k->rate <= 0 || k->granted) {
@@ -272,6 +288,7 @@ static bool can_send_call(struct kube *k, struct kube_call *call)
     return !wait_ns;
 }
 
+/* Sends waiting calls in order until one has to wait. */
 void kube_pump(struct kube *k)
 {
     struct kube_call *call;
@@ -284,9 +301,9 @@ void kube_pump(struct kube *k)
         list_remove(&call->waiting);
         call->paid = true;
         if (shut)
-            kube_call_fail(call, "not sent, as this process does not lead");
+            kube_call_fail(call, "not sent: this process is not the leader");
         else if (late)
-            kube_call_fail(call, "not sent in time: too many requests wait");
+            kube_call_fail(call, "not sent before its deadline: too many requests are waiting");
         else
             kube_call_run(call);
     }
@@ -304,7 +321,7 @@ void kube_call_wait(struct kube_call *call)
     loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred);
 }
 
-/* ---- a server that was away */
+/* ---- outages */
 
 void kube_on_recovery(struct kube *k, struct kube_recovery *me)
 {
@@ -319,7 +336,7 @@ void kube_off_recovery(struct kube_recovery *me)
 void kube_note_status(struct kube *k, int status)
 {
     int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
-    if (!status || (status >= 502 && status <= 504)) { /* those are of a proxy without a server */
+    if (!status || (status >= 502 && status <= 504)) { /* from a proxy without a backend */
         k->away_ns = since ? since : now;
         k->starting_ns = 0;
         return;
@@ -347,16 +364,15 @@ static void on_gate_closed(struct timer *timer)
     struct kube *k = container_of(timer, struct kube, gate);
     if (loop_mono_ns(k->loop) < k->gate_ns)
         return;
-    /* a callback may end other calls: look from the start after each */
+    /* a callback may end other calls: restart from the first after each */
     for (struct list_item *item = k->calls.first; item;) {
         struct kube_call *call = container_of(item, struct kube_call, item);
         bool under_way = call->gated && !call->waiting.in;
         if (under_way)
-            kube_call_fail(call, "cut off, as this process does not lead any more");
+            kube_call_fail(call, "cancelled: this process is no longer the leader");
         item = under_way ? k->calls.first : item->next;
     }
-    loop_defer(k->loop, LOOP_SOON, &k->pump,
-               on_pump_deferred); /* those that wait are refused there */
+    loop_defer(k->loop, LOOP_SOON, &k->pump, on_pump_deferred); /* fails the waiting ones */
 }
 
 void kube_gate(struct kube *k, int64_t mono_ns)

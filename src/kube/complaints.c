@@ -1,4 +1,4 @@
-/* See complaints.h. There are few kinds, as an outage has few causes: they are searched one after the other. */
+/* See complaints.h. An outage has few causes, so there are few kinds and a linear search is enough. */
 #include "complaints.h"
 
 #include "../base/log.h"
@@ -47,7 +47,7 @@ static struct complaint_kind *find_kind(struct complaints *c, uint64_t sum)
 static void log_suppressed(struct complaints *c, struct complaint_kind *kind)
 {
     if (kind->suppressed)
-        log_warn("more failures like this were left out", KV_C("controller", c->controller),
+        log_warn("suppressed similar failures", KV_C("controller", c->controller),
                  KV("error", buf_str(&kind->last)), KV_INT("count", kind->suppressed));
     kind->suppressed = 0;
 }

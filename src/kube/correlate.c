@@ -1,4 +1,10 @@
-/* See correlate.h. One table for three kinds of fact, told apart by the first letter of the key. */
+/* See correlate.h. One table holds three kinds of fact, distinguished by the first letter of the key:
+ *
+ *   o   object: its token bucket against spam
+ *   a   all but the message: the messages seen lately, to combine similar events
+ *   e   one event: its count, first time and name
+ *
+ * Facts are also in a list by last use, and the oldest is deleted when the table is full. */
 #include "correlate.h"
 
 #include "../base/buf.h"
@@ -10,8 +16,8 @@ static const int64_t refill_ns = 300 * NS_PER_S, alike_ns = 600 * NS_PER_S;
 
 struct correlate_fact {
     struct correlate_fact *newer, *older;
-    str key;         /* points behind the struct */
-    double tokens;   /* object: how many more it may have */
+    str key;         /* stored behind the struct */
+    double tokens;   /* object: events it may still emit */
     int64_t seen_ns; /* object: when the tokens were counted; alike, event: last seen */
     uint64_t messages[ALIKE_MAX]; /* alike: hashes of those seen since first_ns */
     size_t n_messages;
@@ -47,6 +53,7 @@ void correlate_done(struct correlate *c)
     map_done(&c->facts);
 }
 
+/* Finds or creates the fact and makes it the newest. */
 static struct correlate_fact *get_fact(struct correlate *c, char kind, str a, str b)
 {
     auto_buf struct buf key = { 0 };
@@ -84,7 +91,7 @@ static bool is_spam(struct correlate_fact *object, int64_t now_ns)
     return false;
 }
 
-/* Has this kind of event had too many messages lately? */
+/* Has this kind of event had more than ALIKE_MAX different messages lately? */
 static bool is_combined(struct correlate_fact *alike, str message, int64_t now_ns)
 {
     uint64_t hash = map_hash(message);

@@ -1,4 +1,13 @@
-/* See credentials.h. */
+/* See credentials.h. The `authorization` header is built when its source changes and only copied per
+ * request. There are three sources:
+ *
+ *   static       token or username and password of the config: set once
+ *   token file   reread before a request, at most every 50 s; also after a 401
+ *   exec plugin  a child process; requests wait until it has printed an ExecCredential
+ *
+ * Invariant: at most one plugin process runs, and after a failure none is started for 10 s. on_change is
+ * always called from the loop, never from inside credentials_ready(), so the client may send or fail calls
+ * in it. The texts of the plugin's last result live in `answer_arena`, which is replaced as a whole. */
 #include "credentials.h"
 
 #include "../base/base64.h"
@@ -25,7 +34,7 @@ struct credentials {
     struct exec_answer answer; /* of the plugin */
     bool has_answer;
     struct child *plugin;    /* running */
-    int64_t plugin_pause_ns; /* mono: not before, after a failure */
+    int64_t plugin_pause_ns; /* mono: do not start the plugin before this time */
     err_t plugin_failure;
     struct timer retry;
 };
@@ -82,7 +91,7 @@ static void read_token_file(struct credentials *cr)
         return;
     auto_buf struct buf text = { 0 };
     if (file_read(cr->config->token_file.p, TOKEN_MAX_BYTES, &text, NULL) < 0)
-        return; /* the old one stays, and the next request looks again */
+        return; /* keep the old token; the next request tries again */
     str token = str_trim(buf_str(&text));
     if (!token.n)
         return;
@@ -94,7 +103,7 @@ static void read_token_file(struct credentials *cr)
 
 static int get_pem(struct arena *a, const struct json *status, const char *key, str *ret, err_t *e)
 {
-    /* PEM as it is, or (as some plugins print it) in base64 */
+    /* plain PEM, or base64 as some plugins print it */
     str text = json_text(json_get(status, key));
     if (!text.n || str_find(text, S("-----BEGIN")) != SIZE_MAX) {
         *ret = text;
@@ -102,7 +111,7 @@ static int get_pem(struct arena *a, const struct json *status, const char *key, 
     }
     auto_buf struct buf bytes = { 0 };
     if (base64_decode(&bytes, text) < 0)
-        return err_set(e, EINVAL, "status.%s is no PEM", key);
+        return err_set(e, EINVAL, "status.%s is not PEM", key);
     *ret = arena_str(a, buf_str(&bytes));
     return 0;
 }
@@ -143,15 +152,16 @@ static void set_plugin_failure(struct credentials *cr, const struct child_result
     str words = str_trim(result->errors);
     size_t line = str_find_char(words, '\n');
     if (result->timed_out)
-        err_set(&cr->plugin_failure, ETIMEDOUT, "it did not answer in time");
+        err_set(&cr->plugin_failure, ETIMEDOUT, "timed out");
     else if (result->signal)
-        err_set(&cr->plugin_failure, EIO, "it was ended by signal %d", result->signal);
+        err_set(&cr->plugin_failure, EIO, "killed by signal %d", result->signal);
     else if (result->exit_status)
-        err_set(&cr->plugin_failure, EIO, "it ended with status %d: " STR_FMT, result->exit_status,
+        err_set(&cr->plugin_failure, EIO, "exited with status %d: " STR_FMT, result->exit_status,
                 STR_ARG(str_upto(words, MIN(line, (size_t)200))));
     err_wrap(&cr->plugin_failure, "credential plugin " STR_FMT, STR_ARG(x->command));
 }
 
+/* Stores the new credential and reports whether the client certificate changed, or reports the failure. */
 static void on_plugin_exit(void *context, const struct child_result *result)
 {
     struct credentials *cr = context;
@@ -172,7 +182,7 @@ static void on_plugin_exit(void *context, const struct child_result *result)
     arena_done(&cr->answer_arena);
     cr->answer_arena = arena;
     cr->answer = answer;
-    /* one that is expired already is tried all the same, and not asked for again at once */
+    /* use even an expired credential for a while, or the plugin would run in a loop */
     cr->answer.expires_ns = MAX(answer.expires_ns, loop_wall_ns(cr->loop) + plugin_pause_ns);
     cr->has_answer = true;
     set_header(cr, "Bearer", answer.token);
@@ -194,6 +204,7 @@ static str make_exec_info(const struct exec_plugin *x, struct arena *a)
 
 typedef VEC(const char *) words;
 
+/* Runs the plugin with the arguments and environment of the kubeconfig plus KUBERNETES_EXEC_INFO. */
 static int plugin_start(struct credentials *cr, err_t *e)
 {
     const struct exec_plugin *x = cr->config->exec;
@@ -203,7 +214,7 @@ static int plugin_start(struct credentials *cr, err_t *e)
     for (size_t i = 0; i < x->arg_count; i++)
         vec_push(&argv, x->args[i].p);
     vec_push(&argv, NULL);
-    /* ours come first: the first of a name is what getenv() finds */
+    /* the config's come first: getenv() returns the first match */
     for (size_t i = 0; i < x->env_count; i++)
         vec_push(&env, arena_printf(&a, STR_FMT "=" STR_FMT, STR_ARG(x->env[i].name),
                                     STR_ARG(x->env[i].value))
@@ -225,7 +236,7 @@ static int plugin_start(struct credentials *cr, err_t *e)
     return 0;
 }
 
-/* Told in a later turn, as all callbacks are. */
+/* Reports the failure from the loop, not from inside the caller. */
 static void on_failure_deferred(struct timer *timer)
 {
     struct credentials *cr = container_of(timer, struct credentials, retry);
@@ -243,7 +254,7 @@ static void request_plugin_run(struct credentials *cr)
     timer_set(cr->loop, &cr->retry, now, on_failure_deferred);
 }
 
-/* ---- what the client asks */
+/* ---- interface for the client */
 
 bool credentials_ready(struct credentials *cr)
 {

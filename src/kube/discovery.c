@@ -1,13 +1,14 @@
-/* Which resource is "kind X of group/version"? Asked of the server once, then kept. */
+/* Discovery: maps "kind X of group/version" to a resource. One request per kind; results are cached in the
+ * client. A lookup is owned by the client's list until its callback is made. */
 #include "client_internal.h"
 
 struct kube_lookup {
     struct kube *k;
-    struct kube_lookup *next, **place; /* of the client's open ones */
+    struct kube_lookup *next, **place; /* in the client's list of pending lookups */
     struct buf api_version, kind;
     kube_discover_fn *done;
     void *context;
-    struct deferred later; /* an answer that is known is told in a later turn as well */
+    struct deferred later; /* cached results are delivered from the loop, too */
     const struct resource *known;
 };
 
@@ -48,6 +49,7 @@ static const char *copy_text(struct kube *k, str text)
     return arena_str(&k->config->arena, text).p;
 }
 
+/* Adds the resource to the client's cache; it lives in the config's arena, as long as the client. */
 static const struct resource *add_discovered(struct kube *k, struct kube_lookup *q,
                                              const struct json *found)
 {

@@ -1,9 +1,17 @@
-/* See election.h. One request at a time. The Lease's object is kept as the server last gave it, so that
- * labels and annotations others put there survive our PUT.
+/* Leader election with a Lease; why it is safe is in election.h. One request at a time. The Lease is kept
+ * as the server last returned it, so that labels and annotations of others survive our PUT.
  *
- *   candidate   GET; take it when it is free or its holder was silent for its own duration *by our
- *               clock* (the times written in it are another machine's); else look again in 2 to 4.4 s
- *   leader      PUT every 2 s from what we have; after a conflict GET once and decide again */
+ *     CANDIDATE   GET the Lease. If it is free, or its holder has not renewed it for its own duration,
+ *        |   ^    PUT it; otherwise GET again in 2 to 4.4 s.
+ *   PUT  |   |
+ *     ok v   |  no renewal until the deadline, or another holder
+ *      LEADER     PUT every 2 s from the kept object. After a conflict, GET once and decide again.
+ *        |
+ *        v  election_stop()
+ *     STOPPING    PUT with an empty holder, 3 s at most, so that the next leader need not wait.
+ *
+ * Durations are measured with our own monotonic clock, from the moment a change of the Lease was seen. The
+ * times written in it come from another machine's clock and are only compared for equality. */
 #include "election.h"
 
 #include "../base/random.h"
@@ -20,16 +28,16 @@ struct election {
     struct random random;
     enum el_state state;
     struct kube_call *call;
-    struct timer timer;    /* the next try */
-    struct timer deadline; /* leader: without success until then, it is lost */
-    struct buf object;     /* the Lease as last seen; empty: there is none */
+    struct timer timer;    /* next attempt; STOPPING: give up the release */
+    struct timer deadline; /* LEADER: leadership is lost without a renewal by then */
+    struct buf object;     /* the Lease as last seen; empty: does not exist */
     struct buf holder;
-    int64_t duration_s; /* of the one seen */
+    int64_t duration_s; /* leaseDurationSeconds as last seen */
     int64_t transitions;
-    struct buf renewed;  /* its renewTime: a change shows that the holder lives */
-    int64_t observed_ns; /* mono: when that last changed */
-    int64_t sent_ns;     /* mono: of the PUT under way */
-    int64_t acquired_us; /* wall */
+    struct buf renewed;  /* renewTime as last seen: a change means the holder is alive */
+    int64_t observed_ns; /* mono: when `renewed` or `holder` last changed */
+    int64_t sent_ns;     /* mono: when the current PUT was sent */
+    int64_t acquired_us; /* wall clock, microseconds */
     void (*stopped)(void *context);
     void *stopped_context;
 };
@@ -77,11 +85,11 @@ static void lose_lease(struct election *el)
 static void deadline_passed(struct timer *timer)
 {
     struct election *el = container_of(timer, struct election, deadline);
-    report_trouble(el, "the lease could not be renewed in time");
+    report_trouble(el, "lease was not renewed before the renew deadline");
     lose_lease(el);
 }
 
-/* ---- what was seen */
+/* ---- the Lease as observed */
 
 static void set_text(struct buf *b, str text)
 {
@@ -89,6 +97,7 @@ static void set_text(struct buf *b, str text)
     buf_put(b, text);
 }
 
+/* Records what the server returned, and when the holder last showed a sign of life. */
 static void observe_lease(struct election *el, const struct kube_reply *reply)
 {
     const struct json *spec = json_get(reply->object, "spec");
@@ -132,6 +141,7 @@ static void become_leader(struct election *el)
         el->o.on_lead(el->o.context);
 }
 
+/* A successful PUT makes us leader until `renew_deadline` after it was sent. */
 static void on_lease_written(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;
@@ -151,7 +161,7 @@ static void on_lease_written(void *context, const struct kube_reply *reply)
     if (!raced)
         report_trouble(el, reply->failure);
     if (raced && el->state == EL_LEADER)
-        read_lease(el); /* somebody wrote: once, and decide again */
+        read_lease(el); /* another client wrote the Lease: read it and decide again */
     else
         schedule_retry(el);
 }
@@ -237,7 +247,7 @@ static void on_lease_read(void *context, const struct kube_reply *reply)
     if (is_free(el)) {
         write_lease(el, false);
     } else if (el->state == EL_LEADER) {
-        report_trouble(el, "somebody else holds the lease");
+        report_trouble(el, "another process holds the lease");
         lose_lease(el);
     } else {
         schedule_retry(el);
@@ -336,7 +346,7 @@ void election_stop(struct election *el, void (*done)(void *context), void *conte
     el->stopped = done;
     el->stopped_context = context;
     kube_gate(el->o.kube, 0);
-    if (holds && !el->call) /* a renewal under way ends first: its version is what we release */
+    if (holds && !el->call) /* a renewal in flight ends first: we release its version */
         write_lease(el, true);
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (holds ? release_wait_ns : 0),
               on_release_timeout);

@@ -1,5 +1,10 @@
-/* See events.h. What an event becomes is correlate.c's; this writes them, one at a time and in order, so
- * that a repeat cannot overtake the event it repeats. */
+/* Writes Events to the API server, one at a time and in order, so that a repetition cannot overtake the Event
+ * it repeats. correlate.c decides whether an event is new, a repetition, combined or dropped.
+ *
+ *     events_emit --> correlate --> queue (1,000 at most) --> POST, or PATCH of the count for a repetition
+ *
+ * A failed write is retried every 10 s, up to 12 times, and blocks the queue meanwhile; a client error
+ * (4xx) is permanent and drops the event. The queue owns its entries; each has its own arena. */
 #include "events.h"
 
 #include "../base/rfc3339.h"
@@ -14,9 +19,9 @@ static const int64_t retry_ns = 10 * NS_PER_S;
 struct outgoing {
     struct outgoing *next;
     struct arena arena;
-    str ns, name; /* of the event */
+    str ns, name; /* of the Event object */
     str body;     /* for a POST */
-    str patch;    /* for a repeat; empty: it is new */
+    str patch;    /* for a repetition; empty: create it */
     int tries;
 };
 
@@ -25,7 +30,7 @@ struct events {
     struct loop *loop;
     str component;
     struct correlate correlate;
-    int64_t stamp_ns; /* of the last new name: time stands still within a turn, names must not */
+    int64_t stamp_ns; /* of the last name: time does not advance within a turn, names must differ */
     struct outgoing *first, **last;
     size_t waiting;
     struct kube_call *call;
@@ -85,7 +90,7 @@ static void on_event_written(void *context, const struct kube_reply *reply)
     struct outgoing *out = ev->first;
     ev->call = NULL;
     if (reply->reason == KUBE_NOT_FOUND && out->patch.n) {
-        out->patch = S(""); /* the server forgot it: anew */
+        out->patch = S(""); /* the Event has expired on the server: create it again */
     } else if (!reply->failure || is_permanent_failure(reply) || ++out->tries >= TRIES_MAX) {
         remove_first(ev);
     } else {
@@ -174,7 +179,7 @@ static str cut_message(str message)
 {
     size_t n = MIN(message.n, (size_t)MESSAGE_MAX);
     while (n < message.n && n && ((unsigned char)message.p[n] & 0xc0) == 0x80)
-        n--; /* not in the middle of a character */
+        n--; /* do not split a UTF-8 character */
     return str_upto(message, n);
 }
 

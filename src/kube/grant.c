@@ -58,7 +58,7 @@ static bool names_referrer(const struct grant_record *grant, const struct grant_
     return false;
 }
 
-/* A name that is there but no text is no name that anything has. */
+/* A name that is not a string matches nothing. */
 static bool names_target(const struct grant_record *grant, const struct grant_reference *ref)
 {
     for (size_t i = 0; i < grant->to.n; i++) {

@@ -1,11 +1,20 @@
-/* See keep.h. Every text is in one shard and stays there. A shard is written as a whole: server-side apply then
- * removes the keys that we no longer name.
+/* State that survives a restart, as named texts in ConfigMaps. The contract is in keep.h.
  *
- *   following   entries are what the caches show
- *   writing     entries are ours; a cache that shows something else makes its shard dirty
+ *     keep_put --> entry in one shard --> dirty --> settle (5 s) and period (60 s) --> server-side apply
+ *                                                                                           |
+ *     keep_get <-- entries <-- cache of the ConfigMap <--------- watch ---------------------+
  *
- * A shard that is dirty is written when its change has settled and its last write is a period ago; one timer serves
- * all shards. A write that failed is a change that was just made: it is tried again after a period. */
+ * Every text is in one shard (one ConfigMap) and stays there. A shard is written as a whole: server-side
+ * apply then removes the keys that are no longer in it.
+ *
+ *   following   entries are copies of what the caches show
+ *   writing     entries are authoritative; a cache that shows anything else makes its shard dirty
+ *
+ * The first keep_put() or keep_del() switches from following to writing, for good. A dirty shard is written
+ * once its change has settled and its last write is a period ago; one timer serves all shards. A failed
+ * write marks the shard dirty again, so it is retried after a period.
+ *
+ * Ownership: entries own their key and text; caches belong to the manager. */
 #include "keep.h"
 
 #include "../base/log.h"
@@ -26,17 +35,17 @@ struct keep_entry {
     char *key, *text; /* owned */
     size_t key_n, text_n;
     size_t shard;
-    uint64_t used; /* counts puts: the smallest was not put for the longest time */
+    uint64_t used; /* number of the last put: the smallest is the least recently used */
 };
 
 struct keep_shard {
     struct keep *k;
-    struct cache *cache; /* the manager's */
+    struct cache *cache; /* owned by the manager */
     str name;            /* in the arena */
     size_t bytes;        /* of its entries */
     bool dirty;
-    int64_t dirty_ns, written_ns; /* mono; written 0: not yet */
-    struct kube_call *call;       /* NULL: no write is under way */
+    int64_t dirty_ns, written_ns; /* mono; written_ns 0: never */
+    struct kube_call *call;       /* write in flight; NULL: none */
 };
 
 struct keep {
@@ -48,7 +57,7 @@ struct keep {
     struct keep_shard shards[KEEP_SHARDS_MAX];
     uint64_t puts;
     bool writing;
-    bool failure_logged; /* about writes that fail */
+    bool failure_logged; /* writes fail, and that was logged */
     struct timer timer;
 };
 
@@ -146,6 +155,7 @@ static void on_shard_written(void *context, const struct kube_reply *reply)
     schedule_write(k);
 }
 
+/* Applies the whole shard as one ConfigMap. */
 static void write_shard(struct keep_shard *s)
 {
     auto_arena struct arena a = { 0 };
@@ -215,7 +225,7 @@ bool keep_flush(struct keep *k)
 
 /* ---- changing */
 
-/* Room for so many bytes more: the shard that has it, after the least used were dropped if need be. */
+/* Returns a shard with room for `bytes` more, evicting the least recently used entries if necessary. */
 static size_t make_room(struct keep *k, size_t bytes)
 {
     for (;;) {
@@ -223,7 +233,7 @@ static size_t make_room(struct keep *k, size_t bytes)
             if (k->shards[i].bytes + bytes <= KEEP_SHARD_BYTES)
                 return i;
         struct keep_entry *x = find_least_used(k);
-        log_warn("state is full: the least recently used entry is dropped", KV("name", k->o.name),
+        log_warn("state is full: evicted the least recently used entry", KV("name", k->o.name),
                  KV_C("key", x->key), KV_INT("bytes", entry_bytes(x)));
         mark_dirty(&k->shards[x->shard]);
         entry_remove(k, x);
@@ -239,9 +249,8 @@ bool keep_put(struct keep *k, str key, str text)
         return true;
     }
     if (key.n + text.n > KEEP_SHARD_BYTES) {
-        log_error("state entry is too large to be saved: a restart forgets it",
-                  KV("name", k->o.name), KV("key", key), KV_INT("bytes", text.n),
-                  KV_INT("limit", KEEP_SHARD_BYTES));
+        log_error("state entry is too large and will not survive a restart", KV("name", k->o.name),
+                  KV("key", key), KV_INT("bytes", text.n), KV_INT("limit", KEEP_SHARD_BYTES));
         return false;
     }
     if (x) {
@@ -321,6 +330,7 @@ static void shard_load(struct keep_shard *s, const struct json *data)
     }
 }
 
+/* Following: loads the ConfigMap. Writing: restores our texts if another client changed or deleted it. */
 static void on_shard_change(void *context, const struct record *old, const struct record *now)
 {
     struct keep_shard *s = context;
@@ -365,7 +375,7 @@ int keep_new(struct manager *m, const struct keep_options *options, struct keep 
 {
     struct keep *k = mem_zero(1, sizeof(*k));
     assert(options->shards <= KEEP_SHARDS_MAX);
-    *ret = k; /* the caches know it: it lives until the manager's features stop */
+    *ret = k; /* handlers of the caches refer to it: freed when the features stop */
     k->m = m;
     k->loop = manager_loop(m);
     k->o = *options;

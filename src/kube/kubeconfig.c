@@ -1,8 +1,11 @@
-/* kubeconfig documents to one config: merge, pick a context, resolve what it names. Nothing here reads
- * a file; config.c does.
+/* Parses kubeconfig documents: merges them, selects a context and resolves its cluster and user. This file does
+ * no I/O; config.c reads the files.
  *
- * Merging is by name and the first file wins, which for our purpose is the same as looking a name up in
- * the files in their order. Every error names the file and the place in it. */
+ *     texts --yaml--> sources --current-context--> context --> cluster, user --> struct kube_config
+ *
+ * Entries are merged by name and the first file wins, which is the same as searching the files in order, so no
+ * merged document is built. Every error names the file and the field. The tables of `struct member` are the
+ * grammar. Parsed trees live in a temporary arena; all texts of the result are copied into the config's. */
 #include "config.h"
 
 #include "../base/base64.h"
@@ -13,7 +16,7 @@ struct source {
     struct json *root;
 };
 
-/* A named entry that was found: what it holds, and which file it came from. */
+/* A named entry that was found, and the file it is from. */
 struct entry {
     str path;          /* of the file */
     const char *list;  /* "clusters" */
@@ -29,7 +32,7 @@ struct load {
     err_t *e;
 };
 
-/* ---- typed members, with errors that say where */
+/* ---- typed members, with errors that name the field */
 
 static int fail_wrong_type(struct load *l, const struct entry *in, const char *key,
                            const struct json *found, const char *wanted)
@@ -75,13 +78,13 @@ static int get_base64(struct load *l, const struct entry *in, const char *key, v
         return r;
     auto_buf struct buf bytes = { 0 };
     if (base64_decode(&bytes, text) < 0)
-        return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is no valid base64",
+        return err_set(l->e, EINVAL, STR_FMT ": %s[" STR_FMT "].%s.%s is not valid base64",
                        STR_ARG(in->path), in->list, STR_ARG(in->name), in->inner, key);
     *(str *)ret = arena_str(&l->config->arena, buf_str(&bytes));
     return 0;
 }
 
-/* A path counts from the folder of the file that names it. */
+/* A relative path is relative to the folder of the file that contains it. */
 static str resolve_path(struct arena *a, str file, str path)
 {
     size_t slash = file.n;
@@ -134,6 +137,7 @@ static str names_of(struct load *l, const char *list)
     return arena_str(&l->config->arena, names.n ? buf_str(&names) : S("none"));
 }
 
+/* Finds the named entry in the first file that has it; fails with the available names otherwise. */
 static int find_entry(struct load *l, const char *list, const char *inner, str name,
                       struct entry *ret)
 {
@@ -154,7 +158,7 @@ static int find_entry(struct load *l, const char *list, const char *inner, str n
             return 0;
         }
     }
-    return err_set(l->e, ENOENT, STR_FMT ": there is no %s \"" STR_FMT "\"; there is: " STR_FMT,
+    return err_set(l->e, ENOENT, STR_FMT ": %s \"" STR_FMT "\" not found; available: " STR_FMT,
                    STR_ARG(l->sources[0].path), inner, STR_ARG(name), STR_ARG(names_of(l, list)));
 }
 
@@ -186,8 +190,8 @@ static int read_cluster(struct load *l, const struct entry *in)
         return r;
     if (!c->server.n)
         return err_set(l->e, EINVAL,
-                       STR_FMT ": clusters[" STR_FMT "].cluster.server is missing; an address such "
-                               "as https://10.0.0.1:6443 is expected",
+                       STR_FMT ": clusters[" STR_FMT "].cluster.server is missing; set it to an "
+                               "address such as https://10.0.0.1:6443",
                        STR_ARG(in->path), STR_ARG(in->name));
     return reject_member(l, in, "proxy-url", "proxies are not supported");
 }
@@ -220,7 +224,7 @@ static int read_exec_args(struct load *l, const struct entry *in, struct exec_pl
     return 0;
 }
 
-/* What a plugin that asks for it is told about the cluster. */
+/* spec.cluster of the ExecCredential, for plugins with provideClusterInfo. */
 static str cluster_info(struct load *l, const struct entry *cluster)
 {
     struct arena *a = &l->config->arena;
@@ -275,7 +279,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
                                "\", but must be client.authentication.k8s.io/v1 or v1beta1",
                        STR_ARG(in.path), STR_ARG(in.name), STR_ARG(x->api_version));
     if (str_eq(json_text(json_get(exec, "interactiveMode")), S("Always")))
-        return reject_member(l, &in, "interactiveMode", "there is no terminal here");
+        return reject_member(l, &in, "interactiveMode", "interactive plugins are not supported");
     if (str_find_char(x->command, '/') != SIZE_MAX)
         x->command = resolve_path(&l->config->arena, in.path, x->command);
     if (x->provide_cluster_info)
@@ -322,8 +326,8 @@ static int parse_all(struct load *l, struct arena *trees, const str *texts, cons
             return err_wrap(l->e, STR_FMT, STR_ARG(paths[i]));
         if (s->root->type != JSON_OBJ && s->root->type != JSON_NULL)
             return err_set(l->e, EINVAL,
-                           STR_FMT " is no kubeconfig: a mapping with clusters, users and contexts "
-                                   "is expected",
+                           STR_FMT " is not a kubeconfig: expected a mapping with clusters, users "
+                                   "and contexts",
                            STR_ARG(paths[i]));
     }
     return 0;
@@ -336,8 +340,7 @@ static int pick_context(struct load *l, const char *wanted, struct entry *ret)
         name = json_text(json_get(l->sources[i].root, "current-context"));
     if (!name.n)
         return err_set(l->e, EINVAL,
-                       STR_FMT
-                       ": current-context is not set; name one with --context; there is: " STR_FMT,
+                       STR_FMT ": current-context is not set; pass --context; available: " STR_FMT,
                        STR_ARG(l->sources[0].path), STR_ARG(names_of(l, "contexts")));
     return find_entry(l, "contexts", "context", name, ret);
 }
@@ -346,6 +349,7 @@ struct names {
     str cluster, user, ns;
 };
 
+/* Fills the config from the selected context, its cluster and its user. */
 static int build_config(struct load *l, const struct kube_config_options *o)
 {
     static const struct member members[] = {

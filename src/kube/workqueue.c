@@ -1,6 +1,15 @@
-/* See workqueue.h. A key is in exactly one of these states: ready (in the list), working (given out),
- * waiting (in the heap), or idle with failures that are not forgotten yet. Working may go with `again`.
- * A key that is none of it is freed. */
+/* The work queue of a controller: deduplication, delayed adds, and backoff. See workqueue.h.
+ *
+ *     add --> ready list --take--> working --finish--> ready if added meanwhile, else freed
+ *               ^                     |
+ *               |  due                | retry
+ *             waiting heap <----------+
+ *
+ * A key is in exactly one of these states: ready (in the list), working (taken), waiting (in the heap), or idle
+ * with failures that are not forgotten yet. A working key may also be waiting, or have `again` set. Keys in no
+ * state are freed, so memory is proportional to the work, not to the cluster.
+ *
+ * Ownership: the queue owns its keys; a taken key is valid until workqueue_finish() or workqueue_retry(). */
 #include "workqueue.h"
 
 #include "../base/clock.h"
@@ -29,6 +38,7 @@ static bool same_key(const struct set_node *member, const void *wanted)
     return str_eq(a->ns, b->ns) && str_eq(a->name, b->name);
 }
 
+/* Finds or creates the key. */
 static struct work_key *get_key(struct workqueue *q, str ns, str name)
 {
     uint32_t hash = set_hash(map_hash(ns) * 31 + map_hash(name));
@@ -125,7 +135,7 @@ void workqueue_finish(struct workqueue *q, struct work_key *key, int64_t now_ns)
         free_if_idle(q, key);
 }
 
-/* The token bucket may go into debt: the debt is how long the next retry has to wait. */
+/* Takes a token and returns how long to wait for it. The bucket may go into debt; the debt is the delay. */
 static int64_t limit_delay_ns(struct workqueue *q, int64_t now_ns)
 {
     q->tokens += (double)(now_ns - q->tokens_ns) / NS_PER_S * retries_a_second;
