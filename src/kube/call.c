@@ -255,6 +255,7 @@ static void on_data(void *context, str bytes)
         buf_put(&call->answer, bytes);
 }
 
+/* Watches are counted but not timed: their duration is their timeout. */
 static void count_request(const struct kube_call *call, int status)
 {
     struct kube *k = call->k;
@@ -266,6 +267,8 @@ static void count_request(const struct kube_call *call, int status)
                        (double)(loop_mono_ns(k->loop) - call->sent_ns) / NS_PER_S);
 }
 
+/* The end of an attempt: retries it or delivers the reply. After a 401 the next request uses fresh credentials;
+ * this one is not repeated. */
 static void on_done(void *context, const err_t *failure)
 {
     struct kube_call *call = context;

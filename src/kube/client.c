@@ -54,6 +54,7 @@ static void add_authorization(void *context, struct http_header_list *list)
     credentials_authorize(((struct kube *)context)->credentials, list);
 }
 
+/* A plugin's client certificate replaces the config's; files are reloaded every 5 minutes. */
 static int link_tls(struct kube *k, struct tls **ret, err_t *e)
 {
     const struct kube_config *c = k->config;
@@ -73,6 +74,7 @@ static int link_tls(struct kube *k, struct tls **ret, err_t *e)
     return tls_client_new(&o, ret, e);
 }
 
+/* New connections with the current client certificate; the TLS context is shared by reference. */
 static int link_new(struct kube *k, struct kube_link **ret, err_t *e)
 {
     struct tls *tls = NULL;
@@ -156,6 +158,7 @@ static struct kube_config *config_copy(const struct kube_config *c)
     return copy;
 }
 
+/* Metric names and labels as in client-go, so that existing dashboards work. */
 static void init_metrics(struct kube *k, struct metrics *given)
 {
     static const double bounds[] = { 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60 };
@@ -278,6 +281,7 @@ static void on_pump_timer(struct timer *timer)
     kube_pump(container_of(timer, struct kube, pump_later));
 }
 
+/* If false, a timer or a change of credentials runs the pump again. */
 static bool can_send_call(struct kube *k, struct kube_call *call)
 {
     if (!credentials_ready(k->credentials))
@@ -333,6 +337,8 @@ void kube_off_recovery(struct kube_recovery *me)
     list_remove(&me->item);
 }
 
+/* Tracks reachability. A 403 right after an outage does not end it: the server has not loaded its RBAC roles yet,
+ * and callers that were woken now would only fail again. */
 void kube_note_status(struct kube *k, int status)
 {
     int64_t now = loop_mono_ns(k->loop), since = k->away_ns;
@@ -359,6 +365,7 @@ bool kube_may_be_starting(const struct kube *k)
 
 /* ---- the gate */
 
+/* The gate's time has passed: cancels writes in flight. A renewal may have moved it, so check the time. */
 static void on_gate_closed(struct timer *timer)
 {
     struct kube *k = container_of(timer, struct kube, gate);

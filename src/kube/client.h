@@ -159,8 +159,8 @@ struct kube_recovery {
     void (*recovered)(struct kube_recovery *me);
 };
 
-/* `returned` is called when the server answers again after 5 s or more in which it did not: what waits because of
- * that need not wait any longer. */
+/* `recovered` is called when the server responds again after 5 s or more without a response, so that callers can
+ * end their backoff early. The caller owns `me` and removes it before freeing it. */
 void kube_on_recovery(struct kube *k, struct kube_recovery *me);
 void kube_off_recovery(struct kube_recovery *me);
 

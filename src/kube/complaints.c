@@ -19,6 +19,7 @@ static bool names_an_object(str word, str key_name)
            (key_name.n && str_find(word, key_name) != SIZE_MAX);
 }
 
+/* Hash of the text without the words that name an object; never 0, which marks an unused kind. */
 static uint64_t hash_complaint(const struct complaint *complaint)
 {
     uint64_t sum = sum64(str_c(complaint->message), 0);
@@ -29,6 +30,7 @@ static uint64_t hash_complaint(const struct complaint *complaint)
     return sum ? sum : 1;
 }
 
+/* The kind with this hash, a free one, or the last one if all are in use. */
 static struct complaint_kind *find_kind(struct complaints *c, uint64_t sum)
 {
     struct complaint_kind *unused = NULL;
@@ -52,6 +54,7 @@ static void log_suppressed(struct complaints *c, struct complaint_kind *kind)
     kind->suppressed = 0;
 }
 
+/* Logs the summaries and frees the kinds that had no failure in this window. */
 static void on_window_end(struct timer *timer)
 {
     struct complaints *c = container_of(timer, struct complaints, timer);

@@ -101,6 +101,7 @@ int kube_config_load(const struct kube_config_options *o, struct kube_config **r
     return from_home(&f, o, ret, e);
 }
 
+/* The token must be readable now; the CA file is read when the client is created. */
 int kube_config_in_cluster(const char *dir, const char *host, const char *port,
                            struct kube_config **ret, err_t *e)
 {

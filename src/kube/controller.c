@@ -118,6 +118,7 @@ void controller_add_after(struct controller *c, str ns, str name, int64_t after_
     schedule_run(c);
 }
 
+/* The key is the object itself, or the object in the same namespace that one of its fields names. */
 static void add_by_field(struct source *w, const struct record *r)
 {
     if (!r)
@@ -131,6 +132,7 @@ static void add_by_field(struct source *w, const struct record *r)
         controller_add(w->c, r->ns, name);
 }
 
+/* Old and new state are both mapped: a change of owner concerns the old owner as well. */
 static void on_cache_change(void *context, const struct record *old, const struct record *now)
 {
     struct source *w = context;
@@ -224,6 +226,7 @@ static void resync_set(struct controller *c)
 
 /* ---- turns */
 
+/* Copies the key's names: the key may be freed by the queue before the turn's last log line. */
 static struct turn *turn_new(struct controller *c, struct work_key *key)
 {
     struct turn *t = c->spare;

@@ -64,6 +64,7 @@ static void count_up(struct metric *s, uint64_t now, uint64_t *reported)
     *reported = now;
 }
 
+/* Scans the queue for running keys; called when the registry is read. */
 static void collect_metrics(void *context)
 {
     struct controller_metrics *cm = context;

@@ -77,6 +77,7 @@ static struct correlate_fact *get_fact(struct correlate *c, char kind, str a, st
     return f;
 }
 
+/* Takes a token of the object's bucket. True: there was none, drop the event. */
 static bool is_spam(struct correlate_fact *object, int64_t now_ns)
 {
     if (!object->seen_ns)

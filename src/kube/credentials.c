@@ -274,6 +274,7 @@ void credentials_authorize(struct credentials *cr, struct http_header_list *list
         http_header_list_add(list, S("impersonate-user"), cr->config->impersonate);
 }
 
+/* The next request rereads the token file or runs the plugin again. */
 void credentials_refused(struct credentials *cr)
 {
     cr->read_ns = 0;

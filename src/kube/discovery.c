@@ -70,6 +70,8 @@ static const struct resource *add_discovered(struct kube *k, struct kube_lookup 
     return r;
 }
 
+/* Searches the APIResourceList for the kind, skipping subresources. A 404 means that the group or version does
+ * not exist, which is the same failure as an unknown kind. */
 static void on_resource_list(void *context, const struct kube_reply *reply)
 {
     struct kube_lookup *q = context;
@@ -91,6 +93,7 @@ static void on_resource_list(void *context, const struct kube_reply *reply)
     finish_lookup(q, NULL, failure.p);
 }
 
+/* Replaces the callback of a lookup whose owner is gone; the request itself still fills the cache. */
 static void ignore_result(void *context, const struct resource *resource, const char *failure)
 {
     (void)context, (void)resource, (void)failure;

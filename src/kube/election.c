@@ -70,6 +70,7 @@ static void schedule_retry(struct election *el)
     timer_set(el->loop, &el->timer, loop_mono_ns(el->loop) + (int64_t)period, timer_fired);
 }
 
+/* Closes the gate first: no write may follow, whatever the callback does. */
 static void lose_lease(struct election *el)
 {
     kube_gate(el->o.kube, 0);
@@ -121,6 +122,7 @@ static bool is_ours(const struct election *el)
     return str_eq(buf_str(&el->holder), el->o.identity);
 }
 
+/* No holder, ourselves, or a holder that did not renew for its own duration (capped at a day). */
 static bool is_free(const struct election *el)
 {
     int64_t duration_ns = MIN(el->duration_s, 86400) * NS_PER_S;
@@ -184,6 +186,8 @@ static struct json *lease_object(struct election *el, struct arena *a)
 static void on_lease_released(void *context, const struct kube_reply *reply);
 static void finish_stop(struct election *el);
 
+/* Sends the Lease with us as holder, or with an empty holder and a duration of 1 s to release it. Counts a
+ * transition only if the holder changes, as client-go does. */
 static void write_lease(struct election *el, bool release)
 {
     auto_arena struct arena a = { 0 };
@@ -224,6 +228,7 @@ static void release_if_ours(struct election *el, const struct kube_reply *reply)
         finish_stop(el);
 }
 
+/* Decides what the Lease as read means: take it, give up leadership, or try again later. */
 static void on_lease_read(void *context, const struct kube_reply *reply)
 {
     struct election *el = context;

@@ -78,6 +78,7 @@ static void retry_fired(struct timer *timer)
     send_first(container_of(timer, struct events, retry));
 }
 
+/* The server will never accept this event; 401 and 429 are about us, not about the event. */
 static bool is_permanent_failure(const struct kube_reply *reply)
 {
     return reply->code >= 400 && reply->code < 500 && reply->reason != KUBE_TOO_MANY_REQUESTS &&
@@ -135,6 +136,7 @@ static void put_object(struct arena *a, struct json *body, const struct event *e
             json_set_str(a, object, rest[i].key, rest[i].value);
 }
 
+/* The Event object for a POST; also used if a PATCH finds that the Event has expired. */
 static str make_body(struct events *ev, struct outgoing *out, const struct event *e,
                      const struct correlated *fate, str message)
 {

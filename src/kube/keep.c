@@ -101,6 +101,7 @@ static struct keep_entry *entry_add(struct keep *k, size_t shard, str key, str t
     return x;
 }
 
+/* Linear: only needed when all shards are full. */
 static struct keep_entry *find_least_used(const struct keep *k)
 {
     struct keep_entry *found = NULL;
@@ -181,6 +182,7 @@ static void write_shard(struct keep_shard *s)
                                                               .context = s });
 }
 
+/* When a dirty shard may be written. */
 static int64_t due_ns(const struct keep_shard *s)
 {
     int64_t settled = s->dirty_ns + s->k->o.settle_ns;

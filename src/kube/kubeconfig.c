@@ -174,6 +174,8 @@ static int reject_member(struct load *l, const struct entry *in, const char *key
 
 #define AT(field) offsetof(struct kube_config, field)
 
+/* Address and trust of the API server. Settings that would change where traffic goes but are not supported
+ * are errors, not ignored. */
 static int read_cluster(struct load *l, const struct entry *in)
 {
     static const struct member members[] = {
@@ -196,6 +198,7 @@ static int read_cluster(struct load *l, const struct entry *in)
     return reject_member(l, in, "proxy-url", "proxies are not supported");
 }
 
+/* Arguments and environment of the plugin, copied into the config. */
 static int read_exec_args(struct load *l, const struct entry *in, struct exec_plugin *x)
 {
     const struct json *args = json_get(in->value, "args"), *env = json_get(in->value, "env");
@@ -249,6 +252,7 @@ static str cluster_info(struct load *l, const struct entry *cluster)
     return json_to_str(a, info);
 }
 
+/* The exec plugin of the user, if any. The plugin runs without a terminal, so interactiveMode Always is an error. */
 static int read_exec(struct load *l, const struct entry *user, const struct entry *cluster)
 {
     static const struct member members[] = {
@@ -288,6 +292,7 @@ static int read_exec(struct load *l, const struct entry *user, const struct entr
     return 0;
 }
 
+/* Client certificate, token or password. A certificate without its key, or the reverse, is an error. */
 static int read_user(struct load *l, const struct entry *in)
 {
     static const struct member members[] = {

@@ -1,56 +1,28 @@
 /* List and watch: the loop that fills one cache and keeps it current. The contract is in listwatch.h.
  *
- * The problem. A watch is a stream of changes over a network that can cut it, repeat it, delay it or
- * fill it with garbage, from a server that can restart, be restored from a backup or forget the version
- * we stopped at. Controllers must still see every object's latest state, each change once, and never an
- * older state after a newer one.
+ * The problem. A watch is a stream of changes from a server that can cut it, repeat it, fill it with
+ * garbage, restart, or forget the version we stopped at. Controllers must still see the latest state of
+ * every object, each change once, and never an older state after a newer one.
  *
- * The invariant. `rv` is the version of the last event, bookmark or list that was applied to the cache,
- * and `has_list` is true only if watching from `rv` misses nothing. Both change only together with the
- * cache, so a stream can end at any byte: whatever arrived whole was applied, and the rest is sent again.
+ * The invariant. `rv` is the version last applied to the cache, and `has_list` is true only if a watch from
+ * `rv` misses nothing. Both change only together with the cache, so a stream can end at any byte: what
+ * arrived whole was applied, and the rest is sent again. One stream at a time; only PAUSED has no call:
  *
- * One stream at a time; every state but PAUSED has a call in flight:
+ *     STREAMING --- refused, or no end of the initial events ---> LISTING (a page; the next page ...)
+ *         |  bookmark that ends the initial events                   |  last page
+ *         +-------------------------> WATCHING <---------------------+
+ *                                        |  end of stream: watch again from `rv`
+ *     PAUSED <-- failure in any state ---+  410: has_list = false, list again
  *
- *                    +--------------- refused, or no end of initial events -------+
- *                    |                                                            v
- *     start --> STREAMING                                                      LISTING --+
- *                    |  bookmark that ends the initial events                     |      | next page
- *                    |                                                            | <----+
- *                    v                                                            | last page
- *                WATCHING <-------------------------------------------------------+
- *                    |  end of stream: watch again from `rv`
- *                    |  410: has_list = false, list again
- *                    v
- *                 PAUSED    after any failure: 800 ms, doubling with jitter up to 30 s
+ * start_next_stream() looks at two facts only: `has_list`, and whether the server supports streaming lists.
+ * So every 410 (list, continue token, watch, event) is `has_list = false`, and every cut is only a pause.
  *
- *   STREAMING   a watch with sendInitialEvents whose initial events are still arriving
- *   LISTING     one page of a list
- *   WATCHING    live events
+ * How bytes move. A body goes piece by piece through json/frame.c, which cuts it into lines or items, and
+ * json/project.c, which keeps the declared fields: memory is the cache plus one object at a time.
  *
- * start_next_stream() decides what follows from two facts only: `has_list` (is there a version to watch
- * from?) and whether the server supports streaming lists. So every 410, wherever it appears (list,
- * continue token, watch, event), is `has_list = false`, and every cut connection is only a pause. A new
- * list is compared with the cache (cache_list_begin/end), so handlers get the differences and nothing
- * else. An event whose version the cache already has is no change either.
- *
- * How bytes move. A response body goes piece by piece through json/frame.c, which cuts it into lines or
- * list items, and through json/project.c, which keeps only the declared fields. The body is never held as
- * a whole: memory is the cache plus one object at a time.
- *
- * Limits. The server is not trusted with our memory or time. Objects per list, pages, empty pages,
- * bookmarks without events, and the size of versions and tokens are limited below; none of the limits
- * is near what a real cluster has (the largest have about 200,000 pods, the limit is a million). A limit
- * that is reached fails this resource only.
- *
- * Not done, and why:
- *   - Resuming a list from resourceVersion=0: a stale API server may answer, and the cache would go back
- *     in time. Lists ask for the latest state, or for one not older than `rv`.
- *   - Clearing the cache on 410: handlers would see every object deleted and added again.
- *   - Waiting out the backoff after an outage: kube_on_recovery() ends the pause as soon as any request
- *     of this process is answered again.
- *
- * Ownership: the listwatch owns its call, its frame and its buffers; the cache belongs to the caller and
- * keeps its contents after listwatch_stop(). */
+ * Not done: lists with resourceVersion=0 (a stale server may answer, and the cache would go back in time);
+ * clearing the cache on 410 (handlers would see every object deleted and added again); waiting out the
+ * backoff after an outage (kube_on_recovery() ends the pause when any request is answered again). */
 #include "listwatch.h"
 
 #include "../base/random.h"
@@ -68,9 +40,8 @@ enum {
 
 /* What a server may send. No real cluster is near these limits; they end responses that never would. */
 enum {
-    ITEMS_MAX =
-        1 << 20,      /* of a list, or of initial events; the largest clusters have 200,000 pods */
-    PAGES_MAX = 8192, /* of a list */
+    ITEMS_MAX = 1 << 20,   /* per list; the largest clusters have 200,000 pods */
+    PAGES_MAX = 8192,      /* of a list */
     EMPTY_PAGES_MAX = 64,  /* in a row; a selector may leave some pages without an item */
     BOOKMARKS_MAX = 10000, /* of a watch without an event in between; normally one per minute */
     VERSION_MAX = 1 << 10, /* bytes; it is a number in practice, and part of our next request */
@@ -97,21 +68,19 @@ struct listwatch {
     bool no_streaming; /* the server does not support streaming lists */
     bool list_next;    /* streaming failed this time: list in pages next */
     int expired_pages, failures, stuck;
-    int64_t failed_ns;  /* mono: the last failure */
-    int64_t started_ns; /* mono: start of this stream */
-    int64_t listed_ns;  /* mono: end of the last complete list */
-    uint64_t seen;      /* lines and items of this stream */
-    uint64_t items;     /* of this list, all pages, or of the initial events */
-    int pages, empty_pages,
-        bookmarks;      /* of this list; in a row; of this watch since its last event */
-    bool answered;      /* this stream got a response, so the server is reachable */
-    struct timer timer; /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
+    int64_t failed_ns;                 /* mono: the last failure */
+    int64_t started_ns;                /* mono: start of this stream */
+    int64_t listed_ns;                 /* mono: end of the last complete list */
+    uint64_t seen;                     /* lines and items of this stream */
+    uint64_t items;                    /* of this list, all pages, or of the initial events */
+    int pages, empty_pages, bookmarks; /* of this list; in a row; since the last event */
+    bool answered;                     /* this stream got a response, so the server is reachable */
+    struct timer timer;                /* PAUSED: end of the pause; STREAMING, WATCHING: timeout */
     struct kube_recovery recovery;
     struct listwatch_stats stats;
 };
 
 static void start_next_stream(struct listwatch *w);
-static void pause_after_failure(struct listwatch *w, const char *why);
 
 static void set_text(struct buf *b, str text)
 {
@@ -143,8 +112,7 @@ static void on_server_recovered(struct kube_recovery *recovery)
     start_next_stream(w);
 }
 
-/* Ends the stream and waits with backoff. The state that survives decides what is tried next; after
- * STUCK_MAX failures in a row with a reachable server but no progress, `rv` itself is suspected. */
+/* Ends the stream and waits with backoff. After STUCK_MAX failures without progress, `rv` is suspected. */
 static void pause_after_failure(struct listwatch *w, const char *why)
 {
     int64_t now = loop_mono_ns(w->loop);
@@ -169,9 +137,8 @@ static void pause_after_failure(struct listwatch *w, const char *why)
     timer_set(w->loop, &w->timer, now + MIN((int64_t)delay, backoff_most_ns), on_pause_end);
 }
 
-/* The server no longer has our version (410), or does not have it yet: list again. At once, unless the
- * version is from a list that was just made, which would loop; if the list's own minimum version is
- * refused, once more without one. */
+/* Lists again after a 410: at once, unless the version is from a list that was just made, which would loop;
+ * if the minimum version of the list itself is refused, once more without one. */
 static void handle_expired(struct listwatch *w, const char *why)
 {
     int64_t age_ns = loop_mono_ns(w->loop) - w->listed_ns;
@@ -215,8 +182,7 @@ static void mark_synced(struct listwatch *w)
     notify_synced(w);
 }
 
-/* Is an optional resource not served (404) or not permitted (403)? Once it was seen, a 404 means a
- * server that is still starting, and the cache keeps its contents. */
+/* Is an optional resource unavailable? Once it was seen, a 404 means a server that is still starting. */
 static bool is_absent(const struct listwatch *w, enum kube_reason reason)
 {
     enum cache_need need = cache_spec(w->o.cache)->need;
@@ -242,8 +208,7 @@ static void set_stream_timeout(struct listwatch *w, int64_t ns, void (*fire)(str
 static void on_watch_timeout(struct timer *timer)
 {
     struct listwatch *w = container_of(timer, struct listwatch, timer);
-    pause_after_failure(w,
-                        "watch did not end at its timeoutSeconds; the connection is probably dead");
+    pause_after_failure(w, "watch did not end in time; the connection is probably dead");
 }
 
 static void enter_watching(struct listwatch *w, int64_t seconds)
@@ -253,17 +218,14 @@ static void enter_watching(struct listwatch *w, int64_t seconds)
     set_stream_timeout(w, seconds * NS_PER_S + watch_grace_ns, on_watch_timeout);
 }
 
-static int read_status_line(struct listwatch *w, const struct watch_line *line, err_t *e)
+static int read_status_line(const struct watch_line *line, err_t *e)
 {
-    (void)w;
     bool gone = line->code == 410 || str_eq(line->reason, S("Expired")) ||
                 str_eq(line->reason, S("Gone")) ||
                 str_find(line->message, S("Too large resource version")) != SIZE_MAX;
     return err_set(e, gone ? ESTALE : EPROTO, "watch: server returned %d " STR_FMT, line->code,
                    STR_ARG(str_upto(line->message, 300)));
 }
-
-/* ---- limits */
 
 static int set_version(struct listwatch *w, str rv, err_t *e)
 {
@@ -310,8 +272,7 @@ static int on_bookmark(struct listwatch *w, const struct watch_line *line, err_t
     return r;
 }
 
-/* One line of a watch: applied to the cache, and `rv` moves with it. A failure ends the stream; -ESTALE
- * means that the version expired. */
+/* Applies one line of a watch. A failure ends the stream; -ESTALE means that the version expired. */
 static int on_line(void *context, str text, err_t *e)
 {
     struct listwatch *w = context;
@@ -320,7 +281,7 @@ static int on_line(void *context, str text, err_t *e)
     if (r < 0)
         return r;
     if (line.type == WATCH_ERROR)
-        return read_status_line(w, &line, e);
+        return read_status_line(&line, e);
     w->seen++;
     w->stuck = 0;
     if (line.type == WATCH_BOOKMARK)
@@ -391,8 +352,7 @@ static void handle_streaming_refused(struct listwatch *w, const struct kube_repl
     start_next_stream(w);
 }
 
-/* Decides what the end of a watch means: unsupported, absent, expired, failed, or a normal timeout after
- * which the next watch resumes. */
+/* The end of a watch: unsupported, absent, expired, failed, or a normal timeout after which we resume. */
 static void on_watch_end(void *context, const struct kube_reply *reply)
 {
     struct listwatch *w = context;
@@ -472,8 +432,7 @@ static int read_envelope(struct listwatch *w, err_t *e)
     return (r = set_version(w, rv, e)) < 0 ? r : read_token(w, list, e);
 }
 
-/* Two expired continue tokens mean that paging is slower than the server's history: the next list is then
- * requested in one piece. */
+/* Counts expired continue tokens: if paging is slower than the server's history, list in one piece. */
 static void handle_list_failure(struct listwatch *w, const struct kube_reply *reply)
 {
     bool lost_page = w->continue_from.n > 0;
@@ -567,6 +526,7 @@ static void request_list_page(struct listwatch *w)
     start_stream(w, KUBE_LIST, buf_str(&query));
 }
 
+/* Watches from `rv` or starts a streaming list. Random timeouts keep watches from reconnecting at once. */
 static void start_watch(struct listwatch *w)
 {
     auto_buf struct buf query = { 0 };

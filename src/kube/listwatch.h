@@ -40,6 +40,7 @@ struct listwatch_options {
     void *context;
 };
 
+/* Owns its call and buffers; kube and cache must outlive it. */
 struct listwatch *listwatch_start(const struct listwatch_options *options);
 /* The cache keeps its contents. Must not be called from inside a handler of the cache. */
 void listwatch_stop(struct listwatch *w);

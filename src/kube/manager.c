@@ -28,8 +28,8 @@
  * nothing unless all hold. Events may therefore arrive in any order.
  *
  * Invariants: controllers run only while this process leads (or runs without election), and they start at
- * most once: a process that lost the lease does not come back but exits (on_lost). Writes are stopped earlier and independently of this file, by the client's
- * write gate (election.h).
+ * most once: a process that lost the lease does not come back but exits (on_lost). Writes are stopped
+ * earlier and independently of this file, by the client's write gate (election.h).
  *
  * A follower runs its caches too. That costs memory, but a failover then needs no list.
  *
@@ -106,6 +106,7 @@ static void on_synced(void *context)
     start_controllers_if_ready(c->m);
 }
 
+/* Grows whenever the server sent something useful; distinguishes a repeated failure from a new one. */
 static uint64_t count_progress(const struct manager_cache *c)
 {
     const struct listwatch_stats *s = c->listwatch ? listwatch_stats(c->listwatch) : &c->reported;
@@ -172,6 +173,7 @@ static bool all_synced(const struct manager *m)
     return true;
 }
 
+/* Asks every feature, even after one is not ready, so that `why_not` lists all reasons. */
 static bool features_ready(const struct manager *m, struct buf *why_not)
 {
     bool ready = true;

@@ -45,6 +45,7 @@ static void collect_cache(struct manager_cache *c)
     metric_add(series(c, BYTES), (double)sizes.bytes);
 }
 
+/* Gauges start from zero at each read, because several caches of one resource add to the same series. */
 static void collect_metrics(void *context)
 {
     struct manager *m = context;

@@ -61,6 +61,7 @@ static bool is_too_large(const struct json *status)
     return false;
 }
 
+/* The Status' reason if it is known, otherwise the HTTP code: proxies send codes without a Status. */
 static enum kube_reason reason_of(const struct json *status, int code)
 {
     str name = json_text(json_get(status, "reason"));
@@ -82,6 +83,7 @@ static str message_of(const struct json *status, str body)
     return message.n ? message : str_trim(str_upto(body, 200));
 }
 
+/* A success whose body cannot be parsed counts as no response, like a broken connection. */
 void kube_reply_read(struct kube_call *call, struct kube_reply *ret)
 {
     json_hide_nul(call->answer.p, call->answer.n);

@@ -57,6 +57,7 @@ static struct work_key *get_key(struct workqueue *q, str ns, str name)
     return key;
 }
 
+/* Frees a key that is in no state; failures keep it, because they determine its next backoff. */
 static void free_if_idle(struct workqueue *q, struct work_key *key)
 {
     if (key->ready || key->working || key->due.place || key->failures)
@@ -65,6 +66,7 @@ static void free_if_idle(struct workqueue *q, struct work_key *key)
     free(key);
 }
 
+/* Appends the key to the ready list; a delayed add is cancelled, since the key runs earlier than that. */
 static void make_ready(struct workqueue *q, struct work_key *key, int64_t now_ns)
 {
     heap_del(&q->waiting, &key->due);
