@@ -277,9 +277,9 @@ static void put_long_version(struct buf *out, uint64_t number)
 static void words_that_would_be_in_our_next_request(void)
 {
     endure(&(struct evil){ .head = "", .tail = "", .unit = put_long_token, .times = 1 },
-           "a continue token of 500000 bytes", 24);
+           "continue token of 500000 bytes", 24);
     endure(&(struct evil){ .head = "", .tail = "", .unit = put_long_version, .times = 1 },
-           "a resourceVersion of 500000 bytes", 24);
+           "resourceVersion of 500000 bytes", 24);
 }
 
 /* ---- objects */
