@@ -25,11 +25,11 @@ static void on_answer(void *context, const struct prom_result *result, const err
     p->call = NULL;
     if (result) {
         p->due = false;
-        manager_go_on(s->manager);
+        manager_recheck(s->manager);
         return;
     }
     if (--p->attempts_left == 0) {
-        manager_give_up(s->manager, failure->text);
+        manager_fail(s->manager, failure->text);
         return;
     }
     log_warn("Prometheus unreachable; waiting for it before starting", KV_C("error", failure->text),
