@@ -83,6 +83,12 @@ static void read_ages(struct sat_snapshot *s, const struct json *data, const str
     if (is_cache_enabled(&c))
         fetch = read_duration(&c, CACHE_KEY "FETCH_INTERVAL",
                               read_duration(&c, CACHE_KEY "TTL", fetch));
+    if (fetch < interval_least_ns) { /* every pod would be scraped without a pause */
+        fetch = interval_least_ns;
+        c.problems =
+            arena_printf(c.arena, STR_FMT "%s" CACHE_KEY "FETCH_INTERVAL must be at least 100ms",
+                         STR_ARG(c.problems), c.problems.n ? "; " : "");
+    }
     int64_t fresh = read_duration(&c, CACHE_KEY "FRESH_THRESHOLD", ages_default.fresh_ns);
     int64_t unavailable =
         read_duration(&c, CACHE_KEY "UNAVAILABLE_THRESHOLD", ages_default.unavailable_ns);

@@ -17,7 +17,8 @@ enum {
     OBJECTS_MAX = 32,
     CHILDREN_MAX = 16, /* made by the feature in one input */
     MUTATIONS_MAX = 6,
-    WRITES_MAX = 5000, /* of one input: more is a controller that answers its own writes */
+    TURNS_MAX = 100000, /* of the loop, in one pause */
+    WRITES_MAX = 5000,  /* of one input: more is a controller that answers its own writes */
 };
 
 struct call { /* stands for a struct http_call, which nobody looks into */
@@ -28,7 +29,6 @@ struct call { /* stands for a struct http_call, which nobody looks into */
     struct arena arena;
     struct deferred answer;
     bool watching;
-    bool ended;
 };
 
 struct object {
@@ -431,9 +431,8 @@ void __wrap_http_call_cancel(struct http_call *call)
         call_free((struct call *)(void *)call);
 }
 
-void __wrap_http_call_allow_delay(struct http_call *call)
+void __wrap_http_call_allow_delay(struct http_call *call UNUSED)
 {
-    (void)call;
 }
 
 void __wrap_http_client_free(struct http_client *c)
@@ -460,17 +459,21 @@ static void check(int result, const err_t *e)
     abort();
 }
 
-static void tick(struct timer *timer)
+static void tick(struct timer *timer UNUSED)
 {
-    (void)timer; /* only there for time to reach it */
 }
 
 static void pass(int64_t ns)
 {
     struct timer timer = { 0 };
     timer_set(world.loop, &timer, loop_mono_ns(world.loop) + ns, tick);
-    while (timer_is_set(&timer))
+    for (int turns = 0; timer_is_set(&timer); turns++) {
         loop_turn(world.loop);
+        if (turns > TURNS_MAX) {
+            fprintf(stderr, "reconcile: no end of turns in %lld ns\n", (long long)ns);
+            abort();
+        }
+    }
 }
 
 static const char *setting(void *context, const char *name)
@@ -495,10 +498,8 @@ static void read_objects(void)
     }
 }
 
-static void swallow(void *context, str line)
+static void swallow(void *context UNUSED, str line UNUSED)
 {
-    (void)context;
-    (void)line;
 }
 
 static void world_start(const struct fuzz_feature *feature)

@@ -315,8 +315,10 @@ def a_simulated_server_is_scraped(data):
 
         until(lambda: served() > 5, lambda: "%s requests were served" % served())
         # flyball scrapes them too, asks for more, and an autoscaler reads that from flyball's own metrics.
-        until(lambda: get(data, "deployment", "chat-l40s", "-n", "llm")["spec"]["replicas"] > 1,
-              lambda: must(data, "get", "va,hpa", "-n", "llm"))
+        def replicas():
+            return sum(d["spec"]["replicas"] for d in get(data, "deployments", "-n", "llm")["items"])
+
+        until(lambda: replicas() > 2, lambda: must(data, "get", "va,hpa", "-n", "llm"))
     finally:
         up.stop()
 

@@ -216,6 +216,17 @@ static void the_environment_is_under_the_configmap(void)
     sat_snapshot_unref(before);
 }
 
+static void pods_are_not_scraped_without_a_pause(void)
+{
+    struct sat_news news;
+    struct sat_sources from = { .optimization =
+                                    S("{\"PROMETHEUS_METRICS_CACHE_FETCH_INTERVAL\":\"1ns\"}") };
+    struct sat_snapshot *s = sat_snapshot_new(&from, NULL, &news);
+    EQ_INT(s->ages.fetch_ns, 100 * NS_PER_MS);
+    OK(str_find(news.age_problems, S("at least 100ms")) != SIZE_MAX);
+    sat_snapshot_unref(s);
+}
+
 /* Nobody's schema stands between a server and us. */
 static void data_of_any_shape_is_read(void)
 {
@@ -237,6 +248,7 @@ static void data_of_any_shape_is_read(void)
 int main(void)
 {
     int failed = tap_run((struct tap_case[]){ TAP(data_of_any_shape_is_read),
+                                              TAP(pods_are_not_scraped_without_a_pause),
                                               TAP(a_field_that_is_zero_is_set),
                                               TAP(an_override_needs_only_what_differs),
                                               TAP(the_best_fit_wins),
