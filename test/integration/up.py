@@ -345,7 +345,7 @@ def a_bad_start_is_one_sentence(data):
         assert "in use" in refused("--data", other, "--listen", address)
     pathlib.Path(data + "/loop.yaml").write_text(
         "apiVersion: testbed.flyball.dev/v1\nkind: Include\nfiles: [%s/loop.yaml]\n" % data)
-    assert "includes itself" in refused("--data", other, "--testbed", data + "/loop.yaml")
+    assert "nested too deeply" in refused("--data", other, "--testbed", data + "/loop.yaml")
 
 
 def data_of_another_version_is_refused(data):
