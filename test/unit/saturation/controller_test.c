@@ -147,7 +147,7 @@ static void unsupported_settings_are_logged(void)
         "{default: \"enableLimiter: true\\nanalyzerName: saturation\\nscaleUpThreshold: 0.85"
         "\\nscaleDownBoundary: 0.7\\n\"}");
     models_pass(&w, 1);
-    OK(models_logged(&w, "ignored settings=\"analyzerName, enableLimiter\""));
+    OK(models_logged(&w, "not supported settings=\"analyzerName, enableLimiter\""));
     models_stop(&w);
 }
 
