@@ -364,8 +364,8 @@ static void skipped_variants_say_why(void)
     models_pass(&w, 2);
     MODELS_SAYS(
         &w, "web", "OptimizationReady", "message",
-        "label inference.optimization/acceleratorName is \"X\", want the accelerator's name in "
-        "two characters or more");
+        "label inference.optimization/acceleratorName is \"X\"; set it to the accelerator's "
+        "name, at least two characters");
     MODELS_SAYS(&w, "idle", "OptimizationReady", "message",
                 "scale target idle has 0 replicas: inactive");
     EQ_REAL(MODELS_GAUGE(&w, "wva_desired_replicas", "idle", "llm", "A100"), 0); /* as it is */
