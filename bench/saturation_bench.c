@@ -3,7 +3,7 @@
  *
  * The feature is the real one; its caches are filled by hand and no server is asked. Two kinds of cycle
  * are measured: one in which nothing is new, as nearly all are, and one in which every model's load moved,
- * so that decisions, metrics and the turns to come are made anew. */
+ * so that decisions, metrics and the turns to come are made again. */
 #include "base/log.h"
 #include "budget.h"
 #include "saturation/saturation_controller.h"

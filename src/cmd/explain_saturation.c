@@ -1,5 +1,6 @@
-/* flyball explain va: what was decided about a variant and why, which thresholds apply to its model and where they come
- * from, and how the variants of the model compare. Reads the API server only; the status is the controller's. */
+/* flyball explain va: what was decided about a variant and why, which thresholds apply to its model
+ * and where they come from, and how the variants of the model compare. Reads the API server only;
+ * the status is the controller's. */
 #include "../saturation/config_core.h"
 #include "../saturation/saturation_records.h"
 #include "../saturation/saturation_spec.h"

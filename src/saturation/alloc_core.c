@@ -1,14 +1,16 @@
 /* The optimizer: see alloc_core.h.
  *
- * A candidate is one server on one accelerator. The queueing model (queue_core.c) gives the rate that a replica
- * sustains within the latency targets; the load divided by that rate is the number of replicas. Candidates are sorted by
- * value, the cost of the transition from the current allocation.
+ * A candidate is one server on one accelerator. The queueing model (queue_core.c) gives the rate
+ * that a replica sustains within the latency targets; the load divided by that rate is the number
+ * of replicas. Candidates are sorted by value, the cost of the transition from the current
+ * allocation.
  *
- * Without limits every server takes its best candidate. With limits servers choose by priority and, within one priority,
- * in the order of what they would lose by their second choice; a server that finds no capacity left may get a part of
- * what it needs, depending on the policy (alloc_greedy.c).
+ * Without limits every server takes its best candidate. With limits servers choose by priority and,
+ * within one priority, in the order of what they would lose by their second choice; a server that
+ * finds no capacity left may get a part of what it needs, depending on the policy (alloc_greedy.c).
  *
- * Single precision and the order of operations are WVA's: the vectors in test/golden compare the results. */
+ * Single precision and the order of operations are WVA's: the vectors in test/golden compare the
+ * results. */
 #include "alloc_core.h"
 
 #include "alloc_greedy.h"
@@ -91,7 +93,8 @@ static struct allocation allocate_without_load(const struct alloc_server *server
     };
 }
 
-/* As many replicas as the load needs at the highest rate within the targets, and the latencies that result. */
+/* As many replicas as the load needs at the highest rate within the targets, and the latencies that
+ * result. */
 static int allocate_for_load(const struct alloc_server *server, const struct alloc_profile *p,
                              bool compat, struct queue_targets slo, struct allocation *ret,
                              err_t *e)

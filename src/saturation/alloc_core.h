@@ -1,5 +1,6 @@
-/* The model-based optimizer: which accelerator and how many replicas each server (variant) needs to attain its latency
- * targets at the lowest cost, with or without a limit on the number of accelerators. */
+/* The model-based optimizer: which accelerator and how many replicas each server (variant) needs to
+ * attain its latency targets at the lowest cost, with or without a limit on the number of
+ * accelerators. */
 #ifndef FLYBALL_ALLOC_CORE_H
 #define FLYBALL_ALLOC_CORE_H
 

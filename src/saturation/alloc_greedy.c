@@ -1,13 +1,16 @@
-/* The limited solver of the optimizer: who gets accelerators when there are not enough. See alloc_core.c.
+/* The limited solver of the optimizer: who gets accelerators when there are not enough. See
+ * alloc_core.c.
  *
- * An entry is a server with its candidates. Entries wait in a queue sorted by priority, then by what they lose with
- * their next candidate, then by value. The first entry takes its candidate if the capacity is there; otherwise it moves
- * on to its next candidate and is inserted again. Entries without a candidate left are served by the policy:
+ * An entry is a server with its candidates. Entries wait in a queue sorted by priority, then by
+ * what they lose with their next candidate, then by value. The first entry takes its candidate if
+ * the capacity is there; otherwise it moves on to its next candidate and is inserted again. Entries
+ * without a candidate left are served by the policy:
  *
  *     all ──► group (one priority, or everything) ──► serve_queue ──► solved
  *                                                         └─► left ──► serve_unserved (none, exhaustive, round robin)
  *
- * Every step either solves an entry or removes one of its candidates, so the solver ends. Queues live in the arena. */
+ * Every step either solves an entry or removes one of its candidates, so the solver ends. Queues
+ * live in the arena. */
 #include "alloc_greedy.h"
 
 #include <float.h>
@@ -49,7 +52,8 @@ static int compare_entries(const struct entry *a, const struct entry *b)
     return x > y ? -1 : x < y;
 }
 
-/* Among equals a new entry goes last, and one that returns with its next candidate goes first, as in WVA. */
+/* Among equals a new entry goes last, and one that returns with its next candidate goes first, as
+ * in WVA. */
 static void insert_entry(struct queue *q, struct entry e, bool newcomer)
 {
     size_t low = 0, high = q->n;
@@ -65,7 +69,8 @@ static void insert_entry(struct queue *q, struct entry e, bool newcomer)
     q->n++;
 }
 
-/* The free devices of the candidate's type, and how many a replica takes. NULL: it needs none, or the type is unknown. */
+/* The free devices of the candidate's type, and how many a replica takes. NULL: it needs none, or
+ * the type is unknown. */
 static int *find_stock(struct greedy *g, const struct entry *e, const struct allocation *c,
                        int *ret_units)
 {
@@ -120,7 +125,8 @@ static void set_partial_solution(struct greedy *g, const struct entry *e,
     set_solution(g, e, part);
 }
 
-/* In order of priority, each entry takes as many replicas of its first candidate with capacity as there is room for. */
+/* In order of priority, each entry takes as many replicas of its first candidate with capacity as
+ * there is room for. */
 static void serve_exhaustively(struct greedy *g, const struct queue *left)
 {
     for (size_t i = 0; i < left->n; i++) {

@@ -1,7 +1,7 @@
 /* Spare capacity: see analysis_core.h.
  *
- * A replica without a sample is assumed to have exactly the spare that triggers a scale-up: it gives no credit for
- * scaling down and does not ask for scaling up. */
+ * A replica without a sample is assumed to have exactly the spare that triggers a scale-up: it
+ * gives no credit for scaling down and does not ask for scaling up. */
 #include "analysis_core.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@ struct usage {
     double kv, queue;
 };
 
-/* The use that leaves `spare` below the threshold, and a hair more, so that rounding does not trigger anything. */
+/* The use that leaves `spare` below the threshold, and a hair more, so that rounding does not
+ * trigger anything. */
 static double usage_with_spare(double threshold, double spare)
 {
     return threshold - spare * (1 + 1e-9);

@@ -1,13 +1,15 @@
 /* Feeds: see collect.h.
  *
- * A fetch (struct sat_fetch) collects into its own map. Only when its last answer is in does finish_fetch() replace the
- * samples of the feed, so a decision never sees half of a fetch, and a fetch that fails leaves the old samples with
- * their old time. Samples are owned by the map they are in; the fetch is owned by its feed.
+ * A fetch (struct sat_fetch) collects into its own map. Only when its last answer is in does
+ * finish_fetch() replace the samples of the feed, so a decision never sees half of a fetch, and a
+ * fetch that fails leaves the old samples with their old time. Samples are owned by the map they
+ * are in; the fetch is owned by its feed.
  *
  *     timer ─► start_fetch ─► queries or scrapes ─► collect_finish_answer (each) ─► finish_fetch ─► feed ─► `fetched`
  *
- * The first fetch starts at once. The later ones of each feed have their own place in the interval, derived from a hash
- * of namespace and model, so that a thousand feeds do not query at the same moment. */
+ * The first fetch starts at once. The later ones of each feed have their own place in the interval,
+ * derived from a hash of namespace and model, so that a thousand feeds do not query at the same
+ * moment. */
 #include "collect.h"
 
 #include "../base/sum.h"

@@ -1,6 +1,6 @@
-/* Metrics of each model, fetched in the background from Prometheus or from the /metrics endpoints of the pods. A decision
- * reads what the feed of the model holds and never waits for it. Feeds are independent: one that fails or is slow delays
- * no other. */
+/* Metrics of each model, fetched in the background from Prometheus or from the /metrics endpoints
+ * of the pods. A decision reads what the feed of the model holds and never waits for it. Feeds are
+ * independent: one that fails or is slow delays no other. */
 #ifndef FLYBALL_SATURATION_COLLECT_H
 #define FLYBALL_SATURATION_COLLECT_H
 

@@ -1,8 +1,9 @@
 /* Scrapes the /metrics endpoint of every ready pod; no Prometheus is needed.
  *
- * Gauges are taken as they are. Rates come from two scrapes of the same pod, so the previous samples of the feed are the
- * base: add_difference() subtracts them, and a counter that went down (the server restarted) gives no rate. A pod that
- * does not answer has no sample, which is never treated as idle; the fetch fails only if no pod answered.
+ * Gauges are taken as they are. Rates come from two scrapes of the same pod, so the previous
+ * samples of the feed are the base: add_difference() subtracts them, and a counter that went down
+ * (the server restarted) gives no rate. A pod that does not answer has no sample, which is never
+ * treated as idle; the fetch fails only if no pod answered.
  *
  *     collect_add_pod ─► GET /metrics ─► take_page ─► sample (gauges, counters)
  *                                                        │ all have answered
@@ -54,7 +55,8 @@ static const struct {
     { "vllm:inter_token_latency_seconds_count", offsetof(struct sat_counters, token_itl_count) },
 };
 
-/* Of several engines in a pod the fullest counts. Returns false if this one does not report a usable value. */
+/* Of several engines in a pod the fullest counts. Returns false if this one does not report a
+ * usable value. */
 static bool take_highest(double *value, double seen)
 {
     bool known = isfinite(seen) && seen >= 0;

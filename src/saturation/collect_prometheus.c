@@ -1,14 +1,17 @@
-/* Queries Prometheus for a feed, in the words of WVA, so that recording rules and caches made for it apply.
+/* Queries Prometheus for a feed, in the words of WVA, so that recording rules and caches made for
+ * it apply.
  *
- * The decision needs KV cache and queue, so those two queries must be answered; the others are for the status, the
- * optimizer and the slo policy, and may fail.
+ * The decision needs KV cache and queue, so those two queries must be answered; the others are for
+ * the status, the optimizer and the slo policy, and may fail.
  *
- * All models share one pool of connections. The first query of a fetch therefore goes alone, and the others follow once
- * it was answered: a model whose queries hang holds one connection, not one per query. Queries that timed out last time
- * are marked (`doubted`): the client sends the others first.
+ * All models share one pool of connections. The first query of a fetch therefore goes alone, and
+ * the others follow once it was answered: a model whose queries hang holds one connection, not one
+ * per query. Queries that timed out last time are marked (`doubted`): the client sends the others
+ * first.
  *
  *     KV ─► answered ─► QUEUE, ARRIVAL, INPUT, OUTPUT, TTFT, ITL, traffic (3), REQUESTS
- *                         └─► a pod has a queue but no KV ─► OLD_KV (the metric's name before vLLM renamed it) */
+ *                         └─► a pod has a queue but no KV ─► OLD_KV (the metric's name before vLLM renamed it)
+ */
 #include "../base/duration.h"
 #include "collect.h"
 
@@ -36,8 +39,8 @@ struct collect_query {
     struct prom_call *call;
 };
 
-/* Matchers in WVA's order, so that a cache or recording rule made for its queries applies: queries about the load of the
- * whole model begin with the model. */
+/* Matchers in WVA's order, so that a cache or recording rule made for its queries applies: queries
+ * about the load of the whole model begin with the model. */
 static void put_matchers(struct buf *out, const struct sat_feed *feed, bool model_first)
 {
     buf_putc(out, '{');

@@ -1,11 +1,12 @@
-/* Prometheus queries of the slo policy, three per model and fetch: values by pod, values of the model, and latency
- * histograms. Each query joins many expressions with `or`; label_replace adds a label `q` that identifies the expression
- * in the answer. Separate queries were rejected: 20 per model would be 20,000 requests per cycle for 1,000 models. An
- * expression without series is simply absent from the answer.
+/* Prometheus queries of the slo policy, three per model and fetch: values by pod, values of the
+ * model, and latency histograms. Each query joins many expressions with `or`; label_replace adds a
+ * label `q` that identifies the expression in the answer. Separate queries were rejected: 20 per
+ * model would be 20,000 requests per cycle for 1,000 models. An expression without series is simply
+ * absent from the answer.
  *
- * Rates and means are over one minute, four scrapes of 15 s, the shortest window that survives a lost scrape. Where a
- * gateway counts requests as they arrive, its count is used; otherwise arrivals are first tokens plus the growth of the
- * queues. */
+ * Rates and means are over one minute, four scrapes of 15 s, the shortest window that survives a
+ * lost scrape. Where a gateway counts requests as they arrive, its count is used; otherwise
+ * arrivals are first tokens plus the growth of the queues. */
 #include "collect.h"
 
 #include <math.h>

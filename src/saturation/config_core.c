@@ -3,10 +3,10 @@
  *     data of a ConfigMap ─► sat_table_load ─► struct sat_table (sorted by key, in the snapshot's arena)
  *     model, namespace, variants ─► sat_config_resolve ─► built-in + default + namespace's default + entry of the model
  *
- * The invariant: what sat_config_resolve() returns always passes sat_config_check(). Each entry is checked on top of
- * `default` when it is loaded; an invalid one is replaced by its last good value, or skipped. Layers can still be
- * invalid together (the namespace's default under an override), so merge_layers() drops layers from the top until the
- * result is valid.
+ * The invariant: what sat_config_resolve() returns always passes sat_config_check(). Each entry is
+ * checked on top of `default` when it is loaded; an invalid one is replaced by its last good value,
+ * or skipped. Layers can still be invalid together (the namespace's default under an override), so
+ * merge_layers() drops layers from the top until the result is valid.
  *
  * The range messages are WVA's, compared by test/golden/vectors/wva-config-entry.json. */
 #include "config_core.h"
@@ -207,7 +207,8 @@ int sat_config_check(const struct sat_config *c, err_t *e)
 
 /* ---- layers */
 
-/* Overwrites the fields that the entry has; NULL changes nothing. In WVA's rules a field of 0 is absent. */
+/* Overwrites the fields that the entry has; NULL changes nothing. In WVA's rules a field of 0 is
+ * absent. */
 static void overlay_entry(struct sat_config *c, const struct sat_entry *over, bool zero_is_absent)
 {
     double *fields[] = { &c->kv_threshold, &c->queue_threshold, &c->kv_spare_trigger,
@@ -343,7 +344,8 @@ static bool key_names_model(const struct sat_entry *x, const struct sat_lookup *
     return false;
 }
 
-/* How specifically an entry matches: 0 not at all, 1 by key, 2 by model, 3 by model and namespace. */
+/* How specifically an entry matches: 0 not at all, 1 by key, 2 by model, 3 by model and namespace.
+ */
 static int match_entry(const struct sat_entry *x, const struct sat_lookup *q)
 {
     if (str_eqc(x->key, "default") || (x->ns.n && !str_eq(x->ns, q->ns)))

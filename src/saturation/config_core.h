@@ -1,14 +1,15 @@
 /* The saturation ConfigMap: one entry per key, thresholds in YAML.
  *
- * The configuration of a model is built in layers, each field from the last layer that has it: built-in values, the
- * entry `default`, and at most one entry for the model. A namespace may have a ConfigMap of its own; its entries then
- * replace the global ones, on top of the global `default`.
+ * The configuration of a model is built in layers, each field from the last layer that has it:
+ * built-in values, the entry `default`, and at most one entry for the model. A namespace may have a
+ * ConfigMap of its own; its entries then replace the global ones, on top of the global `default`.
  *
- * An entry with `model_id` applies to that model (in `namespace`, if given); one without applies to the model whose
- * variant, scale target or ID is the key of the entry.
+ * An entry with `model_id` applies to that model (in `namespace`, if given); one without applies to
+ * the model whose variant, scale target or ID is the key of the entry.
  *
- * WVA has other rules: a field of 0 is unset, every entry is validated alone with zeros for what it omits, and only
- * entries with both selectors match. They are here for comparison, in functions whose names end in `compat`. */
+ * WVA has other rules: a field of 0 is unset, every entry is validated alone with zeros for what it
+ * omits, and only entries with both selectors match. They are here for comparison, in functions
+ * whose names end in `compat`. */
 #ifndef FLYBALL_CONFIG_CORE_H
 #define FLYBALL_CONFIG_CORE_H
 
@@ -67,7 +68,8 @@ struct sat_load {
     size_t problem_n;
 };
 
-/* The result lives in the arena. `before` is the table in force, which replaces entries that are invalid now. */
+/* The result lives in the arena. `before` is the table in force, which replaces entries that are
+ * invalid now. */
 struct sat_load sat_table_load(struct arena *a, const struct json *data,
                                const struct sat_table *before);
 

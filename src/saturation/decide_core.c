@@ -4,14 +4,15 @@
  *                                                (need, slo, WVA)                                         │
  *                                        update_memory ◄─ answers, sorted by variant ◄─ apply_zero_rules ◄┘
  *
- * The rule `need` (target_core.c) sees one moment only. Three things that a moment does not show come from the memory
- * between decisions, because without them the rule oscillated (2, 4, 8, 16, 9, 3 replicas in 100 s on one step of the
- * load):
- * - A backlog is not a rate. While replicas are starting, or while the backlog shrinks, it does not ask for more, unless
- *   it has doubled since they were requested.
- * - Low use proves nothing while requests wait or latency is at its target: then nothing is removed. At its latency
- *   target, a compute-bound model has only a quarter of its cache full.
- * - Replicas are not removed before they could have served: nothing is removed within a start delay of a scale-up.
+ * The rule `need` (target_core.c) sees one moment only. Three things that a moment does not show
+ * come from the memory between decisions, because without them the rule oscillated (2, 4, 8, 16, 9,
+ * 3 replicas in 100 s on one step of the load):
+ * - A backlog is not a rate. While replicas are starting, or while the backlog shrinks, it does not
+ *   ask for more, unless it has doubled since they were requested.
+ * - Low use proves nothing while requests wait or latency is at its target: then nothing is
+ *   removed. At its latency target, a compute-bound model has only a quarter of its cache full.
+ * - Replicas are not removed before they could have served: nothing is removed within a start delay
+ *   of a scale-up.
  *
  * The memory is the caller's, one per model; everything else lives in the arena. */
 #include "decide_core.h"
@@ -51,8 +52,8 @@ static void hold_scale_up(const struct decide_input *in, struct sat_targets *tar
 /* ---- need: what a single moment does not show */
 
 static const double start_delay_default = 120, latency_near = 0.9;
-/* Fewer waiting requests than one per ten replicas do not count: some pod always has one, and a large model could never
- * scale down. */
+/* Fewer waiting requests than one per ten replicas do not count: some pod always has one, and a
+ * large model could never scale down. */
 static const double waiting_per_replica = 0.1;
 
 static bool is_near(double value, double target)
@@ -131,7 +132,8 @@ static struct sat_targets capacity_targets(struct arena *a, const struct decide_
     return sat_decide_compat(a, era, analysis, in->states, in->state_n);
 }
 
-/* The answer for one variant: from capacity, from the optimizer, or from arbitration between them. */
+/* The answer for one variant: from capacity, from the optimizer, or from arbitration between them.
+ */
 static struct decide_answer answer_for(struct arena *a, const struct decide_input *in, size_t i,
                                        const struct sat_target *capacity, bool scale_down_safe)
 {
@@ -176,8 +178,9 @@ static const struct sat_state *state_of(const struct decide_input *in, str varia
     return &in->states[i];
 }
 
-/* Capacity analysis confirms only that one replica may go, but an optimizer may remove many. Takes removals back until
- * the replicas that exist and stay are enough for the load; replicas added elsewhere are not ready yet. */
+/* Capacity analysis confirms only that one replica may go, but an optimizer may remove many. Takes
+ * removals back until the replicas that exist and stay are enough for the load; replicas added
+ * elsewhere are not ready yet. */
 static void keep_needed(struct arena *a, struct decide_answers *answers,
                         const struct decide_input *in)
 {

@@ -1,5 +1,5 @@
-/* One decision about one model: analysis, targets, arbitration with the optimizer, and scale to zero, in this order.
- * Each variant gets a target and a reason. */
+/* One decision about one model: analysis, targets, arbitration with the optimizer, and scale to
+ * zero, in this order. Each variant gets a target and a reason. */
 #ifndef FLYBALL_DECIDE_CORE_H
 #define FLYBALL_DECIDE_CORE_H
 

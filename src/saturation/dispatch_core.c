@@ -1,4 +1,5 @@
-/* WVA's table of events and actions: see dispatch_core.h. test/golden/vectors/wva-events.json has all cases. */
+/* WVA's table of events and actions: see dispatch_core.h. test/golden/vectors/wva-events.json has
+ * all cases. */
 #include "dispatch_core.h"
 
 static struct sat_dispatch make_dispatch(bool passes, enum sat_action action)

@@ -1,5 +1,5 @@
-/* What a watch event triggers: WVA's truth table. The source is the watch that delivered the event, never a field of the
- * object. */
+/* What a watch event triggers: WVA's truth table. The source is the watch that delivered the event,
+ * never a field of the object. */
 #ifndef FLYBALL_DISPATCH_CORE_H
 #define FLYBALL_DISPATCH_CORE_H
 

@@ -1,4 +1,5 @@
-/* Arbitration and scale to zero: see hybrid_core.h. The reasons of hybrid_arbitrate() are quoted: WVA. */
+/* Arbitration and scale to zero: see hybrid_core.h. The reasons of hybrid_arbitrate() are quoted:
+ * WVA. */
 #include "hybrid_core.h"
 
 #include <math.h>

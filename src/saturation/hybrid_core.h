@@ -1,5 +1,5 @@
-/* Arbitration between capacity and optimizer: the saturation analysis decides about safety, the optimizer about
- * everything else. And scale to zero: when an idle model loses its last replica. */
+/* Arbitration between capacity and optimizer: the saturation analysis decides about safety, the
+ * optimizer about everything else. And scale to zero: when an idle model loses its last replica. */
 #ifndef FLYBALL_HYBRID_CORE_H
 #define FLYBALL_HYBRID_CORE_H
 
@@ -30,8 +30,9 @@ struct hybrid_zero_input {
     const double *costs; /* per target; NaN: unknown */
 };
 
-/* Changes the targets (sorted by variant) in place: all to zero if that is enabled and the model is idle; with scale to
- * zero disabled the cheapest variant keeps one replica. Returns whether a target changed. */
+/* Changes the targets (sorted by variant) in place: all to zero if that is enabled and the model is
+ * idle; with scale to zero disabled the cheapest variant keeps one replica. Returns whether a
+ * target changed. */
 bool hybrid_enforce_zero(struct sat_target *targets, size_t n, const struct hybrid_zero_input *in);
 
 #endif

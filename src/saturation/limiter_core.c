@@ -1,5 +1,6 @@
-/* See limiter_core.h. A replica needs all its accelerators, so grants are whole replicas; the rest of a grant that is not
- * enough for one more replica is not offered to other variants in the same cycle. The reasons are quoted: WVA. */
+/* See limiter_core.h. A replica needs all its accelerators, so grants are whole replicas; the rest
+ * of a grant that is not enough for one more replica is not offered to other variants in the same
+ * cycle. The reasons are quoted: WVA. */
 #include "limiter_core.h"
 
 #include "text_core.h"

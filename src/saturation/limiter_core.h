@@ -1,5 +1,5 @@
-/* Limits scale-ups to the accelerators of the cluster: targets that ask for more are reduced to what is free, and the
- * most saturated variant is served first. */
+/* Limits scale-ups to the accelerators of the cluster: targets that ask for more are reduced to
+ * what is free, and the most saturated variant is served first. */
 #ifndef FLYBALL_LIMITER_CORE_H
 #define FLYBALL_LIMITER_CORE_H
 

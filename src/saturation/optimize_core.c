@@ -3,8 +3,9 @@
  *     ConfigMaps ─► optimize_catalog_read ─► struct optimize_catalog (in the snapshot)
  *     catalog, profiles, load ─► prepare_servers ─► alloc_solve (one variant at a time) ─► targets
  *
- * Each variant is one server of alloc_core.h with its current accelerator and its share of the load. Variants are
- * solved separately because two of them may run on the same hardware with different profiles. */
+ * Each variant is one server of alloc_core.h with its current accelerator and its share of the
+ * load. Variants are solved separately because two of them may run on the same hardware with
+ * different profiles. */
 #include "optimize_core.h"
 
 #include "../json/yaml.h"

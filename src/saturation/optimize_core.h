@@ -1,6 +1,6 @@
-/* The model-based optimizer for one model. Two ConfigMaps define what accelerators cost and which latencies are
- * promised, the profiles of the variants how the model performs, and metrics the load; the answer is how many replicas
- * each variant needs to keep the promises. */
+/* The model-based optimizer for one model. Two ConfigMaps define what accelerators cost and which
+ * latencies are promised, the profiles of the variants how the model performs, and metrics the
+ * load; the answer is how many replicas each variant needs to keep the promises. */
 #ifndef FLYBALL_OPTIMIZE_CORE_H
 #define FLYBALL_OPTIMIZE_CORE_H
 
@@ -18,8 +18,8 @@ struct optimize_catalog { /* lives in the arena it was read into */
     size_t skipped; /* accelerators without a valid cost */
 };
 
-/* `costs`: accelerator to JSON text {"device", "cost"}; `classes`: key to YAML {name, priority, data:
- * [{model, slo-tpot, slo-ttft}]}. Either may be NULL: the optimizer then has no answer. */
+/* `costs`: accelerator to JSON text {"device", "cost"}; `classes`: key to YAML {name, priority,
+ * data: [{model, slo-tpot, slo-ttft}]}. Either may be NULL: the optimizer then has no answer. */
 struct optimize_catalog optimize_catalog_read(struct arena *a, const struct json *costs,
                                               const struct json *classes);
 
@@ -41,8 +41,9 @@ struct optimize_input {
     bool compat;               /* give every variant the whole load, as WVA does */
 };
 
-/* Sets `ret_targets[n]`, the replicas of each variant. Fails if anything is missing for any of them. Missing metrics are
- * never treated as idle: without a rate there is no answer, and an incomplete rate never removes replicas. */
+/* Sets `ret_targets[n]`, the replicas of each variant. Fails if anything is missing for any of
+ * them. Missing metrics are never treated as idle: without a rate there is no answer, and an
+ * incomplete rate never removes replicas. */
 int optimize_model(struct arena *a, const struct optimize_input *in, int *ret_targets, err_t *e);
 
 #endif

@@ -1,13 +1,14 @@
 /* The queueing model: see queue_core.h.
  *
- * A birth-death chain with state-dependent service. State n is the number of requests in the server; those beyond the
- * batch size N wait. solve_chain() computes the steady-state probabilities, from which Little's law gives the mean times:
+ * A birth-death chain with state-dependent service. State n is the number of requests in the
+ * server; those beyond the batch size N wait. solve_chain() computes the steady-state
+ * probabilities, from which Little's law gives the mean times:
  *
  *     0 ──λ──► 1 ──λ──► 2 ── ... ──► N ──λ──► N+1 ── ... ──► N+Q (full)
  *       ◄─μ1──   ◄─μ2──                ◄─μN──      (beyond N the service rate stays μN)
  *
- * queue_solve_size() inverts that: latency rises with the rate, so a binary search finds the highest rate within a
- * target. The arrays of a model are owned by it and freed by queue_done(). */
+ * queue_solve_size() inverts that: latency rises with the rate, so a binary search finds the
+ * highest rate within a target. The arrays of a model are owned by it and freed by queue_done(). */
 #include "queue_core.h"
 
 #include "../base/base.h"
@@ -178,7 +179,8 @@ static bool is_near(float value, float target)
     return value == target || (target != 0 && fabsf((value - target) / target) <= tolerance);
 }
 
-/* The highest rate whose latency stays within the target; fails if even the lowest rate exceeds it. */
+/* The highest rate whose latency stays within the target; fails if even the lowest rate exceeds it.
+ */
 static int find_rate(struct queue_model *m, enum latency which, float target, float *ret, err_t *e)
 {
     float low = m->rate_min, high = m->rate_max;

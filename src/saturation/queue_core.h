@@ -1,8 +1,9 @@
-/* A queueing model of one LLM server: a batch of at most N requests in service, a queue in front of it, and service
- * rates that depend on how full the batch is. Computes latencies for a rate, and the highest rate within latency targets.
+/* A queueing model of one LLM server: a batch of at most N requests in service, a queue in front of
+ * it, and service rates that depend on how full the batch is. Computes latencies for a rate, and
+ * the highest rate within latency targets.
  *
- * Single precision where WVA has it, because its answers are the reference. Times are in milliseconds; rates are in
- * requests/s in the interface and in requests/ms inside. */
+ * Single precision where WVA has it, because its answers are the reference. Times are in
+ * milliseconds; rates are in requests/s in the interface and in requests/ms inside. */
 #ifndef FLYBALL_QUEUE_CORE_H
 #define FLYBALL_QUEUE_CORE_H
 

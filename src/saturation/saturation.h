@@ -1,12 +1,12 @@
 /* saturation: how many replicas should each variant of a model have? A drop-in replacement for the
  * Workload-Variant-Autoscaler (WVA).
  *
- * A model runs as several variants: one Deployment or StatefulSet each, on its own accelerator and at its own cost. The
- * feature decides from the load and latency of all replicas whether the model needs more or fewer of them, and which
- * variant should change.
+ * A model runs as several variants: one Deployment or StatefulSet each, on its own accelerator and
+ * at its own cost. The feature decides from the load and latency of all replicas whether the model
+ * needs more or fewer of them, and which variant should change.
  *
- * Pure cores (no clock, no I/O; results live in the caller's arena; the order of replicas and variants in the input
- * does not matter):
+ * Pure cores (no clock, no I/O; results live in the caller's arena; the order of replicas and
+ * variants in the input does not matter):
  *
  *   decide_core     one decision about one model, in order; start reading here
  *   slo_core        replicas by latency targets: learned capacity, forecast, headroom
@@ -27,7 +27,8 @@
  *   saturation_records    fields that the watch caches keep; saturation_state: variants, models, last decisions
  *   saturation_gather     input of a decision; saturation_engine: the cycle; saturation_slo: the slo policy in it
  *   saturation_turn       write statuses and scales
- *   saturation_config     settings and snapshots; saturation_keep: last good entries; saturation_probe: startup check
+ *   saturation_options    flags and environment; saturation_config: snapshots and the Prometheus client
+ *   saturation_keep       last good entries across restarts; saturation_probe: startup check
  *   saturation_metrics    exported metrics; saturation_controller: the feature */
 #ifndef FLYBALL_SATURATION_H
 #define FLYBALL_SATURATION_H

@@ -1,4 +1,5 @@
-/* The feature: opens caches, connects events to the engine and to the controller of variants, and owns struct saturation.
+/* The feature: opens caches, connects events to the engine and to the controller of variants, and
+ * owns struct saturation.
  *
  *     VariantAutoscaling ─┬─► on_variant_record (state, also on standbys)
  *                         ├─► on_variant_change ──────► queue of variants (saturation_turn.c)
@@ -6,8 +7,8 @@
  *     Deployment, StatefulSet ─► on_workload_change ──► both queues
  *     feed ─► on_fetched (first metrics) ─────────────► queue of the engine
  *
- * What an event triggers is decided by dispatch_core.c. Kinds that a cluster may not have (ServiceMonitor, ScaledObject)
- * are discovered every five minutes and watched once they exist. */
+ * What an event triggers is decided by dispatch_core.c. Kinds that a cluster may not have
+ * (ServiceMonitor, ScaledObject) are discovered every five minutes and watched once they exist. */
 #include "saturation_controller.h"
 
 #include "../base/file.h"
@@ -17,7 +18,8 @@
 static const int64_t resync_ns = 60 * NS_PER_S, discovery_ns = 300 * NS_PER_S;
 enum { WORKERS = 16 };
 
-/* A list may contain a new object under an old name; its deletion and creation then had no events of their own. */
+/* A list may contain a new object under an old name; its deletion and creation then had no events
+ * of their own. */
 static enum sat_event_type event_type(const struct record *old, const struct record *now)
 {
     return !now ? SAT_DELETED : old && str_eq(old->uid, now->uid) ? SAT_UPDATED : SAT_CREATED;
@@ -237,7 +239,7 @@ static int start_feature(struct manager *m, void **ret_state, err_t *e)
     s->collector = (struct sat_collector){
         .loop = manager_loop(m), .pods = scrape_pods, .fetched = on_fetched, .context = s
     };
-    if (saturation_read_options(s, e) < 0 || open_caches(s, e) < 0)
+    if (saturation_options_read(s, e) < 0 || open_caches(s, e) < 0)
         return -e->code;
     s->collector.load_matters = s->o.mode != DECIDE_CAPACITY;
     s->collector.traffic_matters = s->o.rules == DECIDE_SLO || s->o.slo_by_default;

@@ -1,13 +1,15 @@
 /* The engine: one decision per model and cycle, from what the caches and feeds hold.
  *
- * The problem. A cluster has up to a thousand models, each with a few variants, and every decision needs
- * configuration, workloads, pods, bounds and metrics. A Prometheus query that hangs or an API server that restarts
- * must not delay the decisions about other models, and the whole cycle has a budget of 20 ms of CPU for 1,000 models
- * with 4 variants of 8 replicas each (bench/saturation_bench.c).
+ * The problem. A cluster has up to a thousand models, each with a few variants, and every decision
+ * needs configuration, workloads, pods, bounds and metrics. A Prometheus query that hangs or an API
+ * server that restarts must not delay the decisions about other models, and the whole cycle has a
+ * budget of 20 ms of CPU for 1,000 models with 4 variants of 8 replicas each
+ * (bench/saturation_bench.c).
  *
- * The invariant. Nothing in this file waits. A decision is a function of memory: watch caches, the feed of the model,
- * the configuration snapshot and what the model remembers from its last decision. Whatever is missing or stale is
- * unknown, and unknown is never treated as idle: without metrics the last target holds, within its bounds.
+ * The invariant. Nothing in this file waits. A decision is a function of memory: watch caches, the
+ * feed of the model, the configuration snapshot and what the model remembers from its last
+ * decision. Whatever is missing or stale is unknown, and unknown is never treated as idle: without
+ * metrics the last target holds, within its bounds.
  *
  *      watch caches ──┐
  *      feed (collect) ┼─► saturation_gather ─► decide_model ─► apply_answer ─┬─► metrics (HPA and KEDA read them)
@@ -16,27 +18,32 @@
  *                                                                                              │
  *                                                           status and scale (saturation_turn) ◄┘
  *
- * How it is driven. The engine is a controller with one worker and two kinds of key: "cycle" (no namespace) decides
- * about every model and schedules itself again; "namespace/model" decides about one model that cannot wait for the next
- * cycle, because its first metrics arrived or its workload was created. Keys are deduplicated by the queue, so a burst
- * of events leads to one decision, and the queue cannot grow beyond the number of models.
+ * How it is driven. The engine is a controller with one worker and two kinds of key: "cycle" (no
+ * namespace) decides about every model and schedules itself again; "namespace/model" decides about
+ * one model that cannot wait for the next cycle, because its first metrics arrived or its workload
+ * was created. Keys are deduplicated by the queue, so a burst of events leads to one decision, and
+ * the queue cannot grow beyond the number of models.
  *
- * The interval is GLOBAL_OPT_INTERVAL, or the shorter cycle of the slo policy once it has traffic of any model.
+ * The interval is GLOBAL_OPT_INTERVAL, or the shorter cycle of the slo policy once it has traffic
+ * of any model.
  *
- * Which rule decides: slo (latency targets) where it is configured or, by default, where the servers count tokens;
- * otherwise need (KV cache and queue) or, with --wva-rules, one of WVA's own rules. See saturation_slo.c and
- * decide_core.c. The optimizer, if enabled, is consulted first and passed to the decision as an opinion.
+ * Which rule decides: slo (latency targets) where it is configured or, by default, where the
+ * servers count tokens; otherwise need (KV cache and queue) or, with --wva-rules, one of WVA's own
+ * rules. See saturation_slo.c and decide_core.c. The optimizer, if enabled, is consulted first and
+ * passed to the decision as an opinion.
  *
- * What is written. show_view() compares the new view of a variant with the one that was last shown; only a difference
- * that a reader would care about (status_core.c) puts the variant on the queue that writes statuses. In a steady state
- * a cycle therefore sends nothing to the API server.
+ * What is written. show_view() compares the new view of a variant with the one that was last shown;
+ * only a difference that a reader would care about (status_core.c) puts the variant on the queue
+ * that writes statuses. In a steady state a cycle therefore sends nothing to the API server.
  *
- * Ownership. All intermediate results are in the arena of the reconcile call, which is reset after each model. What
- * survives is copied: the texts of a view into the variant's own arena, the target into struct variant.
+ * Ownership. All intermediate results are in the arena of the reconcile call, which is reset after
+ * each model. What survives is copied: the texts of a view into the variant's own arena, the target
+ * into struct variant.
  *
- * Rejected: handing decisions to the writer through a bounded channel, as WVA does. Its channel has 1,000 entries, and
- * an engine that finds it full blocks. Rejected too: formatting conditions and setting gauges in every cycle; both are
- * skipped while the decision and its reason stay the same. */
+ * Rejected: handing decisions to the writer through a bounded channel, as WVA does. Its channel has
+ * 1,000 entries, and an engine that finds it full blocks. Rejected too: formatting conditions and
+ * setting gauges in every cycle; both are skipped while the decision and its reason stay the same.
+ */
 #include "../base/log.h"
 #include "saturation_slo.h"
 
@@ -89,8 +96,9 @@ static struct variant_labels make_labels(const struct variant *v)
                                     v->accelerator };
 }
 
-/* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics, with a target of 0,
- * so that an HPA or KEDA does not lose them; for any other reason they are removed. */
+/* Shows why a variant takes no part in the decision. A workload at 0 replicas keeps its metrics,
+ * with a target of 0, so that an HPA or KEDA does not lose them; for any other reason they are
+ * removed. */
 static void skip_variant(struct saturation *s, const struct saturation_skipped *x)
 {
     struct variant *v = x->variant;
@@ -134,8 +142,8 @@ static enum sat_cause map_cause(const struct decide_answer *x)
     return SAT_CAUSE_SATURATION;
 }
 
-/* Counts, logs and emits a change of the target. The direction compares targets: from 4 to 3 is down, even while only
- * 2 replicas exist. */
+/* Counts, logs and emits a change of the target. The direction compares targets: from 4 to 3 is
+ * down, even while only 2 replicas exist. */
 static void report_change(struct saturation *s, struct variant *v, const struct decide_answer *x,
                           int from)
 {
@@ -165,7 +173,8 @@ static str append_problems(struct arena *a, const struct variant *v, str text)
     return text;
 }
 
-/* The condition OptimizationReady: which rule decided, its reason and target, and what is wrong with the spec. */
+/* The condition OptimizationReady: which rule decided, its reason and target, and what is wrong
+ * with the spec. */
 static struct sat_condition optimization_condition(struct arena *a, const struct variant *v,
                                                    const struct decide_answer *x, bool ready)
 {
@@ -234,8 +243,8 @@ static void apply_answer(struct gathering *g, size_t i, const struct decide_answ
 
 /* ---- the optimizer */
 
-/* Whether replicas arrived so recently that the samples still show the load from before. Prometheus reports the
- * maximum of the last minute; scraped pods report the last 30 s. */
+/* Whether replicas arrived so recently that the samples still show the load from before. Prometheus
+ * reports the maximum of the last minute; scraped pods report the last 30 s. */
 static bool has_just_grown(const struct gathering *g)
 {
     int64_t memory_ns = (g->s->collector.prometheus ? 60 : 30) * NS_PER_S;
@@ -254,7 +263,8 @@ static bool is_at_work(const struct gathering *g)
     return false;
 }
 
-/* Returns the replicas that the optimizer wants, by variant. NULL: it is off, or has no answer (logged). */
+/* Returns the replicas that the optimizer wants, by variant. NULL: it is off, or has no answer
+ * (logged). */
 static int *run_optimizer(const struct gathering *g)
 {
     const struct saturation *s = g->s;
@@ -312,7 +322,8 @@ static void hold_variants(struct gathering *g, struct sat_condition metrics)
     }
 }
 
-/* Publishes the targets of the previous leader, so that the metrics have no gap while the first fetch is under way. */
+/* Publishes the targets of the previous leader, so that the metrics have no gap while the first
+ * fetch is under way. */
 static void show_last_targets(const struct gathering *g)
 {
     for (size_t i = 0; i < g->n; i++) {
@@ -390,7 +401,8 @@ static struct sat_config resolve_config(struct gathering *g)
     return r.config;
 }
 
-/* A model that was just woken has not had time for requests: it stays up for one retention period. */
+/* A model that was just woken has not had time for requests: it stays up for one retention period.
+ */
 static void note_sleep(const struct gathering *g, struct sat_model *m)
 {
     if (g->n && m->asleep)
@@ -449,7 +461,8 @@ static void count_outcome(const struct saturation *s, const char *outcome)
     metric_add(METRIC(s->metrics.cycles, str_c(outcome)), 1);
 }
 
-/* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and publish. */
+/* One decision: gather, skip what cannot take part, hold if metrics are missing, else decide and
+ * publish. */
 void saturation_decide_model(struct saturation *s, struct sat_model *m, struct arena *a)
 {
     const struct zero_table *zero = sat_snapshot_zero(s->snapshot, m->ns);
@@ -551,8 +564,8 @@ static bool decide_all_models(struct saturation *s, struct arena *a)
     return any_watched;
 }
 
-/* The controller's reconcile function. The snapshot is held by reference: a ConfigMap that changes during the cycle
- * does not change the configuration between two models. */
+/* The controller's reconcile function. The snapshot is held by reference: a ConfigMap that changes
+ * during the cycle does not change the configuration between two models. */
 struct reconciled saturation_run_cycle(struct reconcile *r)
 {
     struct saturation *s = r->context;

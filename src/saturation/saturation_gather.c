@@ -5,8 +5,9 @@
  *                              bounds, replicas, stuck and settled ─► struct sat_state
  *                              pods ─► feed samples ────────────────► struct sat_replica
  *
- * The invariant: every ready pod becomes a replica, with or without a sample. One without counts as unknown, and unknown
- * replicas count as pending, so that nothing is scaled down before all of them report. */
+ * The invariant: every ready pod becomes a replica, with or without a sample. One without counts as
+ * unknown, and unknown replicas count as pending, so that nothing is scaled down before all of them
+ * report. */
 #include "saturation_gather.h"
 
 #include <math.h>
@@ -77,7 +78,8 @@ static int to_count(int64_t value)
     return (int)MAX((int64_t)0, MIN(value, (int64_t)INT32_MAX));
 }
 
-/* Whether nothing moved within the transition timeout, so that waiting for the last target is useless. */
+/* Whether nothing moved within the transition timeout, so that waiting for the last target is
+ * useless. */
 static bool is_settled(const struct saturation *s, struct variant *v, int current, int wanted,
                        int64_t now_ns)
 {
@@ -87,7 +89,8 @@ static bool is_settled(const struct saturation *s, struct variant *v, int curren
     return now_ns - MAX(v->steady_ns, v->decided_ns) > s->o.transition_ns;
 }
 
-/* Replicas that did not become ready within the transition timeout. Call before is_settled(), which stores `current`. */
+/* Replicas that did not become ready within the transition timeout. Call before is_settled(), which
+ * stores `current`. */
 static int stuck_replicas(const struct saturation *s, struct variant *v, int current, int ready,
                           int64_t now_ns)
 {
@@ -157,7 +160,8 @@ static str reason_to_skip(struct arena *a, const struct variant *v, const struct
     return S("");
 }
 
-/* Two variants with one workload would count its pods twice: the first by name owns it. "": no conflict. */
+/* Two variants with one workload would count its pods twice: the first by name owns it. "": no
+ * conflict. */
 static str find_owner_conflict(const struct gathering *g, const struct variant *v)
 {
     const struct variant *rival = saturation_find_rival(g->s, v);

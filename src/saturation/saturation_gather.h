@@ -1,5 +1,5 @@
-/* The input of a decision about one model, gathered from caches and feeds: the variants that take part with their
- * states, their ready replicas with samples, and the variants that are skipped. */
+/* The input of a decision about one model, gathered from caches and feeds: the variants that take
+ * part with their states, their ready replicas with samples, and the variants that are skipped. */
 #ifndef FLYBALL_SATURATION_GATHER_H
 #define FLYBALL_SATURATION_GATHER_H
 
@@ -11,7 +11,8 @@ struct saturation_skipped {
     bool asleep; /* its workload has 0 replicas */
 };
 
-/* What the ready replicas of a variant report to the slo policy, summed over those that report the field. */
+/* What the ready replicas of a variant report to the slo policy, summed over those that report the
+ * field. */
 enum gather_field {
     GATHER_ITL_SUM,
     GATHER_ITL_COUNT,
@@ -56,7 +57,8 @@ struct gathering {
     bool fresh;       /* the samples are recent enough to prove that a replica is idle */
 };
 
-/* The caller sets `s`, `m`, `model`, `a`, `now_ns` and `fresh`; the rest is filled in and lives in the arena. */
+/* The caller sets `s`, `m`, `model`, `a`, `now_ns` and `fresh`; the rest is filled in and lives in
+ * the arena. */
 void saturation_gather(struct gathering *g);
 
 #endif

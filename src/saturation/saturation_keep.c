@@ -1,15 +1,17 @@
-/* The last good configuration across restarts: neither an invalid entry nor a restart changes a decision.
+/* The last good configuration across restarts: neither an invalid entry nor a restart changes a
+ * decision.
  *
- * Every valid entry of a ConfigMap is stored in flyball's own ConfigMap `flyball-saturation-state` (kube/keep.h), one text
- * each: {"ns","map","key","text","sha256","at"} under "good.HEX". It is read before the first cycle. Then
+ * Every valid entry of a ConfigMap is stored in flyball's own ConfigMap `flyball-saturation-state`
+ * (kube/keep.h), one text each: {"ns","map","key","text","sha256","at"} under "good.HEX". It is
+ * read before the first cycle. Then
  *
  *   an entry that is invalid                      is replaced by its kept text
  *   a global ConfigMap that is missing or empty   is replaced by all its kept entries, until it has entries again
  *   a key that a ConfigMap no longer has          is removed
  *   the ConfigMap of a namespace that is deleted  is removed: the global values apply again
  *
- * which is also what happens without a restart. Only the leader writes, in its cycle, and only what changed. Keys that
- * look like secrets are never copied.
+ * which is also what happens without a restart. Only the leader writes, in its cycle, and only what
+ * changed. Keys that look like secrets are never copied.
  *
  * The checksum protects against a text that was edited by hand: such an entry is ignored. */
 #include "../base/duration.h"

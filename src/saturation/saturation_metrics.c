@@ -1,8 +1,9 @@
 /* Exported metrics: see saturation_metrics.h.
  *
- * A series is identified by its labels, and a label may change (accelerator, model, workload). struct variant_series
- * holds the labels that are exported, so that the old series can be removed; gauges are set only when a value changes,
- * because a cycle over 1,000 models has 4,000 variants. Names and help of wva_* and inferno_* are quoted: WVA. */
+ * A series is identified by its labels, and a label may change (accelerator, model, workload).
+ * struct variant_series holds the labels that are exported, so that the old series can be removed;
+ * gauges are set only when a value changes, because a cycle over 1,000 models has 4,000 variants.
+ * Names and help of wva_* and inferno_* are quoted: WVA. */
 #include "saturation_metrics.h"
 
 static const char *const causes[SAT_CAUSE_N] = {

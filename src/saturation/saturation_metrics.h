@@ -1,5 +1,6 @@
-/* Exported metrics: the decision as HPAs and KEDA read it, under the seed's name, WVA's names (wva_*) and optionally its
- * former names (inferno_*). The series of a variant are removed when it is deleted or its labels change. */
+/* Exported metrics: the decision as HPAs and KEDA read it, under the seed's name, WVA's names
+ * (wva_*) and optionally its former names (inferno_*). The series of a variant are removed when it
+ * is deleted or its labels change. */
 #ifndef FLYBALL_SATURATION_METRICS_H
 #define FLYBALL_SATURATION_METRICS_H
 

@@ -1,6 +1,6 @@
-/* The startup check of Prometheus, as in WVA: query `up` up to six times with growing pauses, and exit with status 1 if
- * it is never answered. A rollout with a wrong address or token stops at its first pod, which never becomes ready, and the
- * old leader keeps deciding.
+/* The startup check of Prometheus, as in WVA: query `up` up to six times with growing pauses, and
+ * exit with status 1 if it is never answered. A rollout with a wrong address or token stops at its
+ * first pod, which never becomes ready, and the old leader keeps deciding.
  *
  * Only the first client is checked: a Prometheus that fails later does not end the process. */
 #include "../base/log.h"

@@ -1,16 +1,18 @@
 /* The slo policy in the engine: see saturation_slo.h.
  *
- * Each target is taken from the first source that has it: the entry of the model in the saturation ConfigMap
- * (slo: {...}), the model's service class, or derived from what was learned: an ITL of three times the slowest variant's
- * unloaded ITL, and a TTFT of two seconds plus the time of a long prompt. Twice the unloaded ITL was rejected: it would
- * move a fleet to its fastest variant and double its cost. Derived targets are kept until they are off by a quarter, so
- * that learning does not move the goal in every cycle.
+ * Each target is taken from the first source that has it: the entry of the model in the saturation
+ * ConfigMap (slo: {...}), the model's service class, or derived from what was learned: an ITL of
+ * three times the slowest variant's unloaded ITL, and a TTFT of two seconds plus the time of a long
+ * prompt. Twice the unloaded ITL was rejected: it would move a fleet to its fastest variant and
+ * double its cost. Derived targets are kept until they are off by a quarter, so that learning does
+ * not move the goal in every cycle.
  *
  *     struct gathering ──► set_targets ──► struct slo_config ─┐
  *            └───────────► model_input ──► struct slo_input ──┴─► slo_step ──► targets, clamped to bounds and tolerance
  *
- * The state (struct sat_slo) belongs to the model and is created with the first decision. An event may cause a decision
- * between two cycles; it repeats the last output, because the state counts cycles. */
+ * The state (struct sat_slo) belongs to the model and is created with the first decision. An event
+ * may cause a decision between two cycles; it repeats the last output, because the state counts
+ * cycles. */
 #include "saturation_slo.h"
 
 #include "../base/sum.h"

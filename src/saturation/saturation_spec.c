@@ -1,4 +1,5 @@
-/* Parses the spec of a VariantAutoscaling: see saturation_spec.h. A cluster without schema validation may store any JSON. */
+/* Parses the spec of a VariantAutoscaling: see saturation_spec.h. A cluster without schema
+ * validation may store any JSON. */
 #include "saturation_spec.h"
 
 #include <math.h>

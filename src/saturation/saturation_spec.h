@@ -31,8 +31,8 @@ struct variant_spec {
     size_t problem_n;
 };
 
-/* The result lives in the arena. Anything may be missing or invalid: an invalid field is reported as a problem and
- * replaced by its default. */
+/* The result lives in the arena. Anything may be missing or invalid: an invalid field is reported
+ * as a problem and replaced by its default. */
 struct variant_spec saturation_spec_read(struct arena *a, const struct json *spec);
 
 #endif

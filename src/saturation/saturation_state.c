@@ -4,9 +4,10 @@
  *     models  "namespace/model" ─► struct sat_model (owned) ─► first ─► next ─► ...             variants by name
  *     targets "namespace/kind/workload" ─► first variant ─► next_on_target ─► ...               also of other models
  *
- * A model exists while it has a variant. The key of `targets` belongs to the first variant of its list, so the list is
- * inserted again whenever its first element changes. What a decision knows about a workload is dropped when another
- * workload appears under its name (saturation_bind_workload). */
+ * A model exists while it has a variant. The key of `targets` belongs to the first variant of its
+ * list, so the list is inserted again whenever its first element changes. What a decision knows
+ * about a workload is dropped when another workload appears under its name
+ * (saturation_bind_workload). */
 #include "saturation_state.h"
 
 #include "../base/log.h"
@@ -293,7 +294,8 @@ static bool bounds_workload(const struct bounds_record *r, const struct variant 
            str_eqc(kind, saturation_is_statefulset(v) ? "StatefulSet" : "Deployment");
 }
 
-/* A tolerance of 100% or more means that the HPA should be left alone: targets are not enlarged for it. */
+/* A tolerance of 100% or more means that the HPA should be left alone: targets are not enlarged for
+ * it. */
 static double usable_tolerance(int64_t milli)
 {
     return milli < 1000 ? (double)MAX(milli, (int64_t)0) / 1000 : 0;
@@ -313,7 +315,8 @@ static void narrow_bounds(struct variant_bounds *b, const struct bounds_record *
     b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
 }
 
-/* The HPA that KEDA creates for a ScaledObject adds nothing to it and cannot express zero, so the ScaledObject wins. */
+/* The HPA that KEDA creates for a ScaledObject adds nothing to it and cannot express zero, so the
+ * ScaledObject wins. */
 struct variant_bounds saturation_get_bounds(const struct saturation *s, const struct variant *v)
 {
     struct variant_bounds b = { v->spec.min, v->spec.max, .keeps_min = v->spec.has_min };
@@ -329,8 +332,8 @@ struct variant_bounds saturation_get_bounds(const struct saturation *s, const st
     return b;
 }
 
-/* Owners are in the same namespace. An object elsewhere that claims this owner is ignored; otherwise a user of another
- * namespace could influence the decision with its metrics. */
+/* Owners are in the same namespace. An object elsewhere that claims this owner is ignored;
+ * otherwise a user of another namespace could influence the decision with its metrics. */
 static void each_owned_pod(const struct saturation *s, const struct record *owner,
                            saturation_pod_fn *fn, void *context)
 {

@@ -1,5 +1,5 @@
-/* State of the running feature: every variant by name and by model, with the last decision about it. Private to the
- * feature. */
+/* State of the running feature: every variant by name and by model, with the last decision about
+ * it. Private to the feature. */
 #ifndef FLYBALL_SATURATION_STATE_H
 #define FLYBALL_SATURATION_STATE_H
 
@@ -132,12 +132,14 @@ void saturation_state_done(struct saturation *s);
 
 const struct workload_record *saturation_get_workload(const struct saturation *s,
                                                       const struct variant *v);
-/* Forgets the last decision if the workload is not the one it was about, even if it has the same name. */
+/* Forgets the last decision if the workload is not the one it was about, even if it has the same
+ * name. */
 void saturation_bind_workload(struct variant *v, const struct workload_record *w);
 bool saturation_is_statefulset(const struct variant *v);
 /* Only a Deployment (also meant by an empty kind) or a StatefulSet can be scaled. */
 bool saturation_can_scale_kind(const struct variant *v);
-/* Of several models' variants that target one workload, the first by name owns it. NULL: `v` does. */
+/* Of several models' variants that target one workload, the first by name owns it. NULL: `v` does.
+ */
 const struct variant *saturation_find_rival(const struct saturation *s, const struct variant *v);
 /* Whether the namespace is excluded by annotation. Only the status is then written, to report it. */
 bool saturation_is_excluded(const struct saturation *s, const struct variant *v);
@@ -162,16 +164,21 @@ void saturation_each_pod(const struct saturation *s, const struct variant *v, sa
 const struct json *saturation_get_status(struct arena *a, struct variant *v,
                                          const struct variant_record *r);
 
+/* ---- saturation_options.c */
+
+extern const struct feature_setting saturation_settings[];
+int saturation_options_read(struct saturation *s, err_t *e);
+/* The value of a flag, else of the environment variable `env` (may be NULL). NULL: unset. */
+const char *saturation_options_get(const struct saturation *s, const char *flag, const char *env);
+
 /* ---- saturation_config.c */
 
 /* Opens the caches of ConfigMaps and creates the first snapshot. */
 int saturation_config_start(struct saturation *s, err_t *e);
-/* Creates the Prometheus client that flags, environment or ConfigMap (`data`) describe, if they changed. */
+/* Creates the Prometheus client that flags, environment or ConfigMap (`data`) describe, if they
+ * changed. */
 int saturation_config_connect(struct saturation *s, const struct json *data, err_t *e);
-int saturation_read_options(struct saturation *s, err_t *e);
-const char *saturation_get_setting(const struct saturation *s, const char *flag, const char *env);
 void saturation_config_done(struct saturation *s);
-extern const struct feature_setting saturation_settings[];
 
 /* Called when the kept entries were read; what the ConfigMaps have overrides them. */
 void saturation_config_restore(struct saturation *s);

@@ -1,9 +1,9 @@
-/* One reconcile of one variant: write its status and, with actuation Scale, the replicas of its workload. The engine
- * has decided; this file only writes, and only what differs.
+/* One reconcile of one variant: write its status and, with actuation Scale, the replicas of its
+ * workload. The engine has decided; this file only writes, and only what differs.
  *
- * A write is asynchronous. Until the watch delivers its result the cache shows the old object, and the next reconcile
- * would send the same patch again; on_status_written() therefore keeps the server's answer (struct variant_echo) until
- * the cache has moved on. */
+ * A write is asynchronous. Until the watch delivers its result the cache shows the old object, and
+ * the next reconcile would send the same patch again; on_status_written() therefore keeps the
+ * server's answer (struct variant_echo) until the cache has moved on. */
 #include "../base/log.h"
 #include "saturation_state.h"
 
@@ -66,7 +66,8 @@ static void emit_event(struct saturation *s, const struct variant *v, bool warni
                                                              .message = message });
 }
 
-/* Logs and emits the result of a write to the scale subresource, and counts it against the rate limits. */
+/* Logs and emits the result of a write to the scale subresource, and counts it against the rate
+ * limits. */
 static void on_scaled(struct reconcile *r, const struct kube_reply *reply)
 {
     struct saturation *s = r->context;
@@ -105,7 +106,8 @@ static void write_scale(struct reconcile *r, struct variant *v, int replicas)
                    on_scaled);
 }
 
-/* Moves the workload toward the target as fast as spec.behavior allows; retries while it lags behind. */
+/* Moves the workload toward the target as fast as spec.behavior allows; retries while it lags
+ * behind. */
 static void scale_workload(struct reconcile *r, struct variant *v, const struct workload_record *w)
 {
     struct saturation *s = r->context;

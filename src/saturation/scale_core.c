@@ -1,4 +1,5 @@
-/* Rate limits as in the HPA controller: see scale_core.h. A history holds at most one hour of wishes and changes. */
+/* Rate limits as in the HPA controller: see scale_core.h. A history holds at most one hour of
+ * wishes and changes. */
 #include "scale_core.h"
 
 #include <math.h>
@@ -30,7 +31,8 @@ static int changes_since(const struct scale_mark *at, size_t n, int64_t since_s)
     return sum;
 }
 
-/* Clamps `current` between the lowest wish of the scale-up window and the highest of the scale-down window. */
+/* Clamps `current` between the lowest wish of the scale-up window and the highest of the scale-down
+ * window. */
 static int stabilize_wish(const struct scale_history *h, const struct scale_behavior *b,
                           int64_t now_s, int current, int wish)
 {

@@ -1,5 +1,5 @@
-/* How fast replicas may change when flyball writes them itself: stabilization windows and rate policies, with the
- * meaning and defaults of `behavior` in a HorizontalPodAutoscaler. */
+/* How fast replicas may change when flyball writes them itself: stabilization windows and rate
+ * policies, with the meaning and defaults of `behavior` in a HorizontalPodAutoscaler. */
 #ifndef FLYBALL_SCALE_CORE_H
 #define FLYBALL_SCALE_CORE_H
 
@@ -39,7 +39,8 @@ struct scale_history { /* {0} is an empty one */
 
 void scale_history_done(struct scale_history *h);
 
-/* The replicas to set now if `wish` is desired. The first call behaves as if `current` had been desired just before. */
+/* The replicas to set now if `wish` is desired. The first call behaves as if `current` had been
+ * desired just before. */
 int scale_next_replicas(struct scale_history *h, const struct scale_behavior *behavior,
                         int64_t now_s, int current, int wish);
 /* Records a change that was written. */

@@ -4,11 +4,11 @@
  *
  *     w/th0 seconds, with w = th1*CP*in + th2*CG*out*(context + C0)
  *
- * of which the part wp/th0 is its prompt. The load of the model, rate * w/th0, is therefore a number of
- * replicas that would be busy all the time, and all planning is done in this unit, for one variant that
- * serves as reference. A replica cannot be busy all the time: its capacity is the lowest of five limits, each the
- * highest rate (requests/s) at which one promise still holds. `m` is the margin, the share of a target that
- * is planned with.
+ * of which the part wp/th0 is its prompt. The load of the model, rate * w/th0, is therefore a
+ * number of replicas that would be busy all the time, and all planning is done in this unit, for
+ * one variant that serves as reference. A replica cannot be busy all the time: its capacity is the
+ * lowest of five limits, each the highest rate (requests/s) at which one promise still holds. `m`
+ * is the margin, the share of a target that is planned with.
  *
  *   ITL     the speed th0 - rate*w is to stay at 1/m of the target's or better.
  *   TTFT    prompts queue for prefill: an M/M/c-like tail (Sakasegawa's exponent sqrt(2(pool+1)) for the
@@ -46,8 +46,8 @@ double slo_weigh_load(const struct slo_state *s, struct slo_load load)
     return load.rate * MAX(weigh_request(s, x, load.in, load.out).all / x->th[0], weight_min);
 }
 
-/* The utilization r at which a ln r - (1-r) b = ln(miss): the left side rises with r and is concave, so
- * Newton's steps from the left of the solution stay left of it and converge. */
+/* The utilization r at which a ln r - (1-r) b = ln(miss): the left side rises with r and is
+ * concave, so Newton's steps from the left of the solution stay left of it and converge. */
 static double solve_wait(double a, double b, double miss)
 {
     double want = log(miss) + b, r = pow(miss, 1 / a), step = 1; /* left: b r <= b */
@@ -68,7 +68,8 @@ static double limit_by_ttft(const struct slo_turn *t, const struct slo_speed *x,
     return r * x->th[0] / MAX(prompt, weight_min);
 }
 
-/* The rate at which `n` requests run at once: each stays for its answer's tokens at the speed of that load. */
+/* The rate at which `n` requests run at once: each stays for its answer's tokens at the speed of
+ * that load. */
 static double rate_of_running(const struct slo_turn *t, const struct slo_speed *x, double w,
                               double n)
 {

@@ -1,29 +1,34 @@
 /* The slo policy, step by step: see slo_core.h for its guarantees.
  *
- * The problem. A replica takes two minutes to start. A policy that reacts when latency suffers is two minutes
- * late; one that keeps enough replicas for any surprise pays twice. Thresholds on the KV cache or on queue lengths do
- * not know where the latency target lies: a compute-bound model misses it with a quarter of its cache full.
+ * The problem. A replica takes two minutes to start. A policy that reacts when latency suffers is
+ * two minutes late; one that keeps enough replicas for any surprise pays twice. Thresholds on the
+ * KV cache or on queue lengths do not know where the latency target lies: a compute-bound model
+ * misses it with a quarter of its cache full.
  *
- * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the reference variant,
- * and every cycle weighs the whole history with the weights known now: numbers of different cycles can always be
- * compared, and a better estimate of a request's weight never looks like a change of load.
+ * The invariant. Demand, forecast, need and capacity are in one unit, busy replicas of the
+ * reference variant, and every cycle weighs the whole history with the weights known now: numbers
+ * of different cycles can always be compared, and a better estimate of a request's weight never
+ * looks like a change of load.
  *
  *     load ──► weight ──► demand ──► trend ──► forecast ──► errors' quantile ──► need ─┐
  *                ▲                                                   ▲                 ├─► up, down, keep
  *     ITL, rates ┴─► speed of a variant ──► capacity of a replica ◄──┼── margin ──► have┘
  *                                          share within targets ─────┴── error budgets
  *
- * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as the
- * forecast errors', so that both loops see the same past) and a prior of 500 requests just at the goal:
- * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing is missed,
- *   0.95 when twice the budget is;
- * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by 15 %: misses
- *   in an overload do not concern the model of capacity; misses within plan show that it is wrong.
+ * Two error budgets, each of the share 1 - goal of requests, with a memory of 2400 s (as long as
+ * the forecast errors', so that both loops see the same past) and a prior of 500 requests just at
+ * the goal:
+ * - `spent`, of all requests, moves tau, the quantile that the headroom covers: 0.60 when nothing
+ *   is missed, 0.95 when twice the budget is;
+ * - `used`, of requests in cycles where the load was within plan, moves the margin m0 = 0.80 by
+ *   15 %: misses in an overload do not concern the model of capacity; misses within plan show that
+ *   it is wrong.
  *
- * Nothing is removed in the first 300 s of a state: until then there are no forecast errors to learn from.
+ * Nothing is removed in the first 300 s of a state: until then there are no forecast errors to
+ * learn from.
  *
- * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request, capacity of a
- * replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
+ * The files: slo_learn_core.c (speed of a variant), slo_capacity_core.c (weight of a request,
+ * capacity of a replica), slo_forecast_core.c (trend and headroom), slo_plan_core.c (replicas). */
 #include "slo_parts_core.h"
 
 #include <stdarg.h>
@@ -110,8 +115,9 @@ static bool has_variant(const struct slo_input *in, uint64_t id)
     return false;
 }
 
-/* A slot for a new variant: a free one, else that of a variant that is gone. A variant that is only absent for a while
- * keeps its slot until it is needed. There is always one, because there are as many slots as variants. */
+/* A slot for a new variant: a free one, else that of a variant that is gone. A variant that is only
+ * absent for a while keeps its slot until it is needed. There is always one, because there are as
+ * many slots as variants. */
 static struct slo_speed *take_speed(struct slo_turn *t, uint64_t id)
 {
     struct slo_speed *x = find_speed(t->s, 0);
@@ -194,8 +200,9 @@ PRINTF_LIKE(2, 3) static void set_reason(struct slo_output *out, const char *for
 
 /* ---- steps */
 
-/* Learns token means, start delays and the speed of every variant, and sets the horizon: when a replica that is requested
- * now will serve. Two cycles pass until the load is visible and a replica is requested. */
+/* Learns token means, start delays and the speed of every variant, and sets the horizon: when a
+ * replica that is requested now will serve. Two cycles pass until the load is visible and a replica
+ * is requested. */
 static void learn_all(struct slo_turn *t)
 {
     struct slo_state *s = t->s;
@@ -234,8 +241,8 @@ static void hold_without_load(struct slo_turn *t)
     }
 }
 
-/* The reference is the observed variant with the most ready replicas. It defines the unit only: the order of two loads
- * does not depend on it. */
+/* The reference is the observed variant with the most ready replicas. It defines the unit only: the
+ * order of two loads does not depend on it. */
 static void choose_reference(struct slo_turn *t)
 {
     size_t best = SIZE_MAX;
@@ -265,7 +272,8 @@ static double budget_share(double miss, double seen, double goal)
     return (miss + budget_prior * (1 - goal)) / (seen + budget_prior) / (1 - goal);
 }
 
-/* Updates both error budgets, and from them the quantile of the headroom and the margin of the targets. */
+/* Updates both error budgets, and from them the quantile of the headroom and the margin of the
+ * targets. */
 static void spend_budgets(struct slo_turn *t)
 {
     struct slo_state *s = t->s;

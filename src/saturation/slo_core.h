@@ -1,8 +1,9 @@
-/* The slo policy: how many replicas of each variant does a model need to attain its latency targets?
+/* The slo policy: how many replicas of each variant does a model need to attain its latency
+ * targets?
  *
- * In one sentence: provide for the load expected at the time when a replica that is started now is ready,
- * plus a headroom learned from the policy's own forecast errors, with a capacity per replica that is learned
- * from how its token speed falls with its load.
+ * In one sentence: provide for the load expected at the time when a replica that is started now is
+ * ready, plus a headroom learned from the policy's own forecast errors, with a capacity per replica
+ * that is learned from how its token speed falls with its load.
  *
  *     struct slo_state state;                  one per model, kept from cycle to cycle
  *     slo_state_init(&state);
@@ -11,13 +12,13 @@
  *         slo_step(&state, &config, &in, &out);
  *         out.targets[i] are the replicas of in.variants[i], out.reason is the sentence with the numbers
  *
- * Pure: no clock, no allocation, no I/O. Unknown numbers are NaN in the input; a negative, infinite or
- * absurd number counts as unknown. An unknown input never changes a target by itself: without the load
- * the policy holds, without latencies it learns nothing and stays careful.
+ * Pure: no clock, no allocation, no I/O. Unknown numbers are NaN in the input; a negative, infinite
+ * or absurd number counts as unknown. An unknown input never changes a target by itself: without
+ * the load the policy holds, without latencies it learns nothing and stays careful.
  *
- * Laws (slo_test.c checks each on random sequences): targets stay within [min, max] unless the replicas
- * were outside before; the order of the variants changes nothing; with the same state, more load never asks for
- * fewer replicas. */
+ * Laws (slo_test.c checks each on random sequences): targets stay within [min, max] unless the
+ * replicas were outside before; the order of the variants changes nothing; with the same state,
+ * more load never asks for fewer replicas. */
 #ifndef FLYBALL_SATURATION_SLO_CORE_H
 #define FLYBALL_SATURATION_SLO_CORE_H
 
@@ -38,7 +39,8 @@ struct slo_config {
     double caution; /* how strongly a spent error budget raises the headroom: 1 (or 0) to 3 */
 };
 
-/* One variant in this cycle. Rates, latency and cache use are means over the replicas that report. */
+/* One variant in this cycle. Rates, latency and cache use are means over the replicas that report.
+ */
 struct slo_variant {
     uint64_t id;                  /* unique and the same in every cycle; 0: use the position */
     int current;                  /* replicas requested so far */
@@ -113,8 +115,8 @@ struct slo_load {
     float rate, in, out; /* requests/s and their mean tokens */
 };
 
-/* Loads are stored as measured, not weighed: the weights are still being learned, so every cycle weighs
- * the whole history again. */
+/* Loads are stored as measured, not weighed: the weights are still being learned, so every cycle
+ * weighs the whole history again. */
 struct slo_state {
     double itl; /* the target that the speeds are relative to; 0: none yet */
     uint32_t n; /* cycles with a known load; cycle k is entry k modulo SLO_RING of the rings */
@@ -132,11 +134,12 @@ _Static_assert(sizeof(struct slo_state) <= 24 * 1024, "budget of a model's state
 
 void slo_state_init(struct slo_state *s);
 
-/* Sets the coefficients of a variant (slo_learn_core.c) before it was observed. No effect afterwards. */
+/* Sets the coefficients of a variant (slo_learn_core.c) before it was observed. No effect
+ * afterwards. */
 void slo_state_hint(struct slo_state *s, uint64_t id, const double th[3]);
 
-/* The same from a performance profile: seconds per iteration, per sequence in it and per prompt token, measured with
- * requests of `in_tokens` and `out_tokens` (NaN or 0: 500 and 250). */
+/* The same from a performance profile: seconds per iteration, per sequence in it and per prompt
+ * token, measured with requests of `in_tokens` and `out_tokens` (NaN or 0: 500 and 250). */
 struct slo_profile {
     uint64_t id;
     double base, per_sequence, per_prompt_token;

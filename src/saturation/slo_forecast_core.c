@@ -1,33 +1,39 @@
-/* The load to expect: at the time when a replica that is started now serves, and the highest until then.
+/* The load to expect: at the time when a replica that is started now serves, and the highest until
+ * then.
  *
- * Two questions, because starting takes minutes and stopping does not. A replica is added if the load will exceed
- * the capacity at the horizon; one may go if the load will not exceed what is left at any time up to the horizon,
- * since only then could it be back. The second answer is never lower than the first, and the distance between them is
- * what keeps the policy from adding and removing the same replica; it comes from the load itself.
+ * Two questions, because starting takes minutes and stopping does not. A replica is added if the
+ * load will exceed the capacity at the horizon; one may go if the load will not exceed what is left
+ * at any time up to the horizon, since only then could it be back. The second answer is never lower
+ * than the first, and the distance between them is what keeps the policy from adding and removing
+ * the same replica; it comes from the load itself.
  *
- * Both answers are quantiles of past errors. Four simple forecasters look at the load of the last minutes:
- * the last minute, the mean of two, the mean of six, and a damped trend. Each is replayed over the last hour, its
- * ratio to the actual load is taken at the quantile tau, and the one whose answers would have been best (the
- * lowest pinball loss, which is the loss that a quantile minimizes) answers now. Nothing is fitted to a kind of
- * traffic: a steady noisy load is averaged, a ramp is followed. A small service errs in requests rather than in
- * percent: the same quantile as an amount is used instead where it would have been better by a tenth. While there
- * are few forecasts to learn from, a prior of e^0.2 is blended in.
+ * Both answers are quantiles of past errors. Four simple forecasters look at the load of the last
+ * minutes: the last minute, the mean of two, the mean of six, and a damped trend. Each is replayed
+ * over the last hour, its ratio to the actual load is taken at the quantile tau, and the one whose
+ * answers would have been best (the lowest pinball loss, which is the loss that a quantile
+ * minimizes) answers now. Nothing is fitted to a kind of traffic: a steady noisy load is averaged,
+ * a ramp is followed. A small service errs in requests rather than in percent: the same quantile as
+ * an amount is used instead where it would have been better by a tenth. While there are few
+ * forecasts to learn from, a prior of e^0.2 is blended in.
  *
- * The whole hour is weighed again in each cycle (slo_core.c), so the forecasts of the past are those that would be
- * made with what is known about the weight of a request now.
+ * The whole hour is weighed again in each cycle (slo_core.c), so the forecasts of the past are
+ * those that would be made with what is known about the weight of a request now.
  *
- * The trend is a line through 20 cycles. Its slope is shrunk by max(0, 1 - 4/t^2), the James-Stein factor of its
- * t-statistic, so that noise alone asks for nothing; the error variance is taken four times, because consecutive
- * rates are means over the same minute. Half of the slope is used, at most +30 % and -15 %.
+ * The trend is a line through 20 cycles. Its slope is shrunk by max(0, 1 - 4/t^2), the James-Stein
+ * factor of its t-statistic, so that noise alone asks for nothing; the error variance is taken four
+ * times, because consecutive rates are means over the same minute. Half of the slope is used, at
+ * most +30 % and -15 %.
  *
  * Two alarms go beyond quantiles, which know only what was seen before:
- * - jump: arrivals of the last seconds three sigma above the minute's mean count at once. Sigma is that of the
- *   model's own traffic (its dispersion is learned), so bursty traffic causes no false alarms;
- * - mix: a request's weight follows from its tokens, which are means over many requests and far less noisy than
- *   arrivals. Its trend over six cycles is used sooner and in full, up to +60 %.
+ * - jump: arrivals of the last seconds three sigma above the minute's mean count at once. Sigma is
+ *   that of the model's own traffic (its dispersion is learned), so bursty traffic causes no false
+ *   alarms;
+ * - mix: a request's weight follows from its tokens, which are means over many requests and far
+ *   less noisy than arrivals. Its trend over six cycles is used sooner and in full, up to +60 %.
  *
- * Rejected: the maximum of the need over a fixed window of 300 s as the bound for removals. It counted the same
- * uncertainty twice and cost 8 % on a conversation trace; a shorter window lost requests to intermittent load. */
+ * Rejected: the maximum of the need over a fixed window of 300 s as the bound for removals. It
+ * counted the same uncertainty twice and cost 8 % on a conversation trace; a shorter window lost
+ * requests to intermittent load. */
 #include "slo_parts_core.h"
 
 enum {
@@ -159,8 +165,9 @@ struct pairs {
     double actual[PAIRS_MAX], forecast[PAIRS_MAX];
 };
 
-/* `peak`: the highest load up to the horizon instead of the load at the horizon. The load of this cycle is no part of any
- * pair: whatever it is, the same forecaster and quantile are used, so that more load never asks for less. */
+/* `peak`: the highest load up to the horizon instead of the load at the horizon. The load of this
+ * cycle is no part of any pair: whatever it is, the same forecaster and quantile are used, so that
+ * more load never asks for less. */
 static void collect_pairs(const struct history *h, bool peak, struct pairs *p)
 {
     int last = h->n - 2 - h->lead, first = MAX(last - 2 * PAIRS_MAX + 2, 0);

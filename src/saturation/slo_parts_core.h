@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* One step in progress. The input is a copy in which every unusable number is NaN and the variants are sorted
- * by id, so that no sum and no tie depends on the order in which they were given. */
+/* One step in progress. The input is a copy in which every unusable number is NaN and the variants
+ * are sorted by id, so that no sum and no tie depends on the order in which they were given. */
 struct slo_turn {
     const struct slo_config *c;
     struct slo_state *s;
@@ -33,9 +33,9 @@ static inline double slo_clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Units of th[1] and th[2], so that all three coefficients are of the same size: seconds for a prompt token
- * and for an attended token on a middling accelerator. A generated token attends to its context and to
- * SLO_FIXED_CONTEXT tokens' worth of work that does not grow with it. */
+/* Units of th[1] and th[2], so that all three coefficients are of the same size: seconds for a
+ * prompt token and for an attended token on a middling accelerator. A generated token attends to
+ * its context and to SLO_FIXED_CONTEXT tokens' worth of work that does not grow with it. */
 #define SLO_PROMPT_UNIT 1e-4
 #define SLO_ATTEND_UNIT 2e-7
 #define SLO_FIXED_CONTEXT 300.0
@@ -54,8 +54,8 @@ double slo_get_capacity(const struct slo_turn *t, size_t v, double margin, doubl
 /* out->forecast; out->need, which the load will not exceed at the horizon; out->hold, until then. */
 void slo_forecast_load(struct slo_turn *t);
 
-/* How much higher the quantile of `hold` is than that of `need`: a wrong removal costs a start delay, an unneeded
- * addition only money. */
+/* How much higher the quantile of `hold` is than that of `need`: a wrong removal costs a start
+ * delay, an unneeded addition only money. */
 #define SLO_KEEP_EXTRA 0.1
 
 /* ---- slo_plan_core.c */

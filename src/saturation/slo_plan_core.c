@@ -1,19 +1,21 @@
 /* Turns a need in busy replicas into replicas of each variant.
  *
- * Up: one replica at a time, of the best class, then of the lowest price for what it adds (capacity beyond the
- * lack is worth nothing). A variant without a replica pays 15 % more: it would have to be learned first. At
- * most 2 * current + 8 replicas in one cycle, whatever a wrong number asks for.
+ * Up: one replica at a time, of the best class, then of the lowest price for what it adds (capacity
+ * beyond the lack is worth nothing). A variant without a replica pays 15 % more: it would have to
+ * be learned first. At most 2 * current + 8 replicas in one cycle, whatever a wrong number asks
+ * for.
  *
  * 3 % more than needed is added, so that growth comes in fewer, larger steps.
  *
- * Down: only what the highest load expected up to the horizon leaves free (slo_forecast_core.c), plus 2 % so that
- * rounding does not decide; at most a quarter of the replicas per cycle, and once in 60 s; never one of a variant
- * that got a replica less than its own start delay ago, and never the last one: zero is decided elsewhere
- * (hybrid_core.c).
+ * Down: only what the highest load expected up to the horizon leaves free (slo_forecast_core.c),
+ * plus 2 % so that rounding does not decide; at most a quarter of the replicas per cycle, and once
+ * in 60 s; never one of a variant that got a replica less than its own start delay ago, and never
+ * the last one: zero is decided elsewhere (hybrid_core.c).
  *
- * Class: a variant that is too slow for the targets (SLO_UNFIT) counts for nothing while another can grow, and
- * goes first when enough others are ready. It is classified by its capacity, and by the time it takes for a long
- * prompt once the error budget is being overspent (1.15 of the target to enter, 0.95 to leave the class). */
+ * Class: a variant that is too slow for the targets (SLO_UNFIT) counts for nothing while another
+ * can grow, and goes first when enough others are ready. It is classified by its capacity, and by
+ * the time it takes for a long prompt once the error budget is being overspent (1.15 of the target
+ * to enter, 0.95 to leave the class). */
 #include "slo_parts_core.h"
 
 static const double newcomer_price = 1.15, up_slack = 0.03, down_slack = 0.02, drain = 1.5;
@@ -59,8 +61,9 @@ void slo_plan_capacity(struct slo_turn *t)
     }
 }
 
-/* Only what waits at the gateway counts: new replicas cannot take what waits inside others. It is to be gone
- * within 1.5 horizons, and until the new replicas come it changes by what arrives beyond the ready capacity. */
+/* Only what waits at the gateway counts: new replicas cannot take what waits inside others. It is
+ * to be gone within 1.5 horizons, and until the new replicas come it changes by what arrives beyond
+ * the ready capacity. */
 void slo_plan_backlog(struct slo_turn *t)
 {
     double queued = t->in.queued, horizon = t->out->horizon;

@@ -1,8 +1,9 @@
 /* Builds snapshots of the configuration: see snapshot.h.
  *
- * Everything in a snapshot lives in its arena and is copied from the sources, so a snapshot outlives the caches that it
- * was read from. It is freed with its last reference. Durations of WVA's metrics cache (PROMETHEUS_METRICS_CACHE_*)
- * become the ages of metrics: there is no cache here, but the feeds fetch at the same rhythm. */
+ * Everything in a snapshot lives in its arena and is copied from the sources, so a snapshot
+ * outlives the caches that it was read from. It is freed with its last reference. Durations of
+ * WVA's metrics cache (PROMETHEUS_METRICS_CACHE_*) become the ages of metrics: there is no cache
+ * here, but the feeds fetch at the same rhythm. */
 #include "snapshot.h"
 
 #include "../base/clock.h"

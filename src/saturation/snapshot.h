@@ -1,7 +1,8 @@
 /* The configuration in force, as one immutable value.
  *
- * The controller is the only writer: it builds a new snapshot from the ConfigMaps and the last good values, and replaces
- * the old one. A reader holds a reference and sees one consistent state; it never queries the API server. */
+ * The controller is the only writer: it builds a new snapshot from the ConfigMaps and the last good
+ * values, and replaces the old one. A reader holds a reference and sees one consistent state; it
+ * never queries the API server. */
 #ifndef FLYBALL_SATURATION_SNAPSHOT_H
 #define FLYBALL_SATURATION_SNAPSHOT_H
 

@@ -2,9 +2,10 @@
  *
  *     sat_view (from the engine) ─► copy of the old status ─► set allocations and conditions ─► merge_diff ─► patch
  *
- * The invariant: applying the same view twice gives no second patch. Messages contain measured numbers that differ in
- * every cycle; is_same_sentence() therefore compares two messages word by word and lets measured numbers (with a decimal
- * point, or in seconds) differ by a tenth, while counts must be equal. The names of conditions and fields are WVA's. */
+ * The invariant: applying the same view twice gives no second patch. Messages contain measured
+ * numbers that differ in every cycle; is_same_sentence() therefore compares two messages word by
+ * word and lets measured numbers (with a decimal point, or in seconds) differ by a tenth, while
+ * counts must be equal. The names of conditions and fields are WVA's. */
 #include "status_core.h"
 
 #include "../base/rfc3339.h"
@@ -49,8 +50,9 @@ static double cut_number(str *rest, bool *ret_measured)
     return value;
 }
 
-/* Whether two messages mean the same. Words and counts (replicas, bounds) must be equal, or the condition would describe
- * an old spec; measured numbers may differ by a tenth, or a status would be written in every cycle. */
+/* Whether two messages mean the same. Words and counts (replicas, bounds) must be equal, or the
+ * condition would describe an old spec; measured numbers may differ by a tenth, or a status would
+ * be written in every cycle. */
 static bool is_same_sentence(str a, str b)
 {
     if (str_eq(a, b))
@@ -180,7 +182,8 @@ struct writing {
     bool changed; /* the decision changed: write the new message in any case */
 };
 
-/* A condition that keeps its transition time while its status is the same, and its message while it means the same. */
+/* A condition that keeps its transition time while its status is the same, and its message while it
+ * means the same. */
 static struct json *make_condition(const struct writing *w, enum sat_condition_type type,
                                    const struct sat_condition *c)
 {

@@ -1,7 +1,8 @@
 /* The status of a VariantAutoscaling: its content, and the smallest patch to get there.
  *
- * Numbers that fluctuate from cycle to cycle (load, latencies, numbers in messages) do not cause a write by themselves:
- * they are written when they changed by a tenth, or together with something else. */
+ * Numbers that fluctuate from cycle to cycle (load, latencies, numbers in messages) do not cause a
+ * write by themselves: they are written when they changed by a tenth, or together with something
+ * else. */
 #ifndef FLYBALL_STATUS_CORE_H
 #define FLYBALL_STATUS_CORE_H
 

@@ -1,21 +1,23 @@
-/* Replicas of each variant from spare capacity: the rule `need`, and WVA's own rules for comparison.
+/* Replicas of each variant from spare capacity: the rule `need`, and WVA's own rules for
+ * comparison.
  *
- * The problem. Replicas report how full their KV cache is and how many requests wait. Which variants should have how
- * many replicas, so that the load fits with some room to spare, at the least cost? WVA adds or removes one replica per
- * cycle and locks the model until the change has arrived, so a step of the load takes one cycle per replica, and a target
- * that a bound makes unreachable locks the model forever.
+ * The problem. Replicas report how full their KV cache is and how many requests wait. Which
+ * variants should have how many replicas, so that the load fits with some room to spare, at the
+ * least cost? WVA adds or removes one replica per cycle and locks the model until the change has
+ * arrived, so a step of the load takes one cycle per replica, and a target that a bound makes
+ * unreachable locks the model forever.
  *
- * The rule. The load of a model is the sum of its replicas' use. With a threshold T and a trigger G, a replica should
- * carry at most T - G, so the model needs
+ * The rule. The load of a model is the sum of its replicas' use. With a threshold T and a trigger
+ * G, a replica should carry at most T - G, so the model needs
  *
  *     need = max( ceil(sum of KV use / (Tkv - Gkv)), ceil(sum of queues / (Tq - Gq)) )
  *
  * replicas, and it goes there in one decision.
  *
- * The invariant. On a constant load the answer is a fixed point: the need is computed from the load and does not depend
- * on the replicas that carry it, so the answer after a change is the answer before it, and nothing oscillates.
- * needs_more() protects the fixed point from rounding: a load that fits exactly must not ask for a replica that the next
- * decision finds to be one too many.
+ * The invariant. On a constant load the answer is a fixed point: the need is computed from the load
+ * and does not depend on the replicas that carry it, so the answer after a change is the answer
+ * before it, and nothing oscillates. needs_more() protects the fixed point from rounding: a load
+ * that fits exactly must not ask for a replica that the next decision finds to be one too many.
  *
  * How a decision is made:
  *
@@ -26,23 +28,30 @@
  *                   └ otherwise:    hold
  *     ──► bounds, the HPA's tolerance ──► targets with reasons
  *
- * - A variant that is still moving to an earlier target counts as if it were there, so nothing is added or removed
- *   twice. After --wva-transition-timeout without movement it no longer counts as moving (`settled`).
- * - Replicas that do not become ready (`stuck`) are no capacity, and their variant does not grow; others do instead.
- * - Replicas are removed only when nothing moves, every replica reports, and decide_core.c gives no reason to keep them.
- * - A scale-down that has not been carried out yet is withdrawn when the load needs the replicas again: that is free,
- *   while a new replica takes minutes.
- * - An HPA ignores a change within its tolerance. Such a scale-up is enlarged until the HPA follows it, and such a
- *   scale-down is dropped; otherwise the decision and the workload would differ indefinitely.
+ * - A variant that is still moving to an earlier target counts as if it were there, so nothing is
+ *   added or removed twice. After --wva-transition-timeout without movement it no longer counts as
+ *   moving (`settled`).
+ * - Replicas that do not become ready (`stuck`) are no capacity, and their variant does not grow;
+ *   others do instead.
+ * - Replicas are removed only when nothing moves, every replica reports, and decide_core.c gives no
+ *   reason to keep them.
+ * - A scale-down that has not been carried out yet is withdrawn when the load needs the replicas
+ *   again: that is free, while a new replica takes minutes.
+ * - An HPA ignores a change within its tolerance. Such a scale-up is enlarged until the HPA follows
+ *   it, and such a scale-down is dropped; otherwise the decision and the workload would differ
+ *   indefinitely.
  *
- * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. One decision therefore at most
- * doubles the replicas (two more are always allowed), and a backlog that drains by itself asks for nothing.
+ * A queue is a backlog, not a rate: dividing it by the trigger can ask for any number. One decision
+ * therefore at most doubles the replicas (two more are always allowed), and a backlog that drains
+ * by itself asks for nothing.
  *
- * Rejected: waiting until every replica is ready before the next decision, which let one variant without free GPUs
- * freeze its whole model; and letting this rule decide from single moments alone, which went through 2, 4, 8, 16, 9 and
- * 3 replicas within 100 s on one step of the load. decide_core.c adds the memory that prevents this.
+ * Rejected: waiting until every replica is ready before the next decision, which let one variant
+ * without free GPUs freeze its whole model; and letting this rule decide from single moments alone,
+ * which went through 2, 4, 8, 16, 9 and 3 replicas within 100 s on one step of the load.
+ * decide_core.c adds the memory that prevents this.
  *
- * Ties are broken by name, so the order of the input changes nothing. Everything lives in the caller's arena. */
+ * Ties are broken by name, so the order of the input changes nothing. Everything lives in the
+ * caller's arena. */
 #include "target_core.h"
 
 #include <math.h>
@@ -103,7 +112,8 @@ static int replicas_for_load(double load, double per_replica)
     return (int)fmin(ceil(load / per_replica - 1e-9), INT32_MAX);
 }
 
-/* Replicas that the load needs. A backlog that drains by itself needs at most `total`, which exist or are coming. */
+/* Replicas that the load needs. A backlog that drains by itself needs at most `total`, which exist
+ * or are coming. */
 static int needed_replicas(const struct sat_config *c, const struct sat_analysis *analysis,
                            int total)
 {
@@ -130,7 +140,8 @@ static bool is_cheaper(const struct plan *p, size_t i, size_t best)
     return cost_of(p, i) < cost_of(p, best); /* ties keep the smaller name, which came first */
 }
 
-/* The smallest target above `current` that is outside the HPA's tolerance, if that is larger than `target`. */
+/* The smallest target above `current` that is outside the HPA's tolerance, if that is larger than
+ * `target`. */
 static int clear_tolerance_up(const struct sat_state *s, int target)
 {
     double least = floor(s->current * (1 + s->tolerance_up) + 1e-9) + 1;
@@ -161,7 +172,8 @@ static void add_replicas(struct plan *p, int missing)
 
 /* ---- removing: most expensive first */
 
-/* `target` if it is outside the HPA's tolerance, else `current`: removing more than the load allows is no option. */
+/* `target` if it is outside the HPA's tolerance, else `current`: removing more than the load allows
+ * is no option. */
 static int clear_tolerance_down(const struct sat_state *s, int target)
 {
     int most = (int)fmax(ceil(s->current * (1 - s->tolerance_down) - 1e-9) - 1, -1);
@@ -252,7 +264,8 @@ static str reason_to_stay(struct plan *p, size_t i, const struct sat_analysis *a
     return S("no change needed");
 }
 
-/* The reason for one target. It compares with the base target, so that the text never contradicts the change. */
+/* The reason for one target. It compares with the base target, so that the text never contradicts
+ * the change. */
 static str reason_for(struct plan *p, size_t i, const struct decision_basis *j)
 {
     const struct sat_state *s = p->states[i];
@@ -293,8 +306,9 @@ static struct sat_targets make_targets(struct plan *p, const struct decision_bas
     return result;
 }
 
-/* Whether the spare is really below a trigger, and not only by rounding. While a backlog drains by itself only the use
- * of the caches counts, including that of replicas that are saturated by their queue. */
+/* Whether the spare is really below a trigger, and not only by rounding. While a backlog drains by
+ * itself only the use of the caches counts, including that of replicas that are saturated by their
+ * queue. */
 static bool needs_more(const struct sat_config *c, const struct sat_analysis *analysis)
 {
     static const double rounding = 1e-9;
@@ -365,7 +379,8 @@ static bool has_open_target(const struct sat_state *s)
     return s->desired != 0 && s->desired != s->current;
 }
 
-/* WVA 2026: the whole model is locked while any variant is away from its target. Returns whether it is. */
+/* WVA 2026: the whole model is locked while any variant is away from its target. Returns whether it
+ * is. */
 static bool prepare_2026(struct plan *p, const struct sat_analysis *analysis, bool *eligible)
 {
     bool moving = false;

@@ -24,8 +24,8 @@ static inline int sat_clamp_to_bounds(const struct sat_state *s, int replicas)
     return MAX(s->min, MIN(replicas, s->max > 0 ? s->max : INT32_MAX));
 }
 
-/* The target that an HPA with its tolerance follows: a scale-up within the tolerance is enlarged, a scale-down within it
- * is dropped. */
+/* The target that an HPA with its tolerance follows: a scale-up within the tolerance is enlarged, a
+ * scale-down within it is dropped. */
 int sat_apply_tolerance(const struct sat_state *s, int target);
 
 struct sat_target {
@@ -42,14 +42,14 @@ struct sat_targets {
     int needed; /* replicas that the load of the whole model needs (sat_decide) */
 };
 
-/* The rule `need`: the model gets the replicas that its load needs; the cheapest variant grows first and the most
- * expensive one shrinks first, within bounds. See target_core.c. */
+/* The rule `need`: the model gets the replicas that its load needs; the cheapest variant grows
+ * first and the most expensive one shrinks first, within bounds. See target_core.c. */
 struct sat_targets sat_decide(struct arena *a, const struct sat_config *config,
                               const struct sat_analysis *analysis, const struct sat_state *states,
                               size_t n);
 
-/* WVA's rules, for comparison: one step of one variant per cycle, and a lock on the whole model (2026) or on the variant
- * (seed era) until the target is reached. */
+/* WVA's rules, for comparison: one step of one variant per cycle, and a lock on the whole model
+ * (2026) or on the variant (seed era) until the target is reached. */
 enum sat_era { SAT_ERA_SEED, SAT_ERA_2026 };
 struct sat_targets sat_decide_compat(struct arena *a, enum sat_era era,
                                      const struct sat_analysis *analysis,

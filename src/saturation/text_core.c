@@ -50,8 +50,8 @@ const char *sat_freshness_name(enum sat_freshness f)
     return names[f];
 }
 
-/* A quote opens or closes, and a blank outside quotes ends a word; an empty quoted word is dropped. All words are written
- * into one copy of the text, which is always large enough. */
+/* A quote opens or closes, and a blank outside quotes ends a word; an empty quoted word is dropped.
+ * All words are written into one copy of the text, which is always large enough. */
 struct sat_words sat_split_command(struct arena *a, str text)
 {
     VEC(str) words = { 0 };

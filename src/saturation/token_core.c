@@ -1,12 +1,13 @@
-/* Analysis and targets of the token analyzer: see token_core.h. What was learned is in token_store.c.
+/* Analysis and targets of the token analyzer: see token_core.h. What was learned is in
+ * token_store.c.
  *
  *     replicas ─► measure_replicas (also teaches the store) ─► median per variant ─► supply, demand
  *                                 no replica reports ─► known_capacity (store, template) ──┘
  *     supply, demand ─► required or spare tokens ─► add_replicas or remove_replicas
  *
- * A replica holds the lower of two bounds: memory (its KV cache up to the threshold) and compute (tokens in use when it
- * was seen saturated, else derived from its command line). Roundings follow WVA, whose vectors are in test/golden; the
- * reasons are quoted: WVA. */
+ * A replica holds the lower of two bounds: memory (its KV cache up to the threshold) and compute
+ * (tokens in use when it was seen saturated, else derived from its command line). Roundings follow
+ * WVA, whose vectors are in test/golden; the reasons are quoted: WVA. */
 #include "token_store.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@ static const double default_scale_up = 0.85, default_scale_down = 0.70;
 
 /* ---- one replica */
 
-/* Tokens in use when a batch is as full as the command line allows; 0: unknown. A request holds its prompt and, on
- * average, half of its answer. */
+/* Tokens in use when a batch is as full as the command line allows; 0: unknown. A request holds its
+ * prompt and, on average, half of its answer. */
 static int64_t derived_capacity(const struct sat_vllm_args *args, double in, double out)
 {
     double batched = (double)sat_vllm_batched_tokens(args);
@@ -33,7 +34,8 @@ static int64_t within_threshold(double tokens, double threshold)
     return usable > 0 && usable < 0x1p53 ? (int64_t)usable : 0;
 }
 
-/* Tokens at which compute, not memory, saturates this replica: observed now, observed before, or derived. */
+/* Tokens at which compute, not memory, saturates this replica: observed now, observed before, or
+ * derived. */
 static int64_t compute_bound(struct sat_token_store *store, const struct sat_token_input *in,
                              const struct sat_token_replica *r, int64_t memory_bound)
 {
@@ -95,8 +97,8 @@ static int64_t median(int64_t *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Capacity of a variant without reporting replicas: its last measurement, or what its template and a similar variant
- * imply. */
+/* Capacity of a variant without reporting replicas: its last measurement, or what its template and
+ * a similar variant imply. */
 static int64_t known_capacity(const struct sat_token_store *store, const struct sat_token_input *in,
                               const struct sat_token_state *state, struct means means)
 {
@@ -125,7 +127,8 @@ static const struct sat_token_state *state_of(const struct sat_token_input *in, 
     return NULL;
 }
 
-/* Tokens that each replica can hold; stored too. In input order, because a saturated replica teaches those after it. */
+/* Tokens that each replica can hold; stored too. In input order, because a saturated replica
+ * teaches those after it. */
 static int64_t *measure_replicas(struct arena *a, struct sat_token_store *store,
                                  const struct sat_token_input *in)
 {

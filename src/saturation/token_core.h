@@ -1,6 +1,6 @@
-/* Capacity in tokens (WVA's analyzer "saturation", version 2): how many tokens a replica can hold before it saturates,
- * learned from replicas that were saturated, and how many the load needs. Variants with the lowest cost per token grow
- * first; the most expensive ones shrink first.
+/* Capacity in tokens (WVA's analyzer "saturation", version 2): how many tokens a replica can hold
+ * before it saturates, learned from replicas that were saturated, and how many the load needs.
+ * Variants with the lowest cost per token grow first; the most expensive ones shrink first.
  *
  * What was learned outlives a cycle: it is in struct sat_token_store, which the caller owns. */
 #ifndef FLYBALL_TOKEN_CORE_H

@@ -1,4 +1,5 @@
-/* Records and histories of the token analyzer: see token_store.h. Records own their texts; the maps own the records. */
+/* Records and histories of the token analyzer: see token_store.h. Records own their texts; the maps
+ * own the records. */
 #include "token_store.h"
 
 /* ---- records */

@@ -27,7 +27,8 @@ struct sat_token_record *sat_token_find(const struct sat_token_store *store,
 void sat_token_store_measured(struct sat_token_store *store, struct sat_token_variant variant,
                               struct sat_token_hardware hardware, int64_t effective);
 
-/* Another measured record of the same model on the same hardware with equivalent arguments, or NULL. */
+/* Another measured record of the same model on the same hardware with equivalent arguments, or
+ * NULL. */
 const struct sat_token_record *sat_token_find_alike(const struct sat_token_store *store,
                                                     const struct sat_token_record *record);
 

@@ -1,9 +1,10 @@
 /* See traffic_core.h.
  *
- * Histograms have few buckets, and the target is rarely one of their bounds. Latencies have tails that fall off
- * like an exponential, so inside a bucket (lo, hi] the tail S is interpolated geometrically: a line would count
- * the requests just above the target as just below. At least half a request stays in the tail: an empty bucket of
- * few requests does not prove that the tail is empty. */
+ * Histograms have few buckets, and the target is rarely one of their bounds. Latencies have tails
+ * that fall off like an exponential, so inside a bucket (lo, hi] the tail S is interpolated
+ * geometrically: a line would count the requests just above the target as just below. At least half
+ * a request stays in the tail: an empty bucket of few requests does not prove that the tail is
+ * empty. */
 #include "traffic_core.h"
 
 #include <math.h>

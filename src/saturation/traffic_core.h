@@ -1,5 +1,6 @@
-/* The traffic of a model as the slo policy needs it: rates, token means and the share of requests within the latency
- * targets. Filled by the collectors, from Prometheus or from two scrapes of each pod. NaN: unknown. */
+/* The traffic of a model as the slo policy needs it: rates, token means and the share of requests
+ * within the latency targets. Filled by the collectors, from Prometheus or from two scrapes of each
+ * pod. NaN: unknown. */
 #ifndef FLYBALL_TRAFFIC_CORE_H
 #define FLYBALL_TRAFFIC_CORE_H
 
@@ -7,7 +8,8 @@
 
 enum { TRAFFIC_BUCKETS = 32 };
 
-/* Requests of the last interval by latency: cumulative counts, sorted by bound; the last bound may be infinite. */
+/* Requests of the last interval by latency: cumulative counts, sorted by bound; the last bound may
+ * be infinite. */
 struct sat_traffic_histogram {
     size_t n;
     double bound[TRAFFIC_BUCKETS], count[TRAFFIC_BUCKETS];
@@ -35,15 +37,16 @@ struct sat_traffic_replica {
 
 extern const struct sat_traffic_replica sat_traffic_replica_unknown;
 
-/* Adds the count of a bucket, in any order and from several pods. Invalid numbers and excess buckets are ignored. */
+/* Adds the count of a bucket, in any order and from several pods. Invalid numbers and excess
+ * buckets are ignored. */
 void sat_traffic_add_bucket(struct sat_traffic_histogram *h, double bound, double count);
 
 /* Number of requests in the histogram. */
 double sat_traffic_count(const struct sat_traffic_histogram *h);
 /* Share of requests at or below `target`; NaN if there are none. */
 double sat_traffic_share_within(const struct sat_traffic_histogram *h, double target);
-/* Lower bound of the share of requests within both targets: the requests that miss one may not be those that miss the
- * other. */
+/* Lower bound of the share of requests within both targets: the requests that miss one may not be
+ * those that miss the other. */
 double sat_traffic_share_ok(const struct sat_traffic *t, double ttft, double itl);
 
 #endif

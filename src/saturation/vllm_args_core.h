@@ -1,5 +1,6 @@
-/* The capacity settings in a vLLM server's command line: how many tokens and requests fit into one batch, and how the KV
- * cache is divided. Read from a pod template, so that the capacity of a variant is known before its first pod runs. */
+/* The capacity settings in a vLLM server's command line: how many tokens and requests fit into one
+ * batch, and how the KV cache is divided. Read from a pod template, so that the capacity of a
+ * variant is known before its first pod runs. */
 #ifndef FLYBALL_VLLM_ARGS_CORE_H
 #define FLYBALL_VLLM_ARGS_CORE_H
 
@@ -16,8 +17,8 @@ struct sat_vllm_args {
     bool enforce_eager, v1_engine, chunked_prefill;
 };
 
-/* `containers` is the list in a pod template. The last occurrence of a flag wins, also across containers; an invalid
- * number leaves the default. */
+/* `containers` is the list in a pod template. The last occurrence of a flag wins, also across
+ * containers; an invalid number leaves the default. */
 struct sat_vllm_args sat_vllm_args_parse(struct arena *a, const struct json *containers);
 
 int64_t sat_vllm_batched_tokens(

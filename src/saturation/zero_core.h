@@ -1,4 +1,5 @@
-/* The scale-to-zero ConfigMap: which models may scale to zero, and after how long without a request. */
+/* The scale-to-zero ConfigMap: which models may scale to zero, and after how long without a
+ * request. */
 #ifndef FLYBALL_ZERO_CORE_H
 #define FLYBALL_ZERO_CORE_H
 
@@ -21,8 +22,8 @@ struct zero_load {
     str problems; /* which entries are invalid, and why; "": none */
 };
 
-/* Of several entries for one model the first by key wins. An entry that cannot be read is replaced by that of the same
- * key in `before`, if there is one. The result lives in the arena. */
+/* Of several entries for one model the first by key wins. An entry that cannot be read is replaced
+ * by that of the same key in `before`, if there is one. The result lives in the arena. */
 struct zero_load zero_table_load(struct arena *a, const struct json *data,
                                  const struct zero_table *before);
 

@@ -264,7 +264,8 @@ class Simulated(Up):
             self.prometheus = Prometheus(folder)
             env = {"PROMETHEUS_BASE_URL": "http://127.0.0.1:%d" % self.prometheus.port,
                    "PROMETHEUS_ALLOW_HTTP": "true"}
-        super().__init__(flyball, folder + "/data", "--testbed", scenario, "--log-level", "info", env=env)
+        # These cases test `need`, which decides from KV cache and queue; `slo` has its own tests.
+        super().__init__(flyball, folder + "/data", "--testbed", scenario, "--log-level", "info", "--wva-rules", "need", env=env)
 
     def stop(self, *how):
         if self.prometheus:

@@ -47,7 +47,7 @@ static void a_pod_is_as_full_as_its_fullest_engine(void)
     models_stop(&w);
 }
 
-/* An engine that does not say hides none that is full. */
+/* An engine that does not report does not hide one that is full. */
 static void a_silent_engine_does_not_hide_a_full_one(void)
 {
     struct models w;

@@ -1,4 +1,4 @@
-/* The parts of the slo policy that stand alone: settings, latency histograms, and the fit of a variant's speed. */
+/* The parts of the slo policy that work alone: settings, latency histograms, and the fit of a variant's speed. */
 #include "tap.h"
 
 #include "saturation/slo_core.h"
@@ -87,8 +87,8 @@ static void a_share_is_interpolated_geometrically(void)
 
 static const struct slo_config config = { .ttft = 2, .itl = 0.06, .goal = 0.99, .cycle = 15 };
 
-/* One look at replicas that take `base` s per iteration and follow the law of the model exactly. */
-static void look(struct slo_state *s, struct slo_output *out, int step, double base, double rate)
+/* One sample of replicas that take `base` s per iteration and follow the law of the model exactly. */
+static void observe(struct slo_state *s, struct slo_output *out, int step, double base, double rate)
 {
     double in = 1000, out_tokens = 200, context = in + out_tokens / 2;
     double busy = fmin(rate * (in * 1.3e-4 + out_tokens * (context + 300) * 1.8e-7), 0.95);
@@ -126,7 +126,7 @@ static void look(struct slo_state *s, struct slo_output *out, int step, double b
     slo_step(s, &config, &i, out);
 }
 
-/* Twenty looks at an overloaded replica lie on one point of the line; then the load falls and it shows its speed.
+/* Twenty samples of an overloaded replica lie on one point of the line; then the load falls and it shows its speed.
  * The fit follows: it never takes a fast replica for a useless one. */
 static void a_start_under_overload_is_learned_right(void)
 {
@@ -134,9 +134,9 @@ static void a_start_under_overload_is_learned_right(void)
     struct slo_output out;
     slo_state_init(&s);
     for (int step = 1; step <= 20; step++)
-        look(&s, &out, step, 0.011, 40);
+        observe(&s, &out, step, 0.011, 40);
     for (int step = 21; step <= 60; step++)
-        look(&s, &out, step, 0.011, 0.5 + (step % 5));
+        observe(&s, &out, step, 0.011, 0.5 + (step % 5));
     EQ_INT(out.fit[0], SLO_FITS);
     OK(out.capacity[0] > 0.3);
     OK(fabs(s.speeds[0].th[0] - 0.06 / 0.011) < 0.5);
@@ -149,7 +149,7 @@ static void another_target_is_another_unit(void)
     struct slo_output out;
     slo_state_init(&s);
     for (int step = 1; step <= 40; step++)
-        look(&s, &out, step, 0.02, 0.5 + (step % 4));
+        observe(&s, &out, step, 0.02, 0.5 + (step % 4));
     double idle = s.itl / s.speeds[0].th[0];
     struct slo_config other = config;
     other.itl = 0.12;

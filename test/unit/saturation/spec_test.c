@@ -26,7 +26,7 @@ static void a_plain_spec(void)
     EQ_INT(s.behavior.down.window_s, 300);
 }
 
-static void odd_values_are_told_and_replaced(void)
+static void invalid_values_are_reported_and_replaced(void)
 {
     struct variant_spec s = read("{modelID: m, scaleTargetRef: {kind: Deployment, name: web}, "
                                  "variantCost: abc, minReplicas: 5, maxReplicas: 3}");
@@ -114,7 +114,7 @@ static void growing_may_wait_and_take_the_slower_policy(void)
 int main(void)
 {
     int failed = tap_run((struct tap_case[]){ TAP(a_plain_spec),
-                                              TAP(odd_values_are_told_and_replaced),
+                                              TAP(invalid_values_are_reported_and_replaced),
                                               TAP(profiles_need_all_numbers),
                                               TAP(growth_is_quick_and_shrinking_waits),
                                               TAP(policies_limit_the_rate),

@@ -16,7 +16,7 @@ struct model {
     size_t replica_n;
 };
 
-/* Spreads a load evenly over the replicas that the states say there are. */
+/* Spreads a load evenly over the replicas that of the states. */
 static void spread(struct model *m, double load_kv, double load_queue)
 {
     m->replica_n = 0;
