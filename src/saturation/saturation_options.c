@@ -47,7 +47,7 @@ const struct feature_setting saturation_settings[] = {
       "with --wva)" },
     { "wva-rules", NULL,
       "Scaling rule: slo (latency targets), need (KV cache and queue), or seed or 2026, the rules of "
-      "WVA (default slo where servers report token counters, else need)" },
+      "WVA (default $WVA_RULES, else slo where servers report token counters, need elsewhere)" },
     { "wva-optimizer", NULL,
       "Model-based optimizer: off, on or model-only (default $EXPERIMENTAL_HYBRID_OPTIMIZATION, else "
       "off)" },
@@ -86,7 +86,7 @@ static bool flag_setting(const struct saturation *s, const char *flag, const cha
 
 static int read_rules(struct saturation *s, err_t *e)
 {
-    const char *rules = saturation_options_get(s, "wva-rules", NULL);
+    const char *rules = saturation_options_get(s, "wva-rules", "WVA_RULES");
     s->o.slo_by_default = !rules;
     if (!rules || !strcmp(rules, "need"))
         s->o.rules = DECIDE_BY_NEED;
