@@ -379,7 +379,7 @@ def the_start_waits_for_prometheus(world):
     world.start(PROMETHEUS_BASE_URL="https://127.0.0.1:%d" % port)
     probes = "http://127.0.0.1:%d" % world.probes
     assert answers(probes + "/healthz", 200), world.said()
-    assert until(lambda: "Prometheus does not answer yet" in world.said()), world.said()
+    assert until(lambda: "Prometheus unreachable; waiting for it" in world.said()), world.said()
     assert until(lambda: get(probes + "/readyz") == (503, "waiting for Prometheus\n")), get(probes + "/readyz")
     assert "became leader" not in world.said(), world.said()
     server = serve_prometheus(world, "prometheus.example", port=port)
