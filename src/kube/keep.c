@@ -83,8 +83,8 @@ static void entry_remove(struct keep *k, struct keep_entry *x)
 {
     k->shards[x->shard].bytes -= entry_bytes(x);
     map_del(&k->entries, (str){ x->key, x->key_n });
-    free(x->key);
-    free(x->text);
+    free(take(x->key));
+    free(take(x->text));
     free(x);
 }
 
@@ -235,6 +235,7 @@ static size_t make_room(struct keep *k, size_t bytes)
             if (k->shards[i].bytes + bytes <= KEEP_SHARD_BYTES)
                 return i;
         struct keep_entry *x = find_least_used(k);
+        assert(x); /* a full shard has entries */
         log_warn("state is full: evicted the least recently used entry", KV("name", k->o.name),
                  KV_C("key", x->key), KV_INT("bytes", entry_bytes(x)));
         mark_dirty(&k->shards[x->shard]);

@@ -266,6 +266,7 @@ static void deliver_parked(struct h2_server *h)
         list_each(struct exchange, x, &h->base.exchanges, item)
             if (x->parked && (!first || x->stream_id < first->stream_id))
                 first = x;
+        assert(first); /* h->parked counts them */
         first->parked = false;
         h->parked--;
         deliver_request(h, first);

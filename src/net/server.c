@@ -133,8 +133,9 @@ static struct server_conn *find_stalest_conn(const struct http_server *s)
     list_each(struct server_conn, c, &s->conns, item) {
         if (!c->session || !c->session->held)
             continue;
-        int64_t at = c->session->taken_ns, best = found ? found->session->taken_ns : INT64_MAX;
-        if (at < best || (at == best && c->session->held > found->session->held))
+        int64_t at = c->session->taken_ns;
+        if (!found || at < found->session->taken_ns ||
+            (at == found->session->taken_ns && c->session->held > found->session->held))
             found = c;
     }
     return found;
