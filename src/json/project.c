@@ -380,7 +380,7 @@ static int check_cost(str text, err_t *e)
         else if (in_text)
             continue;
         else if (c == '[' || c == '{')
-            deepest = MAX(deepest, ++depth), values++;
+            depth++, values++, deepest = MAX(deepest, depth);
         else if (c == ',')
             values++;
         else if ((c == ']' || c == '}') && depth)
