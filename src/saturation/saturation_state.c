@@ -146,7 +146,7 @@ static void read_desired(struct variant *v, const struct variant_record *r)
     const struct json *status = parse(&scratch, r->status);
     const struct json *alloc = json_get(status, "desiredOptimizedAlloc");
     int64_t desired = json_int(json_get(alloc, "numReplicas"), 0);
-    v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)INT32_MAX));
+    v->desired = (int)MAX((int64_t)0, MIN(desired, (int64_t)SAT_REPLICAS_MAX));
 }
 
 struct variant *saturation_put(struct saturation *s, const struct variant_record *r)
@@ -299,8 +299,8 @@ static void narrow(struct variant_bounds *b, const struct bounds_record *r, cons
     b->tolerance_down = fmax(b->tolerance_down, tolerance_of(r->down_milli));
     b->keeps_min |= r->min > 0 && !r->idles;
     if (r->max > 0 && (b->max == 0 || r->max < b->max))
-        b->max = (int)MIN(r->max, (int64_t)INT32_MAX);
-    b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)INT32_MAX)));
+        b->max = (int)MIN(r->max, (int64_t)SAT_REPLICAS_MAX);
+    b->min = MAX(b->min, (int)MAX((int64_t)0, MIN(r->min, (int64_t)SAT_REPLICAS_MAX)));
 }
 
 /* The HPA that KEDA makes of a ScaledObject says no more than it, and cannot say zero. */

@@ -110,7 +110,7 @@ static void steer(struct reconcile *r, struct variant *v, const struct workload_
         return;
     }
     v->warned_rival = false;
-    v->seen_wanted = (int)MIN(w->wanted, (int64_t)INT32_MAX);
+    v->seen_wanted = (int)MIN(w->wanted, (int64_t)SAT_REPLICAS_MAX);
     int next = scale_allowed(&v->history, &v->spec.behavior, r->now_ns / NS_PER_S, v->seen_wanted,
                              v->desired);
     if (next != v->seen_wanted)

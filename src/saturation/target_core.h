@@ -4,6 +4,9 @@
 
 #include "analysis_core.h"
 
+/* No workload has more, whatever an object claims: counts of a thousand variants add up within an int. */
+enum { SAT_REPLICAS_MAX = 1 << 20 };
+
 struct sat_state { /* what is known of a variant besides its metrics */
     str variant;
     int current; /* spec.replicas of its workload */
